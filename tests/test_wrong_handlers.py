@@ -122,7 +122,7 @@ def test_a_coroutine_that_comes_out_of_a_function_ends_the_work(server: NatsServ
         consumer = stream.create_consumer(CONSUMER)
         jet.publish("hidden")
         worker = jet.worker("HIDDEN", "c", lambda message: coroutine(message))
-        with pytest.raises(js_sync.WrongHandler, match="nobody awaits here: write `def`"):
+        with pytest.raises(js_sync.WrongHandler, match="which is not awaited: write `def`"):
             worker.run()
         info = consumer.info()
         assert (info.ack_floor.stream_seq, info.num_redelivered) == (0, 0)

@@ -1,7 +1,7 @@
-"""One of the two forms of the SDK: for programs that block, or for event loops.
+"""A NATS JetStream client in one of two forms: for blocking code, or for event loops.
 
-Both have the same names. Start with `connect`. Every name is imported on first use: a program
-pays at its start for what it uses.
+Both forms have the same names. Start with `connect`. Names are imported on first use, so that a
+program only pays at its start for what it uses.
 """
 
 from __future__ import annotations

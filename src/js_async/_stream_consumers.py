@@ -1,4 +1,4 @@
-"""The consumers of a stream: creating, changing, finding and deleting them."""
+"""Create, change, find and delete the consumers of a stream."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["StreamConsumers"]
 
 
 class StreamConsumers:
-    """The part of a stream that is about its consumers."""
+    """The consumer methods of `Stream`."""
 
     def __init__(self, api: Api, name: str) -> None:
         self._api: Final = api
@@ -26,12 +26,17 @@ class StreamConsumers:
     async def create_consumer(
         self, config: ConsumerConfig, *, pedantic: bool = False, timeout: Seconds | None = None
     ) -> Consumer:
-        """Create a consumer; one that exists with the same configuration is fine.
+        """Create a consumer, or return the existing one if its configuration is the same.
 
-        Without a name it gets one; without `ack_policy` it wants explicit acknowledgement (the
-        server's own default is none). With `name` instead of `durable_name` the consumer vanishes
-        after 5 idle seconds. With `pedantic` the server refuses a configuration that it would have
-        to change (2.11). Raises `ConsumerExists` if it exists with another configuration.
+        Args:
+            config: Configuration. Without a name the client generates one. Without `ack_policy` the
+                consumer requires explicit acks (the server's own default is none). With `name`
+                instead of `durable_name` the server deletes the consumer after 5 idle seconds.
+            pedantic: Let the server refuse a configuration that it would have to change (2.11).
+            timeout: Seconds, the default is that of the API.
+
+        Raises:
+            ConsumerExists: The consumer exists with another configuration.
         """
         return await Consumer.create(
             self._api, self._name, config, "create", pedantic=pedantic, timeout=timeout
@@ -40,23 +45,23 @@ class StreamConsumers:
     async def create_or_update_consumer(
         self, config: ConsumerConfig, *, timeout: Seconds | None = None
     ) -> Consumer:
-        """Create a consumer or change the one of that name."""
+        """Create a consumer, or update the consumer of that name."""
         return await Consumer.create(self._api, self._name, config, "", timeout=timeout)
 
     async def update_consumer(
         self, config: ConsumerConfig, *, pedantic: bool = False, timeout: Seconds | None = None
     ) -> Consumer:
-        """Change a consumer that exists, named by the configuration. Raises `ConsumerNotFound`."""
+        """Update the consumer that the configuration names. Raises `ConsumerNotFound`."""
         return await Consumer.create(
             self._api, self._name, config, "update", pedantic=pedantic, timeout=timeout
         )
 
     async def get_consumer(self, name: str, *, timeout: Seconds | None = None) -> Consumer:
-        """Return a consumer that exists. Raises `ConsumerNotFound`."""
+        """Return an existing consumer. Raises `ConsumerNotFound`."""
         return await Consumer.get(self._api, self._name, name, timeout)
 
     def bind_consumer(self, name: str) -> Consumer:
-        """Return a consumer without asking the server, where INFO is not permitted."""
+        """Return a consumer without a request to the server, for users without INFO permission."""
         return Consumer(self._api, self._name, name, None)
 
     async def delete_consumer(self, name: str, *, timeout: Seconds | None = None) -> None:
@@ -64,16 +69,16 @@ class StreamConsumers:
         await Consumer(self._api, self._name, name, None).delete(timeout=timeout)
 
     def consumers(self, *, timeout: Seconds | None = None) -> Listing[ConsumerInfo]:
-        """Iterate over the infos of all consumers; `missing` and `offline` name those without.
+        """Iterate over the infos of all consumers; `missing` and `offline` name those without one.
 
-        `timeout` is for each page.
+        `timeout` is in seconds and applies to each page.
         """
         from js_async.api import pager
 
         return pager.ConsumerInfos(self._api, self._name, timeout)
 
     def consumer_names(self, *, timeout: Seconds | None = None) -> Listing[str]:
-        """Iterate over the names of all consumers; `timeout` is for each page."""
+        """Iterate over the names of all consumers; `timeout` applies to each page."""
         from js_async.api import pager
 
         return pager.ConsumerNames(self._api, self._name, timeout)

@@ -1,4 +1,4 @@
-"""The connection to a NATS server, as programs use it."""
+"""The connection to a NATS server, the entry point of the API."""
 
 from __future__ import annotations
 
@@ -65,36 +65,45 @@ def connect(
 ) -> Opening[Connection]:
     """Connect to one of the servers.
 
-    `servers` is a URL (`nats://[user:password@]host:port`, `tls://…`), several separated by
-    commas, or a list; they are tried in random order unless `shuffle` is off, and others of the
-    cluster are learnt. `name` is shown in the server's monitoring and in advisories.
+    Args:
+        servers: A URL (`nats://[user:password@]host:port`, `tls://…`), several URLs separated by
+            commas, or a list. Further servers of the cluster are discovered.
+        name: Name of this client in the server's monitoring and in advisories.
+        user: User name, together with `password`.
+        password: Password of `user`.
+        token: Authentication token.
+        nkey_seed: Seed of an NKey.
+        credentials: Function that returns the credentials; called at each connection attempt. An
+            error that it raises reaches the caller. During a reconnect the error counts as a failed
+            attempt.
+        credentials_file: File with a JWT and a seed, as `nsc` writes it.
+        tls: TLS settings. A server that requires TLS gets it without them, too.
+        connect_timeout: Seconds for one attempt at one server.
+        request_timeout: Default timeout of every request in seconds.
+        ping_interval: Seconds between PINGs. The connection is considered lost when the server
+            answers none for two intervals.
+        busy_poll: Seconds (at most 0.1) for which each wait polls the socket before it blocks. A
+            response within that time arrives sooner, by the time that a thread needs to wake up, at
+            the price of a busy CPU; 0.0003 suits a nearby server. In `js_sync`, without TLS, the
+            polling thread keeps the GIL, so that threads that compute cannot delay each response by
+            5 ms and more; use 0.001 for that.
+        reconnect: Reconnect policy. With None the connection closes when the server is lost.
+        shuffle: Try the servers in random order.
+        inbox_prefix: Prefix of reply subjects, for users who may not subscribe to `_INBOX`.
+        on_event: Callback for connection events. It must return quickly and must not use the
+            connection. The logger `twinstream.connection` logs errors that it raises, with the
+            traceback, and the events themselves, see `docs/logging.md`.
+        on_call: Callback that receives a `Call` for each finished JetStream API request and for
+            each published message that a stream acknowledged. The rules of `on_event` apply. It
+            runs in the caller before the call returns; for messages of `publish_many` and
+            `publisher` it runs where their acknowledgements are read. Not reported: pulls, acks,
+            requests with many responses, and messages without an acknowledgement of their own
+            (`fast_ingest`, and all but the last message of an atomic batch).
 
-    The user is given by `user` and `password`, a `token`, an `nkey_seed`, a `credentials_file`
-    (JWT and seed, as nsc writes it), or `credentials`, a function asked at each attempt. What it
-    raises reaches the caller; while a broken link is mended it is one more reason to try again.
-    `tls` says how to secure the link; with a server that requires TLS it is used in any case.
-
-    Durations are seconds: `connect_timeout` for one attempt at one server, `request_timeout` the
-    default of every request, `ping_interval` between PINGs (a peer that answers none is given up
-    after two intervals). `busy_poll` (at most 0.1) is how long each wait polls the socket before it
-    sleeps. An answer that comes within that time is had sooner, by what it takes to wake a thread,
-    while a processor is kept busy; 0.0003 suits a server close by. In `js_sync`, without TLS, the
-    polling thread also holds the interpreter, so that threads that compute cannot delay each
-    answer by 5 ms and more; use 0.001 for that.
-
-    With `reconnect=None` the connection closes when the link breaks. `inbox_prefix` replaces
-    `_INBOX` where permissions ask for it. `on_event` is told what happens to the link; it must be
-    quick, and must not use the connection; what it raises is logged, with its traceback, by the
-    logger `twinstream.connection`. The same events are logged, see `docs/logging.md`.
-
-    `on_call` is told, with a `Call`, of each request to JetStream's API and each message that a
-    stream acknowledges, when it is over; otherwise it is as `on_event`. Whoever made the call also
-    tells of it, before going on; of messages of `publish_many` and `publisher` whoever reads their
-    answers does. It is not told of pulls, of acknowledging messages, of requests that many messages
-    answer, nor of messages that are not acknowledged one by one: those of `fast_ingest`, and in the
-    middle of atomic batches.
-
-    Raises `BadArgument`, `ConnectionFailed` or `AuthenticationFailed`.
+    Raises:
+        BadArgument: An argument is invalid.
+        ConnectionFailed: No server could be reached.
+        AuthenticationFailed: The server refused the credentials.
     """
     given = Credentials(user=user, password=password, token=token, nkey_seed=nkey_seed)
     if credentials is not None and not given.is_empty:
@@ -122,7 +131,10 @@ def connect_with(
     on_event: Callable[[ConnectionEvent], None] | None = None,
     on_call: Callable[[Call], None] | None = None,
 ) -> Opening[Connection]:
-    """Connect with options that were made before, in another process perhaps."""
+    """Connect with existing options, for example options from another process.
+
+    `on_event` and `on_call` are as in `connect`. Raises the same errors.
+    """
     return opening(_connect(options, on_event, on_call))
 
 
@@ -138,20 +150,20 @@ async def _connect(
 
 @frozen
 class Stats:
-    """Counts of a connection at one moment."""
+    """Counters of a connection at one moment."""
 
     links: int
-    """How often a link was made."""
+    """Number of times that the connection was established."""
     subscriptions: int
-    """Subscriptions now, inboxes included."""
+    """Current subscriptions, including inboxes."""
     open_requests: int
-    """Requests that wait for their answer now."""
+    """Requests that currently wait for their response."""
     strays: int
-    """Messages on this link that came for subscriptions that had just ended."""
+    """Messages, since the last (re)connect, for subscriptions that had just ended."""
 
 
 class Connection(Owned, BlockHint):
-    """A connection that mends itself. Make one with `connect`.
+    """A connection that reconnects by itself. Create one with `connect`.
 
     Safe to share between the tasks of one event loop, or between threads. Not usable after a fork.
     """
@@ -169,7 +181,7 @@ class Connection(Owned, BlockHint):
             on_event, "on_event"
         )
         self._broke_at = 0.0
-        # Weakly: one that nobody has any more is told nothing, and not kept.
+        # Weak references: an iterator that its user dropped receives nothing and is not kept alive.
         self._listeners: list[ref[ConnectionEvents]] = []
         self._last_event: Closed | None = None
         self._tell: Final = Announcer(self._pass_on).tell
@@ -178,11 +190,11 @@ class Connection(Owned, BlockHint):
         self._sweep_at = _FIRST_SWEEP
 
     async def _start(self) -> None:
-        """Make the first link; `connect` does it, and it is done once."""
+        """Connect for the first time. Called once, by `connect`."""
         if self.is_closed:
             raise ConnectionClosed("a closed connection stays closed: make another with `connect`")
         if self.epoch:
-            raise BadArgument("the connection was opened already; it mends its link by itself")
+            raise BadArgument("the connection was opened already; it reconnects by itself")
         await self._session.start()
 
     def _pass_on(self, event: ConnectionEvent) -> None:
@@ -200,40 +212,40 @@ class Connection(Owned, BlockHint):
 
     @property
     def is_connected(self) -> bool:
-        """Tell whether the link is up now."""
+        """Whether the connection is established now."""
         return self._session.is_connected and not self._session.is_at_end()
 
     @property
     def is_closed(self) -> bool:
-        """Tell whether the connection is closed for good."""
+        """Whether the connection is closed for good."""
         return self._session.is_closed
 
     @property
     def epoch(self) -> int:
-        """How many links there were; what was asked under an earlier one is void."""
+        """Number of connects so far. Requests sent in an earlier epoch get no response."""
         return self._session.epoch
 
     @property
     def server_info(self) -> ServerInfo:
-        """What the server said of itself when the link was made."""
+        """What the server reported about itself at the last connect."""
         return self._session.server_info
 
     @property
     def stats(self) -> Stats:
-        """Counts of this moment."""
+        """Current counters."""
         session = self._session
         return Stats(
             session.epoch, session.subscriptions, session.replies.open_requests, session.strays
         )
 
     def events(self) -> ConnectionEvents:
-        """Return an iteration over what happens to the link from now on, until it is closed."""
+        """Return an iterator over connection events from now on; it ends at the close."""
         from js_async.client.connection_events import ConnectionEvents
 
         listener = ConnectionEvents(self._session)
         self._listeners.append(ref(listener, self._listeners.remove))
         if self._last_event is not None:
-            # It is told to those who were listed before.
+            # The connection is closed already, and reported that to earlier listeners only.
             listener._tell(self._last_event)
         return listener
 
@@ -242,29 +254,29 @@ class Connection(Owned, BlockHint):
         return f"<Connection to {self._session.address}: {state}>"
 
     def __reduce__(self) -> tuple[object, ...]:
-        raise TypeError("a connection cannot be pickled: pass its options and connect over there")
+        raise TypeError("a connection cannot be pickled: pass its options and connect again")
 
-    # ---- life
+    # ---- lifecycle
 
     async def close(self) -> None:
-        """Send what was written, close the link and wake everybody who waits.
+        """Flush what was written, disconnect and wake up all waiting calls.
 
-        Waits up to one second for the server to confirm that it has what was sent, such as
-        acknowledgements. Closing again does nothing.
+        Waits up to one second for the server to confirm that it received everything, for example
+        acks. Closing again does nothing.
         """
         await self._session.close()
 
     async def drain(self, timeout: Seconds = 30.0) -> None:
-        """Stop listening, let the owners of subscriptions take what arrived, then close.
+        """Unsubscribe, let the subscribers process what has arrived, then close.
 
-        Gives up on owners that are slower than `timeout` seconds, and closes all the same.
+        Waits at most `timeout` seconds for the subscribers, then closes in any case.
         """
         deadline = Deadline.after(timeout)
         listed, self._subscriptions = self._subscriptions, {}
         subscriptions = list(listed.values())
         boxes = [box for each in subscriptions if (box := each._box) is not None]
         try:
-            # All at once: one by one, each would wait for the server.
+            # All at once: one after the other, each would cost a round trip.
             await self._session.close_mailbox(*boxes, settle=True)
         finally:
             for subscription in subscriptions:
@@ -290,15 +302,17 @@ class Connection(Owned, BlockHint):
         timeout: Seconds | None = None,
         required_api_level: int | None = None,
     ) -> JetStream:
-        """Return the JetStream API over this connection.
+        """Return the JetStream API of this connection.
 
-        `domain` or `prefix` replace `$JS.API`; `timeout` is the default of its calls in seconds.
-
-        With `required_api_level` each request to the API demands that the server has at least this
-        level (ADR-44, server 2.12): 1 is 2.11, 2 is 2.12, 3 is 2.12.5, 4 is 2.14, 5 is 2.15. A
-        server with a lower one does nothing and answers `JetStreamError` 10185; servers before
-        2.12, which ignore the demand, raise `Unsupported`. Publishing, pulls and direct gets carry
-        no such demand.
+        Args:
+            domain: JetStream domain; replaces the subject prefix `$JS.API`.
+            prefix: Subject prefix in place of `$JS.API`.
+            timeout: Default timeout of API calls in seconds.
+            required_api_level: Minimum API level that each API request demands of the server
+                (ADR-44, server 2.12): 1 is 2.11, 2 is 2.12, 3 is 2.12.5, 4 is 2.14, 5 is 2.15. A
+                server with a lower level does nothing and answers with `JetStreamError` 10185.
+                Servers before 2.12 ignore the demand, so the call raises `Unsupported`. Publishing,
+                pulls and direct gets carry no such demand.
         """
         return JetStream(
             self._session,
@@ -321,9 +335,13 @@ class Connection(Owned, BlockHint):
         reply: str | None = None,
         headers: HeaderValues | None = None,
     ) -> None:
-        """Send a message to whoever listens now; nothing confirms it (see `JetStream.publish`).
+        """Send a message to the current subscribers, without confirmation.
 
-        Raises `BadArgument` for a bad subject or header and for more than the server takes.
+        Use `JetStream.publish` for a confirmation by a stream.
+
+        Raises:
+            BadArgument: The subject or a header is invalid, or the message is larger than the
+                server accepts.
         """
         check_data(subject, payload)
         encoded_reply = check_subject(reply) if reply is not None else b""
@@ -338,10 +356,15 @@ class Connection(Owned, BlockHint):
         timeout: Seconds | None = None,
         headers: HeaderValues | None = None,
     ) -> CoreMessage:
-        """Send a message and return the first answer, within `timeout` seconds.
+        """Send a message and return the first response, within `timeout` seconds.
 
-        Raises `NoResponders`, `RequestTimeout`, `PermissionDenied`, `ConnectionLost`,
-        `ConnectionClosed` or `BadArgument`.
+        Raises:
+            NoResponders: No subscriber listens to the subject.
+            RequestTimeout: No response arrived in time.
+            PermissionDenied: The user may not publish to the subject.
+            ConnectionLost: The connection broke before the response arrived.
+            ConnectionClosed: The connection is closed.
+            BadArgument: An argument is invalid.
         """
         from js_async.client.core_message import CoreMessage
 
@@ -355,10 +378,13 @@ class Connection(Owned, BlockHint):
     def subscribe(
         self, subject: str, *, queue: str = "", max_pending: int = 65_536
     ) -> Opening[Subscription]:
-        """Listen to a subject, wildcards allowed; members of a `queue` group share messages.
+        """Subscribe to a subject; wildcards are allowed.
 
-        At most `max_pending` messages wait for their owner; what comes then is dropped, counted
-        and told as a `MessagesDropped` event.
+        Args:
+            subject: Subject, with or without wildcards.
+            queue: Queue group. The members of a group share the messages.
+            max_pending: Number of messages to buffer. Further messages are dropped, counted and
+                reported as a `MessagesDropped` event.
         """
         from js_async.client.subscription import Subscription
 
@@ -377,17 +403,17 @@ class Connection(Owned, BlockHint):
     def _sweep(self) -> None:
         """Forget the subscriptions that have ended.
 
-        Whenever there are twice as many as were left the last time: a look at all of them for each
-        new one would take minutes where there are 100,000.
+        Runs when twice as many are listed as the previous sweep left. Checking all of them for each
+        new subscription would take minutes with 100,000 of them.
         """
-        # One by one: others subscribe meanwhile.
+        # Entry by entry: others may subscribe meanwhile.
         for key, each in list(self._subscriptions.items()):
             if each.is_closed:
                 self._subscriptions.pop(key, None)
         self._sweep_at = max(_FIRST_SWEEP, 2 * len(self._subscriptions))
 
     async def flush(self, timeout: Seconds | None = None) -> None:
-        """Return when the server has handled everything sent so far.
+        """Wait until the server has processed everything sent so far.
 
         Raises `RequestTimeout`, `ConnectionLost` or `ConnectionClosed`.
         """

@@ -31,7 +31,7 @@ __all__ = ["Consumer"]
 
 
 class Consumer(FetchCalls):
-    """A pull consumer on the server. `cached_info` is what the server said last, if asked."""
+    """A pull consumer on the server. `cached_info` is its last known info, or None."""
 
     @classmethod
     async def create(
@@ -74,7 +74,7 @@ class Consumer(FetchCalls):
     # ---- the consumer on the server
 
     async def info(self, *, timeout: Seconds | None = None) -> ConsumerInfo:
-        """Ask for configuration and state. Raises `ConsumerNotFound`."""
+        """Request configuration and state. Raises `ConsumerNotFound`."""
         self.cached_info = await consumer_admin.info(
             self._api, self._stream, self._name, self._api.deadline(timeout)
         )
@@ -92,10 +92,10 @@ class Consumer(FetchCalls):
         until: datetime | None = None,
         timeout: Seconds | None = None,
     ) -> ConsumerPauseResponse:
-        """Deliver nothing for `duration` seconds, or up to a moment (server 2.11).
+        """Stop deliveries for `duration` seconds, or until a time (server 2.11).
 
-        Pulls wait meanwhile. The server's clock counts: a duration is added to the local one.
-        Raises `BadArgument` when the pause is over by the server's clock already.
+        Pulls wait during the pause. The server compares the end with its own clock; a duration is
+        added to the local clock. Raises `BadArgument` if the pause has ended by the server's clock.
         """
         length = None if duration is None else finite_seconds(duration, "duration")
         end = consumer_admin.pause_end(length, until)
@@ -110,9 +110,9 @@ class Consumer(FetchCalls):
     async def reset(
         self, seq: int | None = None, *, timeout: Seconds | None = None
     ) -> ConsumerInfo:
-        """Start again from a stream sequence, or just above the acknowledgement floor (2.14).
+        """Restart from a stream sequence, by default just above the ack floor (server 2.14).
 
-        What is pending and how often it was delivered is forgotten.
+        Pending acknowledgements and delivery counts are discarded.
         """
         deadline = self._api.deadline(timeout)
         self.cached_info = await consumer_admin.reset(
@@ -121,7 +121,7 @@ class Consumer(FetchCalls):
         return self.cached_info
 
     async def unpin(self, group: str, *, timeout: Seconds | None = None) -> None:
-        """Take the pin of a priority group from its client, so that another gets it (2.11)."""
+        """Unpin the client of a priority group, so that another client is pinned (2.11)."""
         deadline = self._api.deadline(timeout)
         await consumer_admin.unpin(self._api, self._stream, self._name, group, deadline)
 
@@ -133,7 +133,7 @@ class Consumer(FetchCalls):
         tags: Sequence[str] = (),
         timeout: Seconds | None = None,
     ) -> None:
-        """Hand the consumer's leadership over, as `Replicas.step_down` does a stream's."""
+        """Move the consumer's leadership, as `Replicas.step_down` does for a stream."""
         deadline = self._api.deadline(timeout)
         await consumer_admin.step_down(
             self._api, self._stream, self._name, preferred, cluster, tags, deadline
@@ -142,12 +142,12 @@ class Consumer(FetchCalls):
     def ack_samples(self, *, max_pending: int = 65_536) -> Opening[Events]:
         """Iterate over sampled acknowledgements from now on, as `ConsumerAck` records.
 
-        Raises `BadArgument` when it is known that the consumer has no `sample_freq`.
+        Raises `BadArgument` if the consumer is known to have no `sample_freq`.
         """
         config = self.cached_info.config if self.cached_info is not None else None
         if config is not None and not config.sample_freq:
             raise BadArgument(
-                f'{self._stream}/{self._name} samples nothing: set sample_freq, "100%" for all'
+                f'{self._stream}/{self._name} samples no acks: set sample_freq, "100%" for all'
             )
         from js_async.consume.advisories import listen
         from twinstream.core.api.advisories import event_subjects
@@ -172,26 +172,37 @@ class Consumer(FetchCalls):
         on_refused: OnRefused = "raise",
         on_report: Callable[[PullReport], None] | None = None,
     ) -> Messages:
-        """Return an endless iteration with a buffer that refills itself (ADR-37).
+        """Return an endless iterator with a buffer that refills itself (ADR-37).
 
-        The buffer holds up to `max_messages` (500, or fewer that are long: some 16 MiB), up to
-        `max_bytes` as the server counts them, or up to both, and is refilled when half of it is
-        gone, or at the threshold given. Where the consumer's ack_wait is known (after `info` or
-        `create`), no more is asked for than the program can take, at its pace, within half of that
-        time, and what is buffered is kept alive, unless nothing is taken for five times the
-        ack_wait: others may have it then, and the next pull comes with the next message that is
-        wanted. `expires` (30 s) is the life of one request, `heartbeat` the interval of its idle
-        heartbeats (0.5 to 30 s; 5 s, or half of `expires` if that is less): when two are missing,
-        it pulls again. Requests keep to the consumer's own `max_batch`, and `expires` by default to
-        its `max_expires`, where they are known. A pinned client pulls often enough to keep its pin,
-        as long as a message is taken within half of the consumer's `priority_timeout`.
+        If the consumer's ack_wait is known (after `info` or `create`), the iterator requests no
+        more than the caller can take, at its measured pace, within half of the ack_wait, and
+        extends the ack_wait of buffered messages. It stops doing so if no message is taken for
+        5 x ack_wait: the messages are then left for redelivery to any client, and the next pull
+        follows when the next message is wanted. Requests respect the consumer's `max_batch` and, by
+        default, its `max_expires`, if known. A pinned client pulls often enough to keep its pin, as
+        long as a message is taken within half of the consumer's `priority_timeout`.
 
-        The iteration ends after `stop_after` messages, if given, and asks for no more than those.
-        `on_deleted` says what to do when the consumer is gone. `on_refused` is for a first request
-        that a limit of the consumer refuses: "raise" raises `PullRefused`, "retry" reports it and
-        asks again with growing pauses, until the consumer is changed. `on_report` receives what was
-        recovered, and a pin that is won or lost. Raises `BadArgument` without a `priority` where
-        the consumer is known to have groups.
+        Args:
+            max_messages: Messages to buffer: 500 by default, fewer if they are large (about
+                16 MiB).
+            max_bytes: Bytes to buffer, as the server counts them. May be combined with
+                `max_messages`.
+            expires: Lifetime of one pull request in seconds, 30 by default.
+            heartbeat: Interval of idle heartbeats in seconds (0.5 to 30): 5, or half of `expires`
+                if that is less. After two missing heartbeats the iterator pulls again.
+            threshold_messages: Refill when the buffer falls to this count, by default to half.
+            threshold_bytes: The same in bytes.
+            priority: Priority group and options. Required if the consumer has priority groups.
+            stop_after: End after this number of messages, and request no more than that.
+            on_deleted: What to do when the consumer is deleted.
+            on_refused: What to do if a limit of the consumer refuses the first pull: "raise" raises
+                `PullRefused`; "retry" reports it and pulls again, with growing pauses, until the
+                consumer is changed.
+            on_report: Callback that receives what was recovered, and gained and lost pins.
+
+        Raises:
+            BadArgument: An argument is invalid, or `priority` is missing although the consumer is
+                known to have groups.
         """
         from js_async.consume.consumer_recovery import Missing
         from js_async.consume.messages import Messages
@@ -236,12 +247,27 @@ class Consumer(FetchCalls):
         on_refused: OnRefused = "raise",
         on_report: Callable[[PullReport], None] | None = None,
     ) -> Consuming:
-        """Call a handler for each message, up to `concurrency` at once (ADR-37).
+        """Call `handler` for each message, up to `concurrency` at once (ADR-37).
 
-        `order` is "none", "subject" (messages of one subject one after the other) or "total".
-        The handler acknowledges. With `progress` the server is told that work goes on while it
-        runs, which takes a known ack_wait, too. An error out of the handler ends the consumption
-        and comes out of `Consuming.wait`. The rest is as in `messages`.
+        The handler acknowledges. An error that it raises ends the consumption, and
+        `Consuming.wait` raises it.
+
+        Args:
+            handler: Function to call with each message.
+            concurrency: Maximum number of handlers that run at once.
+            order: "none", "subject" (messages of one subject one after the other) or "total".
+            progress: Extend the ack_wait while a handler runs. Needs a known ack_wait.
+            max_messages: As in `messages`, like all that follow.
+            max_bytes: Bytes to buffer.
+            expires: Lifetime of one pull request in seconds.
+            heartbeat: Interval of idle heartbeats in seconds.
+            threshold_messages: Refill when the buffer falls to this count.
+            threshold_bytes: The same in bytes.
+            priority: Priority group and options.
+            stop_after: End after this number of messages.
+            on_deleted: What to do when the consumer is deleted.
+            on_refused: What to do if a limit of the consumer refuses the first pull.
+            on_report: Callback that receives reports.
         """
         from js_async.consume.consume import Consuming
 
@@ -262,14 +288,14 @@ class Consumer(FetchCalls):
         return Consuming(where, messages, handler, concurrency, order, progress)
 
     def _check_group(self, priority: Priority | None) -> None:
-        """Refuse pulls without a group of the consumer, where its groups are known."""
+        """Refuse pulls without a priority group of the consumer, if its groups are known."""
         config = self.cached_info.config if self.cached_info is not None else None
         groups = config.priority_groups if config is not None else None
         if not groups or (priority is not None and priority.group in groups):
             return
         given = "no priority is given" if priority is None else f"there is no {priority.group!r}"
         raise BadArgument(
-            f"{self._stream}/{self._name}: {given}, each pull has to name one of the priority"
+            f"{self._stream}/{self._name}: {given}; each pull must name one of the priority"
             f" groups {', '.join(groups)}: pass priority=Priority(group={groups[0]!r})"
         )
 

@@ -1,4 +1,4 @@
-"""The JetStream context: streams, publishing and account of one domain."""
+"""The JetStream context: streams, consumers, publishing and more, for one domain."""
 
 from __future__ import annotations
 
@@ -87,10 +87,10 @@ __all__ = ["JetStream"]
 
 @hint_attributes
 class JetStream:
-    """The JetStream API of an account or domain. Get one from `Connection.jetstream`.
+    """The JetStream API of an account or domain. Created by `Connection.jetstream`.
 
-    The `timeout` of a call is in seconds; its default is that of the context, also where the call
-    belongs to a stream, a consumer or a message of it.
+    The `timeout` of a call is in seconds. By default it is that of this object, also for calls of
+    its streams, consumers and messages.
     """
 
     def __init__(
@@ -110,8 +110,8 @@ class JetStream:
     def _writes(self) -> SubjectWrites:
         from js_async.exactly_once.conditional_writes import SubjectWrites
 
-        # No `cached_property`: `publish.inflight.UnderWay` tells why. Two of them are as good
-        # as one: they only remember what was looked up.
+        # Not a `cached_property`, for the reason given in `publish.inflight.UnderWay`. Two objects
+        # are as good as one: they only cache lookups.
         if self._own_writes is None:
             self._own_writes = SubjectWrites(self._api)
         return self._own_writes
@@ -126,7 +126,7 @@ class JetStream:
 
     @property
     def meta(self) -> Meta:
-        """The calls that change the cluster, for users of the system account."""
+        """Cluster administration, for users of the system account."""
         from js_async.api.meta import Meta
 
         return Meta(self._api)
@@ -143,11 +143,18 @@ class JetStream:
     async def create_stream(
         self, config: StreamConfig, *, pedantic: bool = False, timeout: Seconds | None = None
     ) -> Stream:
-        """Create a stream; an equal one that exists is fine.
+        """Create a stream, or return the existing one if its configuration is the same.
 
-        With `pedantic` the server refuses a configuration that it would have to change, instead of
-        changing it (2.11). Raises `StreamExists` with the differences to one of that name,
-        `InvalidConfig`, `SubjectOverlap` or another `JetStreamError`.
+        Args:
+            config: Configuration.
+            pedantic: Let the server refuse a configuration that it would have to change (2.11).
+            timeout: Seconds, the default is that of this object.
+
+        Raises:
+            StreamExists: The stream exists with another configuration. Names the differences.
+            InvalidConfig: The server refused the configuration.
+            SubjectOverlap: Another stream has one of the subjects.
+            JetStreamError: The server refused for another reason.
         """
         name = _name(config)
         deadline = self._api.deadline(timeout)
@@ -166,28 +173,28 @@ class JetStream:
     async def create_or_update_stream(
         self, config: StreamConfig, *, timeout: Seconds | None = None
     ) -> Stream:
-        """Update a stream, or create it where there is none.
+        """Update a stream, or create it if it does not exist.
 
-        Other clients may create, update or delete it at the same time: the last write counts, and
-        `StreamExists` is raised only when they keep doing so until the timeout.
+        If other clients create, update or delete it at the same time, the last write wins.
+        `StreamExists` is raised only if they keep doing so until the timeout.
         """
         name, deadline = _name(config), self._api.deadline(timeout)
         info = await create_or_update_stream(self._api, name, config, deadline)
         return Stream(self._api, name, info)
 
     async def get_stream(self, name: str, *, timeout: Seconds | None = None) -> Stream:
-        """Return a stream that exists. Raises `StreamNotFound`."""
+        """Return an existing stream. Raises `StreamNotFound`."""
         info = await self._api.stream_info(name, self._api.deadline(timeout))
         return Stream(self._api, name, info)
 
     def bind_stream(self, name: str) -> Stream:
-        """Return a stream without asking the server, where INFO is not permitted."""
+        """Return a stream without a request to the server, for users without INFO permission."""
         return Stream(self._api, name, None)
 
     async def stream_name_by_subject(self, subject: str, *, timeout: Seconds | None = None) -> str:
-        """Return the name of the one stream that holds a subject.
+        """Return the name of the one stream with a subject.
 
-        Raises `StreamNotFound` when there is none, `BadArgument` when a wildcard finds several.
+        Raises `StreamNotFound` if there is none, `BadArgument` if a wildcard matches several.
         """
         return await name_by_subject(self._api, subject, self._api.deadline(timeout))
 
@@ -198,9 +205,10 @@ class JetStream:
     def streams(
         self, subject: str | None = None, *, timeout: Seconds | None = None
     ) -> Listing[StreamInfo]:
-        """Iterate over the infos of all streams, or of those that hold `subject`.
+        """Iterate over the infos of all streams, or of those that have `subject`.
 
-        Its `missing` and `offline` tell of those that have no info now. `timeout` is for each page.
+        `missing` and `offline` name those without an info now. `timeout` is in seconds and applies
+        to each page.
         """
         from js_async.api import pager
 
@@ -209,9 +217,9 @@ class JetStream:
     def stream_names(
         self, subject: str | None = None, *, timeout: Seconds | None = None
     ) -> Listing[str]:
-        """Iterate over the names of all streams, or of those that hold `subject`.
+        """Iterate over the names of all streams, or of those that have `subject`.
 
-        `timeout` is for each page.
+        `timeout` is in seconds and applies to each page.
         """
         from js_async.api import pager
 
@@ -226,14 +234,23 @@ class JetStream:
         timeout: Seconds = 3600.0,
         on_progress: Callable[[TransferProgress], None] | None = None,
     ) -> Stream:
-        """Bring back the stream whose backup is in the folder `path`, under its own name.
+        """Restore the stream of the backup in the folder `path`, under its own name.
 
-        The archive is checked before anything is sent. `config` replaces the settings of the
-        backup, other replicas or placement say. `timeout` in seconds is how long the server may
-        take to put the stream together when it has everything.
+        The archive is verified before anything is sent.
 
-        Raises `StreamExists`, `BadArgument` for a backup that is damaged, `ConnectionLost` when
-        the link breaks meanwhile, another `JetStreamError`.
+        Args:
+            path: Folder of the backup.
+            config: Configuration in place of that of the backup, for example with other replicas or
+                placement.
+            chunk_size: Bytes of one chunk of the transfer.
+            timeout: Seconds that the server may take to complete the stream after the transfer.
+            on_progress: Callback that receives the progress.
+
+        Raises:
+            StreamExists: The stream exists.
+            BadArgument: The backup is damaged, or an argument is invalid.
+            ConnectionLost: The connection broke during the transfer.
+            JetStreamError: The server refused the restore.
         """
         from js_async.backup.restore import restore
 
@@ -258,7 +275,7 @@ class JetStream:
     async def create_or_update_consumer(
         self, stream: str, config: ConsumerConfig, *, timeout: Seconds | None = None
     ) -> Consumer:
-        """Create a consumer or change the one of that name."""
+        """Create a consumer, or update the consumer of that name."""
         return await Consumer.create(self._api, stream, config, "", timeout=timeout)
 
     async def update_consumer(
@@ -269,7 +286,7 @@ class JetStream:
         pedantic: bool = False,
         timeout: Seconds | None = None,
     ) -> Consumer:
-        """Change a consumer that exists. Raises `ConsumerNotFound`."""
+        """Update the consumer that the configuration names. Raises `ConsumerNotFound`."""
         return await Consumer.create(
             self._api, stream, config, "update", pedantic=pedantic, timeout=timeout
         )
@@ -277,11 +294,11 @@ class JetStream:
     async def get_consumer(
         self, stream: str, name: str, *, timeout: Seconds | None = None
     ) -> Consumer:
-        """Return a consumer that exists. Raises `ConsumerNotFound`."""
+        """Return an existing consumer. Raises `ConsumerNotFound`."""
         return await Consumer.get(self._api, stream, name, timeout)
 
     def bind_consumer(self, stream: str, name: str) -> Consumer:
-        """Return a consumer without asking the server, where INFO is not permitted."""
+        """Return a consumer without a request to the server, for users without INFO permission."""
         return Consumer(self._api, stream, name, None)
 
     async def delete_consumer(
@@ -311,7 +328,7 @@ class JetStream:
         max_reset_attempts: int | None = None,
         on_report: Callable[[PullReport], None] | None = None,
     ) -> OrderedMessages:
-        """Return a read of a stream in order, without asking for it first; see `Stream.ordered`."""
+        """Read a stream in order, without a request for its info; see `Stream.ordered`."""
         return Stream(self._api, stream, None).ordered(
             subjects=subjects,
             deliver_policy=deliver_policy,
@@ -349,14 +366,22 @@ class JetStream:
     ) -> RangeReader:
         """Return a reader of the sequences from `start` up to, not including, `end`.
 
-        It reads in pages of raw parts, complete even where replicas lag. `direct` reads by direct
-        get, which needs `allow_direct` on the stream (server 2.11); otherwise an ephemeral consumer
-        reads, which work-queue streams refuse. `timeout` in seconds is how long the read may go
-        without progress. Nothing is sent before the first page is asked for.
+        It reads in pages of raw parts, and is complete even if replicas lag. Nothing is sent before
+        the first page is requested.
 
-        With `ahead` a page is asked for before the last one is handed over. With `bulk`, which
-        needs pyarrow, pages come as Arrow arrays (`ArrowPage.of`) in a fraction of the time; what
-        else arrives on the connection then waits for the end of a page.
+        Args:
+            stream: Name of the stream.
+            start: First sequence.
+            end: Sequence to stop at (exclusive).
+            filter_subjects: Subject filters, by default all subjects.
+            direct: Read by direct get, which needs `allow_direct` on the stream (server 2.11).
+                Otherwise an ephemeral consumer reads, which work-queue streams refuse.
+            timeout: Seconds without progress after which the read fails.
+            page_messages: Maximum messages of a page.
+            page_bytes: Approximate maximum bytes of a page.
+            ahead: Request the next page before the last one is returned.
+            bulk: Return pages as Arrow arrays (`ArrowPage.of`), in a fraction of the time. Needs
+                pyarrow. Other data of the connection waits for the end of a page then.
         """
         from js_async.read.stream_range import open_range
         from twinstream.core.read.range_read import RangeRead
@@ -397,25 +422,45 @@ class JetStream:
     ) -> PubAck:
         """Store a message and return the stream's acknowledgement.
 
-        `msg_id` makes a repeat within the stream's duplicate window harmless: its acknowledgement
-        has `duplicate` set and the first one's sequence. An id that is empty, or begins or ends
-        with blanks, is refused: the server would take it for another one. The `expected_…`
-        arguments are conditions under which alone the message is stored; the last sequence of the
-        subject may be that of another one, or of a filter (`expected_last_subject_seq_subject`).
-        `rollup` removes what the subject (`"sub"`) or the stream (`"all"`) held before; `ttl` is
-        the message's life in whole seconds, or `"never"` to keep it beyond the stream's `max_age`;
-        a stream with `subject_delete_marker_ttl` raises a shorter one to that (all 2.11).
+        If no stream takes the message, it is sent again. After a timeout or a lost connection that
+        happens only if a `msg_id` or an expectation prevents storing it twice.
 
-        When nobody takes the message it is sent again up to `retries` times, `retry_wait` seconds
-        apart; by default twice, and until the timeout where its stream has no leader now. After a
-        time-out or a broken link that happens only where a `msg_id` or an expectation keeps it
-        from being stored twice. `timeout` in seconds spans everything.
+        Args:
+            subject: Subject.
+            data: Payload.
+            headers: Headers.
+            msg_id: Message id. A repetition within the stream's duplicate window is not stored; its
+                acknowledgement has `duplicate` set and the sequence of the first message. Refused
+                if it is empty or has leading or trailing blanks: the server would take it for
+                another id.
+            expected_stream: Store the message only in the stream of this name.
+            expected_last_seq: Store it only if this is the stream's last sequence.
+            expected_last_msg_id: Store it only if this is the id of the stream's last message.
+            expected_last_subject_seq: Store it only if this is the last sequence of the subject, or
+                of `expected_last_subject_seq_subject`.
+            expected_last_subject_seq_subject: Another subject or a filter for that condition.
+            rollup: Remove the earlier messages of the subject (`"sub"`) or stream (`"all"`).
+            ttl: Time to live in whole seconds, or `"never"` to keep the message beyond the stream's
+                `max_age`. A stream with `subject_delete_marker_ttl` raises a shorter value to that
+                (all server 2.11).
+            timeout: Total time in seconds.
+            retries: Number of repetitions if no stream takes the message. By default it is two, or
+                until the timeout while its stream has no leader.
+            retry_wait: Seconds between repetitions.
 
-        Raises `NoStream`, `NoLeader`, `JetStreamOff` or another `NoResponders` when no stream took
-        it; `WrongLastSequence`, `WrongLastMessageId`, `WrongStream`, `StoreRefused`,
-        `MessageExists` or another `JetStreamError`; `PermissionDenied`, `BadArgument`;
-        `RequestTimeout`, `ConnectionLost`, `ConnectionClosed`, `BadAnswer` or `OutcomeUnknown`
-        when it may be stored and may be not.
+        Raises:
+            NoResponders: No stream took the message. The subclasses `NoStream`, `NoLeader` and
+                `JetStreamOff` tell why.
+            JetStreamError: The server refused the message. The subclasses `WrongLastSequence`,
+                `WrongLastMessageId`, `WrongStream`, `StoreRefused`, `MessageExists` and others tell
+                why.
+            PermissionDenied: The user may not publish to the subject.
+            BadArgument: An argument is invalid.
+            RequestTimeout: No acknowledgement arrived in time; the message may be stored.
+            ConnectionLost: The same, because the connection broke.
+            ConnectionClosed: The same, because the connection was closed.
+            BadAnswer: The response is invalid; the message may be stored.
+            OutcomeUnknown: It could not be determined whether the message is stored.
         """
         request = request_of(
             (
@@ -447,14 +492,20 @@ class JetStream:
     ) -> PublishMany:
         """Publish without waiting for each acknowledgement; iterate over the outcomes in order.
 
-        A message is a `PublishRequest`, or a pair of subject and data where that is all there is.
-        At most `window` messages and `window_bytes` bytes are under way. `timeout` in seconds is
-        for each message. An outcome is the acknowledgement or a `PublishFailure` with the error.
-        Messages are sent again as by `publish`, which may change their order.
+        An outcome is the acknowledgement, or a `PublishFailure` with the error. Messages are sent
+        again as by `publish`, which may change their order.
 
-        Failures whose `error` the program did not read raise `PublishFailures`: at the end of the
-        `with` block or at `close`, without either at the end of the iteration. With
-        `raise_failures=False` the program alone looks after them.
+        Failures whose `error` was not read raise `PublishFailures` at the end of the `with` block
+        or at `close`; without either, at the end of the iteration.
+
+        Args:
+            requests: Messages: `PublishRequest` objects, or pairs of subject and data.
+            window: Maximum messages in flight.
+            window_bytes: Maximum bytes in flight.
+            timeout: Seconds for each message.
+            retries: As in `publish`.
+            retry_wait: As in `publish`.
+            raise_failures: Raise `PublishFailures`. Otherwise the caller has to check the outcomes.
         """
         from js_async.publish.publish_many import PublishMany
 
@@ -471,7 +522,7 @@ class JetStream:
         retry_wait: Seconds = 0.25,
         raise_failures: bool = True,
     ) -> Publisher:
-        """Return a publisher that sends one by one and waits only when its window is full.
+        """Return a publisher that sends messages one by one, and waits while its window is full.
 
         The arguments are those of `publish_many`.
         """
@@ -493,21 +544,31 @@ class JetStream:
         retry_wait: Seconds = 0.25,
         raise_failures: bool = True,
     ) -> FastIngest:
-        """Publish into a stream with `allow_batched`, acknowledged in intervals (server 2.14).
+        """Publish to a stream with `allow_batched`, acknowledged in intervals (server 2.14).
 
-        Messages are given as to `publish_many`. Iterate over the outcomes, in order: `Ingested`,
-        which has no sequence as none is told, or a `PublishFailure`. At most `window` messages and
-        `window_bytes` bytes are under way.
+        Iterate over the outcomes, in order: `Ingested`, without a sequence, as the server reports
+        none, or a `PublishFailure`. After a failed message, those behind it are sent again, in
+        order. After `timeout` seconds without a response, or a lost connection, unacknowledged
+        messages fail with `OutcomeUnknown`, unless they have a `msg_id` and no condition: these are
+        sent again. The connection's `on_call` does not report these messages, as they are not
+        acknowledged one by one.
 
-        After a message that fails, those behind it are sent again, in their order. With
-        `gaps="ok"` the stream goes on behind one that failed or got lost, and `Ingested` says
-        only that the server is past a message. After `timeout` seconds without an answer, or a
-        broken link, what is not acknowledged fails with `OutcomeUnknown`, unless it has a `msg_id`
-        and no condition: then it is sent again. The connection's `on_call` is not told of these
-        messages, as they are not acknowledged one by one.
+        Args:
+            stream: Name of the stream.
+            requests: Messages, as in `publish_many`.
+            gaps: With "ok" the stream continues after a failed or lost message, and `Ingested` only
+                means that the server has passed the message.
+            window: Maximum messages in flight.
+            window_bytes: Maximum bytes in flight.
+            timeout: Seconds without a response.
+            retries: As in `publish`.
+            retry_wait: As in `publish`.
+            raise_failures: As in `publish_many`.
 
-        Iterating raises `Unsupported` before server 2.14, `BadArgument` where the stream does not
-        allow it, `StreamNotFound`.
+        Raises:
+            Unsupported: The server is older than 2.14. Raised by the iteration, like the others.
+            BadArgument: The stream does not allow it.
+            StreamNotFound: The stream does not exist.
         """
         from js_async.publish.fast_ingest import FastIngest
         from twinstream.core.publish.fast_ingest import check_gaps
@@ -525,15 +586,18 @@ class JetStream:
     ) -> AtomicBatch:
         """Return a batch of messages that are stored all together or not at all (server 2.12).
 
-        Use it in a `with` block. It gets an id of its own unless one is given; `max_messages` is
-        1000, the server's limit, unless the server is configured otherwise; `timeout` in seconds
-        is for each answer of the server.
+        Use it in a `with` block.
+
+        Args:
+            id: Batch id, by default a unique one.
+            max_messages: Maximum messages: the server's default limit is 1000.
+            timeout: Seconds for each response.
         """
         from js_async.publish.atomic_batch import AtomicBatch
 
         return AtomicBatch(self._api, id, max_messages, timeout)
 
-    # ---- writing by what a subject holds
+    # ---- conditional writes
 
     async def insert(
         self,
@@ -548,16 +612,28 @@ class JetStream:
         check: bool = True,
         timeout: Seconds | None = None,
     ) -> Stored | AlreadyThere:
-        """Store a message unless its subject holds one, whenever that was stored.
+        """Store a message unless its subject has one, regardless of when that was stored.
 
-        Lost answers are made good by writing again and looking at what is there: `Stored` means
-        that this message is in the stream, once. With a `msg_id` of the program's own that holds
-        over restarts of the program too.
+        After a lost response it writes again and checks the stream. So `Stored` means that this
+        message is in the stream, once. With a `msg_id` of your own that holds across restarts of
+        the program, too.
 
-        Raises `NotPromised` when the stream's settings could let the subject's message go within
-        `lasting` seconds (None: ever; or within `ttl`), unless `check` is off; `OutcomeUnknown`
-        when `timeout` seconds pass after a lost answer; and what `publish` raises. Give `stream`
-        where asking for the streams of a subject is not permitted.
+        Args:
+            subject: Subject.
+            data: Payload.
+            headers: Headers.
+            msg_id: Message id, by default a random one.
+            ttl: Time to live in seconds.
+            stream: Name of the stream, for users who may not look up the stream of a subject.
+            lasting: Seconds for which the stream must keep the message; by default `ttl`, or
+                forever.
+            check: Check that the stream's settings guarantee that.
+            timeout: Seconds, the default is that of this object.
+
+        Raises:
+            NotPromised: The stream's settings may remove the subject's message too early.
+            OutcomeUnknown: The timeout passed after a lost response.
+            TwinstreamError: Any error of `publish`.
         """
         request = PublishRequest(
             subject=subject,
@@ -584,9 +660,13 @@ class JetStream:
     ) -> Stored:
         """Replace the last message of a subject if that is still the one at `expected_seq`.
 
-        Raises `WrongLastSequence` when another writer was faster, `OutcomeUnknown` when that
-        cannot be told after a lost answer, `NotPromised` when the stream's settings refuse a
-        second message of a subject, and what `publish` raises. The rest is as in `insert`.
+        The other arguments are as in `insert`.
+
+        Raises:
+            WrongLastSequence: Another client was faster.
+            OutcomeUnknown: That could not be determined after a lost response.
+            NotPromised: The stream's settings refuse a second message of a subject.
+            TwinstreamError: Any error of `publish`.
         """
         request = PublishRequest(
             subject=subject,
@@ -610,12 +690,15 @@ class JetStream:
         check: bool = True,
         timeout: Seconds | None = None,
     ) -> Stored:
-        """Store a message in the place of whatever its subject holds.
+        """Store a message in place of those that its subject has.
 
-        A repeat after a lost answer never overwrites what another writer stored in between.
+        A repetition after a lost response never overwrites what another client stored in between.
+        The arguments are as in `insert`.
 
-        Raises `NotPromised` when the stream's settings keep older messages of a subject or refuse
-        new ones, `OutcomeUnknown`, and what `publish` raises. The rest is as in `insert`.
+        Raises:
+            NotPromised: The stream's settings keep older messages of a subject or refuse new ones.
+            OutcomeUnknown: It could not be determined whether the message is stored.
+            TwinstreamError: Any error of `publish`.
         """
         request = PublishRequest(
             subject=subject,
@@ -630,7 +713,7 @@ class JetStream:
     async def counters(self, stream: str) -> Counters:
         """Return the counters of a stream with `allow_msg_counter` (server 2.12).
 
-        Raises `BadArgument` for another stream, `StreamNotFound`, `Unsupported`.
+        Raises `BadArgument` for other streams, `StreamNotFound` or `Unsupported`.
         """
         from js_async.features.counters import Counters
 
@@ -646,14 +729,19 @@ class JetStream:
         timeout: Seconds = 5.0,
         on_report: Callable[[OutboxReport], None] | None = None,
     ) -> OutboxRelay:
-        """Return the relay that stores the events of an outbox in a stream, each once.
+        """Return a relay that stores the events of an outbox in a stream, each once.
 
-        `by="subject"`: each event has a subject of its own, and the stream refuses a second
-        message of it for ever. `by="id"`: the stream's duplicate window refuses repeats, and
-        beyond the window what was stored is looked up. The outbox is looked into every `poll`
-        seconds; an attempt may take `timeout` seconds.
+        The relay raises `NotPromised` if the stream's settings do not guarantee that.
 
-        The relay raises `NotPromised` where the stream's settings do not give that.
+        Args:
+            store: The outbox, for example a `SqliteOutbox`.
+            stream: Name of the stream.
+            by: "subject" if each event has a unique subject: the stream refuses a second message of
+                it forever. "id": the stream's duplicate window refuses duplicates, and beyond the
+                window stored messages are looked up.
+            poll: Seconds between two checks of the outbox.
+            timeout: Seconds for one attempt.
+            on_report: Callback that receives failures.
         """
         from js_async.exactly_once.outbox_relay import OutboxRelay
 
@@ -684,16 +772,28 @@ class JetStream:
         timeout: Seconds = 5.0,
         on_report: Callable[[ProcessReport], None] | None = None,
     ) -> Processing:
-        """Call a handler for each message, and store what it returns in the stream `into`, once.
+        """Call a handler for each message, and store its results in the stream `into`, once.
 
-        The handler returns None, a `PublishRequest` or several. Each gets an identity made of
-        `name` (the consumer's), the input's stream and sequence, and its place; `{id}` in its
-        subject becomes that. When all are stored the input is acknowledged, and confirmed. After an
-        error out of the handler the message comes again in `retry` seconds, by delivery; after
-        `Reject` it does not. `by` is as in `outbox`; an attempt may take `timeout` seconds;
-        `concurrency`, `order`, `priority` and `stop_after` are as in `Consumer.consume`.
+        The input is acknowledged, with confirmation, after all results are stored. Starting raises
+        `NotPromised` if the settings allow duplicates or losses.
 
-        Starting raises `NotPromised` where the settings let doubles or losses through.
+        Args:
+            consumer: The consumer.
+            handler: Function that returns None, a `PublishRequest` or several. Each result gets an
+                id made of `name`, the input's stream and sequence, and its index; `{id}` in its
+                subject is replaced by that. If the handler raises `Reject`, the message is not
+                redelivered.
+            into: Name of the stream for the results.
+            by: As in `outbox`.
+            name: Name in the ids, by default that of the consumer.
+            concurrency: As in `Consumer.consume`.
+            order: As in `Consumer.consume`.
+            priority: As in `Consumer.consume`.
+            stop_after: As in `Consumer.consume`.
+            retry: Seconds until redelivery after an error of the handler; of several values, the
+                one for the number of the delivery.
+            timeout: Seconds for one attempt to store results.
+            on_report: Callback that receives failures.
         """
         from js_async.exactly_once.processing import Processing
 
@@ -717,7 +817,7 @@ class JetStream:
     async def schedules(self, stream: str) -> Schedules:
         """Return the schedules of a stream with `allow_msg_schedules` (server 2.12).
 
-        Raises `BadArgument` for another stream, `StreamNotFound`, `Unsupported`.
+        Raises `BadArgument` for other streams, `StreamNotFound` or `Unsupported`.
         """
         from js_async.features.schedules import Schedules
 
@@ -736,9 +836,14 @@ class JetStream:
     ) -> Opening[Events]:
         """Iterate over advisories and metrics from now on, typed; close it when done.
 
-        Only those of a stream, a consumer, or some `kinds`: classes of `twinstream.models` such as
-        `MaxDeliver`, or words such as "max_deliver". At most `max_pending` events wait to be
-        taken; what comes then is dropped, told by the next event and to `on_drop`.
+        Args:
+            stream: Only events of this stream.
+            consumer: Only events of this consumer.
+            kinds: Only these kinds: classes of `twinstream.models` such as `MaxDeliver`, or words
+                such as "max_deliver".
+            max_pending: Number of events to buffer. Further events are dropped, which the next
+                event and `on_drop` report.
+            on_drop: Callback for dropped events.
         """
         from js_async.consume.advisories import listen
         from twinstream.core.api.advisories import event_subjects
@@ -758,9 +863,15 @@ class JetStream:
     ) -> DeadLetters:
         """Return the dead letters of a stream, or of one of its consumers.
 
-        `letters` is the stream that holds them (`STREAM-dead`, below the subjects `prefix`,
-        `dead.STREAM`), `failures` the one that captures the advisories (`STREAM-failures`). Nothing
-        is sent before `prepare`, or before it is entered as a context manager.
+        Nothing is sent before `prepare`, or before it is entered as a context manager.
+
+        Args:
+            stream: Name of the stream.
+            consumer: Only messages of this consumer.
+            letters: Stream for the dead letters, by default `STREAM-dead`.
+            failures: Stream that captures the advisories, by default `STREAM-failures`.
+            prefix: Subject prefix of the dead letters, by default `dead.STREAM`.
+            on_report: Callback that receives reports.
         """
         from js_async.workers.dead_letters import DeadLetters
         from twinstream.core.workers.dead_letter import Names
@@ -784,19 +895,26 @@ class JetStream:
     ) -> Worker:
         """Return a worker that calls a handler for each message of a consumer.
 
-        The consumer is named, or made from its configuration. Up to `concurrency` handlers run at
-        once; those of one subject, or of one key that the function `order` returns, run one after
-        the other, and "total" is one for all. The server is told that work goes on meanwhile.
+        When a handler returns, its message is acknowledged. When it raises an error, the message is
+        retried. `TryLater` sets the delay; `Reject` gives the message up, as does the last attempt.
+        Such a message is stored as a dead letter, if enabled, and terminated. While a handler runs,
+        the worker extends the ack_wait.
 
-        When a handler returns, its message is acknowledged. When it raises, the message is tried
-        again as `retry` says; `TryLater` says when, and `Reject` gives the message up, as the last
-        attempt does. What is given up becomes one of the `dead_letters`, if given, and is
-        terminated. The worker holds at most `max_messages`, by default two for each handler, or
-        500 where there is an order, and as many again are on their way to it. Those that go back
-        to the server at the end count as delivered.
-
-        `priority` is for a consumer with priority groups: with the policy `pinned_client` one
-        worker has all messages, and others stand by.
+        Args:
+            stream: Name of the stream.
+            consumer: Name of the consumer, or the configuration with which to create it.
+            handler: Function to call with each message.
+            concurrency: Maximum number of handlers that run at once.
+            order: "subject" handles the messages of one subject one after the other, a function
+                those with the same return value, and "total" all of them.
+            retry: When to retry, and how often.
+            dead_letters: Where to store messages that are given up.
+            max_messages: Maximum messages in the worker: by default two for each handler, or 500 if
+                they are ordered. As many again may be in flight to it. Those returned to the server
+                at the end count as delivered.
+            priority: Priority group, if the consumer has groups. With the policy `pinned_client`
+                one worker gets all messages, and the others stand by.
+            on_report: Callback that receives reports.
         """
         from js_async.workers.settings import WorkSettings
         from js_async.workers.worker import Worker
@@ -821,11 +939,15 @@ class JetStream:
         interval: Seconds = 2.0,
         thresholds: Thresholds | None = None,
     ) -> Health:
-        """Return findings about all streams, or one, and their consumers.
+        """Return findings about the health of all streams, or one, and their consumers.
 
-        They are looked at twice, `interval` seconds apart, to see what moves, and judged by
-        `thresholds`, those of a plain `Thresholds()` by default. One that nobody can tell of is a
-        finding. Raises `StreamNotFound` for a `stream` that is not there.
+        A stream or consumer without information is a finding, too. Raises `StreamNotFound` if
+        `stream` does not exist.
+
+        Args:
+            stream: Only this stream.
+            interval: Seconds between two samples, which show what changes.
+            thresholds: Thresholds of the findings, by default `Thresholds()`.
         """
         from js_async.features.health import health
         from twinstream.core.api.health import THRESHOLDS
@@ -837,12 +959,20 @@ class JetStream:
     async def coordination(
         self, stream: str, *, create: bool = False, replicas: int = 1, owner: str | None = None
     ) -> Coordination:
-        """Return what makes locks, semaphores, rate limits and leaders, kept in a stream.
+        """Return an object that creates locks, semaphores, rate limits and leaders in a stream.
 
-        `create` makes the stream where there is none, with so many `replicas`. `owner` is shown to
-        those who look who holds something; host and process unless given. Raises `NotPromised`,
-        which names the settings that break a promise, `StreamNotFound`, `SubjectOverlap`,
-        `Unsupported` (before server 2.11) or another `JetStreamError`.
+        Args:
+            stream: Name of the stream.
+            create: Create the stream if it does not exist.
+            replicas: Number of replicas of a new stream.
+            owner: Name of this client in records, by default host and process id.
+
+        Raises:
+            NotPromised: Settings of the stream break a guarantee; the error names them.
+            StreamNotFound: The stream does not exist.
+            SubjectOverlap: Another stream has the subjects.
+            Unsupported: The server is older than 2.11.
+            JetStreamError: The server refused a request.
         """
         from js_async.coordination.coordination import open_coordination
 

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Stream"]
 
-# More messages than any stream holds.
+# More messages than a stream can store.
 _ALL: Final = 2**63 - 1
 
 
@@ -57,14 +57,14 @@ class Stream(StreamConsumers):
 
     @property
     def cached_info(self) -> StreamInfo:
-        """What the server said last. Raises `BadArgument` when it was never asked."""
+        """The last known stream info. Raises `BadArgument` if the server was never asked."""
         if self._info is None:
-            raise BadArgument(f"stream {self._name} was bound without asking: call info() first")
+            raise BadArgument(f"stream {self._name} was bound without its info: call info() first")
         return self._info
 
     @property
     def replicas(self) -> Replicas:
-        """The servers that hold its copies: who leads, and moving them."""
+        """The stream's replicas: which server leads, and moving them."""
         from js_sync.api.replicas import Replicas
 
         return Replicas(self._api, self._name)
@@ -76,7 +76,7 @@ class Stream(StreamConsumers):
 
     @property
     def config(self) -> StreamConfig:
-        """The configuration as the server said last."""
+        """The last known configuration."""
         return self.cached_info.config
 
     def __repr__(self) -> str:
@@ -89,12 +89,15 @@ class Stream(StreamConsumers):
         confirmed: bool = False,
         timeout: Seconds | None = None,
     ) -> StreamInfo:
-        """Ask for configuration and state. Raises `StreamNotFound`.
+        """Request configuration and state. Raises `StreamNotFound`.
 
-        `deleted_details` lists the sequences that are missing within the stream, which is heavy if
-        there are many. A replica that knows of no leader answers, too, with what it has (server
-        2.11 to 2.15), and that may lack acknowledged messages. With `confirmed` the stream is asked
-        until the answer is surely the leader's; else `RequestTimeout` is raised.
+        Args:
+            deleted_details: List the sequences of deleted messages, which is expensive if there are
+                many.
+            confirmed: Repeat the request until the response is certainly the leader's; otherwise
+                `RequestTimeout` is raised. Without it, a replica that knows of no leader also
+                answers (server 2.11 to 2.15), and its state may lack acknowledged messages.
+            timeout: Seconds, the default is that of the API.
         """
         body = {"deleted_details": True} if deleted_details else None
         deadline = self._api.deadline(timeout)
@@ -109,10 +112,10 @@ class Stream(StreamConsumers):
     def subjects(
         self, filter_subject: str = ">", *, timeout: Seconds | None = None
     ) -> Generated[tuple[str, int]]:
-        """Iterate over the subjects that are stored, each with its number of messages.
+        """Iterate over the stored subjects, each with its number of messages.
 
-        The server answers in pages of 100,000; `timeout` is for each. A change between two pages
-        may move a subject from one to the other, so that it comes twice or not at all.
+        The server answers in pages of 100,000; `timeout` applies to each page. A change between two
+        pages may shift a subject, so that it appears twice or not at all.
         """
         from js_sync.api import pager
 
@@ -122,12 +125,12 @@ class Stream(StreamConsumers):
     def update(
         self, config: StreamConfig, *, pedantic: bool = False, timeout: Seconds | None = None
     ) -> StreamInfo:
-        """Replace the whole configuration; `pedantic` as in `JetStream.create_stream`.
+        """Replace the whole configuration; `pedantic` is as in `JetStream.create_stream`.
 
-        The configuration needs no name.
+        The configuration may omit the stream's name.
         """
         create_update.check_config(config, twinstream.models.StreamConfig)
-        # The server refuses an empty name as it refuses none (10052).
+        # The server refuses an empty name like a missing one (10052).
         if not config.name:
             config = twinstream.models.evolve(config, name=self._name)
         elif config.name != self._name:
@@ -141,9 +144,9 @@ class Stream(StreamConsumers):
     ) -> StreamInfo:
         """Read the configuration, let `edit` return a changed copy, and store that.
 
-        Settings that this release does not know stay as they are. Nothing is sent if nothing
-        changes. The server cannot check for conflicts: of two changes at once, the later one
-        overwrites the earlier. `timeout` is for each of the two requests.
+        Settings that this release does not know are kept. If nothing changes, no update is sent.
+        The server cannot detect conflicts: of two concurrent changes, the later one overwrites the
+        earlier. `timeout` applies to each of the two requests.
         """
         config = (self.info(timeout=timeout)).config
         changed = edit(config)
@@ -157,7 +160,7 @@ class Stream(StreamConsumers):
         return self.update(changed, timeout=timeout)
 
     def seal(self, *, timeout: Seconds | None = None) -> StreamInfo:
-        """Have nothing added or removed any more, not even by limits. There is no way back."""
+        """Make the stream read-only: no additions, no removals, no limits. Irreversible."""
         return self.change(
             lambda config: twinstream.models.evolve(config, sealed=True), timeout=timeout
         )
@@ -171,11 +174,19 @@ class Stream(StreamConsumers):
         keep: int | None = None,
         timeout: Seconds | None = None,
     ) -> int:
-        """Remove messages and return how many.
+        """Remove messages and return their number.
 
-        These are all messages, or those of a `subject` filter; with `before_seq` only those below
-        that sequence, with `keep` all but the last so many. Raises `BadArgument` if both are given,
-        and for a filter or sequence that is none: the server would take it for a purge of all.
+        Without arguments it removes all messages.
+
+        Args:
+            subject: Remove only messages that match this subject filter.
+            before_seq: Remove only messages below this sequence.
+            keep: Keep this number of the newest messages.
+            timeout: Seconds, the default is that of the API.
+
+        Raises:
+            BadArgument: Both `before_seq` and `keep` are given, or a filter or sequence is invalid.
+                The server would purge everything in the latter case.
         """
         if before_seq is not None and keep is not None:
             raise BadArgument("give before_seq or keep, not both")
@@ -186,7 +197,7 @@ class Stream(StreamConsumers):
         if subject is not None:
             check_filter(subject)
         if before_seq == 1:
-            # Nothing is below it, and servers before 2.14 would take it for a purge of all.
+            # Nothing is below sequence 1, and servers before 2.14 would purge everything.
             before_seq, keep = None, _ALL
         body: dict[str, Any] = {"filter": subject, "seq": before_seq, "keep": keep}
         body = {name: value for name, value in body.items() if value is not None}
@@ -215,10 +226,14 @@ class Stream(StreamConsumers):
     ) -> StreamMessage:
         """Return one message by sequence. Raises `MessageNotFound`.
 
-        The leader answers, which knows every acknowledged write. With `direct` any replica may
-        answer, or a mirror, which spreads the load; but one may be behind, and a mirror may lack
-        messages or have them under other subjects. If the stream has no `allow_direct`, the leader
-        is asked all the same. With `headers=False` the message comes without its headers.
+        Args:
+            seq: Stream sequence.
+            direct: Let any replica or mirror answer, which spreads the load. A replica may lag; a
+                mirror may lack messages or store them under other subjects. Otherwise the leader
+                answers, which knows every acknowledged write. A stream without `allow_direct` is
+                always read from its leader.
+            headers: Include the headers.
+            timeout: Seconds, the default is that of the API.
         """
         from js_sync.read.get_message import get_message
         from twinstream.core.read.direct_get import seq_request
@@ -238,7 +253,7 @@ class Stream(StreamConsumers):
     ) -> StreamMessage:
         """Return the last message of a subject. Raises `MessageNotFound`.
 
-        `direct` and `headers` are as in `get_message`; a direct answer may be an older message.
+        `direct` and `headers` are as in `get_message`. A direct response may be an older message.
         """
         from js_sync.read.get_message import get_message
         from twinstream.core.read.direct_get import last_request
@@ -258,10 +273,10 @@ class Stream(StreamConsumers):
         headers: bool = True,
         timeout: Seconds | None = None,
     ) -> StreamMessage:
-        """Return the first message of a subject filter at or after `seq`, or `start_time`.
+        """Return the first message of a subject filter at or after `seq` or `start_time`.
 
-        Wildcards are allowed. `start_time` needs server 2.11; without it and `seq` it is the first
-        message of all. `direct` and `headers` are as in `get_message`. Raises `MessageNotFound`.
+        Without both, it is the first such message of the stream. `start_time` needs server 2.11.
+        `direct` and `headers` are as in `get_message`. Raises `MessageNotFound`.
         """
         from js_sync.read.get_message import get_message
         from twinstream.core.read.direct_get import next_request
@@ -284,17 +299,23 @@ class Stream(StreamConsumers):
         page_bytes: int = PAGE_BYTES,
         timeout: Seconds = 120.0,
     ) -> StreamRead:
-        """Return an iterator over a range of the stream, complete even where replicas lag.
+        """Return an iterator over a range of the stream. It is complete even if replicas lag.
 
-        The range goes from the sequence `start` (or what was stored since `start_time`) up to, not
-        including, `end` (or `end_time`); by default it is all that the stream holds when the read
-        begins. `subjects` are filters. Times need server 2.11. Nothing is sent before the first
-        message is asked for, and nothing is consumed.
+        Nothing is sent before the first message is requested, and no message is consumed.
 
-        `via` is how to read: by `direct` gets (`allow_direct`, server 2.11), by an ephemeral
-        `consumer`, or one by one from the `leader`, which always works; by default it is the
-        fastest way that is harmless. Pages hold at most `page_messages` and about `page_bytes`; one
-        is read ahead. `timeout` is how many seconds there may be no progress.
+        Args:
+            start: First sequence. By default the read starts at the beginning.
+            end: Sequence to stop at (exclusive). By default it is the end of the stream at the time
+                when the read begins.
+            subjects: Subject filters.
+            start_time: Start with messages stored at or after this time (server 2.11).
+            end_time: Stop at messages stored at or after this time (server 2.11).
+            via: How to read: by `direct` gets (`allow_direct`, server 2.11), by an ephemeral
+                `consumer`, or message by message from the `leader`, which always works. By default
+                it is the fastest way without side effects.
+            page_messages: Maximum messages of a page. One page is read ahead.
+            page_bytes: Approximate maximum bytes of a page.
+            timeout: Seconds without progress after which the read fails.
         """
         from js_sync.read.stream_read import StreamRead
         from twinstream.core.read.read_request import read_request
@@ -320,14 +341,22 @@ class Stream(StreamConsumers):
         at_time: datetime | None = None,
         timeout: Seconds = 120.0,
     ) -> Snapshot:
-        """Return the last message of each subject, all of them as of one sequence.
+        """Return the last message of each subject, all as of one sequence.
 
-        `subjects` are filters; by default it is of all subjects. The snapshot includes every write
-        that was acknowledged before the call. With `at_seq` it is the state right after that
-        message, with `at_time` (server 2.11) the state before that moment, as far as the stream
-        still has it. A message that is deleted or expires meanwhile may be in it or not. `timeout`
-        is how many seconds there may be no progress. Raises `StreamNotFound`, another
-        `JetStreamError`, `RequestTimeout`.
+        The snapshot includes every write that was acknowledged before the call. A message that is
+        deleted or expires during the call may or may not be included.
+
+        Args:
+            subjects: Subject filters, by default all subjects.
+            at_seq: Return the state right after this sequence, as far as the stream still has it.
+            at_time: Return the state before this time (server 2.11), as far as the stream still has
+                it.
+            timeout: Seconds without progress after which the call fails.
+
+        Raises:
+            StreamNotFound: The stream does not exist.
+            JetStreamError: The server refused a request.
+            RequestTimeout: There was no progress for `timeout` seconds.
         """
         from js_sync.read.snapshot import take_snapshot
         from twinstream.core.read.read_request import snapshot_request
@@ -361,16 +390,25 @@ class Stream(StreamConsumers):
         timeout: Seconds = 60.0,
         on_progress: Callable[[TransferProgress], None] | None = None,
     ) -> Backup:
-        """Copy the stream as it is now into the folder `path`, whole or not at all.
+        """Copy the current state of the stream into the folder `path`, completely or not at all.
 
-        The `nats` command can restore the folder, too; checksums are added. It must be new or
-        empty, unless `overwrite` replaces the backup in it. With `consumers` it includes them and
-        their state. With `check` the server verifies all messages first, which may take long.
-        `chunk_size` and `window_size` (server 2.12.5) are bytes; `timeout` is how many seconds may
-        pass without data.
+        The `nats` command can restore the folder, too; it has checksums in addition.
 
-        Raises `ConnectionLost` when the link breaks meanwhile, `BadArgument`, `JetStreamError`
-        (before server 2.15 for streams in memory), `OSError` from the disk.
+        Args:
+            path: Folder, new or empty unless `overwrite` is set.
+            consumers: Include the consumers and their state.
+            check: Let the server verify all messages first, which may take long.
+            overwrite: Replace an existing backup in the folder.
+            chunk_size: Bytes of one chunk of the transfer.
+            window_size: Bytes in flight (server 2.12.5).
+            timeout: Seconds without data after which the backup fails.
+            on_progress: Callback that receives the progress.
+
+        Raises:
+            ConnectionLost: The connection broke during the transfer.
+            BadArgument: An argument is invalid.
+            JetStreamError: The server refused; before server 2.15 it does so for memory streams.
+            OSError: Writing to disk failed.
         """
         from js_sync.backup.backup import BackupWish, back_up
         from twinstream.core.base.local_path import local_path
@@ -387,7 +425,7 @@ class Stream(StreamConsumers):
         )
         return back_up(self._api, self._name, wish)
 
-    # ---- reading with a consumer of its own
+    # ---- reading with a client-managed consumer
 
     def ordered(
         self,
@@ -409,19 +447,32 @@ class Stream(StreamConsumers):
         max_reset_attempts: int | None = None,
         on_report: Callable[[PullReport], None] | None = None,
     ) -> OrderedMessages:
-        """Return a read in order, each message once, through any trouble (ADR-17).
+        """Return an iterator that yields each message once and in order (ADR-17).
 
-        It reads all of the stream, or only `subjects` (filters), and starts at the beginning, or
-        where `deliver_policy`, `start_seq` or `start_time` say. It ends when it is closed, or after
-        `stop_after` messages. Its `position` is where to resume. With
-        `replay_policy="original"` messages come at the pace at which they were stored. Buffering is
-        as in `Consumer.messages`; with `last_per_subject`, on a stream that keeps more than one
-        message of each subject, the buffer is by count until the last messages are read.
+        It survives disconnects and lost consumers by re-creating its ephemeral consumer. It ends
+        when it is closed, or after `stop_after` messages. Its `position` is where to resume.
 
-        Its consumers are named `name_prefix`, an id and a number. They carry `metadata` and vanish
-        after `inactive_threshold` seconds (5 minutes, or less if the stream says so) without this
-        program. When one is lost, the next one is created at the first of `max_reset_attempts`
-        attempts that succeeds (None: no limit); otherwise the error of the last one is raised.
+        Args:
+            subjects: Subject filters, by default all subjects.
+            deliver_policy: Where to start, by default at the beginning.
+            start_seq: Sequence to start at.
+            start_time: Time to start at.
+            headers_only: Omit the payloads.
+            replay_policy: "original" delivers messages at the pace at which they were stored.
+            stop_after: Number of messages after which the iterator ends.
+            max_messages: Buffer size, as in `Consumer.messages`. With `last_per_subject`, on a
+                stream that keeps more than one message of each subject, the buffer is limited by
+                count until the last messages have been read.
+            max_bytes: Buffer size in bytes, as in `Consumer.messages`.
+            expires: Lifetime of one pull request in seconds.
+            heartbeat: Interval of idle heartbeats in seconds.
+            inactive_threshold: Seconds without this client after which the server deletes the
+                consumer: 5 minutes by default, or less if the stream limits it.
+            metadata: Metadata of the consumers.
+            name_prefix: Prefix of the consumers' names; an id and a number follow.
+            max_reset_attempts: Attempts to re-create a lost consumer before the last error is
+                raised. None means no limit.
+            on_report: Callback that receives reports.
         """
         from js_sync.consume.ordered import OrderedMessages
         from twinstream.core.consume.ordered import ordered_config
@@ -455,21 +506,26 @@ class Stream(StreamConsumers):
         *,
         on_report: Callable[[PullReport], None] | None = None,
     ) -> PushMessages:
-        """Create a push consumer and iterate over what it sends.
+        """Create a push consumer and iterate over its messages.
 
-        Without a `deliver_subject` it gets one of its own. With a `deliver_group`, all programs
-        that give the same subject and group share the messages. `flow_control` needs an
-        `idle_heartbeat`; a consumer without a name and group has one of 5 s by default.
+        Args:
+            config: Configuration. Without a `deliver_subject` a unique one is chosen. With a
+                `deliver_group`, all clients that give the same subject and group share the
+                messages. `flow_control` needs an `idle_heartbeat`; a consumer without a name and
+                group has one of 5 s by default.
+            on_report: Callback that receives reports.
         """
         return opening(self._push(config, None, on_report))
 
     def bind_push(
         self, name: str, *, on_report: Callable[[PullReport], None] | None = None
     ) -> PushMessages:
-        """Iterate over what an existing push consumer sends. Raises `ConsumerNotFound`.
+        """Iterate over the messages of an existing push consumer.
 
-        Raises `BadArgument` for a consumer without a `deliver_group` while another subscription is
-        bound to it: each of the two would get every message.
+        Raises:
+            ConsumerNotFound: The consumer does not exist.
+            BadArgument: The consumer has no `deliver_group` and another subscription is bound to
+                it. Each of the two would get every message.
         """
         return opening(self._push(None, name, on_report))
 

@@ -637,8 +637,8 @@ async def test_who_waits_for_a_message_has_it_when_another_task_that_mends_it_is
         menders.append(asyncio.current_task())
         await own(pipeline)
 
-    own = Pipeline.mend
-    monkeypatch.setattr(Pipeline, "mend", noted)
+    own = Pipeline.recover
+    monkeypatch.setattr(Pipeline, "recover", noted)
     # Nobody mends but who waits.
     monkeypatch.setattr(js_async.publish.publisher, "_LOOK", 3600.0)
     with FakeServer(first, second) as server:
@@ -974,7 +974,7 @@ EXISTS = {"error": {"code": 400, "err_code": 10130, "description": "stream name 
     [
         ({"deliver_subject": "$JS.SNAPSHOT.RESTORE.S.x"}, True, ""),
         (EXISTS, False, ""),
-        (None, False, "whether it was done is not known"),
+        (None, False, "it is unknown whether this was done"),
     ],
     ids=["begun", "refused", "silent"],
 )
@@ -1160,7 +1160,7 @@ async def test_what_is_on_its_way_is_given_back_though_the_leave_is_cancelled(
 
 async def test_what_is_used_before_it_is_awaited_says_so(server):
     connecting = js.connect(server.url)
-    with pytest.raises(AttributeError, match=r"jetstream is not there .* await it"):
+    with pytest.raises(AttributeError, match=r"jetstream is not available .* await it"):
         connecting.jetstream()
     async with connecting as connection:
         assert connection.is_connected

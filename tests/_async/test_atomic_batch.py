@@ -196,7 +196,7 @@ async def test_a_block_that_goes_on_after_a_failure_raises_at_its_end(opened, na
                 with pytest.raises(js.BadArgument):
                     await batch.add("bad subject")
 
-        with pytest.raises(js.AtomicBatchFailed, match="went on after that failure") as raised:
+        with pytest.raises(js.AtomicBatchFailed, match="continued after that failure") as raised:
             await forgetful()
         assert raised.value.outcome is js.AtomicOutcome.REFUSED
         assert await count_of(stream) == 0
@@ -381,7 +381,7 @@ async def test_a_commit_that_never_arrived_is_told_and_shut(server, name):
                 proxy.black_hole = False
 
             async def commit():
-                with pytest.raises(js.AtomicBatchFailed, match="does not hold it") as raised:
+                with pytest.raises(js.AtomicBatchFailed, match="does not contain it") as raised:
                     await batch.commit()
                 return raised
 

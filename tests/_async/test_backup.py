@@ -315,7 +315,7 @@ async def test_a_broken_link_leaves_nothing_half_done(server, name, tmp_path):
             before = await content(stream)
             await jet.delete_stream(name)
             cuts.clear()
-            with pytest.raises(js.ConnectionLost, match="restore anew"):
+            with pytest.raises(js.ConnectionLost, match="restore again"):
                 await jet.restore(tmp_path / "copy", chunk_size=20_000, on_progress=cut)
             with pytest.raises(js.StreamNotFound):
                 await jet.get_stream(name)
@@ -477,7 +477,7 @@ async def test_a_restore_without_an_answer_says_what_may_be_there(tmp_path):
             with pytest.raises(js.RequestTimeout) as caught:
                 await connection.jetstream(timeout=0.1).restore(tmp_path)
             [note] = caught.value.__notes__
-            assert note.startswith("the server may have begun: if S was not there before, delete")
+            assert note.startswith("the server may have begun: if S did not exist before, delete")
 
 
 async def test_the_first_chunk_may_come_before_the_server_is_known_to_listen(tmp_path):

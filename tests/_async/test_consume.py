@@ -82,7 +82,7 @@ async def test_an_iteration_that_is_dropped_open_warns(opened, name):
             await stream.create_consumer(ConsumerConfig(durable_name=each))
             for each in ("left", "closed", "over")
         ]
-        with pytest.warns(ResourceWarning, match="left: an iteration .* was not closed"):
+        with pytest.warns(ResourceWarning, match="left: an iterator .* was not closed"):
             await leave_at_the_first(left.messages())
         async with closed.messages() as messages:
             await leave_at_the_first(messages)
@@ -99,7 +99,7 @@ async def test_nothing_is_kept_for_an_iteration_that_is_dropped_open(opened, nam
         messages = [consumer.messages()]
         held = messages[0]._held
         await messages[0].next(20)
-        with pytest.warns(ResourceWarning, match="comes again after ack_wait"):
+        with pytest.warns(ResourceWarning, match="are redelivered after ack_wait"):
             let_go(messages)
         assert await held._keeper.join(Deadline.after(20))
 

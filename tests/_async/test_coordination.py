@@ -27,7 +27,7 @@ async def test_a_lock_has_one_holder_who_hands_it_on(opened, name):
                 await others.lock("invoices").acquire(timeout=0.3)
         assert not lease.is_held
         assert lease.lost is None
-        with pytest.raises(js.LeaseLost, match="given up"):
+        with pytest.raises(js.LeaseLost, match="released"):
             lease.check()
         assert await locks.lock("invoices").holder() is None
         second = await others.lock("invoices").try_acquire()

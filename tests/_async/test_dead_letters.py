@@ -459,4 +459,4 @@ async def test_streams_that_were_not_prepared_are_noted(opened, name):
         with pytest.raises(js.StreamNotFound) as listing:
             [letter async for letter in letters.letters()]
         for caught in (collecting, listing):
-            assert caught.value.__notes__ == ["`prepare` makes the streams of dead letters"]
+            assert caught.value.__notes__ == ["`prepare` creates the streams of dead letters"]

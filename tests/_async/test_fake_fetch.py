@@ -202,7 +202,7 @@ async def test_a_double_ack_without_its_confirmation_says_what_may_come():
         async with js.connect(server.url, reconnect=None) as connection:
             message = await (await consumer_of(connection)).next(timeout=5)
             for error, timeout in ((js.RequestTimeout, 0.05), (js.ConnectionLost, 30)):
-                with pytest.raises(error, match="may come again after the consumer's ack_wait"):
+                with pytest.raises(error, match="may be redelivered after the consumer's ack_wait"):
                     await message.double_ack(timeout)
                 assert not message.is_acknowledged
 

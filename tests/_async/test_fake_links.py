@@ -32,8 +32,14 @@ async def second_link(connection):
         (lambda peer: peer.send(b"INFO [1]\r\n"), "not a JSON object"),
         (lambda peer: peer.send(b'INFO {"max_payload":"x"}\r\n'), "wrong type"),
         (lambda peer: peer.close(), "before INFO came"),
-        (lambda peer: (peer.info(), peer.expect("^CONNECT"), peer.reset()), "link broke|reset"),
-        (lambda peer: (peer.info(), peer.expect("^CONNECT"), peer.close()), "link broke before"),
+        (
+            lambda peer: (peer.info(), peer.expect("^CONNECT"), peer.reset()),
+            "broke|reset",
+        ),
+        (
+            lambda peer: (peer.info(), peer.expect("^CONNECT"), peer.close()),
+            "broke before",
+        ),
         (lambda peer: peer.error("Maximum Connections Exceeded"), "Maximum Connections"),
         (lambda peer: None, "no INFO within 0.3 s"),
     ],

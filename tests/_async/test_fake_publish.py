@@ -135,7 +135,7 @@ async def test_a_stream_without_a_leader_is_told_apart(way):
             jet = connection.jetstream()
             with pytest.raises(js.NoLeader, match="S did not take the message; it has no leader"):
                 await way(jet, retries=0)
-            with pytest.raises(js.NoLeader, match="its leader is n1 by now"):
+            with pytest.raises(js.NoLeader, match="its leader is now n1"):
                 await way(jet, retries=0)
 
 
@@ -192,7 +192,7 @@ async def test_a_cluster_without_a_leader_is_told_apart(way):
             jet = connection.jetstream()
             with pytest.raises(js.NoLeader, match="cluster has no leader"):
                 await way(jet, retries=0)
-            with pytest.raises(js.NoResponders, match="why is unknown") as caught:
+            with pytest.raises(js.NoResponders, match="the reason is unknown") as caught:
                 await way(jet, retries=0)
             assert type(caught.value) is js.NoResponders
 
@@ -240,7 +240,7 @@ async def test_what_is_denied_after_silence_may_be_stored(way):
 
     with FakeServer(script) as server:
         async with js.connect(server.url) as connection:
-            with pytest.raises(js.OutcomeUnknown, match="could not be found out") as caught:
+            with pytest.raises(js.OutcomeUnknown, match="could not be determined") as caught:
                 await way(connection.jetstream(), timeout=3, msg_id="1")
             assert isinstance(caught.value.__cause__, js.PermissionDenied)
 
@@ -273,7 +273,7 @@ async def test_what_may_be_stored_is_not_to_be_published_again(way):
 
     with FakeServer(script) as server:
         async with js.connect(server.url) as connection:
-            with pytest.raises(js.RequestTimeout, match=r"may be stored.*S did not answer") as met:
+            with pytest.raises(js.RequestTimeout, match=r"may be stored.*S did not respond") as met:
                 await way(connection.jetstream(), timeout=2)
             assert "again" not in str(met.value)
 
@@ -386,7 +386,7 @@ async def test_a_refusal_after_silence_stays_unknown_where_nothing_proves_it(way
             with pytest.raises(js.OutcomeUnknown, match="msg_id") as caught:
                 await way(jet, timeout=3, expected_last_subject_seq=3)
             assert isinstance(caught.value.__cause__, js.WrongLastSequence)
-            with pytest.raises(js.OutcomeUnknown, match="could not be found out"):
+            with pytest.raises(js.OutcomeUnknown, match="could not be determined"):
                 await way(jet, timeout=3, expected_last_subject_seq=3, msg_id="1")
 
 
@@ -490,7 +490,7 @@ async def test_what_is_too_large_for_the_next_server_may_be_stored_by_the_last_o
 
     with FakeServer(first, second) as server:
         async with js.connect(server.url, reconnect=QUICK) as connection:
-            with pytest.raises(js.OutcomeUnknown, match="could not be found out") as caught:
+            with pytest.raises(js.OutcomeUnknown, match="could not be determined") as caught:
                 await way(connection.jetstream(), msg_id="1", timeout=20)
         assert isinstance(caught.value.__cause__, js.BadArgument)
 
@@ -771,7 +771,7 @@ async def test_publish_many_that_is_left_without_closing_warns():
             async for outcome in outcomes:
                 assert outcome.seq == 1
                 break
-            with pytest.warns(ResourceWarning, match="2 messages under way"):
+            with pytest.warns(ResourceWarning, match="2 messages in flight"):
                 await ended(outcomes)
 
 
@@ -797,7 +797,7 @@ async def test_many_subjects_do_not_wait_for_one_another_when_nobody_says_why():
             failures = [outcome async for outcome in outcomes]
     assert all(type(each.error) is js.NoResponders for each in failures)
     assert [str(each.error).partition(":")[0] for each in failures] == [r[0] for r in requests]
-    assert "why is unknown" in str(failures[-1].error)
+    assert "the reason is unknown" in str(failures[-1].error)
     # Another one if the refusals did not come in one read.
     assert 1 <= len(asked) <= 2
 

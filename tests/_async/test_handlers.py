@@ -112,7 +112,7 @@ async def test_waiting_for_an_end_that_does_not_come_says_so(opened, name):
             await message.ack()
 
         async with consumer.consume(handler) as consuming:
-            with pytest.raises(js.RequestTimeout, match="it goes on"):
+            with pytest.raises(js.RequestTimeout, match="it continues"):
                 await consuming.wait(0.01)
 
 

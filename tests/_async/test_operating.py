@@ -145,7 +145,7 @@ async def test_a_pause_up_to_a_moment(opened, name):
         with pytest.raises(js.BadArgument, match="time zone"):
             await consumer.pause(until=datetime(2040, 1, 1))
         for wrong in ({}, {"duration": 1, "until": end}):
-            with pytest.raises(js.BadArgument, match="one of them"):
+            with pytest.raises(js.BadArgument, match="give either the duration"):
                 await consumer.pause(**wrong)
 
 

@@ -117,7 +117,7 @@ async def test_a_drain_ends_with_its_time_though_there_is_more(
         await made(jet, name)
         outbox = added(path, [f"{name}.{{id}}"] * 20, key=key)
         relay = jet.outbox(outbox, stream=name, by="subject")
-        with pytest.raises(js.RequestTimeout, match="still waiting; the time was over"):
+        with pytest.raises(js.RequestTimeout, match="still pending; the deadline passed"):
             await relay.drain(0.0001)
         # What is stored is taken out.
         left = outbox.waiting()
@@ -161,7 +161,7 @@ async def test_a_drain_that_is_stopped_says_so(opened, name, path, monkeypatch, 
             return await write(requests)
 
         monkeypatch.setattr(relay._writer, "write", last)
-        with pytest.raises(js.TwinstreamError, match="still waiting; the relay was stopped before"):
+        with pytest.raises(js.TwinstreamError, match="still pending; the relay was stopped before"):
             await relay.drain(60)
         # What is stored is taken out, and the outbox is free for another relay.
         assert outbox.waiting() == 20 - relay.stored
@@ -179,7 +179,7 @@ async def test_a_drain_after_a_stop_tells_what_waits(opened, name, path):
         await relay.stop()
         assert await relay.drain(60) == 0
         added(path, [f"{name}.1"])
-        with pytest.raises(js.TwinstreamError, match="still waiting; the relay was stopped before"):
+        with pytest.raises(js.TwinstreamError, match="still pending; the relay was stopped before"):
             await relay.drain(60)
         assert outbox.waiting() == 1
 
@@ -296,12 +296,12 @@ async def test_a_subject_that_is_taken_is_told(opened, name, path):
         await jet.publish(f"{name}.1", b"of somebody else")
         outbox = added(path, [f"{name}.1"], id="mine")
         relay = jet.outbox(outbox, stream=name, by="subject")
-        with pytest.raises(js.PublishFailures, match="of its own"):
+        with pytest.raises(js.PublishFailures, match="a unique subject"):
             await relay.drain(60)
         ((_, why),) = outbox.refused()
         assert why == (
-            f"{name}.1: sequence 1 of {name} holds it, with the identity none; this message's is"
-            " mine. Give each message a subject of its own"
+            f"{name}.1: sequence 1 of {name} has it, with the id none; this message's id is"
+            " mine. Give each message a unique subject"
         )
 
 
@@ -408,7 +408,7 @@ async def test_a_gap_where_events_may_be_is_told(opened, name, path):
         outbox.set_floor(f"{name}@{(await stream.info()).created}", 1)
         outbox.release()
         await stream.purge(keep=1)
-        with pytest.raises(js.OutcomeUnknown, match="from 3 only, but those from 2"):
+        with pytest.raises(js.OutcomeUnknown, match="from 3 on, but those from 2"):
             await jet.outbox(outbox, stream=name, by="id").drain(60)
 
 
@@ -489,7 +489,7 @@ async def test_what_ends_a_relay_is_told(opened, name, path, waited, unlogged):
                 await relays[0].wait(30)
         else:
             assert await relays[0]._task.join(Deadline.after(30))
-            with pytest.warns(RuntimeWarning, match=f"to {name} ended by .*no such table"):
+            with pytest.warns(RuntimeWarning, match=f"to {name} ended with .*no such table"):
                 let_go(relays)
         (report,) = reports
         assert report.ended

@@ -238,7 +238,7 @@ async def test_an_iteration_without_a_group_of_the_consumer_is_refused_at_the_ca
             async with consumer.messages(priority=js.Priority(group="g")):
                 pass
         worker = jet.worker(name, "c", nothing)
-        with pytest.raises(js.BadArgument, match="each pull has to name one of the priority"):
+        with pytest.raises(js.BadArgument, match="each pull must name one of the priority"):
             await worker.start()
         # Where the groups are not known, the server says it.
         async with stream.bind_consumer("c").messages() as messages:

@@ -247,7 +247,7 @@ async def test_a_gap_where_results_may_be_ends_the_work(opened, name):
         await message.nak()
         work = jet.process(consumer, doubled, into=results.name, by="id")
         await work.start()
-        with pytest.raises(js.OutcomeUnknown, match="holds sequences from 3 only"):
+        with pytest.raises(js.OutcomeUnknown, match="has only sequences from 3"):
             await work.wait(60)
 
 
@@ -268,7 +268,7 @@ async def test_results_that_limits_took_are_not_stored_again(opened, name):
         await message.nak()
         work = jet.process(consumer, doubled, into=results.name, by="id", timeout=0.2)
         await work.start()
-        with pytest.raises(js.OutcomeUnknown, match="holds sequences from 2 only"):
+        with pytest.raises(js.OutcomeUnknown, match="has only sequences from 2"):
             await work.wait(60)
         assert work.stored == 0
 

@@ -320,7 +320,7 @@ async def test_outcomes_that_are_here_and_not_taken_are_told(opened, name):
         await leave(outcomes)
         with (
             pytest.warns(RuntimeWarning, match="publish_many ended with failures .*: 4 messages"),
-            pytest.warns(ResourceWarning, match="with 3 messages under way or not looked at"),
+            pytest.warns(ResourceWarning, match="with 3 messages in flight or unread"),
         ):
             await ended(outcomes)
 

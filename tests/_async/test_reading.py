@@ -85,7 +85,7 @@ async def test_a_range_and_filters(opened, name, via):
 @WAYS
 @pytest.mark.parametrize("crossing_since", [(2, 12, 5), (99,)])
 async def test_filters_may_match_the_same_subjects(opened, name, via, crossing_since, monkeypatch):
-    monkeypatch.setattr(js._page_sources, "_CROSSING_SINCE", crossing_since)
+    monkeypatch.setattr(js_async.read.page_sources, "_CROSSING_SINCE", crossing_since)
     async with opened() as jet:
         config = StreamConfig(name=name, subjects=[f"{name}.>"], allow_direct=via == "direct")
         stream = await jet.create_stream(config)
@@ -246,7 +246,7 @@ async def test_a_stream_made_anew_is_not_read_as_the_old_one(opened, name, via):
         assert (await read.__anext__()).seq == 1
         await jet.delete_stream(name)
         await stored(jet, name, 50)
-        with pytest.raises(js.StreamNotFound, match=r"made anew at .* read again"):
+        with pytest.raises(js.StreamNotFound, match=r"re-created at .* read again"):
             await seqs(read)
         await read.close()
 

@@ -130,7 +130,7 @@ async def test_failures_of_an_iteration_that_was_left_and_dropped_are_a_warning(
             warnings.simplefilter("always")
             await ended(outcomes)
         [text] = [str(each.message) for each in caught if each.category is RuntimeWarning]
-        assert text.startswith(f"{call} ended with failures that nothing looked at")
+        assert text.startswith(f"{call} ended with failures that were not read")
 
 
 async def test_a_source_that_fails_carries_the_failures_before_it(opened, name):

@@ -197,7 +197,7 @@ def test_a_block_that_goes_on_after_a_failure_raises_at_its_end(opened, name):
                 with pytest.raises(js.BadArgument):
                     batch.add("bad subject")
 
-        with pytest.raises(js.AtomicBatchFailed, match="went on after that failure") as raised:
+        with pytest.raises(js.AtomicBatchFailed, match="continued after that failure") as raised:
             forgetful()
         assert raised.value.outcome is js.AtomicOutcome.REFUSED
         assert count_of(stream) == 0
@@ -382,7 +382,7 @@ def test_a_commit_that_never_arrived_is_told_and_shut(server, name):
                 proxy.black_hole = False
 
             def commit():
-                with pytest.raises(js.AtomicBatchFailed, match="does not hold it") as raised:
+                with pytest.raises(js.AtomicBatchFailed, match="does not contain it") as raised:
                     batch.commit()
                 return raised
 

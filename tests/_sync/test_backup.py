@@ -312,7 +312,7 @@ def test_a_broken_link_leaves_nothing_half_done(server, name, tmp_path):
             before = content(stream)
             jet.delete_stream(name)
             cuts.clear()
-            with pytest.raises(js.ConnectionLost, match="restore anew"):
+            with pytest.raises(js.ConnectionLost, match="restore again"):
                 jet.restore(tmp_path / "copy", chunk_size=20_000, on_progress=cut)
             with pytest.raises(js.StreamNotFound):
                 jet.get_stream(name)
@@ -474,7 +474,7 @@ def test_a_restore_without_an_answer_says_what_may_be_there(tmp_path):
             with pytest.raises(js.RequestTimeout) as caught:
                 connection.jetstream(timeout=0.1).restore(tmp_path)
             [note] = caught.value.__notes__
-            assert note.startswith("the server may have begun: if S was not there before, delete")
+            assert note.startswith("the server may have begun: if S did not exist before, delete")
 
 
 def test_the_first_chunk_may_come_before_the_server_is_known_to_listen(tmp_path):

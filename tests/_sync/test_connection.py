@@ -244,7 +244,7 @@ def test_without_reconnect_the_end_has_a_reason(server_factory):
 
 def test_a_connection_does_not_pickle(server):
     with js.connect(server.url) as connection:
-        with pytest.raises(TypeError, match="connect over there"):
+        with pytest.raises(TypeError, match="connect again"):
             pickle.dumps(connection)
 
 

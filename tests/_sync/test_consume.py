@@ -81,7 +81,7 @@ def test_an_iteration_that_is_dropped_open_warns(opened, name):
             stream.create_consumer(ConsumerConfig(durable_name=each))
             for each in ("left", "closed", "over")
         ]
-        with pytest.warns(ResourceWarning, match="left: an iteration .* was not closed"):
+        with pytest.warns(ResourceWarning, match="left: an iterator .* was not closed"):
             leave_at_the_first(left.messages())
         with closed.messages() as messages:
             leave_at_the_first(messages)
@@ -98,7 +98,7 @@ def test_nothing_is_kept_for_an_iteration_that_is_dropped_open(opened, name):
         messages = [consumer.messages()]
         held = messages[0]._held
         messages[0].next(20)
-        with pytest.warns(ResourceWarning, match="comes again after ack_wait"):
+        with pytest.warns(ResourceWarning, match="are redelivered after ack_wait"):
             let_go(messages)
         assert held._keeper.join(Deadline.after(20))
 

@@ -113,7 +113,7 @@ def test_waiting_for_an_end_that_does_not_come_says_so(opened, name):
             message.ack()
 
         with consumer.consume(handler) as consuming:
-            with pytest.raises(js.RequestTimeout, match="it goes on"):
+            with pytest.raises(js.RequestTimeout, match="it continues"):
                 consuming.wait(0.01)
 
 

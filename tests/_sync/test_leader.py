@@ -121,7 +121,7 @@ def test_an_error_at_the_end_of_a_term_waits_for_the_handler(opened, name, unlog
         leaders[0].start()
         assert eventually(stepped_down, leaders[0])
         assert leaders[0]._campaign.join(Deadline.after(30))
-        with pytest.warns(RuntimeWarning, match="campaign for leader b ended by .*cannot lose"):
+        with pytest.warns(RuntimeWarning, match="campaign for leader b ended with .*cannot lose"):
             let_go(leaders)
 
 

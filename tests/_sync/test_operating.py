@@ -144,7 +144,7 @@ def test_a_pause_up_to_a_moment(opened, name):
         with pytest.raises(js.BadArgument, match="time zone"):
             consumer.pause(until=datetime(2040, 1, 1))
         for wrong in ({}, {"duration": 1, "until": end}):
-            with pytest.raises(js.BadArgument, match="one of them"):
+            with pytest.raises(js.BadArgument, match="give either the duration"):
                 consumer.pause(**wrong)
 
 

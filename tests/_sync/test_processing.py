@@ -246,7 +246,7 @@ def test_a_gap_where_results_may_be_ends_the_work(opened, name):
         message.nak()
         work = jet.process(consumer, doubled, into=results.name, by="id")
         work.start()
-        with pytest.raises(js.OutcomeUnknown, match="holds sequences from 3 only"):
+        with pytest.raises(js.OutcomeUnknown, match="has only sequences from 3"):
             work.wait(60)
 
 
@@ -267,7 +267,7 @@ def test_results_that_limits_took_are_not_stored_again(opened, name):
         message.nak()
         work = jet.process(consumer, doubled, into=results.name, by="id", timeout=0.2)
         work.start()
-        with pytest.raises(js.OutcomeUnknown, match="holds sequences from 2 only"):
+        with pytest.raises(js.OutcomeUnknown, match="has only sequences from 2"):
             work.wait(60)
         assert work.stored == 0
 

@@ -86,7 +86,7 @@ def test_a_range_and_filters(opened, name, via):
 @WAYS
 @pytest.mark.parametrize("crossing_since", [(2, 12, 5), (99,)])
 def test_filters_may_match_the_same_subjects(opened, name, via, crossing_since, monkeypatch):
-    monkeypatch.setattr(js._page_sources, "_CROSSING_SINCE", crossing_since)
+    monkeypatch.setattr(js_sync.read.page_sources, "_CROSSING_SINCE", crossing_since)
     with opened() as jet:
         config = StreamConfig(name=name, subjects=[f"{name}.>"], allow_direct=via == "direct")
         stream = jet.create_stream(config)
@@ -247,7 +247,7 @@ def test_a_stream_made_anew_is_not_read_as_the_old_one(opened, name, via):
         assert (read.__next__()).seq == 1
         jet.delete_stream(name)
         stored(jet, name, 50)
-        with pytest.raises(js.StreamNotFound, match=r"made anew at .* read again"):
+        with pytest.raises(js.StreamNotFound, match=r"re-created at .* read again"):
             seqs(read)
         read.close()
 

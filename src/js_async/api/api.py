@@ -1,4 +1,4 @@
-"""Calls of the JetStream API: one request, one typed answer."""
+"""Calls of the JetStream API: one request, one typed response."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _LOG: Final = Log("api")
 
 
 class Api:
-    """The API of one account or domain, over one connection."""
+    """The JetStream API of one account or domain, over one connection."""
 
     def __init__(
         self,
@@ -58,23 +58,23 @@ class Api:
         self.transport: Final = transport
         self.subjects: Final = subjects
         self.acks: Final = AckReader()
-        # Told of each call, when it is over.
+        # Called with each finished call.
         self.on_call: Final = transport.replies.on_call
         self._retries: Final = Log("publisher")
         if required_level is not None:
             check_whole(required_level, "required_api_level")
         self._required_level: Final = required_level
-        # Of each request; empty unless a level is required.
+        # Headers of each request; empty unless a level is required.
         self._headers: Final = (
             b"" if required_level is None else encode_headers({_API_LEVEL: str(required_level)})
         )
-        # Seconds that a call may take unless told otherwise.
+        # Default timeout of a call in seconds.
         self.timeout: Final = (
             transport.request_timeout if timeout is None else seconds(timeout, "timeout")
         )
 
     def require(self, version: tuple[int, int, int], what: str) -> None:
-        """Raise `Unsupported` when the connected server is older than `version`."""
+        """Raise `Unsupported` if the connected server is older than `version`."""
         info = self.transport.server_info
         if info.version_numbers < version:
             needed = ".".join(map(str, version))
@@ -96,7 +96,7 @@ class Api:
     def told(
         self, kind: str, subject: str, size: int, stream: str | None = None
     ) -> AbstractContextManager[OpenCall | None]:
-        """Return the context of one call, which is logged and passed to `on_call` at its end."""
+        """Return a context for one call, which is logged and reported to `on_call` at its end."""
         if self.on_call is None and not _LOG.debugs():
             return _UNTOLD
         from js_async.client.instrumentation import OpenCall
@@ -114,12 +114,12 @@ class Api:
         *,
         repeatable: bool | None = None,
     ) -> M:
-        """Send a request and return its answer as `as_`.
+        """Send a request and return its response as `as_`.
 
-        One that is `repeatable`, by default if its subject is known to be, is sent again while no
-        answer comes, the cluster has no leader, or the link broke. Raises the `JetStreamError` that
-        the server answers with, `BadAnswer` for anything that is not such an answer, and what
-        `Transport.ask` raises.
+        A `repeatable` request, by default one whose subject is known to be, is sent again while no
+        response comes, while the cluster has no leader, and after a lost connection. Raises the
+        server's `JetStreamError`, `BadAnswer` for an invalid response, and the errors of
+        `Transport.ask`.
         """
         payload = _payload(body)
         with self.told("api", subject, len(payload)) as call:
@@ -135,7 +135,7 @@ class Api:
         deadline: Deadline | None = None,
         body: Mapping[str, Any] | None = None,
     ) -> StreamInfoResponse:
-        """Ask for the configuration and state of a stream. Raises `StreamNotFound`."""
+        """Request the configuration and state of a stream. Raises `StreamNotFound`."""
         subject = self.subjects.stream("INFO", stream)
         return await self.call(subject, body, twinstream.models.StreamInfoResponse, deadline)
 
@@ -147,7 +147,7 @@ class Api:
         *,
         repeatable: bool | None = None,
     ) -> dict[str, Any]:
-        """Send a request and return the members of its answer; otherwise like `call`."""
+        """Send a request and return its response as a dictionary; otherwise like `call`."""
         payload = _payload(body)
         with self.told("api", subject, len(payload)) as call:
             return await self._members(subject, payload, deadline, repeatable, call)
@@ -158,10 +158,10 @@ class Api:
         body: Mapping[str, Any],
         undo: Handler[tuple[dict[str, Any], BaseException]],
     ) -> dict[str, Any]:
-        """Do as `call_raw`, once, for a request whose answer is needed to undo what it did.
+        """Like `call_raw`, once, for a request whose response is needed to undo its effect.
 
-        Whoever is cancelled or interrupted waits for the answer all the same, within the timeout
-        of a request, and calls `undo` with it and what cut the call short.
+        A caller that is cancelled or interrupted still waits for the response, within the timeout
+        of a request, and calls `undo` with the response and the interrupting exception.
         """
         payload = _payload(body)
         replies, deadline = self.transport.replies, self.deadline()
@@ -175,10 +175,10 @@ class Api:
                 try:
                     members = self._read(answer, subject)
                 except (JetStreamError, JetStreamOff):
-                    # Nothing was done.
+                    # The request had no effect.
                     raise cut from None
                 except TwinstreamError as error:
-                    cut.add_note(f"{subject}: whether it was done is not known: {error}")
+                    cut.add_note(f"{subject}: it is unknown whether this was done: {error}")
                     raise cut from None
                 await undo((members, cut))
                 raise
@@ -211,7 +211,7 @@ class Api:
             except ConnectionLost:
                 if not again:
                     raise
-                # Asking waits for the next link.
+                # The next request waits for the reconnect.
                 continue
             try:
                 return read_answer(frame[3][frame[2] : -2], subject)
@@ -247,14 +247,14 @@ class Api:
             raise self._off(subject) from error
 
     def _check_level(self) -> None:
-        """Raise `Unsupported` where the server would ignore that a level is required."""
+        """Raise `Unsupported` if the server would ignore the required level."""
         if self._required_level is not None:
             self.require(_API_LEVEL_SINCE, f"required_api_level={self._required_level}")
 
     def _off(self, subject: str) -> JetStreamOff:
         return JetStreamOff(
             f"{subject}: JetStream does not answer; it is off for this server or account,"
-            f" or the prefix {self.subjects.prefix} (its domain) is not served here"
+            f" or no server here serves the prefix {self.subjects.prefix} (its domain)"
         )
 
 

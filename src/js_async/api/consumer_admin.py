@@ -1,4 +1,4 @@
-"""The calls that change or show one consumer on the server."""
+"""API calls that change or show one consumer."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ __all__ = [
     "unpin",
 ]
 
-# A group without a leader does not answer at all, and messages wait meanwhile (seconds).
+# A replica group without a leader does not respond, and messages wait meanwhile (seconds).
 _LOOK: Final = 1.0
 # Longer than a server needs to release a push consumer after an UNSUB (seconds).
 _RELEASE: Final = 1.0
 
 
 async def info(api: Api, stream: str, name: str, deadline: Deadline | None = None) -> ConsumerInfo:
-    """Ask for configuration and state; by default within the time of a call."""
+    """Request configuration and state; the default deadline is that of a call."""
     subject = api.subjects.consumer("INFO", stream, name)
     return await api.call(subject, None, twinstream.models.ConsumerInfoResponse, deadline)
 
@@ -44,7 +44,7 @@ async def info(api: Api, stream: str, name: str, deadline: Deadline | None = Non
 async def free_push(api: Api, stream: str, name: str) -> ConsumerInfo:
     """Return the info of a push consumer that a subscription may bind to.
 
-    Raises `BadArgument` where it has no group and another subscription is bound to it.
+    Raises `BadArgument` if it has no group and another subscription is bound to it.
     """
     released = Deadline.after(_RELEASE)
     while True:
@@ -56,14 +56,14 @@ async def free_push(api: Api, stream: str, name: str) -> ConsumerInfo:
                 f"{stream}/{name}: another subscription is bound to this push consumer, and would"
                 " get every message, too. Close that one, or use a deliver_group to share messages"
             )
-        # The server learns of a subscription that was closed a moment later.
+        # The server notices a closed subscription with a short delay.
         await sleep(_RELEASE / 10)
 
 
 async def gone(api: Api, stream: str, name: str) -> ConsumerDeleted | None:
-    """Ask the server; return the error to raise when it says that there is no such consumer.
+    """Ask the server; return the error to raise if the consumer does not exist.
 
-    Raises what the question meets otherwise: nobody can tell then.
+    Raises other errors of the request; the state is unknown then.
     """
     try:
         await info(api, stream, name, Deadline.after(_LOOK))
@@ -73,7 +73,7 @@ async def gone(api: Api, stream: str, name: str) -> ConsumerDeleted | None:
 
 
 async def require_there(api: Api, stream: str, name: str) -> None:
-    """Raise `ConsumerDeleted` when the server says that there is no such consumer."""
+    """Raise `ConsumerDeleted` if the consumer does not exist."""
     found = await gone(api, stream, name)
     if found is not None:
         raise found
@@ -88,7 +88,7 @@ async def delete(api: Api, stream: str, name: str, deadline: Deadline | None = N
 async def pause(
     api: Api, stream: str, name: str, until: datetime | None, deadline: Deadline
 ) -> ConsumerPauseResponse:
-    """Pause up to a moment of the server's clock, or resume."""
+    """Pause until a time of the server's clock, or resume."""
     api.require((2, 11, 0), "pausing a consumer")
     body = {"pause_until": until.isoformat()} if until is not None else None
     subject = api.subjects.consumer("PAUSE", stream, name)
@@ -101,12 +101,12 @@ async def pause(
 
 
 def pause_end(duration: float | None, until: datetime | None) -> datetime:
-    """Return the end of a pause that is given in one of the two ways."""
+    """Return the end of a pause from its duration or its end."""
     if (duration is None) == (until is None):
-        raise BadArgument("give the duration of the pause or its end (until), one of them")
+        raise BadArgument("give either the duration of the pause or its end (until)")
     if until is not None:
         if until.tzinfo is None:
-            raise BadArgument(f"until={until} has no time zone: whose clock is that?")
+            raise BadArgument(f"until={until} has no time zone; use an aware datetime")
         return until
     if not duration or duration <= 0:
         raise BadArgument(f"duration must be above 0 seconds, got {duration:g}")
@@ -122,7 +122,7 @@ async def step_down(
     tags: Sequence[str],
     deadline: Deadline,
 ) -> None:
-    """Ask the consumer's leader to hand over."""
+    """Ask the consumer's leader to step down."""
     subject = api.subjects.consumer("LEADER.STEPDOWN", stream, name)
     kind = twinstream.models.ConsumerLeaderStepdownResponse
     await priority_groups.step_down(api, subject, kind, preferred, cluster, tags, deadline)
@@ -131,12 +131,12 @@ async def step_down(
 async def reset(
     api: Api, stream: str, name: str, seq: int | None, deadline: Deadline | None = None
 ) -> ConsumerInfo:
-    """Start again from a sequence, or above the acknowledgement floor."""
+    """Restart from a sequence, or just above the ack floor."""
     if seq is not None and (isinstance(seq, bool) or not isinstance(seq, int) or seq < 1):
-        # The server takes 0 for none: it would start above the floor, not at the first message.
+        # The server treats 0 as missing: it would start above the floor, not at the first message.
         raise BadArgument(
             f"seq must be a whole number from 1 up, got {seq!r}; leave it out to start just above"
-            " the acknowledgement floor"
+            " the ack floor"
         )
     api.require((2, 14, 0), "resetting a consumer")
     subject = api.subjects.consumer("RESET", stream, name)
@@ -145,7 +145,7 @@ async def reset(
 
 
 async def unpin(api: Api, stream: str, name: str, group: str, deadline: Deadline) -> None:
-    """Take the pin of a group from its client."""
+    """Unpin the client of a priority group."""
     api.require((2, 11, 0), "unpinning a client")
     subject = api.subjects.consumer("UNPIN", stream, name)
     await api.call(subject, {"group": group}, twinstream.models.ConsumerUnpinResponse, deadline)

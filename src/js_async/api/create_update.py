@@ -1,4 +1,4 @@
-"""Creating and changing streams and consumers, and telling how an existing consumer differs."""
+"""Create and update streams and consumers, and explain how an existing one differs."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ __all__ = [
     "update_stream",
 ]
 
-# Between two rounds of creating or updating, while another client creates or deletes (seconds).
+# Pause between two rounds while another client creates or deletes the stream (seconds).
 _PAUSE: Final = 0.01
-# An attempt may take this part of the whole time, and at least so long (seconds).
+# Share of the timeout for one attempt, and the minimum (seconds).
 _SHARES: Final = 4
 _SHORTEST: Final = 0.5
 
@@ -68,11 +68,11 @@ async def update_stream(
 async def create_or_update_stream(
     api: Api, name: str, config: StreamConfig, deadline: Deadline
 ) -> StreamInfo:
-    """Update a stream, or create it where there is none.
+    """Update a stream, or create it if it does not exist.
 
-    Between the two requests another client may create the stream, or delete it: then both are
-    tried again, until the deadline. So it is after silence: of replicated streams, several updates
-    at once of one that is being created get no answer (server 2.15.1).
+    Another client may create or delete the stream between the two requests; then both are repeated
+    until the deadline. The same applies after a timeout: for replicated streams, concurrent updates
+    of a stream that is being created get no response (server 2.15.1).
     """
     patience = max(deadline.remaining() / _SHARES, _SHORTEST)
     what: Literal["CREATE", "UPDATE"] = "UPDATE"
@@ -82,7 +82,7 @@ async def create_or_update_stream(
             return await _write_stream(api, what, name, config, False, attempt)
         except StreamNotFound:
             if what == "CREATE":
-                # It is about another stream, an origin say.
+                # The error is about another stream, for example an origin.
                 raise
             what = "CREATE"
         except (StreamExists, RequestTimeout):
@@ -125,10 +125,10 @@ def _is_mirror(error: JetStreamError) -> bool:
 
 
 async def _with_stored_start(api: Api, name: str, config: StreamConfig) -> StreamConfig | None:
-    """Return a configuration with the start of its mirror as the server writes it.
+    """Return the configuration with its mirror's start time in the server's spelling.
 
-    None where that changes nothing: it is written so, or another moment. The server takes the same
-    moment in another time zone for another mirror.
+    Returns None if that changes nothing: the spelling is the same, or the time differs. The server
+    takes the same time in another time zone for a different mirror.
     """
     if config.mirror is None or config.mirror.opt_start_time is None:
         return None
@@ -147,11 +147,11 @@ def _version(api: Api) -> str:
 
 
 def _note_problems(error: JetStreamError, judge: Callable[[], list[Problem]]) -> None:
-    """Add to a refusal what the rules say: which setting it is about, and what to do."""
+    """Add the matching validation problems to a refusal: the setting, and what to do."""
     try:
         problems = judge()
     except ValueError:
-        # The rules do not know such a version.
+        # The rules do not cover this server version.
         return
     for problem in problems:
         if problem.err_code == error.err_code:
@@ -165,7 +165,7 @@ async def _stream_explained(
         actual = (await api.stream_info(name)).config
         wanted = twinstream.models.effective_stream(config, _version(api))
     except (TwinstreamError, ValueError):
-        # The explanation is a courtesy; the refusal itself is what counts.
+        # The explanation is optional; the refusal itself is what matters.
         return error
     return error.with_differences(differences(wanted, actual, config))
 
@@ -180,7 +180,7 @@ def check_config(config: object, kind: type) -> None:
     """Raise `BadArgument` for anything but a configuration, such as a dictionary."""
     if not isinstance(config, kind):
         name, got = kind.__name__, type(config)
-        # That of nats-py has the same name.
+        # The class of nats-py has the same name.
         which = f"that of {got.__module__}" if got.__name__ == name else got.__name__
         raise BadArgument(
             f"a {name} is expected, got {which}; for a dictionary as the server writes it, or as"
@@ -197,7 +197,7 @@ async def create_consumer(
     *,
     pedantic: bool = False,
 ) -> ConsumerInfo:
-    """Create or change a consumer; an empty action does whichever is due.
+    """Create or update a consumer; an empty action does whichever is needed.
 
     Raises `ConsumerExists` with the differences, field by field.
     """
@@ -205,7 +205,7 @@ async def create_consumer(
         _check_named(config)
     name, config = _completed(api, config)
     one, several = config.filter_subject, config.filter_subjects
-    # With both, the server would complain of the subject, which the program did not write.
+    # With both, the server would complain about the subject, which the user did not write.
     filters = [one] if one and not several else []
     subject = api.subjects.create_consumer(stream, name, filters)
     body: dict[str, Any] = {
@@ -215,7 +215,7 @@ async def create_consumer(
     }
     body |= _pedantry(api, pedantic)
     try:
-        # An update that comes late could undo a later one of somebody else.
+        # Not repeatable: a late update could undo a later one of another client.
         creates = action == "create"
         return await api.call(
             subject, body, twinstream.models.ConsumerCreateResponse, deadline, repeatable=creates
@@ -234,8 +234,8 @@ def _check_named(config: ConsumerConfig) -> None:
     check_config(config, twinstream.models.ConsumerConfig)
     if not (config.durable_name or config.name):
         raise BadArgument(
-            "the consumer configuration has no name: give durable_name or name, so that it is clear"
-            " which consumer to update"
+            "the consumer configuration has no name: give durable_name or name, to select the"
+            " consumer to update"
         )
 
 
@@ -248,7 +248,7 @@ def _completed(api: Api, config: ConsumerConfig) -> tuple[str, ConsumerConfig]:
             f" {config.name!r} as name: give one"
         )
     if config.ack_policy is None:
-        # The server's default is "none": whoever leaves the policy out hardly wants that.
+        # The server's default is "none", which is rarely intended.
         config = evolve(config, ack_policy=twinstream.models.AckPolicy.EXPLICIT)
     name = config.durable_name or config.name
     if name is None:
@@ -263,13 +263,13 @@ async def _explained(
     try:
         actual = await consumer_admin.info(api, stream, name)
     except TwinstreamError:
-        # The explanation is a courtesy; the refusal itself is what counts.
+        # The explanation is optional; the refusal itself is what matters.
         return error
     if actual.config is None:
         return error
     found = _consumer_differences(api, config, actual.config)
     if LIMITED.issuperset(each.field for each in found):
-        # The limits of the stream tell which of these differ; the user may not be allowed to ask.
+        # Some of these may come from the stream's limits. The user may lack the permission to ask.
         with suppress(TwinstreamError):
             parent = (await api.stream_info(stream)).config
             found = _consumer_differences(api, config, actual.config, parent)
@@ -282,7 +282,7 @@ def _consumer_differences(
     try:
         wanted = twinstream.models.effective_consumer(config, stream, _version(api))
     except ValueError:
-        # A server older than the rules: its defaults are not known.
+        # A server older than the rules, whose defaults are unknown.
         found = differences(config, actual, config)
         return tuple(each for each in found if each.wanted is not None)
     return differences(wanted, actual, config)

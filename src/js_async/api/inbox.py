@@ -1,4 +1,4 @@
-"""One subscription for the answers of many requests that are answered in many messages."""
+"""One subscription for the responses to many requests with many messages each."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from twinstream.errors import ConnectionLost, RequestTimeout
 
 __all__ = ["Inbox"]
 
-# Silence in the middle of an answer that means it is lost, in seconds. The server sends one
-# without a break; the default of a JetStream request is the same.
+# Seconds of silence within a response after which it is considered lost. The server sends it
+# without a pause; this equals the default timeout of a JetStream request.
 _SILENCE: Final = 5.0
 
 
 class Inbox:
-    """One subscription for all requests of a reader, a token for each request."""
+    """One subscription for all requests of a reader, with a token for each request."""
 
     def __init__(self, api: Api) -> None:
         self._api: Final = api
@@ -26,7 +26,7 @@ class Inbox:
         self._patience = min(_SILENCE, api.timeout)
 
     async def open(self, subject: bytes) -> tuple[Box, str]:
-        """Return the mailbox, and the reply subject of the next request, to that subject."""
+        """Return the mailbox, and the reply subject for the next request to `subject`."""
         if self._box is None:
             self._prefix = self._api.transport.tokens.inbox()
             self._box = await self._api.transport.open_mailbox(f"{self._prefix}.*".encode())
@@ -34,19 +34,19 @@ class Inbox:
         return self._box, f"{self._prefix}.{self._api.transport.tokens.next()}"
 
     async def wait(self, box: Box, epoch: int) -> None:
-        """Return when frames came; raises when the link broke or the server fell silent.
+        """Wait for frames; raise if the connection breaks or the server falls silent.
 
-        Raises `PermissionDenied` when the user may not ask, or not listen.
+        Raises `PermissionDenied` if the user may not publish the request or subscribe.
         """
         transport, patience = self._api.transport, self._patience
         came = await transport.wait(box.signal, Deadline.after(patience))
         if box.error is not None:
             raise box.error
         if transport.epoch != epoch or not transport.is_connected:
-            raise ConnectionLost("the link broke in the middle of a page")
+            raise ConnectionLost("the connection broke in the middle of a page")
         if not came:
-            # A server that looks for what is rare may be slower than answers to requests may be:
-            # with the same patience each time, a read would begin this page again and again.
+            # A server that searches for rare messages may be slow. With the same timeout each time,
+            # a read would repeat this page forever.
             self._patience = min(_SILENCE, 2 * patience)
             raise RequestTimeout(f"a page fell silent for {patience:g} s")
 

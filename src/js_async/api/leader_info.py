@@ -1,4 +1,4 @@
-"""Ask for a stream's state until its leader answers; others may lack acknowledged messages."""
+"""Request a stream's info until its leader answers: replicas may lack acknowledged messages."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["confirmed_info"]
 
-# Between two questions, in seconds: an election takes some tenths, or some seconds.
+# Pauses between two requests in seconds: an election takes some tenths, or some seconds.
 _FIRST_PAUSE: Final = 0.01
 _LONGEST_PAUSE: Final = 0.25
 
@@ -27,10 +27,9 @@ async def confirmed_info(
     deadline: Deadline | None = None,
     body: Mapping[str, Any] | None = None,
 ) -> StreamInfoResponse:
-    """Return what the leader says of a stream; by default within the time of a call.
+    """Return the stream info of the leader; the default deadline is that of a call.
 
-    Raises `RequestTimeout` when no answer came that is the leader's for sure, and what `Api.call`
-    raises.
+    Raises `RequestTimeout` if no response is certainly the leader's, and the errors of `Api.call`.
     """
     deadline = deadline or api.deadline()
     pause = _FIRST_PAUSE

@@ -1,4 +1,4 @@
-"""Lists that the server answers in pages, with what it could not tell about."""
+"""Paged lists of the server, with the entries that it could not describe."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ T = TypeVar("T")
 
 @frozen
 class ListPage(Generic[T]):
-    """One page, as the server answered it."""
+    """One page of a list."""
 
     items: list[T]
     total: int
-    """How many there are in all, counting those that the server could not describe."""
+    """Total number of entries, including those that the server could not describe."""
     limit: int
-    """How many places a page has, 0 where the server does not say."""
+    """Maximum number of entries of a page, 0 if the server does not report it."""
     missing: list[str] = field(factory=list[str])
     offline: dict[str, str] = field(factory=dict[str, str])
 
 
 class Listing(LoopHint, Generic[T]):
-    """Iterates over all pages; each is asked for when the one before is used up.
+    """Iterates over all pages. Each page is requested when the previous one is used up.
 
-    What is created or deleted meanwhile may move others across the border of a page, so that a
-    list of several pages shows one twice or not at all; the server keeps no cursor.
+    The server keeps no cursor. An entry that is created or deleted meanwhile may shift others
+    across a page boundary, so that a list of several pages shows one of them twice or not at all.
     """
 
     def __init__(self) -> None:
@@ -38,9 +38,9 @@ class Listing(LoopHint, Generic[T]):
         self._offset = 0
         self._more = True
         self.missing: list[str] = []
-        """Names of those that exist and did not answer, because their leader is away, say."""
+        """Names of entries that exist but did not respond, for example for lack of a leader."""
         self.offline: dict[str, str] = {}
-        """Those that the servers keep but cannot run, with the reason (server 2.11.9)."""
+        """Entries that the servers keep but cannot run, with the reason (server 2.11.9)."""
 
     def __repr__(self) -> str:
         rest = "more pages to come" if self._more else "no more pages"
@@ -53,7 +53,7 @@ class Listing(LoopHint, Generic[T]):
         return self
 
     async def __anext__(self) -> T:
-        """Return the next one. `missing` and `offline` are whole when the iteration has ended."""
+        """Return the next entry. `missing` and `offline` are complete after the last one."""
         while not self._page:
             if not self._more:
                 raise StopAsyncIteration
@@ -64,6 +64,6 @@ class Listing(LoopHint, Generic[T]):
         self._page.extend(page.items)
         self.missing += [name for name in page.missing if name not in self.missing]
         self.offline.update(page.offline)
-        # Those that are missing hold places of the page too.
+        # Missing entries count towards the page's limit, too.
         self._offset += page.limit or len(page.items)
         self._more = self._offset < page.total and bool(page.limit or page.items)

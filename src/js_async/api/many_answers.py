@@ -1,4 +1,4 @@
-"""Requests that several servers answer."""
+"""Requests with a response from each of several servers."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ __all__ = ["answers"]
 
 
 async def answers(api: Api, subject: str, body: Mapping[str, Any], timeout: Seconds) -> list[bytes]:
-    """Send a request and return every answer that comes within `timeout` seconds.
+    """Send a request and return every response that arrives within `timeout` seconds.
 
-    Nobody knows how many there will be, so this takes the whole time, unless there is none.
+    The number of responses is unknown, so this takes the whole time, unless there is no responder.
     """
     transport = api.transport
     deadline = Deadline.after(timeout)

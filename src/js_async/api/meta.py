@@ -1,4 +1,4 @@
-"""The cluster behind JetStream, as the operator's system account may change it."""
+"""Cluster administration by the operator's system account."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ M = TypeVar("M", bound=Model)
 
 
 class Meta:
-    """Calls for a user of the system account; `JetStream.meta` is one.
+    """Calls for a user of the system account. Available as `JetStream.meta`.
 
-    To anybody else, and without a cluster, servers do not answer at all: the error says so. They
-    answer when a change has begun; `Stream.info` of the streams concerned shows how far it is.
+    Servers do not respond to other users at all, nor without a cluster; the error says so. They
+    respond when a change has begun. `Stream.info` of the affected streams shows the progress.
     """
 
     def __init__(self, api: Api) -> None:
@@ -47,7 +47,7 @@ class Meta:
         tags: Sequence[str] = (),
         timeout: Seconds | None = None,
     ) -> None:
-        """Hand over the leadership of the cluster, to any server or to the one described (2.11)."""
+        """Move the leadership of the cluster, to any server or to the one described (2.11)."""
         subject = self._api.subjects.cluster("META.LEADER.STEPDOWN")
         kind, deadline = MetaLeaderStepdownResponse, self._api.deadline(timeout)
         try:
@@ -58,10 +58,10 @@ class Meta:
     async def remove_server(
         self, name: str, *, peer_id: str | None = None, timeout: Seconds | None = None
     ) -> None:
-        """Forget a server that will never come back; it must be gone already.
+        """Remove a server that will never come back. It must be offline already.
 
-        Its streams get other servers where there are any. `peer_id` tells servers of one name
-        apart. The server refuses a name that it does not know, or knows as alive.
+        Its streams are moved to other servers, if there are any. `peer_id` distinguishes servers of
+        the same name. The server refuses an unknown name, and the name of a server that is alive.
         """
         subject = self._api.subjects.cluster("SERVER.REMOVE")
         await self._call(subject, _server(name, peer_id), MetaServerRemoveResponse, timeout)
@@ -69,13 +69,13 @@ class Meta:
     async def evacuate_server(
         self, name: str, *, peer_id: str | None = None, timeout: Seconds | None = None
     ) -> None:
-        """Move everything away from a server that goes on running (server 2.15)."""
+        """Move all streams and consumers away from a server that stays online (server 2.15)."""
         self._api.require((2, 15, 0), "evacuating a server")
         subject = self._api.subjects.cluster("SERVER.EVACUATE")
         await self._call(subject, _server(name, peer_id), MetaServerEvacuateResponse, timeout)
 
     async def purge_account(self, account: str, *, timeout: Seconds | None = None) -> bool:
-        """Delete every stream of an account; true when that has begun. There is no way back."""
+        """Delete every stream of an account; True when that has begun. Irreversible."""
         subject = self._api.subjects.account("PURGE", account)
         answer = await self._call(subject, None, AccountPurgeResponse, timeout)
         return bool(answer.initiated)
@@ -92,7 +92,7 @@ class Meta:
     ) -> StreamInfo:
         """Move a stream away from a `server`, to a `cluster`, or to servers with all `tags`."""
         if server is None and cluster is None and not tags:
-            raise BadArgument("say where from (server) or where to (cluster, tags)")
+            raise BadArgument("give the source (server) or the target (cluster, tags) of the move")
         body = placement_of(None, cluster, tags)
         if server is not None:
             body["server"] = server
@@ -102,18 +102,18 @@ class Meta:
     async def cancel_move(
         self, account: str, stream: str, *, timeout: Seconds | None = None
     ) -> StreamInfo:
-        """Give up a move that has begun and is not finished."""
+        """Cancel a move that has begun and is not finished."""
         subject = self._api.subjects.account("STREAM.CANCEL_MOVE", account, stream)
         return await self._call(subject, None, StreamUpdateResponse, timeout)
 
     async def rescue(
         self, quorum_needed: int, *, timeout: Seconds = 5.0
     ) -> list[MetaRescueResponse]:
-        """Let the remaining servers go on with a smaller quorum (server 2.15).
+        """Let the remaining servers continue with a smaller quorum (server 2.15).
 
-        For a cluster that has lost more than half of its servers for good, and only then: what the
-        lost ones had confirmed alone is gone, and they must not come back. Returns the answers of
-        the servers that took it, which came within `timeout` seconds; there is one of each.
+        Only for a cluster that has permanently lost more than half of its servers. Data that only
+        the lost servers had confirmed is lost, and they must not come back. Returns one response of
+        each server that accepted, within `timeout` seconds.
         """
         if quorum_needed < 1:
             raise BadArgument(f"quorum_needed must be from 1 up, got {quorum_needed}")
@@ -136,7 +136,7 @@ class Meta:
 
 def _server(name: str, peer_id: str | None) -> dict[str, Any]:
     if not name and not peer_id:
-        raise BadArgument("a server is given by its name or by its peer id, got neither")
+        raise BadArgument("give the name or the peer id of a server, got neither")
     body: dict[str, Any] = {"peer": name}
     if peer_id is not None:
         body["peer_id"] = peer_id
@@ -145,5 +145,5 @@ def _server(name: str, peer_id: str | None) -> dict[str, Any]:
 
 def _silent(error: RequestTimeout | NoResponders) -> RequestTimeout | NoResponders:
     return type(error)(
-        f"{error}; servers answer this to users of the system account only, and in a cluster only"
+        f"{error}; servers answer this only to users of the system account, and only in a cluster"
     )

@@ -1,4 +1,4 @@
-"""The lists of the JetStream API: streams, consumers, and the subjects of a stream."""
+"""The paged lists of the JetStream API: streams, consumers, and the subjects of a stream."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["ConsumerInfos", "ConsumerNames", "StreamInfos", "StreamNames", "subj
 
 
 def _body(offset: int, subject: str | None = None) -> dict[str, Any] | None:
-    # An empty body is what servers of every age take for "all from the start".
+    # All server versions take an empty body for "all from the start".
     body: dict[str, Any] = {"offset": offset} if offset else {}
     if subject is not None:
         body["subject"] = subject
@@ -131,5 +131,5 @@ async def subjects(
         for subject, count in page.items():
             yield subject, count
         offset += len(page)
-        # An answer without a total is whole: the server pages only what is too much for one.
+        # A response without a total is complete: the server pages only what exceeds one response.
         more = bool(page) and offset < (answer.total or 0)

@@ -1,4 +1,4 @@
-"""Handing over the leadership of a stream, a consumer or the cluster."""
+"""Move the leadership of a stream, a consumer or the cluster."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ async def step_down(
     tags: Sequence[str],
     deadline: Deadline,
 ) -> None:
-    """Ask a leader to step down, in favour of a server where one is described."""
+    """Ask a leader to step down, in favour of a specific server if one is described."""
     body = step_down_body(preferred, cluster, tags)
     if body is not None:
         api.require((2, 11, 0), "choosing the next leader")

@@ -1,4 +1,4 @@
-"""The servers that hold the copies of one stream."""
+"""The replicas of one stream."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ __all__ = ["Replicas"]
 
 
 class Replicas:
-    """Changes the leader and the places of a stream's copies; `Stream.replicas` is one.
+    """Changes a stream's leader and the placement of its replicas. Available as `Stream.replicas`.
 
-    The server answers when the change has begun. `Stream.info` shows in `cluster` who leads, who
-    follows and how far behind. Raises `JetStreamError` 10010 on a server without a cluster.
+    The server responds when a change has begun. `Stream.info` shows in `cluster` the leader, the
+    followers and their lag. Raises `JetStreamError` 10010 on a server without a cluster.
     """
 
     def __init__(self, api: Api, stream: str) -> None:
@@ -36,9 +36,9 @@ class Replicas:
         tags: Sequence[str] = (),
         timeout: Seconds | None = None,
     ) -> None:
-        """Hand the leadership over to any follower, or to one that the arguments choose (2.11).
+        """Move the leadership to any follower, or to one that the arguments describe (2.11).
 
-        `preferred` names a server. For a moment publishing and pulling will find no leader.
+        `preferred` is the name of a server. Publishes and pulls find no leader for a moment.
         """
         subject = self._api.subjects.stream("LEADER.STEPDOWN", self._stream)
         kind = twinstream.models.StreamLeaderStepdownResponse
@@ -46,21 +46,21 @@ class Replicas:
         await step_down(self._api, subject, kind, preferred, cluster, tags, deadline)
 
     async def remove(self, peer: str, *, timeout: Seconds | None = None) -> None:
-        """Take a copy from a server, given by name or peer id; another server gets one.
+        """Remove the replica on a server, given by name or peer id; another server gets one.
 
-        The server refuses (10075 with nothing changed) where no other server is left for it.
+        The server refuses (10075, nothing changed) if no other server is available for it.
         """
         subject = self._api.subjects.stream("PEER.REMOVE", self._stream)
         await self._call(subject, peer, twinstream.models.StreamRemovePeerResponse, timeout)
 
     async def evacuate(self, peer: str, *, timeout: Seconds | None = None) -> None:
-        """Move a copy away from a server; the old one stays until the new one is there (2.15)."""
+        """Move a replica away from a server, keeping the old one until the new is ready (2.15)."""
         self._api.require((2, 15, 0), "evacuating a peer")
         subject = self._api.subjects.stream("PEER.EVACUATE", self._stream)
         await self._call(subject, peer, twinstream.models.StreamEvacuatePeerResponse, timeout)
 
     async def cancel_move(self, *, timeout: Seconds | None = None) -> StreamInfo:
-        """Give up a move that has begun and is not finished (server 2.15)."""
+        """Cancel a move that has begun and is not finished (server 2.15)."""
         self._api.require((2, 15, 0), "cancelling a move")
         subject = self._api.subjects.stream("CANCEL_MOVE", self._stream)
         answer, deadline = twinstream.models.StreamCancelMoveResponse, self._api.deadline(timeout)
@@ -74,5 +74,5 @@ class Replicas:
 
 def _peer(peer: str) -> str:
     if not peer:
-        raise BadArgument("a peer is given by its server's name or by its id, got nothing")
+        raise BadArgument("give the name or the id of the peer's server, got nothing")
     return peer

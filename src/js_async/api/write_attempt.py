@@ -1,4 +1,4 @@
-"""One attempt to write into a certain stream, which alone can say what came of it."""
+"""One attempt to write into a specific stream, whose own acknowledgement is required."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ __all__ = ["write"]
 async def write(
     api: Api, request: PublishRequest, stream: str, domain: str | None, deadline: Deadline
 ) -> PubAck:
-    """Publish, and return the acknowledgement of a stream of a domain, None if it is not known.
+    """Publish, and return the acknowledgement of a stream in a `domain` (None if unknown).
 
-    A stream of the same name in a connected domain may acknowledge the same message sooner. What
-    that one stored says nothing.
+    A stream of the same name in a connected domain may acknowledge the same message first; its
+    acknowledgement is skipped.
     """
     headers = publish_headers(request)
     with api.told("publish", request.subject, len(headers) + len(request.data), stream):

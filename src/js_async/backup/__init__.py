@@ -1,1 +1,1 @@
-"""Streams into folders, and back."""
+"""Backup of streams into folders, and restore."""

@@ -1,7 +1,7 @@
-"""Copying a stream into a folder: chunks that the server sends, acknowledged to keep them coming.
+"""Copy a stream into a folder: the server sends chunks, and acks keep them coming.
 
-A chunk is acknowledged when it is written, so that no more than the server's window waits in
-memory, whatever the disk does.
+A chunk is acknowledged after it is written, so that no more than the server's window is in memory,
+regardless of the speed of the disk.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _WINDOW_SINCE: Final = (2, 12, 5)
 
 @frozen(kw_only=True)
 class BackupWish:
-    """The choices of a backup; sizes in bytes, the timeout in seconds."""
+    """The options of a backup; sizes in bytes, the timeout in seconds."""
 
     target: Path
     consumers: bool
@@ -43,18 +43,18 @@ class BackupWish:
 
 
 async def back_up(api: Api, stream: str, wish: BackupWish) -> Backup:
-    """Copy a stream into a folder, whole or not at all."""
+    """Copy a stream into a folder, completely or not at all."""
     check_told(wish.on_progress, "on_progress")
     began = monotonic()
     writer = BackupWriter(wish.target, overwrite=wish.overwrite)
     request = _request(api, wish)
     box = await api.transport.open_mailbox(request["deliver_subject"].encode())
     try:
-        # To their ends: what a thread still writes while it is discarded would stay.
+        # `whole`: otherwise a thread could still write into the folder while it is removed.
         await whole(writer.open)
         await api.transport.ready(api.deadline())
         epoch = api.transport.epoch
-        # With `check` the server answers when it has read everything.
+        # With `check` the server responds after it has read everything.
         target = api.subjects.stream("SNAPSHOT", stream)
         members = await api.call_raw(target, request, Deadline.after(wish.timeout))
         await _Receiving(api, stream, wish, writer, box, epoch, members).run()
@@ -85,7 +85,7 @@ def _request(api: Api, wish: BackupWish) -> dict[str, Any]:
 
 
 class _Receiving:
-    """The chunks on their way into the folder."""
+    """Receives the chunks and writes them into the folder."""
 
     def __init__(
         self,
@@ -129,7 +129,7 @@ class _Receiving:
         if transport.is_closed:
             raise transport.closed_error()
         if transport.epoch != self._epoch or not transport.is_connected:
-            raise ConnectionLost(f"the link broke in the middle of the {where}, begin anew")
+            raise ConnectionLost(f"the connection broke in the middle of the {where}, start again")
         if not came:
             raise RequestTimeout(f"nothing came for {self._wish.timeout:g} s in the {where}")
 

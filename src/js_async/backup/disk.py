@@ -1,9 +1,8 @@
-"""Files and folders: on the disk when a call returns, private, and regular files only.
+"""Durable, private, regular files and folders.
 
-A rename or a new file survives a power cut only if the folder that it is in is synced, too.
-Files that hold messages are created with mode 0600: a stream may be readable for fewer users than
-the machine has. What is read must be a regular file: to open a FIFO or a device could block for
-ever.
+A rename or a new file survives a power failure only if its folder is synced, too. Files with
+messages are created with mode 0600, as a stream may be readable for fewer users than the machine
+has. Files to read must be regular files: opening a FIFO or a device could block forever.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ _PRIVATE: Final = 0o600
 
 
 def sync(paths: Iterable[Path]) -> None:
-    """Return when the files and folders are on the disk."""
+    """Sync files and folders to disk."""
     for path in paths:
         handle = os.open(path, os.O_RDONLY)
         try:
@@ -31,7 +30,7 @@ def sync(paths: Iterable[Path]) -> None:
 
 
 def make_folders(folder: Path) -> None:
-    """Make a folder and those above it, where they are missing."""
+    """Create a folder and its missing parents."""
     missing = [each for each in (folder, *folder.parents) if not each.exists()]
     folder.mkdir(parents=True, exist_ok=True)
     sync([each.parent for each in missing])
@@ -40,13 +39,13 @@ def make_folders(folder: Path) -> None:
 def create_private(path: Path) -> BinaryIO:
     """Create a file that only its owner can read, and open it for writing.
 
-    Raises `FileExistsError` where there is one.
+    Raises `FileExistsError` if it exists.
     """
     return open(path, "xb", opener=_private)
 
 
 def make_private(path: str) -> None:
-    """Create an empty file that only its owner can read, unless there is a file."""
+    """Create an empty file that only its owner can read, unless it exists."""
     with suppress(FileExistsError):
         create_private(Path(path)).close()
 

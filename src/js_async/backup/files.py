@@ -1,4 +1,4 @@
-"""The folder of a backup: written beside its place and moved there when it is whole."""
+"""The folder of a backup: written under a temporary name, and renamed when it is complete."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ _PIECE: Final = 1 << 20
 
 
 class BackupWriter:
-    """A backup in the making."""
+    """A backup being written."""
 
     def __init__(self, target: Path, *, overwrite: bool) -> None:
-        # A link stays, and the folder that it leads to is replaced.
+        # A symbolic link is kept, and the folder that it points to is replaced.
         self._target: Final = target.resolve()
         self._overwrite: Final = overwrite
         self._folder: Path | None = None
@@ -37,7 +37,7 @@ class BackupWriter:
         self._sum: Final = hashlib.sha256()
 
     def open(self) -> None:
-        """Make the folder. Raises `BadArgument` where the target is in use, `OSError`."""
+        """Create the folder. Raises `BadArgument` if the target is in use, or `OSError`."""
         self._check_target()
         parent = self._target.parent
         make_folders(parent)
@@ -58,7 +58,7 @@ class BackupWriter:
         foreign = sorted(names - {DATA_FILE, META_FILE, SUMS_FILE})
         if foreign:
             raise BadArgument(
-                f"{self._target} holds {foreign[0]}, so it is not just a backup, and is left alone"
+                f"{self._target} contains {foreign[0]}, so it is not just a backup; left alone"
             )
 
     def write(self, chunks: list[bytes]) -> None:
@@ -70,7 +70,7 @@ class BackupWriter:
                 self._sum.update(chunk)
 
     def finish(self, members: dict[str, Any]) -> None:
-        """Write the rest, and move the folder to its place once all is on the disk."""
+        """Write the metadata, and rename the folder once everything is on disk."""
         folder, file = cast("Path", self._folder), cast("BinaryIO", self._file)
         with self._named(DATA_FILE):
             _sync(file)
@@ -78,13 +78,13 @@ class BackupWriter:
         self._add(folder / META_FILE, json.dumps(members, indent=2, ensure_ascii=False) + "\n")
         self._add(folder / SUMS_FILE, f"{self._sum.hexdigest()}  {DATA_FILE}\n")
         sync([folder])
-        # Another backup may have come here meanwhile.
+        # Another backup may have been written here meanwhile.
         self._check_target()
         former = None
         if self._target.exists() and any(self._target.iterdir()):
             former = folder.with_name(f"{folder.name}-former")
             os.rename(self._target, former)
-        # A folder may be renamed over an empty one, in one step.
+        # A folder can be renamed over an empty one atomically.
         os.rename(folder, self._target)
         self._folder = None
         if former is not None:
@@ -98,7 +98,7 @@ class BackupWriter:
 
     @contextmanager
     def _named(self, name: str) -> Generator[None]:
-        """Let a failure name the file: what goes wrong with an open one, a full disk, does not."""
+        """Add the file name to errors without one, such as a full disk."""
         try:
             yield
         except OSError as error:
@@ -107,9 +107,9 @@ class BackupWriter:
             raise
 
     def discard(self) -> None:
-        """Remove what was written, unless it is in its place."""
+        """Remove what was written, unless the backup is complete."""
         if self._file is not None:
-            # What is left in its buffer may not fit on the disk; the folder goes all the same.
+            # The buffer may not fit on the disk; the folder is removed in any case.
             with suppress(OSError):
                 self._file.close()
         if self._folder is not None:
@@ -122,9 +122,9 @@ def _sync(file: BinaryIO) -> None:
 
 
 def read_backup(path: str | os.PathLike[str]) -> Backup:
-    """Return what a folder says of the backup in it, without looking at the archive.
+    """Return the description of the backup in a folder, without reading the archive.
 
-    Also one that the `nats` command made. Raises `BadArgument` for what is no backup.
+    Backups of the `nats` command work, too. Raises `BadArgument` if the folder is no backup.
     """
     folder = local_path(path)
     try:
@@ -161,7 +161,7 @@ def _content(path: Path) -> bytes:
 
 
 def verify(backup: Backup) -> None:
-    """Read the archive, and raise `BadArgument` when it is damaged or cut short."""
+    """Read the archive, and raise `BadArgument` if it is damaged or truncated."""
     file_path = backup.path / DATA_FILE
     found, frames = hashlib.sha256(), S2Frames()
     with open_regular(file_path) as file:

@@ -1,4 +1,4 @@
-"""Bringing a stream back from a folder: chunks of the archive, some of them under way at a time."""
+"""Restore a stream from a folder: chunks of the archive, several of them in flight at a time."""
 
 from __future__ import annotations
 
@@ -37,17 +37,17 @@ __all__ = ["restore"]
 
 _LOG: Final = Log()
 
-#: Bytes under way: enough for a link of some milliseconds at the speed of a disk.
+#: Bytes in flight: enough for a connection of some milliseconds at the speed of a disk.
 _WINDOW: Final = 4 * 1024 * 1024
 
-#: Seconds for which the first chunk is sent again while nobody takes it, and between two tries.
+#: Seconds for which the first chunk is repeated without a responder, and the pause between tries.
 _PATIENCE: Final = 2.0
 _PAUSE: Final = 0.05
 
 
 @frozen
 class _Wish:
-    """The choices of a restore; sizes in bytes, the timeout in seconds."""
+    """The options of a restore; sizes in bytes, the timeout in seconds."""
 
     chunk_size: int
     timeout: float
@@ -62,7 +62,7 @@ async def restore(
     timeout: Seconds,
     on_progress: Callable[[TransferProgress], None] | None,
 ) -> StreamCreateResponse:
-    """Bring a stream back and return the server's description of it."""
+    """Restore a stream and return the server's description of it."""
     check_told(on_progress, "on_progress")
     began = monotonic()
     limit = api.transport.server_info.max_payload
@@ -74,8 +74,8 @@ async def restore(
     config = config or backup.config
     if config.name != backup.stream:
         raise BadArgument(
-            f"the backup is of {backup.stream}, not {config.name}: the server brings a stream"
-            " back under its own name only; restore it, then mirror or source it"
+            f"the backup is of {backup.stream}, not {config.name}: the server restores a stream"
+            " under its own name only; restore it, then mirror or source it"
         )
     await aside(lambda: verify(backup))
     request = {name: members[name] for name in ("config", "state")}
@@ -90,12 +90,12 @@ async def restore(
         await sending(answer).give_up(cut)
 
     try:
-        # Only the answer tells a stream that is half made from one that was there before.
+        # Only the response distinguishes a partly restored stream from one that existed before.
         answer = await api.call_through(subject, request, undo)
     except (RequestTimeout, ConnectionLost) as error:
         error.add_note(
-            f"the server may have begun: if {backup.stream} was not there before, delete what is"
-            " there now, and restore anew"
+            f"the server may have begun: if {backup.stream} did not exist before, delete the"
+            " present one, and restore again"
         )
         raise
     made = await sending(answer).run()
@@ -104,7 +104,7 @@ async def restore(
 
 
 class _Sending:
-    """The chunks on their way to the server."""
+    """Sends the chunks to the server."""
 
     def __init__(self, api: Api, backup: Backup, wish: _Wish, subject: str) -> None:
         self._api: Final = api
@@ -117,20 +117,20 @@ class _Sending:
         self._sent = 0
 
     async def run(self) -> StreamCreateResponse:
-        """Return when the server has put the stream together."""
+        """Return when the server has restored the stream."""
         try:
             await self._send_all()
         except BaseException as error:
             await self.give_up(error)
             if isinstance(error, ConnectionLost):
-                raise self._lost("what had arrived is removed; restore anew") from error
+                raise self._lost("the partial stream is removed; restore again") from error
             raise
         try:
             end = await self._api.transport.ask(
                 self._subject, b"", b"", Deadline.after(self._wish.timeout)
             )
         except ConnectionLost as error:
-            raise self._lost("whether the server completed it, the stream's info tells") from error
+            raise self._lost("the stream's info tells whether the server completed it") from error
         members = read_answer(_payload(end), self._subject)
         try:
             made = decode(members, StreamCreateResponse)
@@ -145,23 +145,23 @@ class _Sending:
 
     def _lost(self, then: str) -> ConnectionLost:
         return ConnectionLost(
-            f"the link broke in the middle of the restore of {self._backup.stream}, after"
+            f"the connection broke in the middle of the restore of {self._backup.stream}, after"
             f" {self._sent:,} of {self._backup.size:,} bytes; {then}"
         )
 
     async def give_up(self, error: BaseException) -> None:
-        """Remove what the server made so far: since 2.15 that is a stream, with a part of it all.
+        """Remove what the server has created so far: since 2.15 that is an incomplete stream.
 
-        It is ours, for the server refuses to restore where a stream is.
+        It is ours, as the server refuses to restore an existing stream.
         """
         api, stream = self._api, self._backup.stream
         try:
             await api.transport.ready(api.deadline())
             try:
-                # An end that comes too soon: the server stops waiting for more.
+                # An empty message ends the transfer early: the server stops waiting for more.
                 await api.transport.ask(self._subject, b"", b"", api.deadline())
             except NoResponders:
-                pass  # it stopped by itself
+                pass  # the server stopped by itself
             await api.call_raw(api.subjects.stream("DELETE", stream), None)
         except StreamNotFound:
             return
@@ -170,7 +170,7 @@ class _Sending:
 
     async def _send_all(self) -> None:
         try:
-            # Not aside: nobody would close what a thread opens for a task that is cancelled.
+            # Not in a thread: no code would close the file for a cancelled caller.
             with open_regular(self._backup.path / DATA_FILE) as file:
                 await self._send_chunks(file)
         finally:
@@ -184,7 +184,7 @@ class _Sending:
         for chunk in await aside(lambda: self._read(file, 1)):
             await self._knock(chunk)
         while True:
-            # Many chunks at a time: going aside costs more than reading one.
+            # Many chunks at a time: switching to a thread costs more than reading one.
             chunks = await aside(lambda: self._read(file, window // 2 + 1))
             for chunk in chunks:
                 while len(self._under_way) >= window:
@@ -197,10 +197,10 @@ class _Sending:
             await self._settle()
 
     async def _knock(self, chunk: bytes) -> None:
-        """Send the first chunk, again until somebody takes it.
+        """Send the first chunk, repeatedly until there is a responder.
 
-        In a cluster the word of where to send it may be here before all nodes know of the
-        subscription there (seen once on 2.15.1, with a node 0.1 s away).
+        In a cluster the reply with the target subject may arrive before all nodes know of the
+        subscription (seen once on 2.15.1, with a node 0.1 s away).
         """
         patience = Deadline.after(_PATIENCE)
         while True:
@@ -220,7 +220,7 @@ class _Sending:
         return [piece for piece in pieces if piece]
 
     async def _settle(self) -> None:
-        """Wait for the server's word on the oldest chunk."""
+        """Wait for the server's response to the oldest chunk."""
         answer, chunk = self._under_way[0]
         replies = self._api.transport.replies
         await replies.wait(answer, self._api.deadline(self._wish.timeout))
@@ -232,7 +232,7 @@ class _Sending:
         self._take_note(word, chunk)
 
     def _take_note(self, word: bytes, chunk: bytes) -> None:
-        """Count a chunk that the server has, or raise what it said of it."""
+        """Count a chunk that the server has received, or raise its error."""
         if word:
             read_answer(word, self._subject)
         self._sent += len(chunk)

@@ -1,4 +1,4 @@
-"""What requests and inboxes need of a connection: sending, mailboxes and waiting."""
+"""The interface that requests and inboxes need of a connection: sending, mailboxes and waiting."""
 
 from __future__ import annotations
 
@@ -19,31 +19,31 @@ Box = Mailbox[Signal]
 
 
 class Channel(Protocol):
-    """A connection that reconnects by itself; `epoch` counts how often it was made."""
+    """A connection that reconnects by itself; `epoch` counts its connects."""
 
     @property
     def epoch(self) -> int:
-        """How many links there were; what was asked under an earlier one is void."""
+        """Number of connects so far. Requests sent in an earlier epoch get no response."""
         ...
 
     @property
     def is_connected(self) -> bool:
-        """Tell whether the link is up now."""
+        """Whether the connection is established now."""
         ...
 
     @property
     def is_closed(self) -> bool:
-        """Tell whether the link is gone for good."""
+        """Whether the connection is closed for good."""
         ...
 
     @property
     def server_info(self) -> ServerInfo:
-        """What the server said of itself when the link was made."""
+        """What the server reported about itself at the last connect."""
         ...
 
     @property
     def request_timeout(self) -> float:
-        """Seconds that a request waits unless told otherwise."""
+        """Default timeout of a request in seconds."""
         ...
 
     @property
@@ -52,69 +52,69 @@ class Channel(Protocol):
         ...
 
     def closed_error(self) -> ConnectionClosed:
-        """Return the error for a use after the end; it says why it ended."""
+        """Return the error for use after the end; it includes the reason of the end."""
         ...
 
     async def ready(self, deadline: Deadline) -> None:
-        """Return when the link is up; raises `ConnectionClosed` or `RequestTimeout`."""
+        """Wait until connected; raises `ConnectionClosed` or `RequestTimeout`."""
         ...
 
     def try_send(
         self, subject: bytes, reply: bytes, headers: bytes, payload: bytes, now: bool = False
     ) -> bool:
-        """Publish if that needs no waiting; tell whether it was done, else use `send`.
+        """Publish if that needs no waiting; if it returns False, use `send`.
 
-        With `now` it goes out at once: the caller waits for the answer.
+        With `now` the message is sent at once, as the caller waits for a response.
         """
         ...
 
     def try_write(self, command: bytes) -> bool:
-        """Write a short, ready-made command if that needs no waiting; tell whether it was done."""
+        """Write a short, complete command if that needs no waiting; tell whether it was written."""
         ...
 
     async def send(
         self, subject: bytes, reply: bytes, headers: bytes, payload: bytes, now: bool = False
     ) -> None:
-        """Publish; every part is checked and encoded already.
+        """Publish; every part is already checked and encoded.
 
-        Waits for a peer that is behind, but not with `now`: the caller waits for the answer.
+        Waits while the send buffer is full, except with `now`: the caller waits for a response.
         """
         ...
 
     async def open_mailbox(
         self, subject: bytes, queue: bytes = b"", sink: Callable[[Box], Sink] | None = None
     ) -> Box:
-        """Subscribe; frames go into the mailbox, or where `sink` says for it, as they arrive.
+        """Subscribe; arriving frames go into the mailbox, or into the `sink`.
 
-        With a `sink` nothing else tells the mailbox that they came: neither flag nor `heard_at`.
+        With a `sink` the mailbox gets no notice of arrivals: neither `signal` nor `heard_at`.
         """
         ...
 
     async def close_mailbox(self, *boxes: Box, settle: bool = False) -> None:
         """Unsubscribe; frames that are in the mailboxes stay there.
 
-        With `settle`, what the server sent before it read the UNSUB is in them too.
+        With `settle`, everything that the server sent before it processed the UNSUB is in them.
         """
         ...
 
     def hold_back(self, bulk: HeldBack) -> None:
-        """Show the bulk answer what arrives before it is parsed, where that is possible.
+        """Pass arriving data to the bulk response before it is parsed, where that is possible.
 
-        It is not while an earlier one is under way, nor over a connection of nats-py: the
-        messages then come as frames.
+        It is not possible while an earlier one is in progress, nor over a connection of nats-py:
+        the messages arrive as frames then.
         """
         ...
 
     def cut_acks(self, cutter: ByteTaker) -> None:
-        """Let it take acknowledgements before they are parsed, until its mailbox is closed.
+        """Let `cutter` take acknowledgements before they are parsed, until its mailbox closes.
 
-        Over a connection of nats-py they all come as frames.
+        Over a connection of nats-py they all arrive as frames.
         """
         ...
 
     async def wait(self, signal: Signal, deadline: Deadline) -> bool:
-        """Send what was written, then sleep until the flag is up or the deadline passes.
+        """Flush what was written, then wait for the signal or the deadline; tell which.
 
-        The flag of a mailbox also goes up when the link breaks, comes back or closes.
+        The signal of a mailbox is also set when the connection is lost, restored or closed.
         """
         ...

@@ -1,6 +1,6 @@
-"""The end of what has messages under way: nothing that failed, or was not sent, goes unnoticed.
+"""Bases of objects with messages in flight or work in the background.
 
-The same goes for what works beside the program, and for the error that ended it.
+They make sure that no failed or unsent message, and no error that ended the work, goes unnoticed.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ __all__ = [
 ]
 
 _NEWS: Final = (Exception, SystemExit, KeyboardInterrupt)
-# Errors whose notes Python prints if nothing catches them.
+# Errors whose notes Python prints if no code catches them.
 _SHOWN: Final = (Exception, KeyboardInterrupt)
 
 
 class Leaving(Owned, BlockHint, ABC):
-    """The base of what is closed at the end of its `with` block: the writers of many messages.
+    """Base of the publishers of many messages, which are closed at the end of a `with` block.
 
-    The rule for failures that the program did not look at (`UnreadFailures`): the end of the block,
-    `close` or the end of an iteration without a block raises them. Where another error is being
-    raised they become a note of it, and a warning too where that error is not printed. A writer
+    The rule for failures that the user did not read (`UnreadFailures`): the end of the block,
+    `close`, or the end of an iteration without a block raises them. If another error is being
+    raised, they become a note of it, and also a warning if that error is not printed. A publisher
     that is dropped warns of them.
     """
 
@@ -43,19 +43,19 @@ class Leaving(Owned, BlockHint, ABC):
     _forks = 0
 
     def _watch_failures(self, what: str, failures: UnreadFailures) -> None:
-        """Set the name of the writer for warnings, and where its failures are collected."""
+        """Set the name of the publisher for warnings, and where its failures are collected."""
         self._what = what
         self._forks = Forks.count
         self._failures = failures
 
     @property
     def _is_inherited(self) -> bool:
-        """Tell whether it is the business of the process that this one was forked off."""
+        """Whether it belongs to the process from which this one was forked."""
         return self._forks != Forks.count
 
     @abstractmethod
     async def close(self) -> None:
-        """Wait for what is under way; raises `PublishFailures` for what nothing looked at."""
+        """Wait for messages in flight; raises `PublishFailures` for unread failures."""
 
     async def __aexit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if self._is_parents:
@@ -66,17 +66,17 @@ class Leaving(Owned, BlockHint, ABC):
         try:
             await self.close()
         except PublishFailures as failures:
-            # What the program raised is the news; this goes along with it.
+            # The error of the block takes precedence; the failures are added to it.
             _note(error, self._what, failures)
 
     def _raise_unread(self) -> None:
-        """Raise `PublishFailures` if there are failures that the program did not look at."""
+        """Raise `PublishFailures` if there are unread failures."""
         failures = self._take_failures()
         if failures is not None:
             raise failures
 
     def _note_failures(self, error: BaseException) -> None:
-        """Add the failures that the program did not look at to an error that is being raised."""
+        """Add the unread failures as a note to an error that is being raised."""
         failures = self._take_failures()
         if failures is not None:
             _note(error, self._what, failures)
@@ -93,17 +93,17 @@ class Leaving(Owned, BlockHint, ABC):
 
 
 class SentWhileRead(Leaving, LoopHint):
-    """The base of what sends only while the program iterates over its outcomes."""
+    """Base of publishers that send only while their outcomes are iterated over."""
 
     _unread = False
 
     def _expect_reader(self, what: str, failures: UnreadFailures) -> None:
-        """Warn at the end that `what` sent nothing, unless the program has iterated by then."""
+        """Warn at the end that `what` sent nothing, unless it was iterated over by then."""
         self._watch_failures(what, failures)
         self._unread = True
 
     def _is_read(self) -> None:
-        """Note that the program iterates, or has a reason not to."""
+        """Record that the outcomes are iterated over, or that there is a reason not to."""
         self._unread = False
 
     _unused = _is_read
@@ -121,26 +121,26 @@ class SentWhileRead(Leaving, LoopHint):
     def _warn_of_unread(self) -> None:
         unread, self._unread = self._unread, False
         if unread and not self._is_inherited:
-            text = f"{self._what} sent nothing: it sends while its outcomes are gone through"
+            text = f"{self._what} sent nothing: it sends while its outcomes are iterated over"
             warnings.warn(text, RuntimeWarning, stacklevel=3)
 
 
 class WorksBeside(BlockHint):
-    """The base of what works beside the program, and keeps the error that ends it."""
+    """Base of objects that work in the background and keep the error that ended the work."""
 
     _begun = False
     _error: BaseException | None = None
     _what = ""
     _forks = 0
-    # The area of the log.
+    # The log area.
     _area = "consumer"
 
     def _note_begun(self) -> None:
-        """Note that the program asked for the work, even if it could not start."""
+        """Record that the work was started, even if the start failed."""
         self._begun = True
 
     def _require_begun(self, what: str) -> None:
-        """Raise `NotStarted` where nothing was asked to start: its end would look like success."""
+        """Raise `NotStarted` if the work was never started: its end would look like success."""
         if not self._begun:
             raise NotStarted(
                 f"{what} was never started: use it in a `with` block, or call start() first"
@@ -149,7 +149,7 @@ class WorksBeside(BlockHint):
     def _keep_error(self, error: BaseException, what: str) -> None:
         """Keep the first error for the call that waits for the end, and log it.
 
-        `what` names in the log, and in a warning, what ended.
+        `what` describes the work in the log and in a warning.
         """
         if self._error is None:
             self._what = what
@@ -161,24 +161,24 @@ class WorksBeside(BlockHint):
                 Log(self._area)(WorkEnded(what, error))
 
     def _raise_kept(self) -> None:
-        """Raise the error that is kept, if there is one; it is seen then."""
+        """Raise the kept error, if there is one. It then counts as seen."""
         error, self._error = self._error, None
         if error is not None:
             raise error
 
     def __del__(self) -> None:
         error = self._error
-        # In a forked process it is the parent's.
+        # In a forked process it belongs to the parent.
         if error is None or self._forks != Forks.count or not _is_news(error):
             return
-        text = f"{self._what} ended by an error that nobody waited for: {error!r}"
+        text = f"{self._what} ended with an error that no call raised: {error!r}"
         warnings.warn(text, RuntimeWarning, stacklevel=2)
 
 
 def _is_news(error: BaseException) -> bool:
-    """Tell whether the program does not know of an error that ended its work.
+    """Tell whether an error that ended the work is unknown to the user.
 
-    It knows of a cancellation, and that it closed the connection.
+    A cancellation is known, and so is a connection that the user closed.
     """
     if isinstance(error, ConnectionClosed) and error.__cause__ is None:
         return False
@@ -188,23 +188,23 @@ def _is_news(error: BaseException) -> bool:
 def _note(error: BaseException, what: str, failures: PublishFailures) -> None:
     error.add_note(str(failures))
     if not isinstance(error, _SHOWN):
-        # A cancellation or SystemExit is not printed, nor are its notes.
+        # A cancellation or SystemExit is not printed, and neither are its notes.
         warn_of_failures(what, failures)
 
 
 def warn_of_failures(what: str, failures: PublishFailures) -> None:
-    """Warn of failures that the program did not look at."""
+    """Warn of unread failures."""
     # Not a ResourceWarning, which Python hides by default: these messages are not stored.
-    text = f"{what} ended with failures that nothing looked at: {failures}"
+    text = f"{what} ended with failures that were not read: {failures}"
     warnings.warn(text, RuntimeWarning, stacklevel=4)
 
 
 def warn_of_unseen(what: str, count: int) -> None:
-    """Warn of messages whose outcomes nobody will know, if there are any."""
+    """Warn of messages whose outcomes were not read, if there are any."""
     if count:
         warnings.warn(
-            f"{what} was left with {count} messages under way or not looked at; use it in a `with`"
-            " block, or close it, to know what became of them",
+            f"{what} was left with {count} messages in flight or unread; use it in a `with` block,"
+            " or close it, to learn their outcome",
             ResourceWarning,
             stacklevel=3,
         )

@@ -1,4 +1,4 @@
-"""Iterating over what happens to a connection."""
+"""Iterate over the events of a connection."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from twinstream.errors import ConnectionClosed, RequestTimeout
 
 __all__ = ["ConnectionEvents"]
 
-# Nobody may look for hours; the newest ones are worth keeping.
+# The iterator may stay unread for hours; the newest events are worth keeping.
 _KEPT: Final = 1000
 
 
@@ -27,7 +27,7 @@ class ConnectionEvents(LoopHint):
         self._ended = False
 
     def _tell(self, event: ConnectionEvent) -> None:
-        """Take an event; the connection does it."""
+        """Add an event. Called by the connection."""
         self._events.append(event)
         self._signal.set()
 
@@ -36,9 +36,9 @@ class ConnectionEvents(LoopHint):
         return f"<ConnectionEvents: {state}>"
 
     async def next(self, timeout: Seconds | None = None) -> ConnectionEvent:
-        """Return the next event within `timeout` seconds; None waits for ever.
+        """Return the next event within `timeout` seconds; None waits without limit.
 
-        Raises `RequestTimeout`, and `ConnectionClosed` after the last one.
+        Raises `RequestTimeout`, and `ConnectionClosed` after the last event.
         """
         event = await self._next(Deadline.after(timeout))
         if event is None:
@@ -47,7 +47,7 @@ class ConnectionEvents(LoopHint):
 
     async def _next(self, deadline: Deadline) -> ConnectionEvent | None:
         while not self._ended:
-            # The flag goes down before the queue is looked into: nothing is missed.
+            # Clear the signal before reading the queue, so that no arrival is missed.
             self._signal.clear()
             try:
                 event = self._events.popleft()
@@ -55,13 +55,13 @@ class ConnectionEvents(LoopHint):
                 pass
             else:
                 if isinstance(event, Closed):
-                    # Never lowered again: another caller may have taken an earlier event.
+                    # Not set for any other event: another caller may have taken an earlier one.
                     self._ended = True
                 if self._ended or self._events:
-                    # For others who wait.
+                    # For other waiting callers.
                     self._signal.set()
                 return event
-            # One of them may have lowered the flag, and taken what came.
+            # Another caller may have cleared the signal and taken the event.
             if not await self._transport.wait(self._signal, deadline) and deadline.expired():
                 raise RequestTimeout("no event in time")
         return None

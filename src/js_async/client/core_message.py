@@ -1,4 +1,4 @@
-"""A message as it came: of core NATS, sent to whoever listens and stored nowhere."""
+"""A core NATS message: sent to the current subscribers and not stored."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["CoreMessage"]
 
 @hint_attributes
 class CoreMessage:
-    """A message as it came; its parts are read when they are asked for."""
+    """A received message; its parts are parsed on access."""
 
     __slots__ = ("_frame", "_headers")
 
@@ -23,12 +23,12 @@ class CoreMessage:
 
     @property
     def subject(self) -> str:
-        """The subject it was sent to."""
+        """The subject it was published to."""
         return self._frame[0].decode("utf-8", "surrogateescape")
 
     @property
     def reply(self) -> str:
-        """Where an answer goes; empty when none is wanted."""
+        """The subject for a response; empty if none is expected."""
         return self._frame[1].decode("utf-8", "surrogateescape")
 
     @property
@@ -38,16 +38,16 @@ class CoreMessage:
 
     @property
     def text(self) -> str:
-        """The payload as text; raises `BadPayload` unless it is UTF-8."""
+        """The payload as text; raises `BadPayload` unless it is valid UTF-8."""
         return as_text(self.data, self.subject)
 
     def json(self) -> Any:
-        """Return the value that the payload is in JSON; raises `BadPayload`."""
+        """Parse the payload as JSON; raises `BadPayload` if it is invalid."""
         return as_json(self.data, self.subject)
 
     @property
     def headers(self) -> Headers:
-        """The headers, empty when there are none."""
+        """The headers, empty if there are none."""
         try:
             return self._headers
         except AttributeError:

@@ -1,4 +1,4 @@
-"""The credentials for one attempt at one server, read anew each time so that they may change."""
+"""The credentials for one attempt at one server. They are read each time, as they may change."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["credentials_for"]
 
 
 def credentials_for(options: ConnectOptions, address: ServerAddress) -> Credentials:
-    """Return what to show a server: the options' credentials, else the URL's user info.
+    """Return the credentials for a server: those of the options, else those in the URL.
 
     Raises `BadArgument` for a credentials file that cannot be read.
     """

@@ -1,4 +1,4 @@
-"""Messages that the SDK could not take in: each is dropped, and the connection goes on."""
+"""Messages whose processing raised: each is dropped, and the connection continues."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ def _ignore(_: MessagesDropped) -> None:
 class FailedMessages:
     """Reports messages whose delivery raised.
 
-    A client that may publish to one of our subjects must not be able to end the connection: an
-    error in the handling of one message concerns that message only.
+    A client that may publish to one of our subjects must not be able to end the connection. So an
+    error in the processing of a message affects only that message.
     """
 
     def __init__(self, tell: Callable[[MessagesDropped], None] = _ignore) -> None:
         self._tell: Final = tell
         self._log: Final = Log("connection")
         self.count = 0
-        """How many there were."""
+        """Number of dropped messages."""
 
     def note(self, subject: bytes, error: Exception) -> None:
-        """Report an error and the subject of its message; called by the thread that reads."""
+        """Report an error and the subject of its message. Called by the reader."""
         self.count += 1
-        # Reported at 1, 2, 4, 8 …: a flood of messages must not become a flood of reports.
+        # Reported at 1, 2, 4, 8 …: a flood of messages must not cause a flood of reports.
         if self.count & (self.count - 1):
             return
         from twinstream.core.log.events import MessageNotRead

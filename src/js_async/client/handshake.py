@@ -1,4 +1,4 @@
-"""Greeting a server over a new link: its INFO, TLS where that is wanted, and logging in."""
+"""Handshake with a server over a new TCP connection: INFO, TLS if required, authentication."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _BEGIN_WITH_TLS: Final = " (if the server begins with TLS: TlsOptions(handshake_
 
 
 class Greeting:
-    """Opens a link and waits for what the server says; the session passes that on."""
+    """Opens a TCP connection and performs the handshake, with input from the session."""
 
     def __init__(
         self, options: ConnectOptions, link: Link, pings: Pings, shuffle: Shuffle | None
@@ -42,23 +42,23 @@ class Greeting:
         self._heard = Signal()
         self._refusal = ""
         self.secrets: tuple[str, ...] = ()
-        """What was sent to log in and must not be shown."""
+        """Secrets sent for authentication, to be masked in error messages."""
         self._end: BaseException | None = None
 
-    # ---- what is told by the session
+    # ---- called by the session
 
     def heard(self, info: ServerInfo) -> None:
-        """Take what the server says of itself."""
+        """Process the server's INFO."""
         self._info = info
         self._heard.set()
 
     def refused(self, text: str) -> None:
-        """Take the server's refusal."""
+        """Process the server's refusal."""
         self._refusal = text
         self._wake()
 
     def broken(self, end: BaseException | None) -> None:
-        """Note that the link ended."""
+        """Record that the TCP connection ended."""
         self._end = end
         self._wake()
 
@@ -66,12 +66,12 @@ class Greeting:
         self._heard.set()
         self._pings.wake()
 
-    # ---- the greeting
+    # ---- the handshake
 
     async def open(self, address: ServerAddress, deadline: Deadline) -> bool:
-        """Open the link; returns when it is secured, if it has to be.
+        """Open the connection; return when TLS is established, if it is required.
 
-        True if INFO came before TLS began: anybody on the way may have written it.
+        Returns True if INFO came before TLS: an attacker in the network may have written it.
         """
         self._heard = Signal()
         self._refusal = ""
@@ -86,13 +86,13 @@ class Greeting:
         info = self._info
         if not first and (tls is not None or address.tls or info.tls_required):
             if not (info.tls_required or info.tls_available):
-                raise ConnectionFailed("TLS was asked for, the server does not offer it")
+                raise ConnectionFailed("TLS was requested, but the server does not offer it")
             await self._link.start_tls(tls_context(tls or TlsOptions()), name, deadline)
             return True
         return False
 
     async def log_in(self, credentials: Credentials, deadline: Deadline) -> None:
-        """Say who we are; returns when the server has taken it."""
+        """Authenticate; return when the server has accepted."""
         fields = connect_fields(self._options.name, credentials, self._info.nonce)
         self.secrets = credentials.secrets
         pong = self._pings.restart()
@@ -109,7 +109,8 @@ class Greeting:
         if self._refusal:
             raise server_error(self._refusal, self.secrets)
         if self._end is not None or not self._link.is_open:
-            raise ConnectionFailed(f"the link broke before {what} came: {self._end or 'closed'}")
+            end = self._end or "closed"
+            raise ConnectionFailed(f"the connection broke before {what} came: {end}")
         if not came:
             tls = self._options.tls
             silent = what == "INFO" and (tls is None or not tls.handshake_first)

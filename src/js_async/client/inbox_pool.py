@@ -1,4 +1,4 @@
-"""The inboxes for pulls that nobody uses now, of a whole connection."""
+"""The unused inboxes for pulls of a connection."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ T = TypeVar("T")
 
 
 class IdleInboxes:
-    """Inboxes on which nothing can come any more: a prefix and a mailbox each.
+    """Inboxes on which no more messages can arrive: a prefix and a mailbox each.
 
-    Of a connection, not of a consumer: a program that looks a consumer up for every message it
-    takes would leave one behind each time.
+    They belong to the connection, not to a consumer. Otherwise a program that looks up a consumer
+    for every message would leave an inbox behind each time.
     """
 
     def __init__(self) -> None:
         self._idle: Final[list[tuple[bytes, Box]]] = []
-        # Those that the server refused while nobody used them; it may permit others.
+        # Inboxes that the server refused while they were unused; it may permit others.
         self._refused: Final[list[Box]] = []
 
     def take(self) -> tuple[bytes, Box] | None:
-        """Return an inbox for one user alone, if there is one."""
+        """Return an inbox for exclusive use, if there is one."""
         while (idle := _pop(self._idle)) is not None:
             if idle[1].error is None:
                 return idle
@@ -32,11 +32,11 @@ class IdleInboxes:
         return None
 
     def put(self, prefix: bytes, box: Box) -> None:
-        """Take an inbox back."""
+        """Return an inbox to the pool."""
         self._idle.append((prefix, box))
 
     def take_refused(self) -> Box | None:
-        """Return an inbox that is of no use any more, to be closed."""
+        """Return an inbox that is unusable and should be closed, if there is one."""
         return _pop(self._refused)
 
 
@@ -44,5 +44,5 @@ def _pop(given: list[T]) -> T | None:
     try:
         return given.pop()
     except IndexError:
-        # There was none, or another thread had it.
+        # The list was empty, or another thread took the last one.
         return None

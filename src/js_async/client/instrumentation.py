@@ -1,4 +1,4 @@
-"""Telling a program of the calls that are made for it, each when it is over."""
+"""Report finished calls to the user's `on_call`, and log them."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ OnCall = Callable[[Call], None]
 
 
 class OpenCall:
-    """A call under way: a context that logs and reports it at its end, however it is left.
+    """A call in progress: a context manager that logs and reports the call at its end.
 
-    What is refused before anything is sent (`BadArgument`) is no call, and not told.
-    Whoever makes the call notes meanwhile what is known of it: `attempts`, `stream`.
+    A call that fails before anything is sent (`BadArgument`) is not reported. The caller updates
+    `attempts` and `stream` meanwhile.
     """
 
     __slots__ = ("_began", "_kind", "_on_call", "_size", "_subject", "attempts", "stream")
@@ -61,16 +61,16 @@ class OpenCall:
     def _known(self, error: BaseException | None) -> TwinstreamError | None:
         if error is None or isinstance(error, TwinstreamError):
             return error
-        text = f"{self._subject}: cut short by {type(error).__name__}, it may have been done"
+        text = f"{self._subject}: interrupted by {type(error).__name__}, it may have been done"
         unknown = OutcomeUnknown(text)
         unknown.__cause__ = error
         return unknown
 
 
 def tell(on_call: OnCall, call: Call) -> None:
-    """Pass a call that is over to the program; an error of its callback is logged."""
+    """Pass a finished call to the user's callback; an error that it raises is logged."""
     try:
         on_call(call)
     except Exception as error:
-        # The call is done, and a thread that reads must not take this for a fault of the socket.
+        # The call is complete, and a reader must not take this for a socket error.
         _FAILURES(CallbackFailed("on_call", error))

@@ -1,4 +1,4 @@
-"""The PINGs over a link: sending them, and the flags of those whose PONGs have not come."""
+"""The PINGs of a connection, and the signals of those that wait for a PONG."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["Pings"]
 
 
 class Pings:
-    """Sends PINGs, with a flag for each under way; a server answers them in order."""
+    """Sends PINGs, with a signal for each one in flight; a server answers them in order."""
 
     def __init__(self, link: Link) -> None:
         self._link: Final = link
@@ -23,9 +23,9 @@ class Pings:
         self._beat: Signal | None = None
 
     def restart(self) -> Signal:
-        """Begin anew with the PING that logs in to another link, before it is sent.
+        """Start over with the PING that authenticates a new connection, before it is sent.
 
-        Flags of an earlier link are left alone: who noted one looks whether the link is the same.
+        Signals of an earlier connection are left alone: their owners check the epoch.
         """
         first = Signal()
         self._waiting = deque((first,))
@@ -33,27 +33,27 @@ class Pings:
         return first
 
     def send(self, is_current: Callable[[], bool]) -> Signal | None:
-        """Send a PING and return the flag of its PONG, or None if the link broke meanwhile.
+        """Send a PING and return the signal of its PONG, or None if the connection is lost.
 
-        `is_current` tells whether the link is still the one that is meant.
+        `is_current` tells whether the connection is still the intended one.
         """
         try:
             flag = self._expect()
             if is_current():
                 self._link.post(PING)
                 return flag
-            # It broke before the flag was listed, so nobody raises that.
+            # The connection was lost before the signal was listed, so no PONG will set it.
             self._forget(flag)
         except BaseException:
-            # Interrupted. PONGs are counted, and nobody knows whether there will be this one.
+            # Interrupted. PONGs are counted, and it is unknown whether this one will come.
             self._link.abort(ConnectionError("the program was interrupted while it sent a PING"))
             raise
         return None
 
     def beat(self, interval: float) -> None:
-        """Send the PING of a heartbeat, or cut the link when the last one has no answer yet.
+        """Send a heartbeat PING, or abort the connection if the previous one was not answered.
 
-        `interval` is the time since the last one in seconds.
+        `interval` is the time since the previous one in seconds.
         """
         if self._beat is not None and not self._beat.is_set():
             self._link.abort(ConnectionLost(f"no answer to a PING within {interval:g} s"))
@@ -70,19 +70,19 @@ class Pings:
         try:
             self._waiting.remove(flag)
         except ValueError:
-            # Another link began meanwhile.
+            # A new connection began meanwhile.
             pass
 
     def came(self) -> None:
-        """Take a PONG."""
+        """Process a PONG."""
         try:
             flag = self._waiting.popleft()
         except IndexError:
-            # It answers a PING from before a link broke.
+            # It answers a PING of a previous connection.
             return
         flag.set()
 
     def wake(self) -> None:
-        """Wake all who wait: no PONG comes."""
+        """Set all signals: no PONG will come."""
         while self._waiting:
             self.came()

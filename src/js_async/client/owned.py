@@ -1,4 +1,4 @@
-"""What a `with` block closes at its end, unless a forked child leaves it."""
+"""Base of objects that a `with` block closes, except in a forked child."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ __all__ = ["Owned"]
 
 
 class Owned:
-    """The base of what is closed at the end of its `with` block, by the process that made it.
+    """Base of objects that are closed at the end of a `with` block, by the process that made them.
 
-    A child that was forked within the block leaves it too, with `sys.exit` for example. Closing is
-    its parent's business then, and an error would hide the exit code.
+    A child that was forked within the block leaves the block too, for example with `sys.exit`. The
+    object belongs to its parent then, and an error would hide the exit code.
     """
 
     def __init__(self) -> None:
@@ -21,5 +21,5 @@ class Owned:
 
     @property
     def _is_parents(self) -> bool:
-        """Return whether this process was forked off since it was made."""
+        """Whether this process was forked after the object was created."""
         return self._made_in != Forks.count

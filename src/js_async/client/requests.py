@@ -1,4 +1,4 @@
-"""Requests: one inbox for all answers of a connection, a token for each request."""
+"""Requests: one inbox for all responses of a connection, with a token for each request."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ __all__ = ["Answer", "Replies", "Watcher"]
 
 
 class Watcher(Protocol):
-    """Has an inbox of its own, and is told why answers will not come."""
+    """The owner of an inbox of its own, which is notified when responses will not come."""
 
     def note(self, subject: bytes | None, error: TwinstreamError) -> None:
-        """Take the news that requests to a subject, or all if None, get no answer.
+        """Handle the report that requests to a subject, or all if None, get no response.
 
-        Called by whoever reads; it must be quick.
+        Called by the reader; it must be quick.
         """
         ...
 
     def deny(self, box: Box, error: TwinstreamError) -> None:
-        """Take the news that the server refused a subscription, perhaps the watcher's own."""
+        """Handle a refused subscription, which may be the watcher's own."""
         ...
 
 
 class Answer:
-    """The place of one answer; `signal` may serve several answers.
+    """The pending or received response to a request; several may share one `signal`.
 
-    `fits` tells an answer from what somebody else may send first.
+    `fits` tells a valid response from those that other responders may send first.
     """
 
     __slots__ = ("error", "fits", "frame", "signal", "stray", "subject", "token")
@@ -61,28 +61,28 @@ class Answer:
         self.error: TwinstreamError | None = None
 
     def is_here(self) -> bool:
-        """Tell whether the answer, or the reason why none comes, is here."""
+        """Tell whether the response, or the reason why none comes, has arrived."""
         return self.frame is not None or self.error is not None
 
     def take(self, subject: str) -> Frame:
-        """Return the answer, or raise why there is none."""
+        """Return the response, or raise why there is none."""
         frame = self.frame
         if self.error is not None:
             raise self.error
         if frame is None:
-            stray = "" if self.stray is None else f"; somebody else said {self.stray[3][:80]!r}"
+            stray = "" if self.stray is None else f"; another responder sent {self.stray[3][:80]!r}"
             raise RequestTimeout(f"{subject}: no answer in time{stray}")
         if frame[2] and is_unserved(frame):
-            raise NoResponders(f"{subject}: nobody serves this subject")
+            raise NoResponders(f"{subject}: no responders for this subject")
         return frame
 
 
 class Replies:
-    """Matches answers to requests by the last token of the subject that they come to."""
+    """Matches responses to requests by the last token of their subject."""
 
     def __init__(self, channel: Channel, on_call: OnCall | None = None) -> None:
         self._channel: Final = channel
-        # For the layers above, which know what a call is.
+        # Used by the layers above, which define what a call is.
         self.on_call: Final = on_call
         self._prefix: Final = channel.tokens.inbox().encode() + b"."
         self._behind_prefix: Final = slice(len(self._prefix), None)
@@ -94,7 +94,7 @@ class Replies:
         self._opening: Final = Lock()
 
     async def open(self) -> None:
-        """Subscribe to the inbox, once. Raises `PermissionDenied` when the server refuses it."""
+        """Subscribe to the inbox, once. Raises `PermissionDenied` if the server refuses it."""
         box = self._box
         if box is None or box.error is not None:
             box = await self._listen(box)
@@ -102,16 +102,16 @@ class Replies:
             raise box.error
 
     async def _listen(self, refused: Box | None) -> Box:
-        """Subscribe, in the place of what the server refused perhaps; return the mailbox."""
+        """Subscribe, perhaps in place of a refused inbox; return the mailbox."""
         channel = self._channel
         async with self._opening:
             if self._box is not None and self._box is not refused:
-                # Somebody else was quicker.
+                # Another caller was faster.
                 return self._box
             box = await channel.open_mailbox(self._prefix + b"*", sink=self._sink)
             self._box = box
             if refused is not None:
-                # It may be permitted by now. Settled, the server has said whether it is.
+                # It may be permitted by now. After settling, the server has accepted or refused it.
                 await channel.close_mailbox(refused, settle=True)
             return box
 
@@ -121,7 +121,7 @@ class Replies:
     def _deliver(self, frame: Frame) -> None:
         token = frame[0][self._behind_prefix]
         answer = self._answers.get(token)
-        # A late answer has no place any more: its request gave up and said so.
+        # The request of a late response has timed out already.
         if answer is None:
             return
         if answer.fits is not None and not answer.fits(frame):
@@ -131,7 +131,7 @@ class Replies:
         answer.signal.set()
 
     async def send(self, subject: bytes, headers: bytes, payload: bytes, signal: Signal) -> Answer:
-        """Send a request and return the place of its answer."""
+        """Send a request and return its pending response."""
         return await self._send(Answer(subject, self._token(), signal), headers, payload, False)
 
     async def start(
@@ -142,15 +142,15 @@ class Replies:
         deadline: Deadline,
         fits: Callable[[Frame], bool] | None = None,
     ) -> Answer:
-        """Send a request once there is a link; return the place of its answer.
+        """Send a request once connected; return its pending response.
 
-        Whoever calls this waits for its `signal` next, and calls `forget` in the end. `fits` tells
-        an answer from what somebody else may send first.
+        The caller then waits for its `signal`, and finally calls `forget`. `fits` tells a valid
+        response from those that other responders may send first.
         """
         answer = self.try_start(subject, headers, payload, fits)
         if answer is not None:
             return answer
-        # First, for a link that has ended fails all requests that are listed.
+        # Connect before listing the request: a lost connection fails all listed requests.
         await self._channel.ready(deadline)
         answer = Answer(subject, self._token(), Signal(), fits)
         return await self._send(answer, headers, payload, True)
@@ -166,7 +166,7 @@ class Replies:
         token = self._token()
         self._answers[token] = answer = Answer(subject, token, Signal(), fits)
         try:
-            # Looked at after the answer is listed: the inbox may be refused at any moment.
+            # Check the inbox after listing the request: it may be refused at any moment.
             box = self._box
             if box is not None and box.error is None:
                 reply = self._prefix + token
@@ -183,7 +183,7 @@ class Replies:
         self._answers[answer.token] = answer
         reply = self._prefix + answer.token
         try:
-            # Looked at after the answer is listed: the inbox may be refused at any moment.
+            # Check the inbox after listing the request: it may be refused at any moment.
             if self._box is None or self._box.error is not None:
                 await self.open()
             if not channel.try_send(subject, reply, headers, payload, now):
@@ -194,7 +194,7 @@ class Replies:
         return answer
 
     def forget(self, answer: Answer) -> None:
-        """Give up on an answer."""
+        """Stop waiting for a response."""
         self._answers.pop(answer.token, None)
 
     async def ask(
@@ -208,15 +208,15 @@ class Replies:
         fits: Callable[[Frame], bool] | None = None,
         call: OpenCall | None = None,
     ) -> Frame:
-        """Send a request and return its answer; one that is `repeatable` perhaps several times.
+        """Send a request and return its response. A `repeatable` request may be sent several times.
 
-        With `fits`, which is for one that is not, what somebody else answers is passed over.
+        `fits`, for requests that are not repeatable, makes it skip responses of other responders.
         Repeats are counted in `call`.
         """
-        # Wildcards may stand here: the API takes a consumer's filter as part of the subject.
+        # Wildcards are allowed here: the API takes a consumer's filter as part of the subject.
         encoded = check_filter(subject)
         if deadline.expired():
-            raise RequestTimeout(f"{subject}: the time was over before the request was sent")
+            raise RequestTimeout(f"{subject}: the deadline passed before the request was sent")
         answer = await self.start(encoded, headers, payload, deadline, fits)
         try:
             if repeatable:
@@ -228,9 +228,9 @@ class Replies:
         return answer.take(subject)
 
     async def wait(self, answer: Answer, deadline: Deadline) -> None:
-        """Return when an answer is here, or at the deadline; what else comes is passed over."""
+        """Wait for a response or the deadline; skip what other responders send."""
         while not answer.is_here():
-            # What somebody else sends raises the flag too.
+            # A response of another responder sets the signal, too.
             answer.signal.clear()
             if answer.is_here() or not await self._channel.wait(answer.signal, deadline):
                 return
@@ -243,7 +243,7 @@ class Replies:
         deadline: Deadline,
         call: OpenCall | None,
     ) -> None:
-        """Wait for an answer, and send its request again when none comes."""
+        """Wait for a response, and send the request again when none comes."""
         pause = ASK_AGAIN
         while not await self._channel.wait(answer.signal, deadline.earlier(monotonic() + pause)):
             if deadline.expired():
@@ -254,33 +254,33 @@ class Replies:
             pause *= 2
 
     def watch(self, watcher: Watcher) -> None:
-        """Tell somebody else too why answers do not come, until `unwatch`."""
+        """Notify a watcher of missing responses, until `unwatch`."""
         self._watchers.append(watcher)
 
     def unwatch(self, watcher: Watcher) -> None:
-        """Tell a watcher no more; it may be gone already."""
+        """Stop notifying a watcher. Does nothing if it is not listed."""
         if watcher in self._watchers:
             self._watchers.remove(watcher)
 
     @property
     def open_requests(self) -> int:
-        """How many requests wait for an answer."""
+        """Number of requests that wait for a response."""
         return len(self._answers)
 
     def deny(self, denied: Denied, boxes: list[Box], error: TwinstreamError) -> None:
-        """Note what the server refused, and which mailboxes get no messages because of it."""
+        """Handle what the server refused; `boxes` are the mailboxes that get no messages now."""
         if denied.publishing:
             self._fail_subject(denied.subject, error)
             return
         for box in boxes:
             if box is self._box:
-                # Without the inbox no answer can come.
+                # Without the inbox no response can come.
                 self.fail(error)
             for watcher in tuple(self._watchers):
                 watcher.deny(box, error)
 
     def _fail_subject(self, subject: bytes, error: TwinstreamError) -> None:
-        # In any case of letters: nats-py puts the server's words into lower case.
+        # Case-insensitive: nats-py converts the server's error text to lower case.
         subject = subject.lower()
         for answer in list(self._answers.values()):
             if answer.subject.lower() == subject:
@@ -290,8 +290,8 @@ class Replies:
             watcher.note(subject, error)
 
     def fail(self, error: TwinstreamError) -> None:
-        """Tell every open request that no answer comes."""
-        # One by one out of a copy: others add and take theirs meanwhile.
+        """Fail every open request."""
+        # Iterate over a copy: others add and remove requests meanwhile.
         for answer in list(self._answers.values()):
             if self._answers.pop(answer.token, None) is not None:
                 answer.error = error

@@ -1,6 +1,6 @@
-"""The session with a server: making the link, keeping it, mending it, and what arrives.
+"""The session with a server: connecting, keeping alive, reconnecting, and dispatching messages.
 
-This is the transport under the JetStream layer; `Connection` puts the calls for users on top.
+This is the transport below the JetStream layer; `Connection` adds the calls for users.
 """
 
 from __future__ import annotations
@@ -68,14 +68,14 @@ if TYPE_CHECKING:
 
 __all__ = ["Session"]
 
-# Closing must not hang on a peer that is gone (seconds).
+# Closing must not hang on a peer that does not respond (seconds).
 _GOODBYE: Final = 1.0
 
 
 class Session:
-    """A link that mends itself. `tell` gets each event."""
+    """A connection that reconnects by itself. `tell` receives each event."""
 
-    # For one whose making fails.
+    # For an object whose `__init__` fails.
     is_closed = True
     _keeper: Task | None = None
 
@@ -93,8 +93,8 @@ class Session:
         self._connected_at = 0.0
         self.tokens: Final = Tokens(urandom(16), options.inbox_prefix)
         self._link: Final = Link(self._receive, self._ended, options.busy_poll)
-        # The link's own, for every wait goes through here: send what was written, then sleep until
-        # the flag is up or the deadline passes; tell which.
+        # The link's own method, as every wait goes through here: flush what was written, then wait
+        # for the signal or the deadline; tell which.
         self.wait: Final = self._link.wait
         self._mailboxes: Final = Mailboxes(self._link, tell)
         self.cut_acks: Final = self._mailboxes.cut_acks
@@ -121,61 +121,61 @@ class Session:
 
     @property
     def address(self) -> ServerAddress:
-        """The server of the link, or of the last one."""
+        """The current server, or the last one."""
         return self._address
 
     @property
     def server_info(self) -> ServerInfo:
-        """What the server said of itself when the link was made."""
+        """What the server reported about itself at the last connect."""
         return self._info
 
     @property
     def request_timeout(self) -> float:
-        """Seconds that a request waits unless told otherwise."""
+        """Default timeout of a request in seconds."""
         return self._options.request_timeout
 
     @property
     def subscriptions(self) -> int:
-        """How many subscriptions there are, inboxes included."""
+        """Number of subscriptions, including inboxes."""
         return len(self._boxes)
 
     @property
     def strays(self) -> int:
-        """Messages that came for subscriptions that had just ended."""
+        """Messages for subscriptions that had just ended."""
         return self._parser.strays
 
-    # ---- life
+    # ---- lifecycle
 
     async def start(self) -> None:
-        """Make the first link."""
+        """Connect for the first time."""
         try:
             await self._link_up(self._pool.round())
-            # Weakly: only the program that uses a connection keeps it.
+            # Weak references: only the user's reference keeps a connection alive.
             work = partial(keep, ref(self._upkeep), ref(self._link), self._trouble)
             self._keeper = spawn(work, "twinstream-keeper")
             before_exit(self._upkeep)
         except BaseException:
-            # Interrupted while the keeper began, it is to end too.
+            # Interrupted while the keeper started: stop it, too.
             self.is_closed = True
             self._trouble.set()
             await self._link.close()
             raise
 
     async def close(self) -> None:
-        """Send what was written, close the link and wake everybody who waits."""
+        """Flush what was written, disconnect and wake up all waiting calls."""
         if self.is_closed:
             return
-        # Before anything is closed: the link may be that of the process this one was forked from.
+        # Before anything is closed: the socket may belong to the parent of a forked process.
         self._link.check_owner()
         try:
-            # The peer may be gone or slow: nothing more can be done for what is on the way. Or
-            # somebody else closes at the same time.
+            # If the peer is dead or slow, unsent data is lost. Or another caller closes at the same
+            # time.
             with suppress(RequestTimeout, ConnectionLost, ConnectionClosed):
                 if self.is_connected:
                     await self.flush(Deadline.after(_GOODBYE))
             await self.finish(None)
         except BaseException:
-            # Cancelled or interrupted: it is closed all the same.
+            # Cancelled or interrupted: close in any case.
             await self.finish(None)
             raise
         keeper = self._keeper
@@ -188,24 +188,24 @@ class Session:
             self.warn_unclosed()
 
     def warn_unclosed(self) -> None:
-        """Warn of a connection that the program dropped, or left open at its end."""
+        """Warn of a connection that its user dropped, or left open at the end of the program."""
         if self._warned or self.is_closed or self._keeper is None or self._link.is_inherited:
             return
         self._warned = True
         text = f"unclosed connection to {self._address}: close it, or use it in a `with` block"
-        # The source is not the session: of an object with a dictionary, tracemalloc of Python 3.11
-        # does not know where it was made.
+        # The source is not the session: tracemalloc of Python 3.11 cannot tell where an object with
+        # a `__dict__` was created.
         warnings.warn(text, ResourceWarning, stacklevel=1, source=self._trouble)
 
     async def finish(self, cause: BaseException | None) -> None:
-        """Close for good; the error is the reason, if there is one."""
+        """Close for good; `cause` is the reason, if it is an error."""
         if self.is_closed:
             return
         self.is_closed = True
         try:
             await self._close_all(cause)
         except BaseException:
-            # Interrupted, and nobody comes here again.
+            # Interrupted. `is_closed` is set, so no later call would do it.
             await self._close_all(cause)
             raise
 
@@ -214,7 +214,7 @@ class Session:
         self._mailboxes.pause()
         self._end = cause
         await self._link.close()
-        # This ends the making of a link, if one is being made.
+        # This ends a connect in progress.
         self._greeting.broken(self._end)
         self.replies.fail(self.closed_error())
         self._wake()
@@ -222,27 +222,27 @@ class Session:
         self._tell(Closed(str(cause) if cause is not None else ""))
 
     def closed_error(self) -> ConnectionClosed:
-        """Return the error for a use after the end; it says why it ended."""
+        """Return the error for use after the end; it includes the reason of the end."""
         because = f": {self._end}" if self._end is not None else ""
         error = ConnectionClosed(f"the connection is closed{because}")
         error.__cause__ = self._end
         return error
 
     def _wake(self) -> None:
-        """Wake those who wait for messages or for a link: there is one, or will be none."""
+        """Wake up calls that wait for messages or for the connection: its state has changed."""
         self._mailboxes.wake()
-        # Another flag for those who come from now on: nobody lowers one that others wait for.
+        # Later callers get a new signal, so that none is cleared while others wait for it.
         following = Signal()
         change, self._change = self._change, following
         change.set()
 
-    # ---- making a link
+    # ---- connecting
 
     async def _link_up(self, servers: list[ServerAddress]) -> None:
-        """Connect to the first server that takes us."""
+        """Connect to the first server that accepts."""
         attempts = Attempts()
         for address in servers:
-            # What a function of the program raises is no trouble of this address.
+            # Outside of the `try`: an error of the user's function is not a failure of the server.
             credentials = credentials_for(self._options, address)
             try:
                 await self._greet(address, credentials)
@@ -250,7 +250,7 @@ class Session:
                 await self._link.shut()
                 raise
             except Exception as error:
-                # Any: the resolver raises `UnicodeError` for some names, and `ssl` its own kinds.
+                # Any error: the resolver raises `UnicodeError` for some names, and `ssl` its own.
                 await self._link.shut()
                 attempts.add(address, error)
                 continue
@@ -261,9 +261,9 @@ class Session:
     async def _greet(self, address: ServerAddress, credentials: Credentials) -> None:
         deadline = Deadline.after(self._options.connect_timeout)
         await self._link.settle(deadline)
-        self._parser = Parser({})  # nobody gets a message before the link is secured
+        self._parser = Parser({})  # no messages before the connection is secured
         self._end = None
-        # Addresses in an INFO that came before TLS are not believed: who wrote it is not known.
+        # Addresses in an INFO that came before TLS are ignored: an attacker may have written it.
         self._is_believed = not await self._greeting.open(address, deadline)
         self._parser = self._mailboxes.parser()
         self._parser.expect_payloads(self._info.max_payload)
@@ -276,38 +276,38 @@ class Session:
         self.is_connected = True
         self._tell(Connected(str(address), self.epoch))
         self._wake()
-        # If it ended, or all was closed, before it counted as a link, that is still to be noted.
+        # If it ended, or the session was closed, before it counted as connected, handle that now.
         if self.is_closed:
             self.is_connected = False
             raise ConnectionFailed("the connection was closed meanwhile")
         if not self._link.is_open:
             self._ended(None)
-            raise ConnectionFailed(f"the link broke when it was made: {self._end}")
+            raise ConnectionFailed(f"the connection broke at once: {self._end}")
 
-    # ---- keeping the link
+    # ---- keeping the connection
 
     def is_at_end(self) -> bool:
-        """Return whether the server left, also where that was not noticed yet."""
+        """Whether the server has disconnected, even if that was not processed yet."""
         return self._link.is_at_end()
 
     def beat(self) -> None:
-        """Send the PING of a heartbeat, or cut a link that did not answer the last one."""
+        """Send a heartbeat PING, or abort if the previous one was not answered."""
         if self.is_connected:
             self._pings.beat(self._options.ping_interval)
 
     def failed(self) -> BaseException | None:
-        """Note which server broke the link, to try the others first; return why it ended."""
+        """Demote the server that was lost, so that others are tried first; return the reason."""
         self._pool.demote(self._address)
         self.rounds.broke(monotonic() - self._connected_at)
         self._cause = self._end
         return self._end
 
     async def reconnect(self) -> Exception | None:
-        """Try each server once; return the error if none took the connection."""
+        """Try each server once; return the error if none accepted."""
         try:
             await self._link_up(self._pool.round())
         except Exception as error:
-            # Whatever it was: credentials that cannot be had now may be had the next time.
+            # Any error: credentials that are unavailable now may be available next time.
             await self._link.shut()
             self._cause = error
             self._log_failure(self.rounds.count, error)
@@ -319,10 +319,10 @@ class Session:
 
         self._log(ReconnectFailed(attempt, error))
 
-    # ---- what arrives
+    # ---- receiving
 
     def _receive(self, data: bytes) -> int:
-        """Take what came; return how long what came in part is (bytes), 0 if that is not known."""
+        """Parse received data; return the size of the incomplete message in bytes, 0 if unknown."""
         sid = self._parser.feed_whole(data)
         if sid is not None:
             if sid:
@@ -340,12 +340,12 @@ class Session:
             else:
                 self._handle(event)
         if pings and self._link.is_open:
-            # Together: one by one, a flood of PINGs would take a system call for each.
+            # In one write: one by one, a flood of PINGs would cost a system call for each.
             self._link.post(PONG * pings)
         return self._parser.needed
 
     def _touch(self, sid: bytes, now: float) -> None:
-        """Wake who waits at a mailbox that got something, if it is there still."""
+        """Set the signal of a mailbox that received frames, if it still exists."""
         box = self._boxes.get(sid)
         if box is not None:
             box.heard_at = now
@@ -382,7 +382,7 @@ class Session:
         self._tell(ServerReported(str(error)))
         if denied is None:
             if not isinstance(error, PermissionDenied):
-                # The server closes the link after this; it is why.
+                # The server disconnects after this error, which is the reason.
                 self._end = error
         else:
             boxes = self._mailboxes.deny(denied, error)
@@ -393,7 +393,7 @@ class Session:
         try:
             self._note_end(error, was_connected)
         except BaseException:
-            # Interrupted, and nobody else starts the next link.
+            # Interrupted: no other code would start the reconnect.
             self._note_end(error, was_connected)
             raise
 
@@ -402,9 +402,9 @@ class Session:
         self._end = error or self._end or ConnectionLost("the server closed the connection")
         self._greeting.broken(self._end)
         if not was_connected:
-            # Nothing was asked over it.
+            # There were no requests over it.
             return
-        lost = ConnectionLost(f"the link broke before the answer came: {self._end}")
+        lost = ConnectionLost(f"the connection broke before the answer came: {self._end}")
         self.replies.fail(lost)
         if self._link.is_inherited:
             # A forked child leaves reports and reconnecting to its parent.
@@ -413,17 +413,17 @@ class Session:
             self._tell(Disconnected(str(self._address), str(self._end)))
             self._mailboxes.wake()
         finally:
-            # Last: this starts the next link, which must not hear of the end of this one.
+            # Last: this starts the reconnect, which must not see the end of this connection.
             self._trouble.set()
 
     # ---- the transport of the JetStream layer
 
     async def ready(self, deadline: Deadline) -> None:
-        """Return when the link is up; raises `ConnectionClosed` or `RequestTimeout`."""
+        """Wait until connected; raises `ConnectionClosed` or `RequestTimeout`."""
         if self.is_connected and self._link.is_at_end():
             await self._link.noticed()
         while not self.is_connected:
-            # Noted before it is looked again: what changes after that raises this very flag.
+            # Read before the state is checked: later changes set this signal.
             change = self._change
             if self.is_closed:
                 raise self.closed_error()
@@ -433,7 +433,7 @@ class Session:
     def try_send(
         self, subject: bytes, reply: bytes, headers: bytes, payload: bytes, now: bool = False
     ) -> bool:
-        """Publish if that needs no waiting; tell whether it was done, else use `send`."""
+        """Publish if that needs no waiting; if it returns False, use `send`."""
         size = len(payload)
         if not self.is_connected or size + len(headers) > self._info.max_payload:
             return False
@@ -442,28 +442,28 @@ class Session:
             return self._link.offer_pieces(pieces)
         if headers or not reply:
             return self._link.offer(publish_command(subject, reply, headers, payload), now)
-        # What `publish_command` would return, without the call: most of what is sent is this.
+        # Inlined `publish_command` for the most frequent case.
         parts = (b"PUB ", subject, b" ", reply, line_end(size), payload, b"\r\n")
         return self._link.offer(b"".join(parts), now)
 
     def try_write(self, command: bytes) -> bool:
-        """Write a short, ready-made command if that needs no waiting; tell whether it was done."""
+        """Write a short, complete command if that needs no waiting; tell whether it was written."""
         return self.is_connected and self._link.offer(command)
 
     async def send(
         self, subject: bytes, reply: bytes, headers: bytes, payload: bytes, now: bool = False
     ) -> None:
-        """Publish; every part is checked and encoded already."""
+        """Publish; every part is already checked and encoded."""
         link = self._link
         link.check_owner()
         if not self.is_connected:
             await self.ready(Deadline.after(self._options.request_timeout))
         size = len(headers) + len(payload)
-        # By the limit of the server that it goes to, which would cut the link for a larger one.
+        # Check against the limit of the current server, which would disconnect on excess.
         check_size(subject, size, self._info.max_payload)
         command = publish_command(subject, reply, headers, payload)
         while not link.write(command):
-            # The server has left, and the next one may have another limit.
+            # Disconnected; the next server may have another limit.
             await self.ready(Deadline.after(self._options.request_timeout))
             check_size(subject, size, self._info.max_payload)
         if link.is_full and not now:
@@ -472,7 +472,7 @@ class Session:
     async def open_mailbox(
         self, subject: bytes, queue: bytes = b"", sink: Callable[[Box], Sink] | None = None
     ) -> Box:
-        """Subscribe; frames go into the mailbox, or where `sink` says for it, as they arrive."""
+        """Subscribe; arriving frames go into the mailbox, or into the `sink`."""
         if self.is_closed:
             raise self.closed_error()
         self._link.check_owner()
@@ -481,8 +481,8 @@ class Session:
     async def close_mailbox(self, *boxes: Box, settle: bool = False) -> None:
         """Unsubscribe; frames that are in the mailboxes stay there.
 
-        With `settle`, what the server sent before it read the UNSUB is in them too. Does nothing in
-        a forked child, where iterations of its parent end.
+        With `settle`, everything that the server sent before it processed the UNSUB is in them.
+        Does nothing in a forked child, where iterators of its parent may end.
         """
         if self._link.is_inherited:
             return
@@ -493,18 +493,18 @@ class Session:
             if closed and settle and self.is_connected:
                 await self.flush(Deadline.after(_GOODBYE))
         except (RequestTimeout, ConnectionLost, ConnectionClosed):
-            # What is still on the way then comes again after the consumer's ack_wait.
+            # Messages that are still in flight are redelivered after the consumer's ack_wait.
             pass
         finally:
             for box in closed:
                 self._mailboxes.forget(box)
 
     def hold_back(self, bulk: HeldBack) -> None:
-        """Show the bulk answer what arrives before it is parsed, unless one is under way."""
+        """Pass arriving data to the bulk response before it is parsed, unless one is active."""
         self._parser.hold_back(bulk)
 
     async def flush(self, deadline: Deadline) -> None:
-        """Return when the server has handled everything sent so far."""
+        """Wait until the server has processed everything sent so far."""
         self._link.check_owner()
         await self.ready(deadline)
         epoch = self.epoch
@@ -517,7 +517,8 @@ class Session:
                 return
         if self.is_closed:
             raise self.closed_error()
-        raise ConnectionLost(f"the link broke before the PONG came: {self._end or self._cause}")
+        end = self._end or self._cause
+        raise ConnectionLost(f"the connection broke before the PONG came: {end}")
 
     def _is_link(self, epoch: int) -> bool:
         return self.is_connected and self.epoch == epoch

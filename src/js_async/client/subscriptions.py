@@ -1,4 +1,4 @@
-"""The subscriptions of a connection, made anew over each of its links."""
+"""The subscriptions of a connection, repeated after each reconnect."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ __all__ = ["Mailboxes"]
 
 
 class Mailboxes:
-    """The mailboxes by subscription id, and the words that tell a server of them.
+    """The mailboxes by subscription id, and the SUB and UNSUB commands for them.
 
-    They may be opened and closed while a link is being made. The link tells the server of those
-    that are there when the server has logged us in; from then on (`is_open`) whoever opens or
-    closes one tells the server itself.
+    Mailboxes may be opened and closed while the client connects. `subscribe` sends the
+    subscriptions that exist when the server has authenticated the client. From then on (`is_open`)
+    opening and closing a mailbox sends its command at once.
     """
 
     def __init__(self, link: Link, tell: Callable[[MessagesDropped], None]) -> None:
@@ -39,21 +39,21 @@ class Mailboxes:
         self._failed: Final = FailedMessages(tell)
         self._sids = count(1)
         self.is_open = False
-        """Whether the server understands what it is told: it has logged us in."""
+        """Whether the server accepts commands: it has authenticated the client."""
         self.boxes: Final[dict[bytes, Box]] = {}
         self._sinks: Final[dict[bytes, Sink]] = {}
         self._cutters: Final[list[ByteTaker]] = []
         self._silent: Final[set[bytes]] = set()
 
     def parser(self) -> Parser:
-        """Return what cuts the bytes of a new link into messages for all that are open."""
+        """Return the parser for the bytes of a new TCP connection."""
         return Parser(self._sinks, self._cutters, self._silent, self._failed.note)
 
     def open(self, subject: bytes, queue: bytes, sink: Callable[[Box], Sink] | None) -> Box:
-        """Subscribe, now or over the next link; see `Transport.open_mailbox`."""
+        """Subscribe, now or after the next connect; see `Channel.open_mailbox`."""
         sid = b"%d" % next(self._sids)
         box: Box = Mailbox(sid, subject, queue, Signal(), monotonic())
-        # The sink first: a link that is made just now may subscribe whatever is listed.
+        # The sink first: a connect in progress may subscribe every listed mailbox.
         if sink is None:
             self._sinks[sid] = box.frames.append
         else:
@@ -65,39 +65,39 @@ class Mailboxes:
         return box
 
     def cut_acks(self, cutter: ByteTaker) -> None:
-        """Let it take acknowledgements before they are parsed, until its mailbox is closed."""
+        """Let `cutter` take acknowledgements before they are parsed, until its mailbox closes."""
         self._cutters.append(cutter)
 
     def remove(self, box: Box) -> bool:
-        """Take a mailbox out; tell whether it was there. What comes still has its sink."""
+        """Remove a mailbox; tell whether it was listed. Its sink still receives messages."""
         return self.boxes.pop(box.sid, None) is not None
 
     def unsubscribe(self, box: Box) -> None:
-        """Tell the server of one that was taken out."""
+        """Send the UNSUB of a removed mailbox."""
         if self.is_open:
             self._link.write(unsubscribe_command(box.sid))
 
     def forget(self, box: Box) -> None:
-        """Drop what comes for a subscription from now on, and wake its owner."""
+        """Drop further messages of a subscription, and wake up its owner."""
         self._sinks.pop(box.sid, None)
         self._silent.discard(box.sid)
         self._cutters[:] = [cutter for cutter in self._cutters if cutter.sid != box.sid]
         box.signal.set()
 
     def subscribe(self) -> None:
-        """Tell the server of a new link of all there are."""
-        # Set before the list is read: whoever opens a mailbox from now on tells the server itself.
+        """Subscribe all mailboxes after a connect."""
+        # Set before the list is read: from now on, opening a mailbox sends its command itself.
         self.is_open = True
         for box in list(self.boxes.values()):
-            # What an earlier server refused, this one may permit.
+            # Another server may permit what an earlier one refused.
             box.error = None
             self._link.write(subscribe_command(box.subject, box.queue, box.sid))
             if box.sid not in self.boxes:
-                # Closed meanwhile, and its owner may have told of that too soon.
+                # Closed meanwhile; its UNSUB may have been sent too early.
                 self._link.write(unsubscribe_command(box.sid))
 
     def deny(self, denied: Denied, error: TwinstreamError) -> list[Box]:
-        """Note what the server refused; return the mailboxes that get no messages because of it."""
+        """Record what the server refused; return the mailboxes that get no messages now."""
         boxes = list(self.boxes.values())
         if denied.subject:
             boxes = [box for box in boxes if box.is_refused(denied)]
@@ -109,10 +109,10 @@ class Mailboxes:
         return boxes
 
     def pause(self) -> None:
-        """Tell nobody any more, until there is another link."""
+        """Stop sending commands until the next connect."""
         self.is_open = False
 
     def wake(self) -> None:
-        """Raise every flag: the link has changed."""
+        """Set the signals of all mailboxes: the connection state has changed."""
         for box in list(self.boxes.values()):
             box.signal.set()

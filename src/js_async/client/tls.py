@@ -1,4 +1,4 @@
-"""Building a TLS context from options: the one place that reads certificate files."""
+"""Create a TLS context from options: the only module that reads certificate files."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["tls_context"]
 
 def tls_context(options: TlsOptions) -> SSLContext:
     """Return the context; raises `BadArgument` for files that cannot be used."""
-    # Programs without TLS do not pay for importing it.
+    # Imported here: programs without TLS should not pay for it.
     import ssl
 
     try:

@@ -1,6 +1,6 @@
-"""What the JetStream layer needs of a connection.
+"""The interface that the JetStream layer needs of a connection.
 
-Two classes offer it: our own `Connection`, and the adapter over a connection of nats-py.
+Two classes implement it: `Session`, and the adapter for a connection of nats-py.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ class Transport(Channel, Protocol):
         fits: Callable[[Frame], bool] | None = None,
         call: OpenCall | None = None,
     ) -> Frame:
-        """Publish with a reply subject and return the one answer.
+        """Publish with a reply subject and return the single response.
 
-        One that is `repeatable` is published again while no answer comes. What does not please
-        `fits` is of somebody else, and is passed over. Repeats are counted in `call`. Raises
-        `NoResponders`, `RequestTimeout`, `ConnectionLost` or `ConnectionClosed`.
+        A `repeatable` request is published again while no response comes. Responses that do not
+        satisfy `fits` come from other responders and are skipped. Repeats are counted in `call`.
+        Raises `NoResponders`, `RequestTimeout`, `ConnectionLost` or `ConnectionClosed`.
         """
         ...

@@ -1,7 +1,7 @@
-"""What the keeper of a connection does: heartbeats, and reconnecting.
+"""The keeper of a connection: heartbeats and reconnecting.
 
-The keeper sleeps without a reference to the connection, so that one that the program dropped is
-collected, with its thread or task and its descriptors.
+The keeper sleeps without a reference to the connection, so that a connection that its user dropped
+is garbage-collected, with its thread or task and its file descriptors.
 """
 
 from __future__ import annotations
@@ -24,26 +24,26 @@ if TYPE_CHECKING:
 
 __all__ = ["Upkeep", "keep", "shuffle"]
 
-# How long the end of an event loop may be delayed for what was written (seconds).
+# How long the end of an event loop may be delayed to flush (seconds).
 _EXIT_TIME: Final = 1.0
 
 
 class Kept(Protocol):
-    """What the keeper needs of a session."""
+    """The interface that the keeper needs of a session."""
 
     @property
     def is_connected(self) -> bool:
-        """Tell whether there is a connection now."""
+        """Whether the connection is established now."""
         ...
 
     @property
     def is_closed(self) -> bool:
-        """Tell whether the session ended."""
+        """Whether the session is closed."""
         ...
 
     @property
     def rounds(self) -> Rounds:
-        """The rounds of attempts to reconnect."""
+        """The rounds of reconnect attempts."""
         ...
 
     @property
@@ -52,32 +52,32 @@ class Kept(Protocol):
         ...
 
     def beat(self) -> None:
-        """Send a PING, and notice that one was not answered."""
+        """Send a PING, and detect that the previous one was not answered."""
         ...
 
     def failed(self) -> BaseException | None:
-        """Note that the connection broke; return the reason."""
+        """Record that the connection was lost; return the reason."""
         ...
 
     async def reconnect(self) -> BaseException | None:
-        """Try all servers once; return the last error, None when connected."""
+        """Try all servers once; return the last error, or None when connected."""
         ...
 
     async def flush(self, deadline: Deadline) -> None:
-        """Return when the server has processed what was sent."""
+        """Wait until the server has processed what was sent."""
         ...
 
     async def finish(self, cause: BaseException | None) -> None:
-        """End the session for good."""
+        """Close the session for good."""
         ...
 
     def warn_unclosed(self) -> None:
-        """Warn, if the session is not closed."""
+        """Warn if the session is not closed."""
         ...
 
 
 class Upkeep:
-    """The heartbeats of a session, and its rounds of attempts to reconnect."""
+    """The heartbeats of a session, and its rounds of reconnect attempts."""
 
     def __init__(self, session: Kept, link: Link, options: ConnectOptions) -> None:
         self.session: Final = session
@@ -86,10 +86,10 @@ class Upkeep:
         self._reconnects: Final = options.reconnect is not None
         self._is_trying = False
         self.next_step = Deadline.after(self._interval)
-        """When `step` is to be called, unless the connection breaks before."""
+        """When to call `step`, unless the connection is lost before."""
 
     async def step(self, broke: bool) -> None:
-        """Beat, or make one round of attempts to reconnect; raises what ends the session."""
+        """Send a heartbeat, or make one round of reconnect attempts; raise a fatal error."""
         if self._is_trying:
             await self._try_again()
         elif broke and not self.session.is_connected:
@@ -102,7 +102,7 @@ class Upkeep:
     def _begin(self) -> None:
         end = self.session.failed()
         if not self._reconnects:
-            raise ConnectionLost(f"the link broke and reconnecting is off: {end}")
+            raise ConnectionLost(f"the connection broke and reconnecting is off: {end}")
         self._plan(end)
 
     async def _try_again(self) -> None:
@@ -123,13 +123,13 @@ class Upkeep:
     # ---- the end of a program
 
     def warn_unclosed(self) -> None:
-        """Warn, if the session is not closed."""
+        """Warn if the session is not closed."""
         self.session.warn_unclosed()
 
     async def flush_at_exit(self, deadline: Deadline) -> None:
-        """Send what was written, for a program that ends without `close`.
+        """Flush what was written, for a program that ends without `close`.
 
-        Returns when the server confirmed it, at the deadline at the latest. Warns of what is lost.
+        Returns when the server has confirmed it, or at the deadline. Warns about lost bytes.
         """
         session = self.session
         if session.is_closed or self._link.is_inherited:
@@ -148,7 +148,7 @@ class Upkeep:
 async def keep(
     of: Callable[[], Upkeep | None], link: Callable[[], Link | None], trouble: Signal
 ) -> None:
-    """Beat and reconnect, until the session is closed or the program dropped it."""
+    """Send heartbeats and reconnect, until the session is closed or its user dropped it."""
     upkeep = of()
     try:
         while upkeep is not None and not upkeep.session.is_closed:
@@ -161,11 +161,11 @@ async def keep(
                 trouble.clear()
                 await upkeep.step(broke)
     except Exception as error:
-        # Nothing is left to reconnect: close, and say why.
+        # Reconnecting has ended: close with this reason.
         if upkeep is not None:
             await upkeep.session.finish(error)
     except BaseException:
-        # Cancelled, as all tasks are when their event loop ends.
+        # Cancelled, like all tasks at the end of their event loop.
         upkeep = of()
         if upkeep is not None:
             await upkeep.flush_at_exit(Deadline.after(_EXIT_TIME))

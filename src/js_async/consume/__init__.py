@@ -1,1 +1,1 @@
-"""Consuming: pulls, iterations, handlers, ordered and pushed messages, acknowledgements."""
+"""Consuming: pulls, iterators, handlers, ordered reads, push consumers, acknowledgements."""

@@ -1,8 +1,8 @@
-"""Keeping alive what a consumer's iteration holds: the server is told that work goes on.
+"""Extend the ack_wait of the messages that an iterator buffers or its handlers work on.
 
-A program that takes nothing for long may hang, so others are to have what is buffered for it. The
-mailbox is closed then: the server would go on delivering the same messages into it, until their
-`max_deliver` is used up. Whoever takes again opens another one.
+A client that takes no message for a long time may hang, so its buffered messages are left for
+redelivery. The mailbox is closed then. Otherwise the server would keep redelivering the same
+messages into it until their `max_deliver` is used up. The next take opens a new mailbox.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ from twinstream.errors import AlreadyAcknowledged, TwinstreamError
 
 __all__ = ["Held"]
 
-# Buffered messages are kept alive for a user who took one within so many ack_waits; then the
-# server may give them to somebody who works.
+# Buffered messages are kept alive if the caller took a message within this many ack_waits.
+# Afterwards the server may deliver them to a client that works.
 _PATIENCE: Final = 5
-# Longer than a mailbox takes to be closed (seconds); in a forked process nobody does it.
+# Longer than closing a mailbox takes (seconds). In a forked process it is not closed at all.
 _GOODBYE: Final = 2.0
 
 
 _Mark = tuple[Frame, Delivery]
-"""Up to which frame of the mailbox, from the mark before, messages have a delivery in common."""
+"""A mailbox frame and the delivery of all messages from the previous mark up to that frame."""
 
 
 class Held:
-    """Messages of one iteration: buffered (in the mailbox or `ready`), queued or worked on.
+    """The messages of one iterator: buffered (mailbox or `ready`), queued or being processed.
 
-    Where `ack_wait` (seconds) is not known nobody is told anything.
+    If `ack_wait` (seconds) is unknown, no progress is reported for any of them.
     """
 
     def __init__(
@@ -55,51 +55,51 @@ class Held:
         self._queued: dict[int, Message] = {}
         self._running: dict[int, Message] = {}
         self._box: Box | None = None
-        # In the order of the mailbox; frames that were taken out since are passed over.
+        # In mailbox order. Marks of frames that were taken out are skipped.
         self._marks: list[_Mark] = []
         self._keeper: Task | None = None
         self._woken: Final = Signal()
         self._ended = False
-        # Down while the mailbox is being closed. No lock: a signal's handler may close, too.
+        # Cleared while the mailbox is being closed. Not a lock: a signal handler may close, too.
         self._settled: Final = Signal()
         self._settled.set()
         self.taken_at = 0.0
-        """When the user took a message last, or stopped waiting for one (monotonic)."""
+        """When the caller last took a message or stopped waiting for one (monotonic)."""
         self.waiting: Final[list[None]] = []
-        """One for each who waits for a message now. Not a number: threads wait, too."""
+        """One entry for each caller that waits for a message. A list, as threads append, too."""
         self.gave_up = False
-        """Whether the mailbox was closed because nobody took anything for so long."""
+        """Whether the mailbox was closed because no message was taken for too long."""
         self.keep_all = False
-        """Keep alive what is buffered however long nobody took one: it is in order, somebody is
-        known to work on what comes before it, or nobody else would get it."""
+        """Keep buffered messages alive even if none is taken for long. For ordered delivery, if a
+        handler is known to run, or if the messages would not be redelivered to another client."""
 
     def start(self, box: Box) -> None:
-        """Begin to tell the server, also of what is in the mailbox."""
+        """Start reporting progress, including for messages in the mailbox."""
         self._box = box
         if self._ack_wait is not None:
             self._keeper = spawn(self._keep_alive, "twinstream-progress")
 
     def resume(self, box: Box) -> None:
-        """Go on with another mailbox, after the end of the one before."""
+        """Continue with a new mailbox after the previous one was closed."""
         self._box = box
         self._marks = []
         self.gave_up = False
 
     def learn(self, ack_wait: float) -> None:
-        """Note how long the server waits, in seconds, before the start."""
+        """Set the ack_wait in seconds, before `start`."""
         self._ack_wait = ack_wait
 
     def end(self) -> None:
-        """Tell it no more."""
+        """Stop reporting progress."""
         self._ended = True
         self._woken.set()
 
     def abandon(self) -> None:
-        """Tell it no more, from the next time on; for the garbage collector, in any thread."""
+        """Stop at the next wake-up. For the garbage collector, which runs in any thread."""
         self._ended = True
 
     def hurry(self, ack_wait: float) -> None:
-        """Tell it at once, and from now on as a consumer with this `ack_wait` wants it."""
+        """Report progress now, and from now on at the rate of this `ack_wait` (seconds)."""
         if self._ack_wait is not None:
             self._ack_wait = ack_wait
             self._woken.set()
@@ -109,18 +109,18 @@ class Held:
         self._queued[id(message)] = message
 
     def hold(self, message: Message) -> None:
-        """Keep a message alive while it is worked on."""
+        """Keep a message alive while its handler runs."""
         self._running[id(message)] = message
 
     def release(self, message: Message) -> None:
-        """Keep a message alive no longer."""
+        """Stop keeping a message alive."""
         self._queued.pop(id(message), None)
         self._running.pop(id(message), None)
 
     def deliveries(self, frames: Sequence[Frame], fresh: Delivery) -> Iterator[Delivery]:
-        """Return the delivery of each frame; all of them are taken out of the mailbox.
+        """Return the delivery of each frame. The frames leave the mailbox.
 
-        `fresh` is that of frames which came since the last look.
+        `fresh` is the delivery of frames that came since the last look.
         """
         marks, self._marks = self._marks, []
         portions = _portions(marks, tuple(frames)) if marks else []
@@ -129,7 +129,7 @@ class Held:
         return chain.from_iterable([repeat(delivery, count) for delivery, count in portions])
 
     async def _keep_alive(self) -> None:
-        """Tell the server of what is held here, at a third of its patience, until the end."""
+        """Report progress every third of ack_wait, until the end."""
         while True:
             ack_wait = self._ack_wait or 0.0
             if await self._woken.sleep(Deadline.after(ack_wait / 3)):
@@ -138,7 +138,7 @@ class Held:
             if self._ended:
                 return
             if self._transport.is_closed:
-                # Nobody closed the iteration: this would go on as long as the program.
+                # The iterator was not closed. Without this check the loop would run until exit.
                 return
             self._look_into_mailbox()
             if not self._transport.is_connected:
@@ -146,13 +146,13 @@ class Held:
             try:
                 await self._tell_of_held(ack_wait)
             except (TwinstreamError, OSError):
-                # The link broke just now: the next look comes after it is mended.
+                # The connection was just lost; the next round follows after the reconnect.
                 continue
 
     def _look_into_mailbox(self) -> None:
-        """Note what came since the last look: the mailbox knows only when the newest did."""
-        # Noted in the list that was there before the look: if another thread takes frames out
-        # meanwhile, that list is done with.
+        """Mark what came since the last look: the mailbox only knows when its newest frame came."""
+        # Appended to the list as it was before the look: if another thread takes frames out
+        # meanwhile, it has replaced that list, and the mark is ignored.
         box, marks = self._box, self._marks
         if box is None:
             return
@@ -186,7 +186,7 @@ class Held:
         return not self.keep_all and now - self.taken_at > _PATIENCE * ack_wait
 
     async def _give_up(self) -> None:
-        """Close the mailbox, for whoever takes next to open another one."""
+        """Close the mailbox; the next take opens another one."""
         box = self._box
         if box is None or self.gave_up:
             return
@@ -195,14 +195,14 @@ class Held:
             if not self._ended:
                 await self._transport.close_mailbox(box, settle=True)
         finally:
-            # Not before: what was on its way is here now.
+            # Only now: everything that was in flight has arrived.
             self.gave_up = True
             self._settled.set()
-            # For who came to wait meanwhile.
+            # Wakes up callers that began to wait meanwhile.
             box.signal.set()
 
     async def settled(self) -> None:
-        """Return when the mailbox is not being closed here: all that was on its way is in it."""
+        """Wait until the mailbox is not being closed here, so that it contains all in flight."""
         await self._settled.sleep(Deadline.after(_GOODBYE))
 
     async def _tell_of_mailbox(self, now: float) -> None:
@@ -222,12 +222,12 @@ class Held:
             if not (message.is_acknowledged or message._is_returned):
                 await message.in_progress()
         except AlreadyAcknowledged:
-            # Its handler was quicker, which is no reason to leave the others out.
+            # Its handler was faster. The other messages still need a report.
             return
 
 
 def _portions(marks: Sequence[_Mark], frames: Sequence[Frame]) -> list[tuple[Delivery, int]]:
-    """Return how many frames, one after the other, are of the delivery of each mark."""
+    """Return how many consecutive frames belong to the delivery of each mark."""
     found: list[tuple[Delivery, int]] = []
     places = {id(frame): place for place, frame in enumerate(frames, 1)}
     begin = 0

@@ -1,4 +1,4 @@
-"""Iterating over what servers tell: advisories and metrics, typed."""
+"""Typed iterators over server events: advisories and metrics."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from twinstream.errors import RequestTimeout
 
 __all__ = ["Events", "listen"]
 
-# A refusal of one of several subjects raises no flag that is slept on: looked for so often (s).
+# Refused subscriptions set no signal that a caller sleeps on, so they are polled for (seconds).
 _LOOK: Final = 1.0
 
 
 class Events(Iteration[Event]):
-    """Iterates over events from now on, until it is closed; made by `JetStream.events`.
+    """Iterates over events from now on, until it is closed. Created by `JetStream.events`.
 
-    Events are core messages: what happens while nobody listens is gone. Each `Event` says whether
-    some were dropped before it. Raises `PermissionDenied` where the user may not listen.
+    Events are core NATS messages: those sent while no client listens are lost. Each `Event` tells
+    whether some were dropped before it. Raises `PermissionDenied` if the user may not subscribe.
     """
 
     def __init__(
@@ -49,17 +49,17 @@ class Events(Iteration[Event]):
         self._epoch = 0
         self._closed = False
         self.subjects: Final = tuple(subjects)
-        """What it listens to."""
+        """The subscribed subjects."""
         self.dropped = 0
-        """Events that came while too many waited to be taken."""
+        """Number of events dropped because the buffer was full."""
 
     @property
     def pending(self) -> int:
-        """Events that arrived and were not taken."""
+        """Number of events that arrived and were not taken."""
         return len(self._frames)
 
     async def _open(self) -> None:
-        """Listen; `JetStream.events` does it."""
+        """Subscribe. Called by `JetStream.events`."""
         self._epoch = self._transport.epoch
         try:
             for subject in self.subjects:
@@ -71,7 +71,7 @@ class Events(Iteration[Event]):
 
     def _sink(self, box: Box) -> Sink:
         if not self._boxes:
-            # All wake the flag of the first mailbox, which the link raises when it changes.
+            # All wake up the signal of the first mailbox, which the connection sets on changes.
             self._signal = box.signal
 
         def take(frame: Frame) -> None:
@@ -87,24 +87,24 @@ class Events(Iteration[Event]):
     def _drop(self, frame: Frame) -> None:
         self._missed += 1
         self.dropped += 1
-        # Told at 1, 2, 4, 8 …: a flood must not become a flood of reports.
+        # Reported at 1, 2, 4, 8 …: a flood of events must not cause a flood of reports.
         if not self.dropped & (self.dropped - 1):
             subject = frame[0].decode("utf-8", "surrogateescape")
             self._report(MessagesDropped(subject, self.dropped))
 
     @property
     def is_ended(self) -> bool:
-        """Tell whether `next` would raise `IterationEnded`."""
+        """Whether `next` would raise `IterationEnded`."""
         return self._closed and not self._frames
 
     @property
     def buffered(self) -> int:
-        """As `pending`."""
+        """Same as `pending`."""
         return len(self._frames)
 
     async def _take_next(self, deadline: Deadline) -> Event | None:
         while True:
-            # The flag goes down before the queue is looked into: nothing is missed.
+            # Clear the signal before reading the queue, so that no arrival is missed.
             self._signal.clear()
             try:
                 frame, missed = self._frames.popleft()
@@ -131,7 +131,7 @@ class Events(Iteration[Event]):
             raise self._transport.closed_error()
 
     async def close(self) -> None:
-        """Stop listening; the iteration ends after what is here."""
+        """Unsubscribe; the iterator ends after the buffered events."""
         self._closed = True
         while self._boxes:
             await self._transport.close_mailbox(self._boxes.pop())
@@ -144,7 +144,7 @@ async def listen(
     max_pending: int,
     on_drop: Callable[[MessagesDropped], None] | None = None,
 ) -> Events:
-    """Return the iteration over the events of some subjects, listening already."""
+    """Return a subscribed iterator over the events of some subjects."""
     events = Events(transport, subjects, max_pending, on_drop)
     await events._open()
     return events

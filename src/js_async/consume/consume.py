@@ -1,4 +1,4 @@
-"""Consuming with a handler: workers beside the caller, in the order that was asked for."""
+"""Consume with a handler: workers run in the background, in the requested order."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from twinstream.errors import BadArgument, RequestTimeout, TwinstreamError
 __all__ = ["Consuming", "Order"]
 
 Order = Literal["none", "subject", "total"]
-"""Which messages may not be worked on at the same time: none, those of a subject, any."""
+"""Which messages may not be handled concurrently: none, those of a subject, any."""
 
 
 class _Lane:
-    """Messages on the way to the workers of one lane: at most one, the rest stays buffered."""
+    """Messages that wait for the workers of a lane: at most one, the rest stays buffered."""
 
     def __init__(self) -> None:
         self.messages: deque[Message] = deque()
@@ -45,7 +45,7 @@ class _Lane:
                 message = self.messages.popleft()
             except IndexError:
                 if self.ended:
-                    # Another worker may have lowered the flag in between.
+                    # Another worker may have cleared the signal meanwhile.
                     self.filled.set()
                     return None
                 await self.filled.sleep(NEVER)
@@ -62,10 +62,10 @@ class _Lane:
 
 
 class Consuming(Owned, WorksBeside):
-    """A consumption that runs beside its starter; made by `Consumer.consume`.
+    """A consumption in the background. Created by `Consumer.consume`.
 
-    Use it in a `with` block, or call `start`, and `stop` or `drain` in the end. An error that ended
-    it and that nobody waited for is a `RuntimeWarning` when it is dropped.
+    Use it in a `with` block, or call `start`, and finally `stop` or `drain`. If it ended with an
+    error that no call raised, a `RuntimeWarning` is issued when the object is deleted.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class Consuming(Owned, WorksBeside):
         self._messages: Final = messages
         self._handler: Final = handler
         self._progress: Final = progress
-        # Otherwise what waits behind a long handler would be delivered here again and again.
+        # Otherwise messages waiting behind a long handler would be redelivered repeatedly.
         messages._held.keep_all |= progress
         self._workers: Final = concurrency
         self._left = 0
@@ -98,14 +98,14 @@ class Consuming(Owned, WorksBeside):
         self._stopping = False
         self._counting: Final = Lock()
         self.handled = 0
-        """Messages whose handler returned."""
+        """Number of messages whose handler has returned."""
 
     def __repr__(self) -> str:
         return f"<Consuming {self._consumer}: {self.handled} handled>"
 
     @property
     def messages(self) -> Messages:
-        """The iteration underneath: what is buffered and outstanding."""
+        """The underlying iterator, with its `buffered` and `outstanding` counts."""
         return self._messages
 
     @property
@@ -113,7 +113,7 @@ class Consuming(Owned, WorksBeside):
         return f"{self._consumer}: the consumption"
 
     async def start(self) -> None:
-        """Start to work."""
+        """Start the workers. Raises `BadArgument` if they were started already."""
         if self._tasks:
             raise BadArgument("the consumption was started already")
         self._note_begun()
@@ -123,16 +123,18 @@ class Consuming(Owned, WorksBeside):
                 lane = self._lanes[number % len(self._lanes)]
                 self._tasks.append(spawn(_Worker(self, lane).run, f"twinstream-worker-{number}"))
         except BaseException:
-            # Interrupted while it began, which would go on: nobody comes to `stop`.
+            # Interrupted during the start: without this the workers would run on, unstoppable.
             self._stopping = True
             await self._messages.close()
             raise
 
     async def stop(self, timeout: Seconds = 30.0) -> None:
-        """End at once: handlers that run may finish, everything else goes back to the server.
+        """Stop at once: running handlers may finish, other messages return to the server.
 
-        Raises `RequestTimeout` when a handler takes longer than `timeout` seconds, the error that
-        ended the consumption, if one did, and `NotStarted`.
+        Raises:
+            RequestTimeout: A handler takes longer than `timeout` seconds.
+            NotStarted: The consumption was not started.
+            Exception: The error that ended the consumption, if there was one.
         """
         self._require_begun(self._what_it_is)
         self._stopping = True
@@ -140,19 +142,21 @@ class Consuming(Owned, WorksBeside):
         await self._join(Deadline.after(timeout))
 
     async def drain(self, timeout: Seconds = 30.0) -> None:
-        """Ask for no more, work on what is buffered, then end. Raises as `stop` does."""
+        """Stop pulling, handle the buffered messages, then end. Raises the errors of `stop`."""
         self._require_begun(self._what_it_is)
         await self._messages.drain()
         await self._join(Deadline.after(timeout))
 
     async def wait(self, timeout: Seconds | None = None) -> None:
-        """Return when the consumption has ended: by `stop` or `drain`, or by an error, raised here.
+        """Wait until the consumption has ended, by `stop` or `drain` or by an error.
 
-        Raises `RequestTimeout` after `timeout` seconds; the consumption goes on then. Raises
-        `NotStarted`.
+        Raises:
+            RequestTimeout: It has not ended after `timeout` seconds; it continues.
+            NotStarted: The consumption was not started.
+            Exception: The error that ended the consumption.
         """
         self._require_begun(self._what_it_is)
-        await self._join(Deadline.after(timeout), "the consumption has not ended: it goes on")
+        await self._join(Deadline.after(timeout), "the consumption has not ended: it continues")
 
     async def _join(self, deadline: Deadline, still: str = "a handler is still running") -> None:
         for task in self._tasks:
@@ -187,12 +191,12 @@ class Consuming(Owned, WorksBeside):
     def _lane(self, message: Message) -> _Lane:
         if len(self._lanes) == 1:
             return self._lanes[0]
-        # As it came: not every subject is UTF-8.
+        # The raw subject: not every subject is valid UTF-8.
         subject = message.subject.encode("utf-8", "surrogateescape")
         return self._lanes[crc32(subject) % len(self._lanes)]
 
     async def _handle(self, message: Message) -> None:
-        """Work on one message; a worker does it."""
+        """Handle one message. Called by a worker."""
         self._messages._held.release(message)
         if message.is_late:
             await self._messages._note_late()
@@ -210,16 +214,16 @@ class Consuming(Owned, WorksBeside):
             self._messages._held.release(message)
 
     def _fail(self, error: BaseException) -> None:
-        """Keep the first error, and end."""
+        """Keep the first error, and stop."""
         self._keep_error(error, self._what_it_is)
         self._stopping = True
 
     async def _end(self) -> None:
-        """Stop taking messages, after an error; a worker does it."""
+        """Stop taking messages after an error. Called by a worker."""
         await self._messages.close()
 
     async def _leave(self) -> None:
-        """Note that a worker has ended; with the last one nothing is left to be kept alive."""
+        """Count a worker that has ended; after the last one, close the iterator."""
         async with self._counting:
             self._left += 1
             is_last = self._left == self._workers
@@ -246,7 +250,7 @@ class _Worker:
             try:
                 await self._consuming._handle(message)
             except BaseException as error:
-                # Also of a handler that exits: who waits for the end is who exits then. What is
-                # in the lane goes back meanwhile.
+                # Also if the handler exits the program: the exit is raised where the end is waited
+                # for. What is in the lane is returned to the server meanwhile.
                 self._consuming._fail(error)
                 await self._consuming._end()

@@ -1,4 +1,4 @@
-"""What to do when a consumer is gone while it is iterated over."""
+"""How to react when a consumer disappears while its messages are iterated over."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ if TYPE_CHECKING:
 __all__ = ["DELETION", "Missing", "OnDeleted"]
 
 DELETION: Final = 0.25
-"""Seconds from hearing that a consumer is gone until it is made anew.
+"""Seconds from the report of a consumer's deletion until it is re-created.
 
-A server (2.15.1) first tells waiting pulls and then removes the consumer's folder, within 20 ms
-when it is busy. Of 600 consumers made in between, 113 had no folder: they worked, and were gone
-when the server was restarted. 13 went on with what the old one had delivered.
+A server (2.15.1) first notifies waiting pulls and then removes the consumer's folder, within 20 ms
+when it is busy. Of 600 consumers created in between, 113 had no folder: they worked, but
+disappeared when the server was restarted. 13 continued with the delivery state of the old one.
 """
 
 OnDeleted = Literal["raise", "wait", "recreate"]
-"""When the consumer or its stream is gone: raise, wait until it is there again, or make it anew.
+"""When the consumer or its stream is deleted: raise, wait until it exists again, or re-create it.
 
-It is made anew 0.25 s later, when the server has removed all of the old one.
+It is re-created 0.25 s later, when the server has removed the old one completely.
 """
 
 
 class Missing:
-    """One consumer's identity, and the policy for its absence."""
+    """One consumer's identity, and the policy for its deletion."""
 
     def __init__(
         self,
@@ -55,9 +55,9 @@ class Missing:
         self._info: Final = info
 
     async def is_gone(self) -> ConsumerDeleted | None:
-        """Ask the server; return the error to raise when there is no such consumer.
+        """Ask the server; return the error to raise if the consumer does not exist.
 
-        Raises what the question meets otherwise: nobody can tell then.
+        Raises other errors of the request; the state is unknown then.
         """
         found = await consumer_admin.gone(self.api, self.stream, self.name)
         return None if found is None else ConsumerDeleted(f"{found}{self._why()}")
@@ -70,9 +70,9 @@ class Missing:
         return f"; it is not durable and vanishes after {seconds:g} s without pulls"
 
     async def recreate(self) -> bool:
-        """Make the consumer anew, as it was; tell whether that worked.
+        """Re-create the consumer with its configuration; tell whether that worked.
 
-        It starts where its policy says, since what it had delivered is forgotten with it.
+        It starts where its deliver policy says, as its delivery state is lost.
         """
         config = self._info.config if self._info is not None else None
         if config is None:
@@ -80,7 +80,7 @@ class Missing:
         try:
             await create_consumer(self.api, self.stream, self._named(config), "create")
         except JetStreamError:
-            # The stream is gone too, or others were quicker: the pulls go on trying.
+            # The stream is missing too, or another client was faster: keep pulling.
             return False
         return True
 

@@ -1,4 +1,4 @@
-"""What messages that arrived together have in common."""
+"""The shared state of messages that arrived together, and ack_wait arithmetic."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ __all__ = [
 ]
 
 AGE_SHARE: Final = 0.5
-"""What is buffered should be worked on in half of the consumer's patience."""
+"""Buffered messages should be taken within this share of the consumer's ack_wait."""
 
-# A pinned client pulls within half of the time after which it would lose its pin. Its requests live
-# for a third, so that one who idles pulls by itself.
+# A pinned client pulls within half of the time after which it would lose its pin. Its requests
+# expire after a third, so that an idle client keeps pulling.
 _PIN_SHARE: Final = 0.5
 _PIN_LIFE: Final = 1 / 3
 
-# How long a message may be under way (seconds), in what share of the consumer's patience at most.
+# Maximum transit time of a message: seconds, and share of the consumer's ack_wait.
 _LONGEST_WAY: Final = 0.05
 _WAY_SHARE: Final = 0.05
 
 
 class Delivery:
-    """The transport, and until when the server leaves the messages to this client.
+    """The transport of messages that arrived together, and the time until their redelivery.
 
-    `told_at` is when they arrived or the server was last told that work goes on (monotonic);
-    `ack_wait` is in seconds, None where it is unknown or the consumer wants no acknowledgement.
-    `timeout` is how many seconds a confirmed acknowledgement may take by default.
+    `told_at` is when they arrived or progress was last reported (monotonic). `ack_wait` is in
+    seconds, None if it is unknown or the consumer requires no acknowledgement. `timeout` is the
+    default timeout of a confirmed acknowledgement in seconds.
     """
 
     __slots__ = ("ack_wait", "timeout", "told_at", "transport")
@@ -53,15 +53,15 @@ class Delivery:
         self.ack_wait: Final = ack_wait
 
     def is_late(self, now: float) -> bool:
-        """Tell whether the server may have given up on the messages, to deliver them anew."""
+        """Tell whether ack_wait may be over, so that the server redelivers the messages."""
         wait = self.ack_wait
         return wait is not None and now - self.told_at >= wait - ahead(wait)
 
 
 def ahead(ack_wait: float) -> float:
-    """Return how much sooner than here the server's time may be over (seconds).
+    """Return by how many seconds the server's ack_wait may end before the local one.
 
-    It counts from when it sent a message, which is here a little later.
+    The server counts from when it sent a message, which arrived here a little later.
     """
     return min(_LONGEST_WAY, ack_wait * _WAY_SHARE)
 
@@ -69,8 +69,8 @@ def ahead(ack_wait: float) -> float:
 def ack_wait_of(info: ConsumerInfo | None) -> float | None:
     """Return the shortest time that the consumer waits for an acknowledgement, in seconds.
 
-    With a backoff the server uses its steps in place of ack_wait. None when nothing is known, or
-    when the consumer wants no acknowledgements.
+    With a backoff the server uses its steps in place of ack_wait. Returns None if the configuration
+    is unknown, or if the consumer requires no acknowledgements.
     """
     config = info.config if info is not None else None
     if config is None or config.ack_policy in {twinstream.models.AckPolicy.NONE, None}:
@@ -82,17 +82,17 @@ def ack_wait_of(info: ConsumerInfo | None) -> float | None:
 
 
 def is_for_nobody_else(info: ConsumerInfo | None) -> bool:
-    """Tell whether a message that this client lets go of may come to nobody any more.
+    """Tell whether a message that this client releases may not reach any other client.
 
-    So it is where each is delivered once. A consumer that is not durable vanishes with all it knows
-    when it hears nothing, and mostly belongs to one program.
+    True if each message is delivered once, and for consumers that are not durable: such a consumer
+    vanishes with its state when it is inactive, and mostly belongs to one client.
     """
     config = info.config if info is not None else None
     return config is not None and (config.max_deliver == 1 or config.durable_name is None)
 
 
 def pull_bounds(info: ConsumerInfo | None) -> PullBounds:
-    """Return what the consumer's configuration bounds, where it is known."""
+    """Return the limits on pulls from the consumer's configuration, if it is known."""
     config = info.config if info is not None else None
     if config is None:
         return UNBOUNDED

@@ -1,4 +1,4 @@
-"""Confirmed acknowledgements of many messages, all under way at once."""
+"""Confirmed acknowledgement of many messages at once."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["double_ack"]
 async def double_ack(
     transport: Transport, messages: Sequence[Message], deadline: Deadline
 ) -> list[Message]:
-    """Acknowledge messages; return those for which that is not sure to count."""
+    """Acknowledge messages; return those whose acknowledgement is not confirmed to count."""
     for message in messages:
         message._check_open()
     await transport.ready(deadline)
@@ -45,7 +45,7 @@ async def _all_here(
 ) -> None:
     here = 0
     while True:
-        # The flag goes down before the answers are looked at: nothing is missed.
+        # Clear the signal before checking the responses, so that no arrival is missed.
         signal.clear()
         while here < len(answers) and answers[here].is_here():
             here += 1

@@ -1,4 +1,4 @@
-"""Pulling messages from a consumer in batches and one by one."""
+"""Fetch messages from a consumer, in batches and one by one."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ if TYPE_CHECKING:
 
 __all__ = ["FetchCalls"]
 
-# How long a cluster may need to make the leader of a new consumer known (seconds), how long a
-# fetch that does not wait is repeated, and the first pause.
+# How long a cluster may take to make the leader of a new consumer known (seconds), the shortest
+# time for which a fetch is repeated, and the first pause.
 _SPREADING: Final = 0.5
 _LEAST: Final = 0.1
 _FIRST_PAUSE: Final = 0.01
 
 
 class FetchCalls:
-    """The part of a consumer that fetches."""
+    """The fetching methods of `Consumer`."""
 
     def __init__(self, api: Api, stream: str, name: str, info: ConsumerInfo | None) -> None:
         self._api: Final = api
         self._stream: Final = stream
         self._name: Final = name
         self._channels: Final = PullChannels(api, stream, name)
-        # Whether any fetch was answered: until then its leader may not be known everywhere.
+        # Whether a fetch had a response; until then the leader may not be known on each server.
         self._answered = False
         self.cached_info: ConsumerInfo | None = info
 
@@ -59,26 +59,41 @@ class FetchCalls:
         priority: Priority | None = None,
         heartbeat: Seconds | None = None,
     ) -> Batch[Message]:
-        """Fetch up to `max_messages`, or up to `max_bytes` as the server counts them, or both.
+        """Fetch a batch of messages. An empty batch is not an error.
 
-        `wait` says when to end before that: "full" waits `timeout` seconds for all of them,
-        "first" waits so long for some, "none" takes what is there now. The batch's `reason` says
-        why it ended; an empty one is no error. Returns one second after `timeout` at the latest;
-        None waits without limit, in rounds of 30 s, also for a connection that is made again.
-        `two_step` asks for what is there first, and waits only when that is nothing (ADR-13). A
-        server that may not deliver now, as `max_ack_pending` is reached, does not answer before.
-        `heartbeat` is the interval of idle heartbeats (0.5 to 30 s; 5 s from a `timeout` of 10 s
-        on, none below): the fetch ends when two are missing.
+        The batch's `reason` tells why it ended. With `wait="full"` the first message waits for the
+        last one: keep `timeout` below the consumer's `ack_wait`, or the server redelivers the
+        message meanwhile (`Message.is_late`).
 
-        With "full" the first message waits for the last one: keep `timeout` below the consumer's
-        `ack_wait`, or the server delivers it anew meanwhile (`Message.is_late`).
+        The first fetch of a consumer that was just created or looked up is repeated for half a
+        second before it raises `NoResponders`: in a cluster it may take some milliseconds until
+        every server can reach the consumer.
 
-        Raises `PullRefused` beyond a limit of the consumer, `NoResponders` when there is no such
-        consumer, `ConsumerDeleted`, `ConsumerIsPush`, `BadPull`, `PullError` when the first
-        message alone is bigger than `max_bytes`, `RequestTimeout` when there was no link,
-        `PermissionDenied`. The first fetch of a consumer that the server has just shown or created
-        is repeated for half a second before it raises `NoResponders`: in a cluster it may take some
-        milliseconds until every server can reach it.
+        Args:
+            max_messages: Maximum number of messages.
+            timeout: Seconds to wait. The call returns one second after that at the latest. None
+                waits without limit, in rounds of 30 s, and also across a reconnect.
+            max_bytes: Maximum number of bytes, as the server counts them. May be combined with
+                `max_messages`.
+            wait: When to end before the maximum is reached: "full" waits `timeout` seconds for the
+                whole batch, "first" waits so long for at least one message, "none" takes what is
+                available now. A server that cannot deliver because `max_ack_pending` is reached
+                does not respond before the timeout.
+            two_step: Request the available messages first, and wait only if there are none
+                (ADR-13).
+            priority: Priority group and options.
+            heartbeat: Interval of idle heartbeats in seconds (0.5 to 30). The default is 5 if
+                `timeout` is 10 or more, otherwise none. The fetch ends when two are missing.
+
+        Raises:
+            PullRefused: The request exceeds a limit of the consumer.
+            NoResponders: The consumer does not exist, or has no leader.
+            ConsumerDeleted: The consumer was deleted.
+            ConsumerIsPush: It is a push consumer.
+            BadPull: The server rejected the request as invalid.
+            PullError: The first message alone is larger than `max_bytes`.
+            RequestTimeout: There was no connection.
+            PermissionDenied: The user may not pull.
         """
         most = self._most(max_messages, max_bytes)
         if timeout is None:
@@ -98,10 +113,10 @@ class FetchCalls:
         priority: Priority | None = None,
         heartbeat: Seconds | None = None,
     ) -> FetchMessages:
-        """Return an iteration over what `fetch` would return, each message as soon as it arrives.
+        """Return an iterator over the messages of one fetch, each as soon as it arrives.
 
-        It ends when the fetch does, and its `reason` says why. The request goes out with the first
-        message that is asked for. Arguments and errors are those of `fetch`.
+        It ends when the fetch does, and its `reason` tells why. The request is sent when the first
+        message is requested. Arguments and errors are those of `fetch`.
         """
         from js_async.consume.fetch_messages import FetchMessages
 
@@ -140,13 +155,13 @@ class FetchCalls:
         )
 
     async def _fetch_in_two_steps(self, limits: PullLimits, patience: float) -> Fetch:
-        """Ask for what is there now, and wait only when that is nothing (ADR-13)."""
+        """Request the available messages first, and wait only if there are none (ADR-13)."""
         now = evolve(limits, no_wait=True, expires=None, heartbeat=float("inf"))
         fetch = await self._fetch(now, 0.0)
         return fetch if fetch.frames else await self._fetch(limits, patience)
 
     def _most(self, max_messages: int | None, max_bytes: int | None) -> int | None:
-        """Return the most messages of a fetch: by bytes alone, as many as the consumer allows."""
+        """Return the maximum batch of a fetch: by bytes alone, the consumer's `max_batch`."""
         if max_messages is not None or max_bytes is None:
             return max_messages
         return pull_bounds(self.cached_info).max_batch
@@ -159,9 +174,10 @@ class FetchCalls:
         priority: Priority | None = None,
         heartbeat: Seconds | None = None,
     ) -> Message | None:
-        """Return one message, or None when none came within `timeout` seconds.
+        """Return one message, or None if none arrived within `timeout` seconds.
 
-        Asks for exactly one, when it is called; takes and raises what `fetch` does.
+        Each call requests exactly one message. The other arguments and the errors are those of
+        `fetch`.
         """
         if timeout is None:
             batch = await self._fetch_rounds(1, None, "full", priority, heartbeat)
@@ -174,10 +190,10 @@ class FetchCalls:
     async def ack_next(
         self, message: Message, *, timeout: Seconds = 5.0, priority: Priority | None = None
     ) -> Message | None:
-        """Acknowledge a message and ask for the next one in one word (+NXT).
+        """Acknowledge a message and request the next one, in one protocol message (+NXT).
 
-        Returns None when none came within `timeout` seconds. Raises `AlreadyAcknowledged`, and
-        what `fetch` raises.
+        Returns None if none arrived within `timeout` seconds. Raises `AlreadyAcknowledged`, and the
+        errors of `fetch`.
         """
         return self._first(await self._ack_fetch(message, 1, timeout, "full", priority))
 
@@ -190,9 +206,10 @@ class FetchCalls:
         wait: Wait = "full",
         priority: Priority | None = None,
     ) -> Batch[Message]:
-        """Acknowledge a message and fetch the next ones in one word; the rest is as in `fetch`.
+        """Acknowledge a message and fetch the next ones, in one protocol message (+NXT).
 
-        Raises `AlreadyAcknowledged`, and what `fetch` raises.
+        The other arguments are as in `fetch`. Raises `AlreadyAcknowledged`, and the errors of
+        `fetch`.
         """
         return self._batch(await self._ack_fetch(message, max_messages, timeout, wait, priority))
 
@@ -215,14 +232,15 @@ class FetchCalls:
     async def double_ack(
         self, messages: Iterable[Message], *, timeout: Seconds | None = None
     ) -> list[Message]:
-        """Acknowledge many messages, such as a batch, and return those that are not sure to count.
+        """Acknowledge many messages, and return those whose acknowledgement may not count.
 
-        All are sent at once; it returns when the server has confirmed each, or after `timeout`
-        seconds. A message that is returned may come again: its confirmation is missing, and it may
-        be acknowledged anew, or came so late that it was delivered again before.
+        All acknowledgements are sent at once. The call returns when the server has confirmed each
+        one, or after `timeout` seconds. A returned message may be redelivered: either its
+        confirmation is missing, and it may be acknowledged again, or the confirmation came so late
+        that the message may have been redelivered before.
 
-        Raises `AlreadyAcknowledged` before anything is sent, `RequestTimeout` when there was no
-        link.
+        Raises `AlreadyAcknowledged` before anything is sent, `RequestTimeout` if there was no
+        connection.
         """
         from js_async.consume.double_ack import double_ack
 
@@ -241,7 +259,7 @@ class FetchCalls:
         return fetch
 
     def _conclude(self, limits: PullLimits, fetch: Fetch) -> None:
-        """Note what a fetch showed; raises the error by which it ended."""
+        """Record what a fetch revealed; raise the error by which it ended."""
         self._answered = self._answered or not isinstance(fetch.error, NoResponders)
         if limits.priority is not None and limits.priority.may_pin:
             self._note_pin(limits.priority.group, fetch)
@@ -249,9 +267,9 @@ class FetchCalls:
             raise of_consumer(fetch.error, self._stream, self._name)
 
     async def _fetch_again(self, limits: PullLimits, patience: float) -> Fetch:
-        """Repeat the first fetch of a consumer that the server has shown to be there.
+        """Repeat the first fetch of a consumer that the server has reported as existing.
 
-        In a cluster, some milliseconds pass until every server knows where its leader listens.
+        In a cluster, it takes some milliseconds until every server knows the consumer's leader.
         """
         end, pause = Deadline.after(min(max(patience, _LEAST), _SPREADING)), _FIRST_PAUSE
         while True:
@@ -273,17 +291,17 @@ class FetchCalls:
             if clean:
                 self._channels.put(channel)
             else:
-                # Cut short in the middle: what arrived goes back to the server.
+                # Interrupted: messages that arrived are returned to the server.
                 await self._channels.end(channel)
         return fetch
 
     def _batch(self, fetch: Fetch) -> Batch[Message]:
         if fetch.end is None:
-            raise TwinstreamError("the fetch has no end: please report this")
+            raise TwinstreamError("internal error: the fetch has no end; please report this")
         return Batch(self._messages_of(fetch), fetch.end, fetch.detail)
 
     def _messages_of(self, fetch: Fetch) -> list[Message]:
-        """Return the messages of a fetch; each knows when it arrived, which may be long ago."""
+        """Return the messages of a fetch, each with its arrival time, which may be long ago."""
         transport, ack_wait = self._api.transport, ack_wait_of(self.cached_info)
         messages: list[Message] = []
         for count, at in fetch.arrivals:

@@ -22,11 +22,11 @@ __all__ = ["FetchMessages"]
 
 
 class FetchMessages(Iteration[Message]):
-    """Iterates over the messages of one fetch as they arrive; made by `Consumer.fetch_each`.
+    """Iterates over the messages of one fetch as they arrive. Created by `Consumer.fetch_each`.
 
-    The request goes out with the first message that is asked for. The iteration ends when the fetch
-    does, and `reason` tells why. If you may leave it before its end, close it, best by using it as
-    a context manager: what was not handed over goes back to the server.
+    The request is sent when the first message is requested. The iterator ends when the fetch does,
+    and `reason` tells why. If you may leave it early, close it, preferably by using it as a context
+    manager: messages that were not handed over are then returned to the server.
     """
 
     def __init__(
@@ -57,23 +57,23 @@ class FetchMessages(Iteration[Message]):
 
     @property
     def reason(self) -> BatchEnd | None:
-        """Why there are no more messages; None before the end, and where an error was raised."""
+        """Why there are no more messages; None before the end, and if an error was raised."""
         return self._fetch.end if self._fetch is not None else None
 
     @property
     def detail(self) -> str:
-        """The server's words about the end, if there are any."""
+        """The server's description of the end, if any."""
         return self._fetch.detail if self._fetch is not None else ""
 
     @property
     def buffered(self) -> int:
-        """How many messages arrived and were not handed over."""
+        """Number of messages that have arrived and were not handed over."""
         here = len(self._fetch.frames) - self._given if self._fetch is not None else 0
         return here + (len(self._channel.box.frames) if self._channel is not None else 0)
 
     @property
     def is_ended(self) -> bool:
-        """Tell whether `next` would raise `IterationEnded`, or the error that ended it."""
+        """Whether `next` would raise `IterationEnded`, or the error that ended the fetch."""
         fetch = self._fetch
         return self._closed or (
             fetch is not None and fetch.is_over and self._given == len(fetch.frames)
@@ -100,7 +100,7 @@ class FetchMessages(Iteration[Message]):
 
     def _hand_over(self, fetch: Fetch) -> Message:
         if self._given == self._portion:
-            # All that arrived at one time have one delivery.
+            # Messages that arrived at the same time share a delivery.
             self._portion, at = next(each for each in fetch.arrivals if each[0] > self._given)
             self._delivery = Delivery(self._transport, at, self._ack_wait, self._timeout)
         frame = fetch.frames[self._given]
@@ -118,7 +118,7 @@ class FetchMessages(Iteration[Message]):
         return self._fetch
 
     async def _leave(self) -> None:
-        """Let go of the channel; raises the error of the fetch, if it ended by one."""
+        """Release the channel; raise the error of the fetch, if there was one."""
         channel, fetch = self._channel, self._fetch
         if channel is None or fetch is None:
             return
@@ -133,13 +133,13 @@ class FetchMessages(Iteration[Message]):
         self._on_end(fetch)
 
     async def close(self) -> None:
-        """End the iteration. What was not handed over goes back to the server with a NAK."""
+        """End the iterator. Messages not handed over are returned to the server with a NAK."""
         self._closed = True
         if self._channel is not None:
             self._channel.box.signal.set()
         held = False
         try:
-            # After a caller that still waits for a message.
+            # Wait for a caller that is still waiting for a message.
             held = await self._taking.acquire(NEVER)
             await self._leave()
         finally:
@@ -150,8 +150,8 @@ class FetchMessages(Iteration[Message]):
         if channel is None or self._transport.is_closed or self._forks != Forks.count:
             return
         warnings.warn(
-            f"{self._source}: a fetch was left before its end; what it asked for comes again after"
-            " ack_wait. Use it in a `with` block, or close it",
+            f"{self._source}: a fetch was left before its end; messages it requested are"
+            " redelivered after ack_wait. Use it in a `with` block, or close it",
             ResourceWarning,
             stacklevel=2,
         )

@@ -1,4 +1,4 @@
-"""A fetch without a time limit: one round after the other, as no request lives for ever."""
+"""A fetch without a time limit: one round after the other, as requests expire."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from twinstream.errors import ConnectionLost, PullError, RequestTimeout, Twinstr
 __all__ = ["ROUND", "fetch_rounds"]
 
 ROUND: Final = 30.0
-"""Seconds of one round, unless the consumer allows less."""
+"""Length of one round in seconds, unless the consumer allows less."""
 
-# The pause after a round that ended early with nothing (seconds).
+# Pause after a round that ended early without a message (seconds).
 _PAUSE: Final = 0.1
 
 
 class Round(Protocol):
-    """Fetches up to so many messages and bytes."""
+    """Fetches up to the given number of messages and bytes."""
 
     async def __call__(self, most: int, most_bytes: int | None, /) -> Batch[Message]: ...
 
@@ -28,9 +28,9 @@ class Round(Protocol):
 async def fetch_rounds(
     fetch: Round, max_messages: int, max_bytes: int | None, *, full: bool, pinned: bool
 ) -> Batch[Message]:
-    """Fetch until a round ends by itself, or has messages where it need not be `full`.
+    """Fetch until a round ends by itself or, unless `full`, has messages.
 
-    Raises what a round raises, unless messages came before.
+    Raises the error of a round, unless earlier rounds had messages.
     """
     messages: list[Message] = []
     left = max_bytes
@@ -38,12 +38,13 @@ async def fetch_rounds(
         try:
             batch = await fetch(max_messages - len(messages), left)
         except (RequestTimeout, ConnectionLost):
-            # There is no connection now, and the round has waited for it.
+            # Disconnected, and the round has waited for the connection.
             continue
         except TwinstreamError as error:
             if not messages:
                 raise
-            # A plain PullError is that of a message which does not fit into the bytes left.
+            # A plain PullError means that a message does not fit into the bytes left.
+
             fits = left is None or type(error) is not PullError
             end = BatchEnd.INTERRUPTED if fits else BatchEnd.BYTES_FILLED
             return Batch(messages, end, str(error))

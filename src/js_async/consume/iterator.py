@@ -1,4 +1,4 @@
-"""What all endless iterations have in common: iterate, take one in time, close with a block."""
+"""Base of the endless iterators: iterate, take one with a timeout, close as a context manager."""
 
 from __future__ import annotations
 
@@ -14,16 +14,15 @@ __all__ = ["Iteration"]
 T = TypeVar("T")
 Entered = TypeVar("Entered")
 
-# Longer than a caller needs to take what is buffered (seconds).
+# Longer than a caller needs to take a buffered item (seconds).
 _MOVING: Final = 1.0
 
 
 class Iteration(Owned, BlockHint, LoopHint, Generic[T]):
-    """The base of iterations that end when they are closed; a subclass says how to take one.
+    """Base of iterators that end when they are closed. Subclasses implement `_take_next`.
 
-    Several threads or tasks may take from one iteration. They do it one at a time: the state of an
-    iteration has one owner at any moment, and what one of them moves into a buffer the next one
-    finds there.
+    Several threads or tasks may take items from one iterator. They do so one at a time, so that its
+    state has one owner at any moment. What one of them buffers is found by the next one.
     """
 
     def __init__(self, source: str) -> None:
@@ -33,13 +32,13 @@ class Iteration(Owned, BlockHint, LoopHint, Generic[T]):
 
     @property
     def is_ended(self) -> bool:
-        """Tell whether `next` would raise `IterationEnded`: closed, or at its end."""
+        """Whether `next` would raise `IterationEnded`: it is closed, or at its end."""
         raise NotImplementedError
 
     async def _take(self, deadline: Deadline) -> T | None:
-        """Return the next one, or None when the iteration has ended.
+        """Return the next item, or None when the iterator has ended.
 
-        Raises `RequestTimeout` when none came before the deadline.
+        Raises `RequestTimeout` if none arrived before the deadline.
         """
         lock, held = self._taking, False
         try:
@@ -49,17 +48,17 @@ class Iteration(Owned, BlockHint, LoopHint, Generic[T]):
             lock.release(held)
 
     async def _acquire(self, deadline: Deadline) -> bool:
-        """Wait for the turn to take; raises `RequestTimeout`."""
+        """Wait for the turn to take an item; raises `RequestTimeout`."""
         if await self._taking.acquire(deadline):
             return True
-        # Another caller may be just taking one: the next one is for this caller.
+        # Another caller may be taking an item just now; the next buffered one is for this caller.
         if self.buffered and await self._taking.acquire(Deadline.after(_MOVING)):
             return True
-        raise RequestTimeout("nothing came in time: others wait for this iteration, too")
+        raise RequestTimeout("no item in time: other callers wait for this iterator, too")
 
     @property
     def buffered(self) -> int:
-        """How many arrived and were not handed over."""
+        """Number of items that have arrived and were not handed over."""
         raise NotImplementedError
 
     def __repr__(self) -> str:
@@ -67,27 +66,27 @@ class Iteration(Owned, BlockHint, LoopHint, Generic[T]):
         return f"<{type(self).__name__} {self._source}: {state}>"
 
     async def _take_next(self, deadline: Deadline) -> T | None:
-        """Do as `_take`; one caller at a time is in it."""
+        """Do the work of `_take`; only one caller at a time runs it."""
         raise NotImplementedError
 
     async def close(self) -> None:
-        """End the iteration."""
+        """End the iterator."""
         raise NotImplementedError
 
     def __aiter__(self) -> Self:
         return self
 
     async def __anext__(self) -> T:
-        """Return the next one; the iteration ends after `close`."""
+        """Return the next item; the iteration ends after `close`."""
         item = await self._take(NEVER)
         if item is None:
             raise StopAsyncIteration
         return item
 
     async def next(self, timeout: Seconds | None = None) -> T:
-        """Return the next one within `timeout` seconds; None waits without limit.
+        """Return the next item within `timeout` seconds; None waits without limit.
 
-        Raises `RequestTimeout`, and `IterationEnded` after the end (ask `is_ended` first).
+        Raises `RequestTimeout`, and `IterationEnded` after the end (check `is_ended` first).
         """
         item = await self._take(Deadline.after(timeout))
         if item is None:
@@ -95,7 +94,7 @@ class Iteration(Owned, BlockHint, LoopHint, Generic[T]):
         return item
 
     async def __aenter__(self: Entered) -> Entered:
-        # Not `Self`: jedi would complete what the base has, not what the subclass has.
+        # Not `Self`: jedi would complete the base's attributes instead of the subclass's.
         return self
 
     async def __aexit__(self, *_: object) -> None:

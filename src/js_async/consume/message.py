@@ -1,4 +1,4 @@
-"""A message delivered by a JetStream consumer, and the words that acknowledge it."""
+"""A message delivered by a JetStream consumer, and its acknowledgements."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ __all__ = ["Message", "message_of", "messages_of"]
 class Message(CoreMessage):
     """One delivery of a stored message.
 
-    Acknowledging is one short publish that the server does not answer; `double_ack` waits for its
-    word, and so do the others with `confirm=True`. A message that is acknowledged refuses a second
-    word with `AlreadyAcknowledged`.
+    An acknowledgement is one short publish without a response. `double_ack`, and the other methods
+    with `confirm=True`, wait for the server's confirmation. A message can be acknowledged once; the
+    next attempt raises `AlreadyAcknowledged`.
     """
 
     __slots__ = ("_delivery", "_done", "_metadata", "_returned", "_told_at")
 
-    # None in Python: see `message_of`.
+    # No Python constructor: see `message_of`.
     __init__ = object.__init__  # pyright: ignore[reportAssignmentType]
 
     _delivery: Delivery
@@ -42,9 +42,9 @@ class Message(CoreMessage):
 
     @property
     def metadata(self) -> Metadata:
-        """Stream, consumer, sequences, time and deliveries of the message (ADR-15).
+        """Stream, consumer, sequences, time and delivery count of the message (ADR-15).
 
-        Raises `NotAcknowledgeable` where an account import rewrote the reply subject.
+        Raises `NotAcknowledgeable` if an account import rewrote the reply subject.
         """
         try:
             return self._metadata
@@ -57,22 +57,22 @@ class Message(CoreMessage):
 
     @property
     def is_acknowledged(self) -> bool:
-        """Tell whether a final word was sent: ack, nak or term."""
+        """Whether a final acknowledgement was sent: ack, nak or term."""
         return self._done
 
     @property
     def _is_returned(self) -> bool:
-        """Tell whether another delivery was asked for with `nak`, sent or about to be."""
-        # Not set before that, for most are acknowledged.
+        """Whether `nak` was called; its request may not have been sent yet."""
+        # Set by `nak` only, as most messages are acknowledged.
         return getattr(self, "_returned", False)
 
     @property
     def time_left(self) -> float | None:
-        """Seconds until the server delivers the message anew, unless it is told something.
+        """Seconds until the server redelivers the message, unless it is acknowledged.
 
-        Negative when that is past; None where the consumer's ack_wait is not known. Counted from
-        the arrival at this client, so the server's own clock runs a little ahead. Where nobody
-        looked when it arrived, as the program was at work, it counts from the last look.
+        Negative if that time has passed; None if the consumer's ack_wait is unknown. Counted from
+        the arrival at this client, so the server's clock is slightly ahead. If the client did not
+        read when the message arrived, because the program was busy, it counts from the last read.
         """
         wait = self._delivery.ack_wait
         if wait is None:
@@ -82,65 +82,66 @@ class Message(CoreMessage):
 
     @property
     def is_late(self) -> bool:
-        """Tell whether the server may have given up on this delivery, to make another.
+        """Whether ack_wait may be over on the server, so that it redelivers the message.
 
-        So it is 0.05 s before `time_left` is over, or a twentieth of the consumer's `ack_wait` if
-        that is less: the server's own clock runs ahead.
+        True from 0.05 s before the end of `time_left`, or from a twentieth of the consumer's
+        `ack_wait` if that is less, as the server's clock is ahead.
         """
         left, wait = self.time_left, self._delivery.ack_wait
         return left is not None and wait is not None and left <= ahead(wait)
 
     async def ack(self) -> None:
-        """Say that the message is done."""
+        """Acknowledge the message as processed."""
         reply = self._frame[1]
         if self._done or not reply:
             self._check_open()
-        # Written out, not through _finish: most messages end here.
+        # Inlined instead of `_finish`: the most frequent call.
         transport = self._delivery.transport
         if not transport.try_write(ACK_COMMAND % reply):
             await transport.send(reply, b"", b"", ACK)
         self._done = True
 
     async def nak(self, delay: Seconds | None = None, *, confirm: bool = False) -> None:
-        """Ask for another delivery, `delay` seconds from now; None is at once.
+        """Request redelivery after `delay` seconds; None is at once.
 
-        A NAK without a delay ignores the consumer's backoff. `confirm` waits for the server's word,
-        and raises what `double_ack` does.
+        A NAK without a delay ignores the consumer's backoff. `confirm` waits for the server's
+        confirmation, and raises the errors of `double_ack`.
         """
         word = nak(delay)
         self._check_open()
-        # Before it is sent: the delivery that it brings may be here before that returns.
+        # Set before the send: the redelivery may arrive before the send returns.
         self._returned = True
         await self._finish(word, confirm)
 
     async def term(self, reason: str | None = None, *, confirm: bool = False) -> None:
-        """Say that the message must not come again; `reason` goes into the advisory (2.10.4).
+        """Stop redelivery of the message; `reason` appears in the advisory (server 2.10.4).
 
-        There it is one line, whatever it holds. `confirm` waits for the server's word, and raises
-        what `double_ack` does: where a lost word would bring the message once more.
+        The reason is reduced to one line. `confirm` waits for the server's confirmation, and raises
+        the errors of `double_ack`; use it if a lost TERM, and so one more delivery, would matter.
         """
         await self._finish(term(reason), confirm)
 
     async def in_progress(self, *, confirm: bool = False) -> None:
-        """Say that work goes on: the consumer's ack_wait starts anew.
+        """Report that work continues: the consumer's ack_wait starts over.
 
-        `confirm` waits for the server's word, and raises what `double_ack` does.
+        `confirm` waits for the server's confirmation, and raises the errors of `double_ack`.
         """
         self._check_open()
         began = monotonic()
         await self._say(IN_PROGRESS, confirm)
-        # The server may have heard a confirmed word as soon as the call began.
+        # The server may have received a confirmed request as early as the call began.
         self._told_at: float = began if confirm else monotonic()
 
     async def double_ack(self, timeout: Seconds | None = None) -> bool:
-        """Acknowledge, and return when the server confirms it within `timeout` seconds.
+        """Acknowledge and wait until the server confirms it, at most `timeout` seconds.
 
-        The default is the timeout of the JetStream context, for the others with `confirm=True` too.
-        True when the confirmation is sure to count. False when it came so late that the server
-        may have delivered the message anew before: it confirms such an acknowledgement too.
+        The default timeout is that of the JetStream context, also for the other methods with
+        `confirm=True`. Returns True if the acknowledgement certainly counts. Returns False if the
+        confirmation came so late that the server may have redelivered the message before: it
+        confirms such an acknowledgement too.
 
-        Raises `RequestTimeout`, `NoResponders` (no consumer leader) or `ConnectionLost`; the
-        message may be acknowledged again then.
+        Raises `RequestTimeout`, `NoResponders` (no consumer leader) or `ConnectionLost`. The
+        message may be acknowledged again after these errors.
         """
         self._check_open()
         return self._confirmed(await self._ask(ACK, timeout))
@@ -152,16 +153,16 @@ class Message(CoreMessage):
             frame = await transport.ask(self._frame[1].decode(), b"", word, deadline)
         except (RequestTimeout, ConnectionLost) as error:
             raise type(error)(
-                f"{self.subject}: the acknowledgement is not confirmed, it may count or not; unless"
-                " it is repeated, the message may come again after the consumer's ack_wait"
-                f" ({error})"
+                f"{self.subject}: the acknowledgement is not confirmed and may or may not count;"
+                " unless it is repeated, the message may be redelivered after the consumer's"
+                f" ack_wait ({error})"
             ) from error
         if not _confirms(frame):
             raise BadAnswer(f"{self.subject}: not a confirmation: {frame[3][:80]!r}")
         return frame
 
     def _confirmed(self, answer: Frame | None) -> bool:
-        """Take the answer to an acknowledgement; tell whether it is sure to count."""
+        """Process the response to an acknowledgement; tell whether it certainly counts."""
         if answer is None or not _confirms(answer):
             return False
         late = self.is_late
@@ -169,7 +170,7 @@ class Message(CoreMessage):
         return not late
 
     def _check_open(self) -> None:
-        """Raise `AcknowledgementError` where no word may be sent any more."""
+        """Raise `AcknowledgementError` if the message cannot be acknowledged any more."""
         if self._done:
             raise AlreadyAcknowledged(f"{self.subject}: this delivery is acknowledged already")
         if not self._frame[1]:
@@ -188,16 +189,16 @@ class Message(CoreMessage):
 
     @property
     def _reply_bytes(self) -> bytes:
-        """Where acknowledgements go, as it came."""
+        """The raw reply subject, to which acknowledgements go."""
         return self._frame[1]
 
     def _finished(self) -> None:
-        """Note that a final word was sent in another way."""
+        """Record that a final acknowledgement was sent by other means."""
         self._done = True
 
 
 def _confirms(answer: Frame) -> bool:
-    """Tell a confirmation, which is an empty message, from a status on the way back."""
+    """Tell a confirmation, which is an empty message, from a status message."""
     return len(answer[3]) == 2
 
 
@@ -205,11 +206,10 @@ _bare: Final = cast("Callable[[], Any]", Message)
 
 
 def message_of(frame: Frame, delivery: Delivery) -> Message:
-    """Return the message that a frame is.
+    """Return the message of a frame.
 
-    Not by a constructor, which would take half as long again (Python 3.11 and 3.13), and with
-    nothing that can be made when it is asked for: this runs once a message, on the way that
-    everything else waits for.
+    This avoids a constructor, which would take 1.5 times as long (Python 3.11 and 3.13), and
+    computes nothing that can be computed on access: it runs for each message on the hot path.
     """
     message = _bare()
     message._frame = frame
@@ -219,7 +219,7 @@ def message_of(frame: Frame, delivery: Delivery) -> Message:
 
 
 def messages_of(frames: Iterable[Frame], deliveries: Iterable[Delivery]) -> list[Message]:
-    """Return the messages that frames are, each of its delivery."""
+    """Return the messages of frames, each with its delivery."""
     return [
         message_of(frame, delivery) for frame, delivery in zip(frames, deliveries, strict=False)
     ]

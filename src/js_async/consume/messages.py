@@ -1,4 +1,4 @@
-"""An endless iteration over a consumer's messages, with a buffer that refills itself (ADR-37)."""
+"""An endless iterator over a consumer's messages, with a buffer that refills itself (ADR-37)."""
 
 from __future__ import annotations
 
@@ -31,24 +31,24 @@ from twinstream.models.records import evolve
 __all__ = ["Messages"]
 
 _AWAY: Final = (
-    "no message was taken for more than five times the ack_wait: what was here comes again, if it"
-    " is late, and the pulls begin anew"
+    "no message was taken for more than 5 x ack_wait: buffered messages were left for redelivery,"
+    " pulling resumes now"
 )
 _ALL: Final = sys.maxsize
 _NO_FRAME: Final[Frame] = (b"", b"", 0, b"")
 
 
 class Messages(Iteration[Message]):
-    """Iterates over messages until it is closed; made by `Consumer.messages`.
+    """Iterates over messages until it is closed. Created by `Consumer.messages`.
 
-    Without `stop_after` it never ends by itself: what cannot be mended raises
-    (`ConsumerDeleted`, `ConsumerIsPush`, `BadPull`, `PermissionDenied`, `ConnectionClosed`),
-    everything else is mended and told to `on_report`. Where the user may not ask whether the
-    consumer is there, a minute without anybody answering for it counts as deleted: `NoResponders`,
-    or as `on_deleted` says.
+    Without `stop_after` it never ends by itself. It raises errors from which it cannot recover
+    (`ConsumerDeleted`, `ConsumerIsPush`, `BadPull`, `PermissionDenied`, `ConnectionClosed`), and
+    recovers from all others and reports them to `on_report`. If the user lacks the permission for
+    consumer info, a minute without a response counts as a deletion: it raises `NoResponders`, or
+    does what `on_deleted` says.
     """
 
-    # Of the class: what was interrupted while it was made has it, too, at its end.
+    # On the class, for `__del__` of an object whose `__init__` was interrupted.
     _engine: PullEngine | None = None
 
     def __init__(
@@ -68,33 +68,33 @@ class Messages(Iteration[Message]):
         self._give_back: Final = give_back
         super().__init__(f"{missing.stream}/{missing.name}")
         self._ready: Final[deque[Message]] = deque()
-        # What each of these counts for, where the buffer is bounded by bytes.
+        # The byte counts of these messages, if the buffer is limited by bytes.
         self._sizes: Final[deque[int]] = deque()
-        # How many of these may not be handed over before the engine is asked.
+        # Messages that must stay buffered until the engine is asked. Others may be handed over.
         self._reserved = _ALL
-        # More than `stop_after` allows; returned to the server at the end.
+        # Messages beyond `stop_after`; returned to the server at the end.
         self._surplus: Final[list[Message]] = []
         self._channel: PullChannel | None = None
         self._epoch = 0
         self._forks: Final = Forks.count
-        # Given away, and not yet told to the engine.
+        # Handed over, but not reported to the engine yet.
         self._passed: Frame | None = None
         self._waited = False
         self._draining = self._drained = False
         self._closed = self._left = False
         self._held: Final = Held(self._transport, self._ready, ack_wait, self._timeout)
-        """What is here or with the user, and kept alive."""
+        """Keeps messages alive that are buffered or with the caller."""
         self._counting: Final = Lock()
-        # Late ones among those that were taken without asking, and how many the engine knows.
+        # Late messages among those taken without asking the engine, and how many it knows of.
         self._missed = self._missed_known = 0
         self.late = 0
-        """Messages that were dropped because the server had given up on this delivery of them."""
+        """Messages that were skipped because their ack_wait was over (see `Message.is_late`)."""
         self._on_heartbeat: Callable[[Status, int], None] | None = None
-        """Called with each idle heartbeat, and how many messages before it are buffered."""
+        """Called with each idle heartbeat and the number of messages buffered before it."""
 
     @property
     def is_ended(self) -> bool:
-        """Tell whether `next` would raise `IterationEnded`, or the error that ended it."""
+        """Whether `next` would raise `IterationEnded`, or the error that ended the iterator."""
         if self._closed or self._decisions.error is not None:
             return True
         if self._drained:
@@ -104,44 +104,44 @@ class Messages(Iteration[Message]):
 
     @property
     def buffered(self) -> int:
-        """How many messages arrived and were not handed over."""
+        """Number of messages that have arrived and were not handed over."""
         return len(self._ready) + (len(self._channel.box.frames) if self._channel else 0)
 
     @property
     def outstanding(self) -> int:
-        """How many messages are asked for and not here."""
+        """Number of messages that are requested and have not arrived."""
         if self._engine is None or self._held.gave_up:
             return 0
         return self._engine.outstanding - (self._passed is not None)
 
     def _learn(self, ack_wait: float) -> None:
-        """Note the consumer's `ack_wait` in seconds, found out before the first pull."""
+        """Set the consumer's `ack_wait` in seconds, if it becomes known before the first pull."""
         self._ack_wait = ack_wait
         decisions = self._decisions
         decisions.limits = evolve(decisions.limits, max_age=ack_wait * AGE_SHARE)
         self._held.learn(ack_wait)
 
     def _hurry(self, ack_wait: float) -> None:
-        """Note that the consumer's `ack_wait` is another one now, in seconds."""
+        """Set the consumer's new `ack_wait` in seconds, after a change."""
         if self._ack_wait is not None and ack_wait != self._ack_wait:
             self._ack_wait = ack_wait
             self._held.hurry(ack_wait)
 
     def _note_break(self, reason: str) -> None:
-        """Have a `fragile` iteration end with `ConnectionLost` after what is buffered."""
+        """Let a `fragile` iterator end with `ConnectionLost` after the buffered messages."""
         self._decisions.note_break(reason)
 
     async def _probe(self, limits: PullLimits) -> bytes:
-        """Send one more pull request, which the engine does not count; return its token."""
+        """Send a pull request that the engine does not count; return its token."""
         channel, _ = await self._open()
         token = channel.token()
         await channel.pull(token, limits.max_messages, None, limits)
         return token
 
-    # ---- life
+    # ---- lifecycle
 
     async def drain(self) -> None:
-        """Ask for no more; the iteration ends after what is here (with `close` at once)."""
+        """Stop pulling; the iterator ends after the buffered messages (`close` ends it at once)."""
         if self._draining:
             return
         self._draining = True
@@ -152,23 +152,23 @@ class Messages(Iteration[Message]):
             if channel is not None:
                 await self._close_mailbox(channel)
         finally:
-            # Not before: what is on its way is waited for, and handed over.
+            # Only now: messages in flight are awaited and handed over.
             self._drained = True
             if channel is not None:
                 channel.box.signal.set()
 
     async def close(self) -> None:
-        """End the iteration. What was buffered and not handed over is given back with a NAK."""
+        """End the iterator. Messages that are buffered are returned to the server with a NAK."""
         if self._left:
             return
         self._closed = self._left = True
         try:
             self._held.end()
             if self._channel is not None:
-                # Wakes whoever iterates once the mailbox is left: what is on its way comes first.
+                # Wakes up waiting callers after the mailbox is closed: messages in flight first.
                 await shielded(partial(self._leave, self._channel))
         except BaseException:
-            # Interrupted: closing again does the rest.
+            # Interrupted: the next close does the rest.
             self._left = False
             raise
 
@@ -178,21 +178,21 @@ class Messages(Iteration[Message]):
             return
         self._held.abandon()
         is_over = self._drained or self._decisions.error is not None or engine.still_wanted == 0
-        # In a forked process it is the parent's, which may go on with it.
+        # In a forked process the iterator belongs to the parent, which may still use it.
         if self._give_back and not is_over and self._forks == Forks.count:
             warnings.warn(
-                f"{self._missing.name}: an iteration over its messages was not closed; what it"
-                " asked for comes again after ack_wait. Use it in a `with` block, or close it",
+                f"{self._missing.name}: an iterator over its messages was not closed; messages it"
+                " requested are redelivered after ack_wait. Use it in a `with` block, or close it",
                 ResourceWarning,
                 stacklevel=2,
             )
 
     async def _leave(self, channel: PullChannel) -> None:
-        # First the end of the requests: what is given back while one is open comes here again.
+        # End the requests first: a message nak'ed during an open request would come back here.
         try:
             await self._close_mailbox(channel)
         finally:
-            # Also where the whole program ends meanwhile: nobody will be given what is here.
+            # Also at program exit: these messages will not be handed over.
             await self._return_rest(channel)
 
     async def _close_mailbox(self, channel: PullChannel) -> None:
@@ -200,9 +200,9 @@ class Messages(Iteration[Message]):
         await self._held.settled()
 
     async def _return_rest(self, channel: PullChannel) -> None:
-        """Give back what nobody was given; whoever takes a frame out of the buffer has it."""
+        """Nak the messages that were not handed over. Taking a frame from the buffer claims it."""
         frames = channel.box.take_all()
-        # That lowered the flag, and whoever iterates may be just about to wait for it.
+        # `take_all` cleared the signal, and a caller may be about to wait for it.
         channel.box.signal.set()
         rest = self._messages_of(frames, channel.box)
         try:
@@ -213,13 +213,13 @@ class Messages(Iteration[Message]):
             self._surplus.clear()
         if self._give_back and self._transport.is_connected:
             now = monotonic()
-            # What is late may be with somebody else, who is to have it alone.
+            # Skip messages past ack_wait: the server may have redelivered them to another client.
             await channel.give_back(
                 [each._frame for each in rest if not each._delivery.is_late(now)]
             )
 
     def _messages_of(self, frames: list[Frame], box: Box) -> list[Message]:
-        """Return frames out of the mailbox with their deliveries; a status is one, too."""
+        """Return the messages of mailbox frames, including statuses, with their deliveries."""
         fresh = Delivery(self._transport, box.heard_at, self._ack_wait, self._timeout)
         return messages_of(frames, self._held.deliveries(frames, fresh))
 
@@ -234,7 +234,7 @@ class Messages(Iteration[Message]):
             now = monotonic()
             self._engine = PullEngine(self._decisions.limits, self._channel.token, now)
             if self._draining:
-                # Before there was anything to stop.
+                # Drained before there was an engine to stop.
                 self._engine.stop()
             self._epoch = self._transport.epoch
             self._held.taken_at = now
@@ -243,41 +243,41 @@ class Messages(Iteration[Message]):
         return self._channel, self._engine
 
     def _is_stale(self, channel: PullChannel) -> bool:
-        """Tell whether another channel is to be used, or opened."""
+        """Tell whether this channel is outdated, so that another must be used or opened."""
         return channel is not self._channel or self._is_left()
 
     def _is_left(self) -> bool:
-        """Tell whether the channel was given up, and nobody ends the iteration."""
+        """Tell whether the keep-alive closed the channel while the iterator is still in use."""
         return self._held.gave_up and not (self._draining or self._closed)
 
     async def _come_back(self, channel: PullChannel, engine: PullEngine) -> PullChannel:
-        """Return the channel to use; the next one is opened where this one was given up."""
+        """Return the channel to use, a new one if the keep-alive closed the current one."""
         if channel is self._channel:
             fresh = await self._missing.channels.take()
             if channel is self._channel and self._is_left():
                 self._go_on(fresh, channel, engine)
                 self._decisions.report(PullWarning(_AWAY))
             else:
-                # Meanwhile somebody else came back, or ends it. Nothing was asked for there.
+                # Another caller was faster or ended the iterator. The new channel is unused.
                 self._missing.channels.put(fresh)
         return self._channel or channel
 
     def _go_on(self, fresh: PullChannel, left: PullChannel, engine: PullEngine) -> None:
-        # Some of what came before may be in time still.
+        # Some of the earlier messages may still be within ack_wait.
         self._sort(left, engine)
         fresh.box.take_all()
-        # The server ended all requests with the mailbox.
+        # Closing the mailbox ended all requests.
         engine.restored(monotonic())
         self._channel = fresh
         self._held.resume(fresh.box)
-        # For all who wait there: each of them lowers the flag.
+        # For all callers that wait there: each of them clears the signal.
         left.box.signal.set()
 
     # ---- iterating
 
     async def __anext__(self) -> Message:
         """Return the next message; the iteration ends after `drain` or `close`."""
-        # As `take` does, in one call less.
+        # Same as in `_take`, with one call less.
         if len(self._ready) > self._reserved:
             try:
                 message = self._ready.popleft()
@@ -293,18 +293,19 @@ class Messages(Iteration[Message]):
         return taken
 
     async def _take(self, deadline: Deadline) -> Message | None:
-        """Return the next message, or None when the iteration has ended.
+        """Return the next message, or None when the iterator has ended.
 
-        Raises `RequestTimeout` when none came before the deadline.
+        Raises `RequestTimeout` if none arrived before the deadline.
         """
-        # Most messages are those that the engine granted. Taking them here costs less than half
-        # the CPU of asking it for each (5.3 against 2.0 µs a message where nats-py's fetch took
-        # 55 and 51). Threads need no lock for it: what they took shows in the buffer's length.
+        # Fast path for messages that the engine granted, which are most of them. Taking them here
+        # costs less than half the CPU of asking the engine for each (2.0 against 5.3 µs a message;
+        # nats-py's fetch takes 51 to 55). It needs no lock: what threads take here shows in the
+        # length of the buffer.
         if len(self._ready) > self._reserved:
             try:
                 message = self._ready.popleft()
             except IndexError:
-                # Another thread took it, or closes and returns it to the server.
+                # Another thread took it, or closes the iterator and returns it to the server.
                 pass
             else:
                 if self._ack_wait is None or self._in_time(message):
@@ -313,9 +314,9 @@ class Messages(Iteration[Message]):
         return await super()._take(deadline)
 
     def _take_granted(self) -> Message | None:
-        """Return a buffered message that may be handed over without asking the engine, if any.
+        """Return a buffered message that needs no decision of the engine, if there is one.
 
-        For iterations without an ack_wait.
+        For iterators without an ack_wait.
         """
         if len(self._ready) <= self._reserved:
             return None
@@ -325,18 +326,18 @@ class Messages(Iteration[Message]):
             return None
 
     def _in_time(self, message: Message) -> bool:
-        """Note that a granted message was taken; tell whether it is not late."""
+        """Record that a granted message was taken; tell whether it is within ack_wait."""
         self._held.taken_at = now = monotonic()
         return not message._delivery.is_late(now)
 
     async def _note_late(self, *, granted: bool = False) -> None:
-        """Count a message that was dropped as late; `granted` where the engine was not asked."""
+        """Count a message skipped as late; `granted` if it was taken without asking the engine."""
         async with self._counting:
             self.late += 1
             self._missed += granted
 
     def _unsettled(self, engine: PullEngine) -> int:
-        """Return how many messages were handed over that the engine does not know of."""
+        """Return the number of messages handed over that the engine does not know of."""
         return engine.buffered - len(self._ready) - (self._missed - self._missed_known)
 
     def _settle(self, engine: PullEngine) -> None:
@@ -360,7 +361,7 @@ class Messages(Iteration[Message]):
             self._cut(engine, wanted)
 
     def _cut(self, engine: PullEngine, wanted: int) -> None:
-        """Take out what is more than wanted: a request before a reconnect was answered, too."""
+        """Remove messages beyond `stop_after`: a request before a reconnect may be answered too."""
         while len(self._ready) > max(0, wanted):
             self._surplus.append(self._ready.pop())
             engine.handed_over(self._sizes.pop() if self._sizes else 0, monotonic())
@@ -396,10 +397,10 @@ class Messages(Iteration[Message]):
                 self._count(engine, 1)
                 self._reserved = engine.buffered - engine.grant(self._sizes)
                 return message
-            # The flag goes down before the mailbox is looked into: nothing is missed.
+            # Clear the signal before reading the mailbox, so that no arrival is missed.
             channel.box.signal.clear()
             if self._closed or self._is_stale(channel):
-                # Whoever closes may have raised it already.
+                # `close` may have set the signal already.
                 continue
             self._sort(channel, engine)
             if self._ready:
@@ -421,7 +422,7 @@ class Messages(Iteration[Message]):
             if not came and deadline.expired():
                 raise RequestTimeout("no message in time")
         if self._closed:
-            # Closed by somebody else, while frames were being sorted in here perhaps, or before
+            # Closed by another caller, possibly while frames were being sorted in here, or before
             # there was a mailbox.
             await self._leave(channel)
         return None
@@ -435,11 +436,11 @@ class Messages(Iteration[Message]):
         return self._drained
 
     def _hand_over(self, engine: PullEngine, now: float) -> Message | None:
-        """Take one message out of the buffer: it leaves it in the step that returns it."""
+        """Take one message out of the buffer. It must be returned in the same step."""
         try:
             message = self._ready.popleft()
         except IndexError:
-            # Another thread took it, or closes and returns it to the server.
+            # Another thread took it, or closes the iterator and returns it to the server.
             return None
         engine.handed_over(self._size_of(1), now)
         self._held.taken_at = now
@@ -447,9 +448,10 @@ class Messages(Iteration[Message]):
         return message
 
     def _pass(self, channel: PullChannel, engine: PullEngine) -> Message | None:
-        """Give away the one message that was waited for; the engine is told before the next wait.
+        """Hand over a single message that was waited for, and update the engine later.
 
-        That is half of the work between its arrival and the user.
+        The engine gets the report before the next wait. Skipping it saves half of the work between
+        arrival and caller.
         """
         transport, box, now = self._transport, channel.box, monotonic()
         delivery = Delivery(transport, box.heard_at, self._ack_wait, self._timeout)
@@ -469,18 +471,18 @@ class Messages(Iteration[Message]):
         return message_of(frame, delivery)
 
     def _size_of(self, count: int) -> int:
-        """Return the bytes of so many messages that left the buffer, in order."""
+        """Return the total bytes of the next `count` messages that left the buffer."""
         sizes = self._sizes
         return sum([sizes.popleft() for _ in range(count)]) if sizes else 0
 
     def _sort(self, channel: PullChannel, engine: PullEngine) -> None:
-        """Move what arrived into the buffer, and tell the engine."""
+        """Move arrived frames into the buffer and report them to the engine."""
         transport = self._transport
         if transport.epoch != self._epoch:
             self._epoch = transport.epoch
             engine.restored(monotonic())
             self._decisions.doubt.clear()
-            self._decisions.note_break("the link was made anew")
+            self._decisions.note_break("the client reconnected")
         elif not transport.is_connected:
             engine.lost()
         engine.heard(channel.box.heard_at)
@@ -488,7 +490,7 @@ class Messages(Iteration[Message]):
         if not frames:
             return
         fresh = Delivery(transport, channel.box.heard_at, self._ack_wait, self._timeout)
-        # Most frames are plain messages of a pull by count: those need no look inside.
+        # Fast path: for pulls by count, most frames are plain messages that need no inspection.
         limits = self._decisions.limits
         plain = limits.max_bytes is None and limits.priority is None
         put, take, sizes = self._ready.append, frames.popleft, self._sizes
@@ -498,7 +500,7 @@ class Messages(Iteration[Message]):
             try:
                 frame = take()
             except IndexError:
-                # Somebody else closes just now and gives them back.
+                # Another caller closes the iterator and returns the frames.
                 break
             if frame[2] and is_status(frame):
                 engine.arrived(count, size)
@@ -520,6 +522,6 @@ class Messages(Iteration[Message]):
         if count:
             engine.arrived(count, size)
             if limits.max_bytes is None:
-                # The last one stands for all: a look at each would cost a tenth of taking it.
+                # The last message is a sample: looking at each would cost 10 % of taking it.
                 engine.note_size(len(frame[3]))
             self._decisions.doubt.clear()

@@ -1,4 +1,4 @@
-"""Reading a stream in order, without gaps and without acknowledgements, through any trouble."""
+"""Read a stream in order, without gaps and acknowledgements, across disconnects and failures."""
 
 from __future__ import annotations
 
@@ -42,36 +42,37 @@ __all__ = ["OrderedMessages"]
 
 _FIRST_PAUSE: Final = 0.1
 _LONGEST_PAUSE: Final = 10.0
-# A consumer that lived so long (seconds) did well: when it is lost, the next one need not wait.
+# A consumer that lived this long (seconds) counts as stable: its successor needs no pause.
 _LONG_LIFE: Final = 1.0
-# How often to look whether a probe was answered (seconds).
+# Interval at which to check whether a probe was answered (seconds).
 _LOOK: Final = 0.002
 
 
 class _Question:
-    """Whether everything was handed over that was stored before the question was asked."""
+    """Whether all messages that were stored before the question have been handed over."""
 
     def __init__(self) -> None:
         self.tokens: set[bytes] = set()
-        # How many messages the consumer had sent when it answered.
+        # Number of messages that the consumer had sent when it answered.
         self.sent: int | None = None
 
     def again(self) -> None:
-        """Forget the answer: it was another consumer's."""
+        """Forget the answer, which came from a previous consumer."""
         self.tokens.clear()
         self.sent = None
 
     def is_answered(self, read: OrderedRead) -> bool:
-        """Tell whether it is so."""
+        """Tell whether all of them have been handed over."""
         return self.sent is not None and read.has_all(self.sent) and read.is_current
 
 
 class OrderedMessages(Iteration[Message]):
-    """Iterates over a stream in order until it is closed; made by `Stream.ordered`.
+    """Iterates over a stream in order until it is closed. Created by `Stream.ordered`.
 
     Every message comes once, whatever happens to the connection, the consumer or its leader. Tasks
-    or threads may share the read: one at a time takes a message, the others wait for their turn.
-    Raises `StreamNotFound` when the stream is gone, `ConnectionClosed` when the connection is.
+    or threads may share the iterator: one at a time takes a message, the others wait for their
+    turn. Raises `StreamNotFound` if the stream is deleted, `ConnectionClosed` if the connection is
+    closed.
     """
 
     def __init__(
@@ -89,7 +90,7 @@ class OrderedMessages(Iteration[Message]):
             check_name(name_prefix, "name_prefix")
         if max_reset_attempts is not None:
             check_whole(max_reset_attempts, "max_reset_attempts")
-        # While the server waits for a message's time it sends nothing, no heartbeats either.
+        # A server that waits for the time of a message sends nothing, not even heartbeats.
         self._is_paced: Final = config.replay_policy == ReplayPolicy.ORIGINAL
         self._silence: Final = 2 * limits.heartbeat
         if self._is_paced:
@@ -106,63 +107,63 @@ class OrderedMessages(Iteration[Message]):
         self._question: _Question | None = None
         self._ended: Final = Signal()
         self._left: int | None = limits.stop_after
-        # In order, but more than a fetch has bytes for.
+        # The next message, which exceeds the remaining bytes of a fetch.
         self._kept: Message | None = None
         self._draining = self._closed = self._began = self._has_rested = False
         self._pause = _FIRST_PAUSE
         self._failures = 0
-        # Consumers that were lost soon after they were created, one after the other.
+        # Consumers in a row that were lost soon after their creation.
         self._short_lives = 0
         self._position_then = 0
         self._made_at = 0.0
         self.resets = 0
-        """How often a new consumer was needed because one was lost."""
+        """Number of times that a lost consumer was replaced."""
 
     @property
     def position(self) -> int:
-        """The stream sequence of the last message handed over: go on with `start_seq` one above."""
+        """Stream sequence of the last message handed over: resume with `start_seq` one above."""
         return self._read.position
 
     @property
     def scanned(self) -> int:
-        """The stream sequence up to which everything was handed over that the filters let through.
+        """Stream sequence up to which all matching messages were handed over.
 
-        It is ahead of `position` where heartbeats say that nothing more comes before it. It serves
-        to go on later, too, with less for the server to look through.
+        It is ahead of `position` when heartbeats show that no matching message comes before it.
+        Resuming from here instead of `position` leaves the server less to scan.
         """
         return self._read.scanned
 
     @property
     def is_current(self) -> bool:
-        """Whether everything was handed over that the stream had when the read began."""
+        """Whether all messages that the stream had when the read began were handed over."""
         return self._read.is_current
 
     @property
     def is_ended(self) -> bool:
-        """Tell whether the read is over: closed, drained, or after `stop_after` messages."""
+        """Whether the read is over: closed, drained, or after `stop_after` messages."""
         return self._closed or self._left == 0 or (self._draining and not self._is_filled())
 
     @property
     def buffered(self) -> int:
-        """How many messages arrived and were not handed over."""
+        """Number of messages that have arrived and were not handed over."""
         messages = self._consumer.messages
         return (self._kept is not None) + (messages.buffered if messages is not None else 0)
 
     @property
     def name(self) -> str | None:
-        """The name of its present consumer; None when there is none."""
+        """Name of the current consumer, or None if there is none."""
         return self._read.name if self._consumer.messages is not None else None
 
     async def info(self) -> ConsumerInfo:
-        """Ask for configuration and state of the present consumer.
+        """Request configuration and state of the current consumer.
 
-        Raises `BadArgument` when there is none, as before the first message is asked for, and
-        `ConsumerNotFound` when it was lost: the next message comes from another one.
+        Raises `BadArgument` if there is none, for example before the first message is requested,
+        and `ConsumerNotFound` if it was lost; the next message comes from a new one then.
         """
         name = self.name
         if name is None:
             raise BadArgument(
-                f"{self._stream}: the ordered read has no consumer now, ask for a message first"
+                f"{self._stream}: the ordered read has no consumer now, request a message first"
             )
         return await consumer_admin.info(self._api, self._stream, name)
 
@@ -172,7 +173,7 @@ class OrderedMessages(Iteration[Message]):
         return self._at_hand() or await self._next(deadline)
 
     def _at_hand(self) -> Message | None:
-        """Return the next message if it is buffered and nothing else is to be done before it."""
+        """Return the next message if it is buffered and nothing must be done before it."""
         messages, read = self._consumer.messages, self._read
         if (
             messages is None
@@ -200,7 +201,7 @@ class OrderedMessages(Iteration[Message]):
     async def _next(
         self, deadline: Deadline, fits: Callable[[Message], bool] | None = None
     ) -> Message | None:
-        """Return the next message, or None: at the end, with an answer, or for one too big."""
+        """Return the next message; None at the end, for an answer, or if the next is too large."""
         read, consumer = self._read, self._consumer
         while not (self._closed or self._left == 0):
             messages = consumer.messages
@@ -225,7 +226,7 @@ class OrderedMessages(Iteration[Message]):
             if message is None:
                 if self._has_answer():
                     return None
-                # Its consumer is being left by another caller, or was, by one that was cut short.
+                # Another caller is leaving this consumer, or was interrupted while doing so.
                 await consumer.leave()
                 continue
             metadata = message.metadata
@@ -238,7 +239,7 @@ class OrderedMessages(Iteration[Message]):
                 if self._left is not None:
                     self._left -= 1
                 return message
-        # Closed by another caller perhaps, while a consumer was being created.
+        # Another caller may have closed the read while a consumer was being created.
         await consumer.end()
         return None
 
@@ -252,15 +253,23 @@ class OrderedMessages(Iteration[Message]):
         max_bytes: int | None = None,
         wait: Wait = "full",
     ) -> Batch[Message]:
-        """Take up to `max_messages`, or up to `max_bytes` as the server counts them, or both.
+        """Fetch a batch from the read's own buffer; `fetch` and iteration may alternate.
 
-        `wait` says when to end before that: "full" waits `timeout` seconds for all of them, "first"
-        waits so long for some, "none" takes what is stored now. The batch's `reason` says why it
-        ended: after `NO_MESSAGES` everything was handed over that was stored before the call. They
-        come out of the read's own buffer, so `fetch` and iterating may take turns.
+        The batch's `reason` tells why it ended. After `NO_MESSAGES` all messages that were stored
+        before the call have been handed over.
 
-        Raises what `next` does, unless some messages came before; `PullError` when the first
-        message alone is bigger than `max_bytes`.
+        Args:
+            max_messages: Maximum number of messages.
+            timeout: Seconds to wait.
+            max_bytes: Maximum number of bytes, as the server counts them. May be combined with
+                `max_messages`.
+            wait: When to end before the maximum is reached: "full" waits `timeout` seconds for the
+                whole batch, "first" waits so long for at least one message, "none" takes what is
+                stored now.
+
+        Raises:
+            PullError: The first message alone is larger than `max_bytes`.
+            TwinstreamError: Any error of `next`, unless there are messages to return.
         """
         limits = fetch_limits(max_messages, max_bytes, timeout, wait)
         ends = self._api.deadline() if wait == "none" else Deadline.after(timeout)
@@ -271,7 +280,7 @@ class OrderedMessages(Iteration[Message]):
             return await self._fetch(limits, ends, wait)
         except BaseException:
             if begin is not None:
-                # Cut short: what was taken comes again, to the next caller.
+                # Interrupted: the next caller gets these messages again.
                 self._go_back(*begin)
             raise
         finally:
@@ -293,7 +302,7 @@ class OrderedMessages(Iteration[Message]):
 
         while len(messages) < limits.max_messages:
             if wait == "none" or (wait == "first" and messages):
-                # For the answer, which comes at once.
+                # Time for the answer, which comes at once.
                 deadline = self._api.deadline()
                 self._question = self._question or _Question()
             try:
@@ -314,11 +323,11 @@ class OrderedMessages(Iteration[Message]):
         return Batch(messages, BatchEnd.FILLED)
 
     def _ended_batch(self, messages: list[Message], limits: PullLimits) -> Batch[Message]:
-        """Return the batch of a fetch that got no further message."""
+        """Return the batch of a fetch that gets no further message."""
         if self._kept is not None:
             if not messages:
                 raise PullError(
-                    f"the next message is bigger than the {limits.max_bytes} bytes asked for:"
+                    f"the next message is bigger than the {limits.max_bytes} bytes requested:"
                     " raise max_bytes"
                 )
             return Batch(messages, BatchEnd.BYTES_FILLED)
@@ -337,13 +346,13 @@ class OrderedMessages(Iteration[Message]):
         return self._question is not None and self._question.is_answered(self._read)
 
     async def _probed(self, messages: Messages, deadline: Deadline) -> Message | None:
-        """Return the next message, with probes while none comes; None if no probe can help.
+        """Return the next message, and send probes while none comes. None if no probe can help.
 
-        That is when the question is answered, or another consumer is due.
+        That is the case if the question is answered, or if a new consumer is needed.
         """
         probing = self._probing
         if self._question is not None:
-            # The message before may have been the answer to the last probe.
+            # The previous message may have been the answer to the last probe.
             probing.hurry(monotonic())
         while not (self._has_answer() or self._read.is_outdated):
             now = monotonic()
@@ -375,13 +384,13 @@ class OrderedMessages(Iteration[Message]):
         try:
             token = await messages._probe(limits)
         except RequestTimeout:
-            # The connection broke just now, and no other came in time.
+            # The connection was just lost and not restored in time.
             return
         if question is not None:
             question.tokens.add(token)
 
     def _heard(self, heartbeat: Status, buffered: int) -> None:
-        """Take in a heartbeat, which comes after `buffered` messages."""
+        """Process a heartbeat that follows `buffered` messages."""
         question, messages = self._question, self._consumer.messages
         if question is not None and heartbeat.token in question.tokens:
             question.sent = heartbeat.last_consumer
@@ -389,13 +398,13 @@ class OrderedMessages(Iteration[Message]):
         if wrong is not None and messages is not None:
             messages._note_break(wrong)
 
-    # ---- consumers come and go
+    # ---- replacing consumers
 
     async def _begin(self, deadline: Deadline) -> None:
-        """Create the next consumer; the first attempt of all raises, later ones try again."""
+        """Create the next consumer. The very first attempt raises, later ones are repeated."""
         await self._leave()
         if self._short_lives > 1 and not self._has_rested:
-            await self._wait(ConnectionLost("one was lost soon after the other"), deadline)
+            await self._wait(ConnectionLost("two consumers in a row were lost soon"), deadline)
             self._has_rested = True
         while not (self._closed or self._draining):
             try:
@@ -423,7 +432,7 @@ class OrderedMessages(Iteration[Message]):
         self._consumer.report(PullWarning(f"no consumer for the ordered read yet: {error}"))
         await self._ended.sleep(Deadline.after(self._pause).earlier(deadline.at))
         self._pause = min(self._pause * 2, _LONGEST_PAUSE)
-        # Not after one more attempt: that would fail for want of time, and hide why this one did.
+        # Check here, not after one more attempt: that would time out and hide this error.
         if deadline.expired() and not (self._closed or self._draining):
             raise RequestTimeout("no message in time") from error
 
@@ -436,12 +445,12 @@ class OrderedMessages(Iteration[Message]):
             if self.position > self._position_then or monotonic() - self._made_at >= _LONG_LIFE:
                 self._pause, self._short_lives = _FIRST_PAUSE, 0
             else:
-                # From the second one on there are pauses: it could go on as fast as it gets.
+                # From the second one on there are pauses, to avoid a busy loop.
                 self._short_lives += 1
         await self._leave()
 
     async def _leave(self) -> None:
-        """Leave the present consumer; what it delivered and was not handed over comes again."""
+        """Leave the current consumer; the next one redelivers what was not handed over."""
         self._kept = None
         self._probing = self._new_probing()
         if self._question is not None:
@@ -451,7 +460,7 @@ class OrderedMessages(Iteration[Message]):
     # ---- the end
 
     async def drain(self) -> None:
-        """Ask for no more; the read ends after what is buffered (with `close` at once)."""
+        """Stop pulling; the read ends after the buffered messages (`close` ends it at once)."""
         self._draining = True
         self._ended.set()
         messages = self._consumer.messages

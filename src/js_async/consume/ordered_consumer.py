@@ -1,4 +1,4 @@
-"""The consumer of an ordered read on the server: created again when lost, never left behind."""
+"""The server-side consumer of an ordered read: re-created when lost, deleted in the end."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from twinstream.models.records import evolve
 __all__ = ["TRANSIENT", "OrderedConsumer"]
 
 TRANSIENT: Final = (NoResponders, RequestTimeout, ConnectionLost)
-"""What a later attempt may not meet."""
+"""Errors that a later attempt may not meet."""
 
 # How long a deletion waits for a connection at the end of a read (seconds).
 _PATIENCE: Final = 1.0
@@ -52,15 +52,15 @@ class OrderedConsumer:
         self._limits: Final = limits
         self._on_report: Final = on_report
         self.report: Final[Reporter[PullReport]] = Reporter(on_report, stream=stream)
-        # One that was asked for without an answer: it may be on the server.
+        # A consumer whose creation had no response: it may exist on the server.
         self._unsure: str | None = None
-        # Those that may be on the server and are not wanted.
+        # Consumers that may exist on the server and are to be deleted.
         self._unwanted: list[str] = []
         self.messages: Messages | None = None
-        """What the present consumer delivers; None when there is no consumer."""
+        """The iterator of the current consumer, or None if there is none."""
 
     async def create(self, deadline: Deadline, stop_after: int | None) -> Messages:
-        """Create the next consumer. One whose creation was cut short is used if it is there."""
+        """Create the next consumer. Reuse one whose creation was interrupted, if it exists."""
         api, read = self._api, self._read
         epoch, unwanted = api.transport.epoch, list(self._unwanted)
         for name in unwanted:
@@ -73,13 +73,13 @@ class OrderedConsumer:
         try:
             info = await create_consumer(api, self._stream, config, "create", deadline)
         except ConsumerExists:
-            # Made by an attempt that was cut short, as was right then.
+            # Created by an interrupted attempt, with a configuration that is outdated now.
             self._unwanted.append(read.name)
             self._unsure = None
             read.rename()
             raise
         if api.transport.epoch == epoch:
-            # The answer came over the connection that took the deletions before.
+            # The response came over the same connection as the deletions before it.
             self._unwanted = [name for name in self._unwanted if name not in unwanted]
         read.made(info)
         channels = PullChannels(api, self._stream, info.name)
@@ -92,11 +92,11 @@ class OrderedConsumer:
         return self.messages
 
     def _limits_now(self, stop_after: int | None) -> PullLimits:
-        """Return the limits of the pull requests of the present consumer."""
+        """Return the limits of the current consumer's pull requests."""
         limits = self._limits
         if not self._read.is_bounded:
             return evolve(limits, stop_after=stop_after)
-        # Some of what it delivers is skipped, and a limit of bytes would lose some of it.
+        # Some of the delivered messages are skipped; a byte limit would count them.
         if limits.max_bytes is not None:
             limits = evolve(
                 limits,
@@ -108,7 +108,7 @@ class OrderedConsumer:
         return evolve(limits, stop_after=None)
 
     async def leave(self) -> None:
-        """Take no more from the present consumer; it is deleted with the next call."""
+        """Stop using the current consumer. It is deleted with the next `create` or `end`."""
         messages, name = self.messages, self._read.name
         if messages is None:
             return
@@ -119,10 +119,10 @@ class OrderedConsumer:
             self.messages = None
 
     async def end(self) -> None:
-        """Leave the present consumer and delete all that may be on the server.
+        """Leave the current consumer and delete all consumers that may exist on the server.
 
-        While there is no connection it waits for one, for a second at most. What cannot be deleted
-        then vanishes by itself after `inactive_threshold`.
+        While disconnected it waits for the connection, at most one second. The server deletes the
+        remaining ones after `inactive_threshold`.
         """
         await self.leave()
         if self._unsure is not None:
@@ -141,15 +141,15 @@ class OrderedConsumer:
                     await transport.ready(patience)
                 await consumer_admin.delete(self._api, self._stream, name)
             except ConnectionLost:
-                # Another connection may take it in time.
+                # A reconnect may come in time.
                 if not patience.expired():
                     continue
             except (*TRANSIENT, ConnectionClosed, JetStreamError):
-                # It is gone, or vanishes by itself.
+                # It is deleted, or the server deletes it after `inactive_threshold`.
                 pass
             return
 
     async def _send_deletion(self, name: str) -> None:
-        """Ask for the deletion of a consumer without waiting: its leader may not answer."""
+        """Send a delete request without waiting: the consumer's leader may not respond."""
         subject = self._api.subjects.consumer("DELETE", self._stream, name)
         await self._api.transport.send(subject.encode(), b"", b"", b"")

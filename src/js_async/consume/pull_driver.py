@@ -1,4 +1,4 @@
-"""Doing what the engine of an iteration decided: pulls, and what is mended, told or the end."""
+"""Carry out the pull engine's actions: send pulls, recover, report, finish."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ from twinstream.errors import (
 
 __all__ = ["Decisions"]
 
-# Refusals of a request, with which nothing can have been lost.
+# Refusals of a request, by which no message can have been lost.
 _HARMLESS: Final = {Kind.REFUSED, Kind.BUSY, Kind.TOO_BIG}
 
 
 class Decisions:
-    """Carries out what the engine of one iteration decides.
+    """Carries out what the pull engine of one iterator decides.
 
-    A `fragile` iteration must know that something may be lost, instead of having it mended: an
-    ordered read.
+    A `fragile` iterator, that of an ordered read, ends when messages may have been lost, instead of
+    recovering.
     """
 
     def __init__(
@@ -56,14 +56,14 @@ class Decisions:
         self._fragile: Final = fragile
         self._remake_at: float | None = None
         self.limits = limits
-        """What the next pulls ask for."""
+        """The limits of the next pulls."""
         self.doubt: Final = Doubt()
-        """Whether the consumer is there, where nobody may be asked."""
+        """Whether the consumer may be missing, if the user lacks the permission to check."""
         self.error: TwinstreamError | None = None
-        """What ended the iteration."""
+        """The error that ended the iterator."""
 
     async def carry_out(self, channel: PullChannel, engine: PullEngine, waited: bool) -> None:
-        """Ask the engine what is to be done now, and do it; `waited` is whether for a message."""
+        """Poll the engine and carry out its actions; `waited` tells whether a caller waited."""
         if self._remake_at is not None:
             await self._remake(engine, self._remake_at)
         engine.heard(channel.box.heard_at)
@@ -72,7 +72,7 @@ class Decisions:
             while actions:
                 await self._do(channel, engine, actions.popleft())
         finally:
-            # Cut short in the middle: the rest is done the next time.
+            # Interrupted: the remaining actions are carried out next time.
             if actions:
                 engine.put_back(actions)
 
@@ -97,30 +97,30 @@ class Decisions:
     async def _pull(
         self, channel: PullChannel, token: bytes, batch: int, max_bytes: int | None
     ) -> None:
-        """Send a pull. Without a link there is no need: the next link voids it and pulls anew."""
+        """Send a pull. Not while disconnected: a reconnect voids all pulls and sends new ones."""
         if not self._missing.api.transport.is_connected:
             return
         try:
             await channel.pull(token, batch, max_bytes, self.limits)
         except RequestTimeout:
-            # The link broke just now, and no other came in time.
+            # The connection was just lost and not restored in time.
             return
 
     def note_break(self, reason: str) -> None:
-        """Note that something may be lost."""
+        """Record that messages may have been lost."""
         if self._fragile:
             self.error = ConnectionLost(reason)
 
     async def _look_for_consumer(self, engine: PullEngine) -> None:
-        """Find out whether nobody answered because the consumer is gone."""
+        """Check whether a pull had no responders because the consumer was deleted."""
         try:
             gone = None if self.doubt.is_known else await self._missing.is_gone()
         except PermissionDenied:
-            # Never to be known: as good as gone when it has lasted, and no harm before.
+            # It cannot be checked: treat it as deleted if this persists, otherwise ignore it.
             gone = None
             self.doubt.grow(monotonic())
         except (NoResponders, RequestTimeout, ConnectionLost, JetStreamError):
-            # No leader now: the pulls go on trying.
+            # No leader now: keep pulling.
             return
         error = self.doubt.grow(monotonic()) if self.doubt.is_known else gone
         if error is not None:
@@ -137,20 +137,20 @@ class Decisions:
             engine.go_on(monotonic())
 
     async def _remake(self, engine: PullEngine, at: float) -> None:
-        """Make the consumer anew once its deletion is over."""
+        """Re-create the consumer once its deletion is complete."""
         if monotonic() < at:
             return
         try:
             if await self._missing.recreate():
                 self.report(Recreated(self._missing.name))
         except (NoResponders, RequestTimeout, ConnectionLost):
-            # Nobody can make it now: later.
+            # No server can create it now: try later.
             self._remake_at = engine.go_on(monotonic(), DELETION)
         else:
             self._remake_at = None
 
     def note_pin(self, frame: Frame) -> None:
-        """Note who the server has pinned, as a message says."""
+        """Record the pin that a message carries."""
         priority = self.limits.priority
         if priority is None or not priority.may_pin:
             return

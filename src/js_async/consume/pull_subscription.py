@@ -1,4 +1,4 @@
-"""The subscriptions through which a consumer pulls."""
+"""The subscriptions for the responses to pull requests."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from twinstream.models.records import evolve
 
 __all__ = ["PullChannel", "PullChannels"]
 
-# What a fetch that waited for the link is still given for its answer (seconds).
+# Minimum time for the response of a fetch that waited for the connection (seconds).
 _LEAST: Final = 0.1
 _LOG: Final = Log("consumer")
 
 
 class PullChannel:
-    """One subscription for the answers to pulls, used by one fetch or buffer at a time.
+    """A subscription for the responses to pulls, used by one fetch or iterator at a time.
 
-    A delivered message comes under its stored subject, so nothing but the subscription tells
-    whose it is; statuses come under the request's own reply subject.
+    Delivered messages arrive under their stored subject, so only the subscription shows to which
+    request they belong. Statuses arrive under the request's own reply subject.
     """
 
     def __init__(self, api: Api, subject: bytes, prefix: bytes, box: Box, pins: Pins) -> None:
@@ -38,12 +38,12 @@ class PullChannel:
         self._subject: Final = subject
         self.prefix: Final = prefix
         self.box: Final = box
-        # The connection over which the request of the present fetch went out.
+        # The epoch of the connection over which the current fetch sent its request.
         self._epoch = 0
         box.asks = subject
 
     def token(self) -> bytes:
-        """Return the token of a new request."""
+        """Return the token for a new request."""
         return self._api.transport.tokens.next_bytes()
 
     async def pull(
@@ -70,7 +70,7 @@ class PullChannel:
     async def fetch(
         self, limits: PullLimits, patience: float, instead: bytes | None = None
     ) -> Fetch:
-        """Run one fetch to its end. Cut short, it leaves what arrived in the mailbox."""
+        """Run one fetch to its end. If interrupted, the arrived frames stay in the mailbox."""
         transport, box = self._api.transport, self.box
         fetch = await self.begin(limits, patience, instead)
         try:
@@ -89,7 +89,7 @@ class PullChannel:
     ) -> Fetch:
         """Send the request of a fetch.
 
-        It goes to the consumer, or `instead` to the reply of a message: ack and next.
+        It goes to the consumer, or `instead` to the reply subject of a message (ack and next).
         """
         transport, box = self._api.transport, self.box
         if not transport.is_connected:
@@ -106,20 +106,20 @@ class PullChannel:
             box.asks = subject = instead
             word = NEXT
         body = word + self._body(limits.max_messages, limits.max_bytes, limits)
-        # The flag goes down before the request goes out, and later before the mailbox is looked
-        # into: nothing is missed.
+        # Clear the signal before the request is sent, and later before reading the mailbox, so that
+        # no arrival is missed.
         box.signal.clear()
         if not transport.try_send(subject, reply, b"", body, True):
-            # The server may have left since the last request.
+            # The connection may have been lost since the last request.
             limits, patience = await self._connected(limits, patience)
             self._epoch = transport.epoch
             body = word + self._body(limits.max_messages, limits.max_bytes, limits)
             await transport.send(subject, reply, b"", body, True)
-        # Made while the server works on the request.
+        # Created while the server processes the request.
         return Fetch(limits, token, monotonic(), patience)
 
     def look(self, fetch: Fetch) -> None:
-        """Take what arrived for a fetch, and notice its end; raises why nothing can come."""
+        """Take what arrived for a fetch and detect its end; raise the mailbox's error."""
         transport, box = self._api.transport, self.box
         box.signal.clear()
         if fetch.take_all(box.frames, box.heard_at):
@@ -131,7 +131,7 @@ class PullChannel:
         fetch.check(monotonic(), box.heard_at)
 
     async def _connected(self, limits: PullLimits, patience: float) -> tuple[PullLimits, float]:
-        """Return when there is a link, with what is left of the time of a fetch."""
+        """Wait for the connection; return the limits and seconds that remain for the fetch."""
         end = Deadline.after(patience)
         await self._api.transport.ready(self._api.deadline().earlier(end.at + GRACE))
         if limits.expires is None or not patience:
@@ -140,19 +140,19 @@ class PullChannel:
         return evolve(limits, expires=left), left
 
     async def give_back(self, frames: list[Frame]) -> None:
-        """Ask for another delivery of messages that nobody was given."""
+        """Nak messages that were not handed over."""
         word = nak(None)
         try:
             for frame in frames:
                 if frame[1] and not is_status(frame):
                     await self._api.transport.send(frame[1], b"", b"", word)
         except (ConnectionClosed, RequestTimeout):
-            # Without a link: they come again after the consumer's ack_wait.
+            # No connection: they are redelivered after the consumer's ack_wait.
             return
 
 
 class PullChannels:
-    """The channels of one consumer: opened on demand, their inboxes used again when left clean."""
+    """The channels of one consumer: opened on demand; inboxes without open requests are reused."""
 
     def __init__(self, api: Api, stream: str, consumer: str) -> None:
         self._api: Final = api
@@ -161,12 +161,12 @@ class PullChannels:
         self.pins: Final = Pins()
 
     def take_idle(self) -> PullChannel | None:
-        """Return a channel whose inbox is open and not in use, if there is one."""
+        """Return a channel on an open, unused inbox, if there is one."""
         inbox = self._idle.take()
         return None if inbox is None else self._channel(*inbox)
 
     async def take(self) -> PullChannel:
-        """Return a channel that nobody else uses."""
+        """Return a channel that is not in use."""
         idle = self.take_idle()
         if idle is not None:
             return idle
@@ -180,11 +180,11 @@ class PullChannels:
         return PullChannel(self._api, self._subject, prefix, box, self.pins)
 
     def put(self, channel: PullChannel) -> None:
-        """Take a channel back on which nothing can come any more."""
+        """Return a channel on which no more messages can arrive, for reuse."""
         self._idle.put(channel.prefix, channel.box)
 
     async def end(self, channel: PullChannel) -> None:
-        """Close a channel on which more may come, which ends its requests."""
+        """Close a channel on which more messages may arrive; this ends its requests."""
         await shielded(lambda: self._end(channel))
 
     async def _end(self, channel: PullChannel) -> None:
@@ -192,6 +192,6 @@ class PullChannels:
         try:
             await transport.close_mailbox(channel.box, settle=True)
         finally:
-            # Also where the whole program ends meanwhile: what is here is not kept.
+            # Also at program exit: messages in the mailbox will not be handed over.
             if transport.is_connected:
                 await channel.give_back(channel.box.take_all())

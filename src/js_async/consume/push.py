@@ -1,4 +1,4 @@
-"""Push consumers: the server sends at its own pace, flow controlled."""
+"""Push consumers: the server sends at its own pace, with flow control."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ _SILENCE: Final = 10.0
 def with_heartbeats(config: ConsumerConfig) -> ConsumerConfig:
     """Return a configuration with heartbeats, which show that the consumer still exists.
 
-    A consumer with a name may exist with other settings already, and of a group only one member
-    would get each heartbeat: those configurations stay as they are.
+    Configurations with a name or a group are not changed: a named consumer may already exist with
+    other settings, and in a group only one member receives each heartbeat.
     """
     shared = config.durable_name or config.name or config.deliver_group
     if shared or config.idle_heartbeat is not None:
@@ -52,14 +52,14 @@ def with_heartbeats(config: ConsumerConfig) -> ConsumerConfig:
 
 
 class PushMessages(Iteration[Message]):
-    """Iterates over what a push consumer sends, until it is closed.
+    """Iterates over the messages of a push consumer, until it is closed.
 
-    Made by `Stream.subscribe` (creates the consumer) and `Stream.bind_push` (joins one that
-    exists). It answers flow control once all messages before that were taken, so that a slow
-    program slows the server down instead of losing messages. Raises `ConsumerDeleted` when
-    heartbeats stop and the consumer is gone; if the user has no permission to look for it,
-    `NoResponders` after a minute of silence. A consumer without heartbeats is looked for after
-    every ten seconds of silence, if permitted.
+    Created by `Stream.subscribe`, which creates the consumer, and `Stream.bind_push`, which joins
+    an existing one. It answers flow control after all earlier messages were taken, so that a slow
+    caller slows the server down instead of losing messages. Raises `ConsumerDeleted` if heartbeats
+    stop and the consumer does not exist any more, or `NoResponders` after a minute of silence if
+    the user lacks the permission to check. A consumer without heartbeats is checked after every ten
+    seconds of silence, if permitted.
     """
 
     def __init__(
@@ -86,11 +86,11 @@ class PushMessages(Iteration[Message]):
 
     @property
     def name(self) -> str:
-        """The consumer's name; empty before it was made."""
+        """The consumer's name; empty before its creation."""
         return self._info.name if self._info is not None else ""
 
     async def _open(self, info: ConsumerInfo | None = None) -> None:
-        """Listen first, then create the consumer, unless it is there already."""
+        """Subscribe first, then create the consumer unless it exists."""
         transport = self._api.transport
         if self._config.deliver_subject is None:
             self._config = evolve(self._config, deliver_subject=transport.tokens.inbox())
@@ -110,12 +110,12 @@ class PushMessages(Iteration[Message]):
 
     @property
     def is_ended(self) -> bool:
-        """Tell whether `next` would raise `IterationEnded`."""
+        """Whether `next` would raise `IterationEnded`."""
         return self._closed or (self._drained and not self.buffered)
 
     @property
     def buffered(self) -> int:
-        """How many messages arrived and were not handed over."""
+        """Number of messages that have arrived and were not handed over."""
         waiting = sum(not is_status(frame) for frame in tuple(self._box.frames)) if self._box else 0
         return len(self._ready) + waiting
 
@@ -127,12 +127,12 @@ class PushMessages(Iteration[Message]):
             return await super().__anext__()
 
     async def _take(self, deadline: Deadline) -> Message | None:
-        """Return the next message, or None when the iteration has ended.
+        """Return the next message, or None when the iterator has ended.
 
-        Raises `RequestTimeout` when none came before the deadline.
+        Raises `RequestTimeout` if none arrived before the deadline.
         """
         try:
-            # No lock is needed for what is ready.
+            # Buffered messages need no lock.
             return self._ready.popleft()
         except IndexError:
             return await super()._take(deadline)
@@ -140,7 +140,7 @@ class PushMessages(Iteration[Message]):
     async def _take_next(self, deadline: Deadline) -> Message | None:
         box = self._box
         while box is not None and not self._closed:
-            # The flag goes down before the mailbox is looked into: nothing is missed.
+            # Clear the signal before reading the mailbox, so that no arrival is missed.
             box.signal.clear()
             if self._closed:
                 break
@@ -152,7 +152,7 @@ class PushMessages(Iteration[Message]):
                 return self._ready.popleft()
             except IndexError:
                 if box.frames:
-                    # Another thread took what was ready; a status is next.
+                    # Another thread took the buffered messages; a status is next.
                     continue
             if self._ends(box):
                 break
@@ -161,7 +161,7 @@ class PushMessages(Iteration[Message]):
             try:
                 came = await self._api.transport.wait(box.signal, wake_at)
             finally:
-                # Whatever is here came just now.
+                # Anything in the mailbox arrived just now.
                 self._looked_at = monotonic()
             if not came and deadline.expired():
                 raise RequestTimeout("no message in time")
@@ -169,11 +169,11 @@ class PushMessages(Iteration[Message]):
         return None
 
     def _fill(self, box: Box) -> Frame | None:
-        """Buffer the messages before the next status, or return it once they were handed over."""
+        """Buffer the messages before the next status; return the status once they are taken."""
         frames = box.frames
         if not frames:
             return None
-        # These came since the last look, when the user may have been at work.
+        # These arrived since the last look, perhaps while the caller was busy.
         came_at = min(box.heard_at, self._looked_at)
         api = self._api
         delivery = Delivery(api.transport, came_at, ack_wait_of(self._info), api.timeout)
@@ -185,7 +185,7 @@ class PushMessages(Iteration[Message]):
         return None
 
     def _ends(self, box: Box) -> bool:
-        """Tell whether it was drained; raises the error by which nothing comes any more."""
+        """Tell whether it was drained; raise the error that prevents further messages."""
         error = box.error
         if error is None and not self._drained and self._api.transport.is_closed:
             error = self._api.transport.closed_error()
@@ -194,28 +194,29 @@ class PushMessages(Iteration[Message]):
         return self._drained
 
     async def _answer(self, frame: Frame, box: Box) -> None:
-        """Answer flow control, now that everything before it was taken."""
+        """Answer flow control, now that all earlier messages were taken."""
         status = read_status(frame)
         where = frame[1] if status.kind is Kind.FLOW_CONTROL else b""
         if status.kind is Kind.HEARTBEAT:
             headers = Headers.parse(frame[3][: frame[2]])
             where = headers.get(_STALLED, "").encode("utf-8", "surrogateescape")
         if not (where and self._api.transport.is_connected):
-            # It was of the last link: where a server still waits, it says so over the next one.
+            # It came over the previous connection. A server that still waits repeats the request.
             return
-        # If the user may not publish there, the server waits for ever, and nothing more comes.
+        # If the user may not publish there, the server waits forever and sends nothing more.
         box.asks = where
         try:
             await self._api.transport.send(where, b"", b"", b"")
         except RequestTimeout:
-            # The link broke just now.
+            # The connection was just lost.
             return
 
     @property
     def _heartbeat(self) -> timedelta | None:
-        """The interval in which this client gets heartbeats.
+        """Interval at which this client receives heartbeats, or None.
 
-        The server sends each to one member of a group, so a member may miss any number of them.
+        The server sends each heartbeat to one member of a group, so a member may miss any number of
+        them.
         """
         return None if self._config.deliver_group else self._config.idle_heartbeat
 
@@ -224,7 +225,7 @@ class PushMessages(Iteration[Message]):
         return self._heard_at + (2 * heartbeat.total_seconds() if heartbeat else _SILENCE)
 
     async def _watch(self, box: Box) -> None:
-        """Look for the consumer when two heartbeats are missing, or where there are none."""
+        """Check that the consumer exists if two heartbeats are missing, or if it has none."""
         if box.heard_at > self._heard_at:
             self._heard_at = box.heard_at
             self._doubt.clear()
@@ -233,7 +234,7 @@ class PushMessages(Iteration[Message]):
         self._heard_at = monotonic()
         beats = bool(self._heartbeat)
         if beats:
-            self._report(PullWarning("two heartbeats are missing; looking for the consumer"))
+            self._report(PullWarning("two heartbeats are missing; checking the consumer"))
         if self._epoch != self._api.transport.epoch:
             self._epoch = self._api.transport.epoch
             self._doubt.clear()
@@ -243,30 +244,30 @@ class PushMessages(Iteration[Message]):
                 return
         except PermissionDenied:
             if not beats:
-                # Silence alone says nothing.
+                # Silence alone proves nothing.
                 return
             self._doubt.grow(monotonic())
         except (NoResponders, RequestTimeout, ConnectionLost, JetStreamError):
-            # No leader or no link now: the next look tells.
+            # No leader or no connection now: check again later.
             return
         unknown = self._doubt.grow(monotonic())
         if unknown is not None:
             raise unknown
 
     async def drain(self) -> None:
-        """Stop listening; the iteration ends after all that the server had sent."""
+        """Unsubscribe; the iterator ends after all messages that the server has sent."""
         if self._box is None or self._closed or self._draining:
             return
         self._draining = True
         try:
             await self._api.transport.close_mailbox(self._box, settle=True)
         finally:
-            # Not before: what the server had sent is waited for, and handed over.
+            # Only now: messages in flight are awaited and handed over.
             self._drained = True
             self._box.signal.set()
 
     async def close(self) -> None:
-        """Stop listening. Messages that still need an acknowledgement are delivered again later."""
+        """Unsubscribe. Messages without an acknowledgement are redelivered later."""
         self._closed = True
         self._ready.clear()
         if self._box is not None:

@@ -1,8 +1,8 @@
-"""Asking for a slot until it is given: at once, or when somebody leaves or dies.
+"""Request a slot until it is granted: at once, or when a holder releases it or dies.
 
-Waiters listen for the word of who releases. That word is sent once and not stored, so it may get
-lost; therefore they also ask when the record that is in the way must have run out, and at pauses
-that double before that.
+Waiters subscribe to the message that a release sends. It is sent once and not stored, so it may get
+lost. Therefore waiters also repeat their request when the current holder's record must have
+expired, and before that at pauses that double.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ __all__ = ["Asking", "NumberedAsking", "SlotAsking"]
 
 _FIRST_PAUSE: Final = 0.5
 _LONGEST_PAUSE: Final = 10.0
-# Servers remove what has run out at once, or up to some 0.3 s later (2.11 to 2.15).
+# Servers remove expired records at once, or up to about 0.3 s later (2.11 to 2.15).
 _REMOVAL: Final = 0.02
 _OVERDUE: Final = 0.1
 
 
 class Asking(ABC):
-    """One wish for a slot of a kind and name."""
+    """One acquisition of a slot of a kind and name."""
 
     def __init__(self, place: Place, kind: str, name: str, terms: Terms, note: str) -> None:
         self.place: Final = place
@@ -39,7 +39,7 @@ class Asking(ABC):
         self.slots: Final = Slots(place)
         self.tenure: Final = place.api.transport.tokens.name()
         self.holder: SlotRecord | None = None
-        """Who was in the way when it was tried last."""
+        """The holder that blocked the last attempt."""
         self._terms: Final = terms
         self._note: Final = note
         self._clock: Final = ServerClock(place)
@@ -50,28 +50,28 @@ class Asking(ABC):
 
     @abstractmethod
     async def attempt(self, deadline: Deadline) -> Slot | None:
-        """Ask once; None when none was given, with `holder` set to who leaves first."""
+        """Try once; return None if none was granted, with `holder` set to the one to wait for."""
 
     def new_slot(self, number: int | None) -> Slot:
-        """Return a slot that is not asked for yet."""
+        """Return a slot that was not requested yet."""
         engine = LeaseEngine(self._terms, self.tenure, unsleeping())
         return Slot(self.place, self.kind, self.name, number, engine, self._note)
 
     async def ask(self, slot: Slot, deadline: Deadline) -> bool:
-        """Ask for one slot; a record that may be stored though it was not confirmed is removed."""
+        """Request one slot; remove a record that may be stored without a confirmation."""
         given = False
         try:
             given = await slot.ask(deadline)
         finally:
-            # Not for one who was refused: also where the wish was given up meanwhile.
+            # Unless it was refused. Also if the acquisition was cancelled meanwhile.
             if not given and slot.engine.may_be_stored:
                 Lease(slot)._abandon()
         return given
 
     async def wait(self, deadline: Deadline) -> Slot:
-        """Ask until a slot is given; raises `RequestTimeout` with who is in the way.
+        """Wait until a slot is granted; raises `RequestTimeout` with the current holder.
 
-        While nobody can be reached it waits, as for a slot that is taken.
+        While the server cannot be reached it waits, as for a slot in use.
         """
         given = await self._try(deadline)
         if given is not None:
@@ -81,7 +81,7 @@ class Asking(ABC):
         self._box = box = await transport.open_mailbox(subject.encode())
         try:
             while not self._given_up and not deadline.expired():
-                # Asked after listening, so that no release is missed in between.
+                # Try after subscribing, so that no release is missed in between.
                 box.take_all()
                 given = await self._try(deadline)
                 if given is not None:
@@ -92,7 +92,7 @@ class Asking(ABC):
         finally:
             self._box = None
             await transport.close_mailbox(box)
-        what = "the wish was given up" if self._given_up else "not free in time"
+        what = "the acquisition was cancelled" if self._given_up else "not free in time"
         raise RequestTimeout(
             f"{self.kind} {self.name}: {what}{self._in_the_way()}"
         ) from self._trouble
@@ -109,18 +109,18 @@ class Asking(ABC):
         return given
 
     def patience(self, deadline: Deadline) -> Deadline:
-        """Return the deadline of one request on the way to a slot."""
+        """Return the deadline of one request for a slot."""
         return self.place.api.deadline().earlier(deadline.at)
 
     def give_up(self) -> None:
-        """End a wait, from elsewhere."""
+        """Cancel the wait. Called by another task or thread."""
         self._given_up = True
         box = self._box
         if box is not None:
             box.signal.set()
 
     async def _wait_for(self, deadline: Deadline) -> float:
-        """Return how many seconds to wait for the word of a release."""
+        """Return how many seconds to wait for the message of a release."""
         pause = self._pause
         self._pause = min(pause * 2, _LONGEST_PAUSE)
         holder = self.holder
@@ -146,7 +146,7 @@ class Asking(ABC):
 
 
 class ServerClock:
-    """Tells how long ago something was by the server's clock, without trusting our own."""
+    """Measures elapsed time by the server's clock, without relying on the local clock."""
 
     def __init__(self, place: Place) -> None:
         self._place: Final = place
@@ -163,39 +163,39 @@ class ServerClock:
 
 
 class SlotAsking(Asking):
-    """Asks for the one slot of a name."""
+    """Requests the only slot of a name."""
 
     def __init__(self, place: Place, kind: str, name: str, terms: Terms, note: str) -> None:
         super().__init__(place, kind, name, terms, note)
         self._slot: Final = self.new_slot(None)
 
     async def attempt(self, deadline: Deadline) -> Slot | None:
-        """Ask for the slot."""
+        """Request the slot."""
         if await self.ask(self._slot, deadline):
             return self._slot
         self.holder = self._slot.engine.holder
         return None
 
     def give_up(self) -> None:
-        """End a wait, from elsewhere, also while it asks."""
+        """Cancel the wait, also during a request. Called by another task or thread."""
         self._slot.given_up = True
         super().give_up()
 
 
 class NumberedAsking(Asking):
-    """Asks for any of the slots 1 to `count` of a name."""
+    """Requests any of the slots 1 to `count` of a name."""
 
     def __init__(
         self, place: Place, kind: str, name: str, count: int, terms: Terms, note: str
     ) -> None:
         super().__init__(place, kind, name, terms, note)
         self._count: Final = count
-        # Everybody begins elsewhere, so that those who ask at once do not all want the same.
+        # A random start, so that concurrent acquisitions do not all request the same slot.
         self._start: Final = crc32(self.tenure.encode())
         self._filter: Final = place.subjects.slots(kind, name)
 
     async def attempt(self, deadline: Deadline) -> Slot | None:
-        """Ask for the free slots, one after the other."""
+        """Request the free slots, one after the other."""
         for number in await self._free(deadline):
             slot = self.new_slot(number)
             if await self.ask(slot, deadline):

@@ -1,4 +1,4 @@
-"""Locks, semaphores, rate limits, work that runs once, and leaders, kept in one stream."""
+"""Locks, semaphores, rate limits, run-once work and leader election in one stream."""
 
 from __future__ import annotations
 
@@ -36,20 +36,20 @@ _TTL: Final = 15
 
 @frozen
 class Taken:
-    """A slot that is taken, as `Coordination.taken` tells it."""
+    """A slot in use, as returned by `Coordination.taken`."""
 
     kind: str
     """`lock`, `semaphore`, `rate`, `once` or `leader`."""
     name: str
     number: int | None
-    """Which slot of a semaphore or rate limit, from 1."""
+    """Number of the slot of a semaphore or rate limit, from 1."""
     record: SlotRecord
 
 
 async def open_coordination(
     api: Api, stream: str, create: bool, replicas: int, owner: str | None
 ) -> Coordination:
-    """Return the coordination of a stream whose settings were checked."""
+    """Return the coordination API of a stream after checking its settings."""
     if owner is None:
         owner = f"{platform.node() or 'somewhere'}:{os.getpid()}"
     check_kind(owner, str, "owner", "text")
@@ -67,23 +67,23 @@ async def _info(api: Api, stream: str, create: bool, replicas: int) -> StreamInf
         return await api.stream_info(stream)
     except StreamNotFound as error:
         if not create:
-            error.add_note(f"coordination({stream!r}, create=True) makes the stream")
+            error.add_note(f"coordination({stream!r}, create=True) creates the stream")
             raise
     config = coordination_config(stream, replicas=replicas)
     try:
         await api.call(api.subjects.stream("CREATE", stream), config, StreamCreateResponse)
     except StreamExists:
-        pass  # somebody else was quicker; whether it will do is checked all the same
-    # Asked once more: what is said of a new stream lacks its domain.
+        pass  # another client was faster; the settings are checked in any case
+    # Request the info again: the response to a creation lacks the domain.
     return await api.stream_info(stream)
 
 
 class Coordination:
-    """Makes locks and their kin; get one from `JetStream.coordination`.
+    """Creates locks, semaphores and so on. Created by `JetStream.coordination`.
 
-    Durations: `ttl`, in whole seconds, is how long after its last renewal the server frees what a
-    dead holder had; `margin`, in seconds, is how much earlier a holder that cannot renew takes it
-    for lost (a quarter of the TTL, at most 1, unless given).
+    Durations: `ttl`, in whole seconds, is the time after the last renewal at which the server frees
+    the slot of a dead holder. `margin`, in seconds, is how much earlier a holder that cannot renew
+    considers it lost: by default a quarter of the TTL, at most 1.
     """
 
     def __init__(self, place: Place) -> None:
@@ -91,12 +91,12 @@ class Coordination:
 
     @property
     def stream(self) -> str:
-        """The stream underneath."""
+        """Name of the stream."""
         return self._place.stream
 
     @property
     def owner(self) -> str:
-        """What this program is called where others look who holds something."""
+        """Name of this client in the records of its slots."""
         return self._place.owner
 
     def __repr__(self) -> str:
@@ -111,7 +111,15 @@ class Coordination:
         note: str = "",
         on_lost: OnLost | None = None,
     ) -> Lock:
-        """Return a lock; `note` is shown to those who look who holds it."""
+        """Return a lock.
+
+        Args:
+            name: Name of the lock.
+            ttl: Time to live in whole seconds, see `Coordination`.
+            margin: Safety margin in seconds, see `Coordination`.
+            note: Text that others see in the holder's record.
+            on_lost: Callback that receives the lease when it is lost.
+        """
         self._place.subjects.slot("lock", name)
         return Lock(self._place, name, Terms.of(ttl, margin), note, on_lost)
 
@@ -125,22 +133,25 @@ class Coordination:
         note: str = "",
         on_lost: OnLost | None = None,
     ) -> Semaphore:
-        """Return a semaphore that at most `count` hold at a time."""
+        """Return a semaphore with at most `count` holders at a time; other arguments as `lock`."""
         self._place.subjects.slot("semaphore", name)
         count = check_count(count, "count")
         return Semaphore(self._place, name, count, Terms.of(ttl, margin), note, on_lost)
 
     def rate_limiter(self, name: str, count: int, *, per: Seconds = 1) -> RateLimiter:
-        """Return a limiter of at most `count` permits in any `per` seconds, whole ones from 1."""
+        """Return a limiter of at most `count` permits in any `per` seconds (whole, at least 1)."""
         self._place.subjects.slot("rate", name)
         return RateLimiter(self._place, name, check_count(count, "count"), Terms.period(per, "per"))
 
     def once(self, key: str, *, ttl: Seconds | None = None, keep: Seconds | None = None) -> Once:
-        """Return what runs work at most once under a key.
+        """Return an object that runs work at most once per key.
 
-        Without `ttl`, work that was begun never begins again, whatever becomes of who ran it. With
-        it, somebody else may begin when the one who ran it died, `ttl` seconds after its last
-        renewal. `keep` in whole seconds is how long the end is known; None is for ever.
+        Args:
+            key: The key.
+            ttl: Without it, started work never starts again, even if its client dies. With it,
+                another client may start the work `ttl` seconds after the last renewal of a dead
+                client.
+            keep: Time in whole seconds for which the result is kept; None is forever.
         """
         self._place.subjects.slot("once", key)
         terms = FOREVER if ttl is None else Terms.of(ttl, None)
@@ -160,25 +171,31 @@ class Coordination:
     ) -> Leader:
         """Return a candidate of an election.
 
-        `on_elected` runs beside the campaign with the lease of the term, and should return when the
-        lease is not held any more: the next campaign begins after that. `on_lost` is called as soon
-        as a term is over; the lease's `lost` says why, None after stepping down.
+        Args:
+            name: Name of the election.
+            ttl: Time to live in whole seconds, see `Coordination`.
+            margin: Safety margin in seconds, see `Coordination`.
+            note: Text that others see in the leader's record.
+            on_elected: Handler that runs alongside the campaign with the lease of the term. It
+                should return when the lease is no longer held: the next campaign starts after that.
+            on_lost: Handler to call as soon as a term is over. The lease's `lost` tells why; it is
+                None after stepping down.
         """
         self._place.subjects.slot("leader", name)
         terms = Terms.of(ttl, margin)
         return Leader(self._place, name, terms, note, on_elected, on_lost)
 
     async def taken(self, kind: str | None = None) -> Generated[Taken]:
-        """Iterate over the slots that are taken, of a kind or all, the oldest record first."""
+        """Iterate over the slots in use, of one kind or all, the oldest record first."""
         subjects = self._place.subjects
         async for record in Slots(self._place).all(subjects.kind(kind)):
             yield Taken(*subjects.parts(record.subject), record)
 
     async def evict(self, taken: Taken) -> bool:
-        """Free a slot by force; tell whether its record was still there.
+        """Free a slot by force; tell whether its record still existed.
 
-        Its holder notices at its next renewal, up to a third of its TTL later. Until then two may
-        believe that they hold it, so use this for holders that are known to be dead.
+        The holder notices this at its next renewal, up to a third of its TTL later. Until then two
+        holders may believe that they hold the slot, so use this only for holders that are dead.
         """
         slots = Slots(self._place)
         found = await slots.drop(taken.record.seq)

@@ -1,4 +1,4 @@
-"""One leader among many candidates: campaigning, leading, stepping down."""
+"""Leader election: campaigning, leading, stepping down."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from twinstream.errors import BadArgument, RequestTimeout, StreamNotFound, Twins
 
 __all__ = ["Leader"]
 
-# Seconds between two looks whether a stream that is gone is there again.
+# Seconds between two checks whether a deleted stream exists again.
 _GONE: Final = 1.0
 
 
 class Leader(Owned, WorksBeside):
-    """A candidate of an election; made by `Coordination.leader`. Campaigns while it is open.
+    """A candidate of an election. Created by `Coordination.leader`. Campaigns while it is open.
 
-    A stream that is deleted meanwhile is waited for. An error out of a handler, a stream that came
-    back with other settings, and what waiting cannot mend, end the campaign; `wait` and `stop`
-    raise it.
+    If the stream is deleted, the candidate waits until it is re-created. An error in a handler, a
+    stream re-created with unsuitable settings, and errors that waiting cannot resolve end the
+    campaign; `wait` and `stop` raise them.
 
     Use it in a `with` block, or call `start` and `stop`.
     """
@@ -65,24 +65,24 @@ class Leader(Owned, WorksBeside):
         self._gone = False
         self._log: Final = Log("coordination")
         self.terms = 0
-        """How often it was elected."""
+        """Number of times that this candidate was elected."""
 
-    # ---- what it says
+    # ---- state
 
     @property
     def name(self) -> str:
-        """The name that all candidates agree on."""
+        """The name that all candidates share."""
         return self._name
 
     @property
     def lease(self) -> Lease | None:
-        """The lease of the present term, with its token; None while others lead."""
+        """The lease of the current term, with its token; None while others lead."""
         lease = self._lease
         return lease if lease is not None and lease.is_held else None
 
     @property
     def is_leader(self) -> bool:
-        """Tell whether nobody else can be the leader at this moment, by this machine's clock."""
+        """Whether this candidate is certainly the only leader now, by this machine's clock."""
         return self.lease is not None
 
     def __repr__(self) -> str:
@@ -90,25 +90,25 @@ class Leader(Owned, WorksBeside):
         return f"<Leader {self._place.stream} {self._name}: {state}>"
 
     async def leader(self) -> SlotRecord | None:
-        """Ask who leads now; None while nobody does."""
+        """Request the record of the current leader; None if there is none."""
         return await Slots(self._place).look(self._subject)
 
-    # ---- life
+    # ---- lifecycle
 
     async def start(self) -> None:
-        """Begin to campaign."""
+        """Start the campaign. Raises `BadArgument` if it was started already."""
         if self._campaign is not None:
             raise BadArgument(f"leader {self._name}: the campaign was started already")
         self._note_begun()
         self._campaign = spawn(self._run, f"twinstream-leader-{self._name}")
 
     async def step_down(self, pause: Seconds = 0.0) -> bool:
-        """Give the present term up, then stay out of the race for `pause` seconds.
+        """Give up the current term, then stay out of the election for `pause` seconds.
 
-        Tells whether the server confirmed it. Does nothing while others lead.
+        Returns whether the server confirmed it. Does nothing while others lead.
         """
         wanted = seconds(pause, "pause")
-        # Not a term that was given up a moment ago: its pause is not to be forgotten.
+        # Not for a term that was just given up: its pause must be kept.
         lease = self.lease
         if lease is None:
             return False
@@ -116,11 +116,14 @@ class Leader(Owned, WorksBeside):
         return await lease.release()
 
     async def stop(self, timeout: Seconds = 30.0) -> None:
-        """Give up the term and the campaign; returns when the handlers have.
+        """Give up the term and the campaign; wait until the handlers have ended.
 
-        Raises `RequestTimeout` after `timeout` seconds, the error that ended the campaign, and
-        `NotStarted`. A handler that calls it is not waited for: the campaign ends when it has
-        returned.
+        A handler may call this. Then it returns at once, and the campaign ends after the handler.
+
+        Raises:
+            RequestTimeout: A handler has not ended after `timeout` seconds.
+            NotStarted: The campaign was not started.
+            Exception: The error that ended the campaign, if there was one.
         """
         self._require_begun(f"the campaign for leader {self._name}")
         self._stopping.set()
@@ -131,17 +134,19 @@ class Leader(Owned, WorksBeside):
         await self.wait(timeout)
 
     async def wait(self, timeout: Seconds | None = None) -> None:
-        """Return when the campaign has ended: by `stop`, or by an error, raised here.
+        """Wait until the campaign has ended, by `stop` or by an error.
 
-        Raises `RequestTimeout` after `timeout` seconds; the campaign goes on then. Raises
-        `NotStarted`.
+        Raises:
+            RequestTimeout: It has not ended after `timeout` seconds; it continues.
+            NotStarted: The campaign was not started.
+            Exception: The error that ended the campaign.
         """
         self._require_begun(f"the campaign for leader {self._name}")
         campaign, term = self._campaign, self._term
         if campaign is None or campaign.is_current() or (term is not None and term.is_current()):
             return
         if not await campaign.join(Deadline.after(timeout)):
-            raise RequestTimeout(f"leader {self._name}: the campaign goes on, or a handler runs")
+            raise RequestTimeout(f"leader {self._name}: the campaign or a handler is still running")
         self._raise_kept()
 
     async def __aenter__(self) -> Self:
@@ -166,7 +171,7 @@ class Leader(Owned, WorksBeside):
     async def _campaign_once(self) -> None:
         asking = SlotAsking(self._place, "leader", self._name, self._terms, self._note)
         self._asking = asking
-        # `stop` may have come before there was anything to give up.
+        # `stop` may have come before there was an acquisition to give up.
         if self._stopping.is_set():
             return
         try:
@@ -182,13 +187,13 @@ class Leader(Owned, WorksBeside):
             await self._lead(Lease(slot))
 
     async def _check_stream(self) -> None:
-        """Look whether the stream is there again, with settings that keep the promises."""
+        """Check whether the stream exists again, with suitable settings."""
         info = await self._place.api.stream_info(self._place.stream)
         check_coordination(info.config, self._place.subjects)
         self._gone = False
 
     async def _waits_for_stream(self, error: TwinstreamError) -> bool:
-        """Pause where the stream was deleted: it may be made anew, and must have a leader then."""
+        """Pause after the stream was deleted: it may be re-created, and then needs a leader."""
         if isinstance(error, StreamNotFound):
             self._gone = True
         elif not self._gone or not passes(error):
@@ -216,7 +221,7 @@ class Leader(Owned, WorksBeside):
 
 
 class _Term:
-    """Runs the handler of an election beside the campaign."""
+    """Runs the handler of an election alongside the campaign."""
 
     def __init__(self, handler: Handler[Lease] | None, lease: Lease) -> None:
         self._handler: Final = handler
@@ -231,22 +236,22 @@ class _Term:
             self._is_known.set()
 
     def is_current(self) -> bool:
-        """Tell whether the handler is the caller."""
+        """Tell whether the caller is the handler."""
         return self._task is not None and self._task.is_current()
 
     async def _run(self) -> None:
-        # Not before the task is noted: a handler that stops the campaign would wait for itself.
+        # Wait until `_task` is set: a handler that stops the campaign would wait for itself.
         await self._is_known.sleep(NEVER)
         try:
             if self._handler is not None:
                 await call(self._handler, self._lease)
         except BaseException as error:
-            # Also of a handler that exits: who waits for the end is who exits then.
+            # Also if the handler exits the program: the exit is raised where the end is awaited.
             self._error = error
             await self._lease.release()
 
     async def ended(self) -> None:
-        """Return when the handler has; raises its error."""
+        """Wait until the handler has ended; raise its error."""
         if self._task is not None:
             await self._task.join(NEVER)
         if self._error is not None:

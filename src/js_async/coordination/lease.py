@@ -1,4 +1,4 @@
-"""A lease: a slot that is held, renewed in the background until it is given up or lost."""
+"""A lease: a held slot, renewed in the background until it is released or lost."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from twinstream.errors import LeaseLost, TwinstreamError
 __all__ = ["Lease", "OnLost"]
 
 OnLost = Callable[["Lease"], None]
-"""Told when a lease is lost; must be quick, and may set an event or end a process."""
+"""Callback for a lost lease. It must be quick; it may set an event or end the process."""
 
 
 class Lease(Owned, BlockHint):
-    """A lock, a place of a semaphore, or a leader's term, while it lasts.
+    """A held lock, a held slot of a semaphore, or a leader's term.
 
-    It is renewed beside the program. Leaving its `with` block gives it up, and raises `LeaseLost`
-    when it was lost within. Whoever works for long asks `is_held` or calls `check` now and then.
+    It is renewed in the background. Leaving its `with` block releases it, and raises `LeaseLost` if
+    it was lost in the block. Long-running code should check `is_held` or call `check` regularly.
     """
 
     def __init__(self, slot: Slot, on_lost: OnLost | None = None) -> None:
@@ -42,15 +42,15 @@ class Lease(Owned, BlockHint):
         self._task: Task | None = None
 
     def _start(self) -> None:
-        """Begin to renew; what hands the lease out does it."""
+        """Start renewing. Called by the code that hands the lease out."""
         self._task = spawn(self._keep, f"twinstream-lease-{self.name}")
 
     def _abandon(self) -> None:
-        """Give up what was asked for and may have been given, without waiting."""
+        """Release a slot that was requested and may have been granted, without waiting."""
         self._leaving = True
         self._start()
 
-    # ---- what it says
+    # ---- state
 
     @property
     def name(self) -> str:
@@ -59,31 +59,31 @@ class Lease(Owned, BlockHint):
 
     @property
     def number(self) -> int | None:
-        """Which place of a semaphore it is, from 1; None elsewhere."""
+        """Number of the semaphore's slot, from 1; None for other leases."""
         return self._slot.number
 
     @property
     def token(self) -> int:
         """The fencing token: greater than that of every earlier holder of this slot.
 
-        A resource that remembers the greatest token it saw, and refuses smaller ones, is safe also
-        from a holder that was paused and does not know yet that it lost.
+        A resource that remembers the greatest token so far, and refuses smaller ones, is protected
+        even from a holder that was suspended and does not know yet that it lost the lease.
         """
         return self._engine.token
 
     @property
     def seq(self) -> int:
-        """The stream sequence of the record as it was confirmed last."""
+        """Stream sequence of the last confirmed record."""
         return self._engine.seq
 
     @property
     def is_held(self) -> bool:
-        """Tell whether nobody else can have the slot at this moment, by this machine's clock."""
+        """Whether the slot is certainly held only by this lease now, by this machine's clock."""
         return self.remaining > 0
 
     @property
     def remaining(self) -> float:
-        """Seconds for which it is held even if nothing reaches the server from now on."""
+        """Seconds for which it stays held even if nothing reaches the server from now on."""
         if self._leaving or self._forks != Forks.count:
             return 0.0
         now = unsleeping()
@@ -91,31 +91,31 @@ class Lease(Owned, BlockHint):
 
     @property
     def lost(self) -> LeaseLost | None:
-        """Why it was lost; None while it is held, and when it was given up."""
+        """Why it was lost; None while it is held, and after a release."""
         if self._error is None and not self._leaving and not self.is_held:
             return self._why()
         return self._error
 
     def check(self) -> None:
-        """Raise `LeaseLost` unless it is held; costs nothing."""
+        """Raise `LeaseLost` unless it is held. Sends nothing."""
         if not self.is_held:
-            raise self.lost or LeaseLost(f"{self.name}: it was given up")
+            raise self.lost or LeaseLost(f"{self.name}: it was released")
 
     async def wait_lost(self, timeout: Seconds | None = None) -> LeaseLost | None:
-        """Return when it is over, or after `timeout` seconds: why it was lost, if it was."""
+        """Wait for the end of the lease or `timeout` seconds; return why it was lost, if it was."""
         await self._over.sleep(Deadline.after(timeout))
         return self.lost
 
     def __repr__(self) -> str:
-        state = "held" if self.is_held else "lost" if self.lost else "given up"
+        state = "held" if self.is_held else "lost" if self.lost else "released"
         return f"<Lease {self._slot.subject} token={self.token}: {state}>"
 
-    # ---- giving it up
+    # ---- releasing
 
     async def release(self, timeout: Seconds = 5.0) -> bool:
-        """Give it up, at once for this program; tell whether the server confirmed it in time.
+        """Release the lease, at once for this client; tell whether the server confirmed it in time.
 
-        Where it did not, it is asked until the record's TTL is over, which frees the slot anyhow.
+        If it did not, requests continue until the record's TTL is over, which frees the slot, too.
         Releasing again, or after a loss, does nothing.
         """
         self._leaving = True
@@ -124,7 +124,7 @@ class Lease(Owned, BlockHint):
         return self._engine.phase is Phase.LEFT
 
     async def close(self) -> None:
-        """Give it up; raises `LeaseLost` if it was lost before."""
+        """Release the lease; raises `LeaseLost` if it was lost before."""
         lost = self.lost
         await self.release()
         if lost is not None:
@@ -137,10 +137,10 @@ class Lease(Owned, BlockHint):
         if not self._is_parents:
             await self.close()
 
-    # ---- keeping it
+    # ---- renewing
 
     async def _keep(self) -> None:
-        """Renew until the end; the engine decides when and what."""
+        """Renew until the end; the engine decides when and how."""
         engine = self._engine
         try:
             while not engine.is_over:
@@ -178,6 +178,6 @@ class Lease(Owned, BlockHint):
 
     def _why(self) -> LeaseLost:
         if self._forks != Forks.count:
-            return LeaseLost(f"{self.name}: it belongs to the process that this one was forked off")
+            return LeaseLost(f"{self.name}: it belongs to the process that forked this one")
         reason = self._engine.reason or "its time ran out"
         return LeaseLost(f"{self.name} (token {self.token}): {reason}")

@@ -1,4 +1,4 @@
-"""Locks and semaphores: one holder at a time, or so many, over all programs of a stream."""
+"""Locks and semaphores: one holder, or several, at a time across all clients of a stream."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ __all__ = ["Lock", "Semaphore"]
 
 
 class Leasing(ABC):
-    """What locks and semaphores have in common.
+    """Base of locks and semaphores.
 
-    It holds no state, so it may be shared: each `acquire` is a wish of its own, also within one
-    program. There is no order among those who wait.
+    It has no state, so it may be shared: each `acquire` is independent, also within one program.
+    Waiters are not ordered.
     """
 
     def __init__(
@@ -36,17 +36,17 @@ class Leasing(ABC):
 
     @property
     def name(self) -> str:
-        """The name that all who use it agree on."""
+        """The name that all users of it share."""
         return self._name
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self._place.stream} {self._name}>"
 
     def acquire(self, timeout: Seconds | None = None) -> Opening[Lease]:
-        """Get it within `timeout` seconds; None waits for ever. Use it in a `with` block.
+        """Acquire within `timeout` seconds; None waits without limit. Use it in a `with` block.
 
-        Raises `RequestTimeout`, which says who is in the way, and what `JetStream.publish` raises
-        that waiting cannot mend.
+        Raises `RequestTimeout`, which names the current holder, and errors of `JetStream.publish`
+        that waiting cannot resolve.
         """
         return opening(self._acquire(Deadline.after(timeout)))
 
@@ -56,7 +56,7 @@ class Leasing(ABC):
         return lease
 
     async def try_acquire(self) -> Lease | None:
-        """Get it if it is free, else None. Raises `RequestTimeout` when nobody answers."""
+        """Acquire if it is free, else return None. Raises `RequestTimeout` without a response."""
         slot = await self._asking().attempt(self._place.api.deadline())
         if slot is None:
             return None
@@ -66,24 +66,24 @@ class Leasing(ABC):
 
     @abstractmethod
     def _asking(self) -> Asking:
-        """Return a new wish."""
+        """Return a new acquisition."""
 
 
 class Lock(Leasing):
-    """A lock of a name; made by `Coordination.lock`. Sends nothing before it is asked for."""
+    """A named lock. Created by `Coordination.lock`. Sends nothing before `acquire`."""
 
     def _asking(self) -> Asking:
         return SlotAsking(self._place, "lock", self._name, self._terms, self._note)
 
     async def holder(self) -> SlotRecord | None:
-        """Return who has the lock, or None."""
+        """Return the record of the lock's holder, or None."""
         return await Slots(self._place).look(self._place.subjects.slot("lock", self._name))
 
 
 class Semaphore(Leasing):
-    """So many places under a name, each for one holder; made by `Coordination.semaphore`.
+    """A named semaphore. Created by `Coordination.semaphore`.
 
-    How many is not stored: those who name a greater number use more places.
+    The count is not stored: clients that use a higher count use more slots.
     """
 
     def __init__(
@@ -100,7 +100,7 @@ class Semaphore(Leasing):
 
     @property
     def count(self) -> int:
-        """How many may hold it at a time."""
+        """Maximum number of holders at a time."""
         return self._count
 
     def _asking(self) -> Asking:
@@ -109,6 +109,6 @@ class Semaphore(Leasing):
         )
 
     async def holders(self) -> list[SlotRecord]:
-        """Return who has the places, the oldest record first."""
+        """Return the records of the holders, the oldest first."""
         found = Slots(self._place).all(self._place.subjects.slots("semaphore", self._name))
         return [record async for record in found]

@@ -1,4 +1,4 @@
-"""Work that runs at most once under a key, over all programs of a stream, and its result."""
+"""Work that runs at most once per key, across all clients of a stream, and its result."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _DONE: Final = "done"
 _FAILED: Final = "failed"
 _RUNNING: Final = "running"
 _LONGEST_NOTE: Final = 1000
-# Bytes of headers, and of the members of a record that its holder adds.
+# Bytes for headers, and for the fields of a record that its holder adds.
 _ROOM: Final = 1000
 _FIRST_PAUSE: Final = 0.25
 _LONGEST_PAUSE: Final = 5.0
@@ -28,24 +28,24 @@ _LONGEST_PAUSE: Final = 5.0
 
 @frozen(kw_only=True)
 class OnceResult:
-    """What became of the work under a key."""
+    """The result of the work of a key."""
 
     state: str
-    """`done`, `failed`, or `running`: begun, and not known to have ended."""
+    """`done`, `failed`, or `running`: started, and not known to have ended."""
     data: bytes
-    """What the work returned."""
+    """The return value of the work."""
     error: str
-    """What the work raised, as text."""
+    """The error that the work raised, as text."""
     owner: str
-    """Who ran it, or runs it."""
+    """The client that ran it, or runs it."""
     token: int
-    """The stream sequence of its beginning."""
+    """The stream sequence of its start."""
     ran_here: bool
     """Whether this call ran it."""
 
 
 class Once:
-    """Runs work under a key at most once; made by `Coordination.once`."""
+    """Runs work at most once per key. Created by `Coordination.once`."""
 
     def __init__(self, place: Place, key: str, terms: Terms, keep: float | None) -> None:
         self._place: Final = place
@@ -57,19 +57,27 @@ class Once:
 
     @property
     def key(self) -> str:
-        """The key that all who use it agree on."""
+        """The key that all users of it share."""
         return self._key
 
     def __repr__(self) -> str:
         return f"<Once {self._place.stream} {self._key}>"
 
     async def run(self, work: Handler[Lease], *, timeout: Seconds = 5.0) -> OnceResult:
-        """Run the work unless it was begun before, here or elsewhere; return what became of it.
+        """Run the work unless it was started before, by any client; return its result.
 
-        The work gets the lease and returns bytes, or nothing. An error of it is stored as `failed`,
-        and raised; so is `BadArgument` for a result that the server does not take. `timeout` in
-        seconds is for storing the end; raises `RequestTimeout` when that was not confirmed, and
-        `LeaseLost` when the claim ran out meanwhile.
+        The work receives the lease and returns bytes or None. If it raises an error, the error is
+        stored as `failed` and raised. The same applies to a result that is too large.
+
+        Args:
+            work: The function to run.
+            timeout: Seconds for storing the result.
+
+        Raises:
+            BadArgument: The result is too large for the server or stream.
+            RequestTimeout: The server did not confirm the result in time.
+            LeaseLost: The claim expired during the work.
+            Exception: The error of the work.
         """
         check_handler(work, "work")
         asking = SlotAsking(self._place, "once", self._key, self._terms, "")
@@ -97,7 +105,7 @@ class Once:
         )
 
     def _check_size(self, data: bytes) -> None:
-        # Before it is stored: what no server takes would be tried until the claim runs out.
+        # Checked before storing: an oversized record would be retried until the claim expires.
         size = len(self._final(_DONE, data=data).encode()) + _ROOM
         limit, who = self._place.api.transport.server_info.max_payload, "the server"
         most = self._place.max_msg_size
@@ -106,7 +114,7 @@ class Once:
         if size > limit:
             raise BadArgument(
                 f"once {self._key}: the result has {len(data)} bytes, its record about {size},"
-                f" {who} takes {limit}: store it elsewhere, and return where it is"
+                f" {who} takes {limit}: store it elsewhere, and return its location"
             )
 
     def _final(self, state: str, *, note: str = "", data: bytes = b"") -> LeaseRecord:
@@ -121,7 +129,7 @@ class Once:
         if lease.lost is not None:
             raise LeaseLost(f"once {self._key}: the work ran, its end is not stored: {lease.lost}")
         raise RequestTimeout(
-            f"once {self._key}: the work ran, but nobody confirmed its end in time"
+            f"once {self._key}: the work ran, but its result was not confirmed in time"
             f" ({slot.engine.reason or 'no answer yet'})"
         )
 
@@ -129,15 +137,15 @@ class Once:
         return await self._slots.look(self._subject)
 
     async def result(self) -> OnceResult | None:
-        """Return what became of the work; None when it never began, or was forgotten."""
+        """Return the result of the work; None if it never started, or was forgotten."""
         record = await self._record()
         return None if record is None else _result(record)
 
     async def wait(self, timeout: Seconds | None = None) -> OnceResult:
-        """Return what became of the work once it has ended, within `timeout` seconds.
+        """Wait until the work has ended, and return its result.
 
-        Raises `RequestTimeout`. Work that has not begun is waited for, too, and so is a server
-        that is away.
+        Also waits for work that has not started, and while the server cannot be reached. Raises
+        `RequestTimeout` after `timeout` seconds.
         """
         deadline = Deadline.after(timeout)
         transport = self._place.api.transport
@@ -158,7 +166,7 @@ class Once:
         raise RequestTimeout(f"once {self._key}: the work has not ended in time{trouble}")
 
     async def _ended(self, deadline: Deadline) -> OnceResult | TwinstreamError | None:
-        """Return what became of the work if it has ended, or why nobody could tell just now."""
+        """Return the result if the work has ended, or the temporary error of the request."""
         patience = self._place.api.deadline().earlier(deadline.at)
         try:
             record = await self._slots.look(self._subject, patience)
@@ -169,9 +177,9 @@ class Once:
         return None if record is None or record.state == HELD else _result(record)
 
     async def forget(self) -> bool:
-        """Remove what is known of the key, so that the work may run again; tell if it was known.
+        """Remove the record of the key, so that the work may run again; tell if there was one.
 
-        Work that runs at this moment is not stopped: a second run may begin beside it.
+        Work that runs now is not stopped: a second run may start alongside it.
         """
         record = await self._record()
         return record is not None and await self._slots.drop(record.seq)
@@ -179,7 +187,7 @@ class Once:
 
 def _result(record: SlotRecord | None) -> OnceResult:
     if record is None:
-        raise RequestTimeout("the key is begun and forgotten by others all the time: try again")
+        raise RequestTimeout("other clients keep starting and forgetting the key: try again")
     return OnceResult(
         state=_RUNNING if record.state == HELD else record.state,
         data=record.data,
@@ -194,5 +202,5 @@ def _bytes(value: object) -> bytes:
     if value is None:
         return b""
     if not isinstance(value, bytes):
-        raise BadArgument(f"work that runs once returns bytes or nothing, got {type(value)!r}")
+        raise BadArgument(f"work that runs once returns bytes or None, got {type(value)!r}")
     return value

@@ -1,4 +1,4 @@
-"""A rate limit: so many permits in a period, over all programs of a stream."""
+"""A rate limit: a number of permits in a period, across all clients of a stream."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ __all__ = ["Permit", "RateLimiter"]
 
 @frozen
 class Permit:
-    """What a rate limiter gave; there is nothing to give back."""
+    """A permit of a rate limiter. It need not be released."""
 
     name: str
     number: int
-    """Which of the limiter's slots it took, from 1."""
+    """Number of the limiter's slot, from 1."""
     token: int
-    """The stream sequence of the permit: later ones are greater."""
+    """The stream sequence of the permit, which increases."""
 
 
 class RateLimiter:
-    """At most `count` permits in any `per` seconds; made by `Coordination.rate_limiter`.
+    """At most `count` permits in any `per` seconds. Created by `Coordination.rate_limiter`.
 
-    Counted by the server's clock, when it stores the permit, over a sliding window: each permit
-    takes a slot that the server frees `per` seconds later.
+    The time is that of the server's clock when it stores the permit, and the window slides: each
+    permit takes a slot that the server frees `per` seconds later.
     """
 
     def __init__(self, place: Place, name: str, count: int, terms: Terms) -> None:
@@ -39,7 +39,7 @@ class RateLimiter:
 
     @property
     def name(self) -> str:
-        """The name that all who use it agree on."""
+        """The name that all users of it share."""
         return self._name
 
     def __repr__(self) -> str:
@@ -47,15 +47,15 @@ class RateLimiter:
         return f"<RateLimiter {self._place.stream} {self._name}: {per}>"
 
     async def acquire(self, timeout: Seconds | None = None) -> Permit:
-        """Get a permit within `timeout` seconds; None waits for ever.
+        """Get a permit within `timeout` seconds; None waits without limit.
 
-        Raises `RequestTimeout`, and errors of `JetStream.publish` that waiting cannot mend. After a
-        timeout a permit that nobody got may be used up; there are never too many permits.
+        Raises `RequestTimeout`, and errors of `JetStream.publish` that waiting cannot resolve.
+        After a timeout a permit may be used up that no caller got; there are never too many.
         """
         return self._permit(await self._asking().wait(Deadline.after(timeout)))
 
     async def try_acquire(self) -> Permit | None:
-        """Get a permit if there is one now, else None."""
+        """Get a permit if one is available now, else return None."""
         slot = await self._asking().attempt(self._place.api.deadline())
         return None if slot is None else self._permit(slot)
 

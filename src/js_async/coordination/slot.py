@@ -1,4 +1,4 @@
-"""One slot of a coordination stream: carrying out what a lease decides."""
+"""One slot of a coordination stream: carry out the actions of the lease engine."""
 
 from __future__ import annotations
 
@@ -33,27 +33,27 @@ from twinstream.models.records import frozen
 
 __all__ = ["Place", "Slot", "Slots", "passes"]
 
-# Classes of refusals that pass: not now (503), too much (429), in conflict with another (409).
+# Status codes of temporary refusals: unavailable (503), too many (429), conflict (409).
 _PASSING: Final = {409, 429, 503}
 
 
 @frozen
 class Place:
-    """What a coordination stream is: its name, its subjects, and the way there."""
+    """A coordination stream: its name, its subjects, and the API to reach it."""
 
     api: Api
     stream: str
     subjects: CoordinationSubjects
     owner: str
-    """What this program is called in records."""
+    """The name of this client in records."""
     max_msg_size: int | None = None
-    """The most bytes of a message with its headers; None where the stream sets no limit."""
+    """Maximum bytes of a message with its headers; None if the stream sets no limit."""
     domain: str | None = None
-    """The domain that the stream is in; None where its server names none."""
+    """The stream's domain; None if its server has none."""
 
 
 class Slots:
-    """Reads and removes records of a coordination stream, always by its leader."""
+    """Reads and removes records of a coordination stream, always through its leader."""
 
     def __init__(self, place: Place) -> None:
         self.place: Final = place
@@ -65,7 +65,7 @@ class Slots:
     async def first(
         self, filter_: str, start: int = 0, deadline: Deadline | None = None
     ) -> SlotRecord | None:
-        """Return the oldest record from a sequence up in the slots of a filter, or None."""
+        """Return the oldest record of a filter at or after a sequence, or None."""
         return await self._get({"seq": start, "next_by_subj": filter_}, deadline)
 
     async def _get(self, body: dict[str, object], deadline: Deadline | None) -> SlotRecord | None:
@@ -76,7 +76,7 @@ class Slots:
         except MessageNotFound:
             return None
         if answer.message is None:
-            raise BadAnswer(f"{subject}: the answer holds no message")
+            raise BadAnswer(f"{subject}: the response contains no message")
         return read_slot(from_leader(answer.message, self.place.stream))
 
     async def all(self, filter_: str) -> Generated[SlotRecord]:
@@ -90,7 +90,7 @@ class Slots:
             start = record.seq + 1
 
     async def drop(self, seq: int, deadline: Deadline | None = None) -> bool:
-        """Remove a record; tell whether it was there."""
+        """Remove a record; tell whether it existed."""
         api = self.place.api
         subject = api.subjects.message("DELETE", self.place.stream)
         body = {"seq": seq, "no_erase": True}
@@ -101,13 +101,13 @@ class Slots:
         return True
 
     async def tell_freed(self, kind: str, name: str) -> None:
-        """Wake those who wait for a slot, as far as they can be reached now."""
+        """Wake up waiters for a slot, as far as they are connected now."""
         subject = self.place.subjects.freed(kind, name)
         await self.place.api.transport.send(subject.encode(), b"", b"", b"")
 
 
 class Slot:
-    """One slot, one lease. `ask` gets it; `carry_out` does one thing that the lease decided."""
+    """One slot and its lease. `ask` acquires it; `carry_out` performs one engine action."""
 
     def __init__(
         self,
@@ -125,10 +125,10 @@ class Slot:
         self.engine: Final = engine
         self.slots: Final = Slots(place)
         self.final: LeaseRecord | None = None
-        """State, note and data of the record that stays, where one does."""
+        """State, note and data of the final record, if one is to be stored."""
         self.final_ttl: float | None = None
         self.given_up = False
-        """Whether nobody wants it any more; ends an `ask`."""
+        """Whether the slot is no longer wanted; ends `ask`."""
         self._place: Final = place
         self._log: Final = Log("coordination")
         self._note: Final = note
@@ -139,9 +139,10 @@ class Slot:
         return self._place.api.deadline().earlier(Deadline.after(patience).at)
 
     async def ask(self, deadline: Deadline) -> bool:
-        """Ask for the slot until the server's word is known; tell whether it was given.
+        """Request the slot until the outcome is known; tell whether it was granted.
 
-        Raises `RequestTimeout` when it is not known at the deadline, and what waiting cannot mend.
+        Raises `RequestTimeout` if the outcome is unknown at the deadline, and errors that waiting
+        cannot resolve.
         """
         engine = self.engine
         engine.ask_again(unsleeping())
@@ -160,7 +161,7 @@ class Slot:
         return engine.phase is Phase.HELD
 
     async def carry_out(self, action: Action, deadline: Deadline) -> None:
-        """Do what the lease decided and tell it what came of it."""
+        """Perform an engine action and report the result to the engine."""
         engine = self.engine
         try:
             match action:
@@ -180,7 +181,7 @@ class Slot:
         except TwinstreamError as error:
             if engine.phase is Phase.ASKING and not passes(error):
                 raise
-            # No stream behind the subject: the look asks the server itself, which knows why.
+            # No stream behind the subject: the look asks the server, which knows the reason.
             look = isinstance(error, NoResponders)
             engine.unanswered(str(error), unsleeping(), look=look)
             if engine.phase is Phase.HELD:
@@ -194,7 +195,7 @@ class Slot:
             expected_last_subject_seq=put.expected,
             ttl=self.final_ttl if put.final else self._ttl,
         )
-        # Asked once: the lease itself decides about repeating, and counts from each sending.
+        # One attempt: the engine itself decides about retries, and measures from each send.
         place = self._place
         ack = await write(place.api, request, place.stream, place.domain, deadline)
         self.engine.stored(put.attempt, ack.seq, unsleeping())
@@ -213,7 +214,7 @@ class Slot:
 
 
 def passes(error: TwinstreamError) -> bool:
-    """Tell whether what failed may work later: nobody can be reached, or says not now."""
+    """Tell whether an error is temporary: no response, or a refusal that may pass."""
     if isinstance(error, JetStreamError):
         return error.code in _PASSING
     return isinstance(error, RequestTimeout | NoResponders | ConnectionLost)

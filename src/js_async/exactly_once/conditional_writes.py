@@ -1,4 +1,4 @@
-"""Insert, update and upsert: writes that say what the subject must hold before.
+"""Insert, update and upsert: writes that depend on the subject's last message.
 
 Each is repeated until its outcome is known, under one deadline, and cannot store twice.
 """
@@ -43,7 +43,7 @@ __all__ = ["SubjectWrites"]
 
 
 class SubjectWrites:
-    """Writes messages by what their subject holds."""
+    """Writes messages depending on what their subject contains."""
 
     def __init__(self, api: Api) -> None:
         self._api: Final = api
@@ -57,7 +57,7 @@ class SubjectWrites:
         lasting: Seconds | None,
         timeout: Seconds | None,
     ) -> Stored | AlreadyThere:
-        """Store a message unless its subject holds one."""
+        """Store a message unless its subject has one."""
         tries = Tries(self._api.deadline(timeout))
         span = request.ttl if lasting is None else lasting
         last = None if span is None or span == NEVER else seconds(span, "lasting", years=LONGEST)
@@ -79,7 +79,7 @@ class SubjectWrites:
         if type(expected_seq) is not int or expected_seq < 1:
             raise BadArgument(
                 f"expected_seq is the sequence to replace, from 1 up, got {expected_seq!r};"
-                " for a subject that holds nothing use insert"
+                " for an empty subject use insert"
             )
         tries = Tries(self._api.deadline(timeout))
         await self.ready(tries.deadline)
@@ -98,7 +98,7 @@ class SubjectWrites:
     async def upsert(
         self, request: PublishRequest, *, check: bool, timeout: Seconds | None
     ) -> Stored:
-        """Store a message in the place of what its subject holds."""
+        """Store a message in place of those that its subject has."""
         deadline = self._api.deadline(timeout)
         await self.ready(deadline)
         version = self._api.transport.server_info.version_numbers
@@ -109,7 +109,7 @@ class SubjectWrites:
             lambda config: upsert_holes(config, version) if check else [],
             deadline,
         )
-        # Only the duplicate window makes a repeat harmless: another writer may have come between.
+        # Only the duplicate window makes a retry safe: another client may have written meanwhile.
         window = stream.config.duplicate_window
         if window:
             deadline = deadline.earlier(monotonic() + window.total_seconds() / 2)
@@ -119,13 +119,13 @@ class SubjectWrites:
         return await _Write(self, stream, _rolling_up(request, rollup), tries).upsert()
 
     def _identified(self, request: PublishRequest) -> PublishRequest:
-        """Give the message an identity, so that it can be told when it is found."""
+        """Give the message an id, by which it can be recognised in the stream."""
         if request.msg_id is not None:
             return request
         return request._replace(msg_id=self._api.transport.tokens.name())
 
     async def ready(self, deadline: Deadline) -> None:
-        """Return when there is a link, so that what is lost after that was sent."""
+        """Wait until connected, so that a lost attempt was certainly sent."""
         await self._api.transport.ready(deadline)
 
     async def send(self, request: PublishRequest, stream: Stream, timeout: float) -> PubAck:
@@ -136,12 +136,12 @@ class SubjectWrites:
     async def prove(
         self, request: PublishRequest, refusal: TwinstreamError, deadline: Deadline
     ) -> PubAck:
-        """Return the acknowledgement of an attempt without an answer, or raise the refusal."""
+        """Return the acknowledgement of an attempt without a response, or raise the refusal."""
         return await prove(self._api, request, refusal, deadline)
 
 
 class _Write:
-    """One message on its way into one stream."""
+    """One write of one message to one stream."""
 
     def __init__(
         self, writes: SubjectWrites, stream: Stream, request: PublishRequest, tries: Tries
@@ -165,7 +165,7 @@ class _Write:
                 return AlreadyThere(stream=self._stream.name, seq=found.seq, message=found)
             if isinstance(answer, PubAck):
                 return AlreadyThere(stream=self._stream.name, seq=answer.seq, message=None)
-            # What was there is gone, or not there yet.
+            # The previous message was removed, or is not visible yet.
             await sleep(self._tries.pause(answer, self._request.subject))
 
     async def update(self, expected_seq: int) -> Stored:
@@ -174,7 +174,7 @@ class _Write:
             if isinstance(answer, PubAck):
                 return self._stored(answer.seq, repeated=bool(answer.duplicate))
             unknown = self._tries.unknown
-            # A refusal may be of a stream of the same name in another domain.
+            # A refusal may come from a stream of the same name in another domain.
             sure = not unknown and judge(answer) is Refusal.HELD
             if sure and self._stream.cached_info.domain is None:
                 raise answer
@@ -197,7 +197,7 @@ class _Write:
             await sleep(self._tries.pause(answer, self._request.subject))
 
     async def _attempt(self) -> PubAck | TwinstreamError:
-        """Write until there is an answer; return it, or the refusal that asks for a look."""
+        """Write until there is a response; return it, or a refusal that needs a check."""
         while True:
             try:
                 await self._writes.ready(self._tries.deadline)
@@ -217,7 +217,7 @@ class _Write:
                 await sleep(self._tries.pause(error, self._request.subject))
 
     async def _last(self) -> StreamMessage | None:
-        """Return what the subject holds."""
+        """Return the last message of the subject."""
         while True:
             try:
                 return await self._stream.get_last_message(
@@ -234,14 +234,15 @@ class _Write:
         return Stored(stream=self._stream.name, seq=seq, repeated=repeated)
 
     async def _proven(self, refusal: TwinstreamError, found: StreamMessage | None) -> Stored:
-        """Return that an attempt without an answer was stored and replaced since.
+        """Return that an attempt without a response was stored, and has been replaced since.
 
-        Raises the refusal when none was stored. What is still under way comes too late: the
-        subject does not hold what was expected. The server knows within its duplicate window.
+        Raises the refusal if none was stored. An attempt that is still in flight comes too late, as
+        the subject's last message is not the expected one. The server knows this within its
+        duplicate window.
         """
         window = self._stream.config.duplicate_window
         if window is None or monotonic() - self._began > window.total_seconds() / 2:
-            where = "is empty" if found is None else f"holds sequence {found.seq} of another writer"
+            where = "is empty" if found is None else f"has sequence {found.seq} of another writer"
             raise OutcomeUnknown(
                 f"{self._request.subject}: an answer was lost, and now the subject {where}; the"
                 " message was stored and replaced since, or never stored"

@@ -1,8 +1,8 @@
-"""Two ways to store messages once, whoever repeats them and whenever.
+"""Two ways to store messages once, regardless of who repeats them and when.
 
-By subject, where each message has a subject of its own: the stream refuses a second one for ever.
-By identity: the stream's duplicate window refuses a second one, and beyond the window what was
-stored is looked up first.
+By subject, if each message has a unique subject: the stream refuses a second one forever. By id:
+the stream's duplicate window refuses a second one; beyond the window, stored messages are looked up
+first.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ if TYPE_CHECKING:
 __all__ = ["By", "ByIdentity", "BySubject", "OnceWriter", "Written", "once_writer"]
 
 By = Literal["subject", "id"]
-"""What makes a message known: a subject of its own, or its identity."""
+"""What identifies a message: its unique subject, or its message id."""
 
 Written = Stored | TwinstreamError
-"""What came of a message."""
+"""The outcome of a message."""
 
 _WINDOW: Final = 500
 
 
 class OnceWriter:
-    """Stores messages that carry an identity, each once, in a stream that promises it."""
+    """Stores messages with an id, each once, in a stream that guarantees it."""
 
     def __init__(
         self,
@@ -61,14 +61,14 @@ class OnceWriter:
         self._domain: str | None = None
 
     async def check(self) -> Stream:
-        """Return the stream; raises `NotPromised` when its settings let doubles through."""
+        """Return the stream; raises `NotPromised` if its settings allow duplicates."""
         stream = await self._streams.named(self._stream, self._promise, self._holes_of)
         self._subjects = stream.config.subjects or [stream.name]
         self._domain = stream.cached_info.domain
         return stream
 
     async def write(self, requests: Sequence[PublishRequest]) -> list[Written]:
-        """Store messages that may be under way together, and return what came of each."""
+        """Store messages that may be in flight together, and return the outcome of each."""
         strangers = await self._strangers(requests)
         results: dict[int, Written] = {}
         sent: list[int] = []
@@ -99,11 +99,11 @@ class OnceWriter:
         return [results[number] for number in range(len(requests))]
 
     async def _strangers(self, requests: Sequence[PublishRequest]) -> set[int]:
-        """Return the places of the messages whose subjects the stream does not have."""
+        """Return the indexes of messages with subjects that the stream does not have."""
         found = self._mismatches(requests)
         if not found:
             return found
-        # The stream may have got the subject since it was asked for.
+        # The stream may have got the subject since it was looked up.
         self._streams.forget(self._stream)
         await self.check()
         return self._mismatches(requests)
@@ -120,7 +120,7 @@ class OnceWriter:
 
 
 class ByIdentity(OnceWriter):
-    """Publishes with `Nats-Msg-Id`; whoever uses it keeps within the window, or looks up."""
+    """Publishes with `Nats-Msg-Id`. The caller stays within the window, or checks the stream."""
 
     def __init__(self, api: Api, writes: SubjectWrites, stream: str, timeout: float) -> None:
         promise = "that a message is stored once by its identity"
@@ -130,14 +130,14 @@ class ByIdentity(OnceWriter):
 
 
 class BySubject(OnceWriter):
-    """Inserts: each message has a subject of its own."""
+    """Inserts: each message has a unique subject."""
 
     def __init__(self, api: Api, writes: SubjectWrites, stream: str, timeout: float) -> None:
         promise = "that a message is stored once by its subject"
         super().__init__(api, writes, stream, timeout, promise, insert_holes)
 
     async def write(self, requests: Sequence[PublishRequest]) -> list[Written]:
-        """Store messages that may be under way together, and return what came of each."""
+        """Store messages that may be in flight together, and return the outcome of each."""
         first = [request._replace(expected_last_subject_seq=0) for request in requests]
         results = await super().write(first)
         return [
@@ -148,7 +148,7 @@ class BySubject(OnceWriter):
         ]
 
     async def _look(self, request: PublishRequest, result: Written) -> Written:
-        """Find out what a refusal or a lost answer means; insert does that."""
+        """Resolve a refusal or a lost response by means of an insert."""
         if isinstance(result, TwinstreamError) and judge(result) in {
             Refusal.FINAL,
             Refusal.PASSING,
@@ -167,17 +167,17 @@ class BySubject(OnceWriter):
 
 def _stored_before(request: PublishRequest, found: AlreadyThere) -> Written:
     if found.message is None:
-        # Stored under this very identity, and removed by somebody since.
+        # Stored with this id, and removed since.
         return Stored(stream=found.stream, seq=found.seq, repeated=True)
     holder = found.message.headers.get(MSG_ID) or "none"
     return SubjectTaken(
-        f"{request.subject}: sequence {found.seq} of {found.stream} holds it, with the identity"
-        f" {holder}; this message's is {request.msg_id}. Give each message a subject of its own"
+        f"{request.subject}: sequence {found.seq} of {found.stream} has it, with the id {holder};"
+        f" this message's id is {request.msg_id}. Give each message a unique subject"
     )
 
 
 def once_writer(api: Api, writes: SubjectWrites, stream: str, by: By, timeout: float) -> OnceWriter:
-    """Return the writer for one stream; an attempt may take `timeout` seconds."""
+    """Return the writer for one stream; `timeout` is that of an attempt in seconds."""
     if by == "subject":
         return BySubject(api, writes, stream, timeout)
     if by == "id":

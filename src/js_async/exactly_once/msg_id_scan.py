@@ -1,4 +1,4 @@
-"""Look up which identities a stream holds since a sequence."""
+"""Find out which message ids a stream contains since a sequence."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ __all__ = ["stored_ids"]
 async def stored_ids(
     api: Api, stream: Stream, start: int, end: int, wanted: Container[str], timeout: float
 ) -> dict[str, int]:
-    """Return the sequence of each wanted identity from `start` up to, not including, `end`.
+    """Return the sequence of each wanted id from `start` up to, not including, `end`.
 
-    Complete, even where replicas lag. `timeout` in seconds is how long it may go without progress.
+    Complete, even if replicas lag. `timeout` is in seconds, without progress.
     """
     found: dict[str, int] = {}
     if end <= start:

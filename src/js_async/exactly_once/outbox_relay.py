@@ -1,4 +1,4 @@
-"""The relay: takes events out of an outbox and stores each once, until the outbox is empty."""
+"""The relay: stores each event of an outbox once, until the outbox is empty."""
 
 from __future__ import annotations
 
@@ -40,19 +40,19 @@ from twinstream.errors import (
 
 __all__ = ["OutboxRelay"]
 
-# Events that are read from the outbox at once; as many acknowledgements may be under way.
+# Events to read from the outbox at once; also the maximum number of messages in flight.
 _PAGE: Final = 500
-# Stored events are taken out of the outbox so many at once: each time costs a write to disk.
+# Stored events are removed from the outbox in batches of this size: each costs a write to disk.
 _TOGETHER: Final = 100
 _LONGEST_PAUSE: Final = 5.0
 
 
 class OutboxRelay(Owned, WorksBeside):
-    """Stores the events of an outbox; made by `JetStream.outbox`.
+    """Stores the events of an outbox. Created by `JetStream.outbox`.
 
-    Used in a `with` block it works beside the program until the end of the block; `drain` works
-    until nothing waits. What it met is logged, and passed to `on_report`. Without that, events
-    that were refused raise `PublishFailures` at the end of `drain`, `stop`, `wait` or the block.
+    In a `with` block it works in the background until the end of the block. `drain` works until
+    nothing is pending. Failures are logged and reported to `on_report`. Without `on_report`,
+    refused events raise `PublishFailures` at the end of `drain`, `stop`, `wait` or the block.
     """
 
     _area = "outbox"
@@ -84,20 +84,20 @@ class OutboxRelay(Owned, WorksBeside):
         self._awake: Final = Signal()
         self._task: Task | None = None
         self._pause = self._poll
-        # With `on_report` the program gets each failure when it happens.
+        # With `on_report` the user gets each failure when it happens.
         self._unseen: Final = UnreadFailures(on_report is None)
         self.stored = 0
-        """Events that were stored, by this relay or found stored."""
+        """Number of events stored by this relay, or found stored."""
         self.refused = 0
-        """Events that were set aside because they cannot be stored."""
+        """Number of events that cannot be stored and were set aside."""
 
     def __repr__(self) -> str:
         return f"<OutboxRelay to {self._stream}: {self.stored} stored, {self.refused} refused>"
 
-    # ---- life
+    # ---- lifecycle
 
     async def start(self) -> None:
-        """Start to work beside the program; raises `NotPromised`, `StreamNotFound`."""
+        """Start to work in the background; raises `NotPromised` or `StreamNotFound`."""
         if self._task is not None:
             raise BadArgument("the relay was started already")
         self._note_begun()
@@ -105,20 +105,24 @@ class OutboxRelay(Owned, WorksBeside):
         self._task = spawn(self._run, "twinstream-outbox")
 
     async def stop(self, timeout: Seconds = 30.0) -> None:
-        """End; what waits stays in the outbox. Raises the error that ended the work, if one did.
+        """Stop; pending events stay in the outbox.
 
-        Raises `RequestTimeout` when that takes longer than `timeout` seconds. A `drain` that is
-        under way ends by itself, with an error if events still wait.
+        A concurrent `drain` ends by itself, with an error if events are still pending.
+
+        Raises:
+            RequestTimeout: The relay has not ended after `timeout` seconds.
+            PublishFailures: Events were refused, and there is no `on_report`.
+            Exception: The error that ended the work, if there was one.
         """
         self._stop.set()
         self._awake.set()
         await self._join(timeout)
         if self._task is not None:
-            # Whoever drains lets go of the outbox when he is done with it.
+            # Otherwise `drain` releases the outbox when it ends.
             await self._release()
 
     async def wait(self, timeout: Seconds | None = None) -> None:
-        """Return when the relay has ended: by `stop`, or by an error, which is raised here.
+        """Wait until the relay has ended, by `stop` or by an error, which is raised here.
 
         Raises `RequestTimeout` after `timeout` seconds, and `NotStarted`.
         """
@@ -151,19 +155,22 @@ class OutboxRelay(Owned, WorksBeside):
             error.add_note(str(failures))
 
     def wake(self) -> None:
-        """Look into the outbox now instead of at the next poll."""
+        """Check the outbox now instead of at the next poll."""
         self._awake.set()
 
     async def drain(self, timeout: Seconds | None = None) -> int:
-        """Store what waits, and return how many events were stored, when no more do.
+        """Store the pending events; return how many were stored.
 
-        Events that are refused, and those of their keys, stay. Not for a relay that was started.
-        Raises `PublishFailures` if events were refused and there is no `on_report`;
-        `RequestTimeout` after `timeout` seconds, and what is in flight then, with the last trouble;
-        `TwinstreamError` after a `stop` while events are waiting.
+        Refused events, and other events of their keys, stay. Not for a relay that was started.
+
+        Raises:
+            PublishFailures: Events were refused, and there is no `on_report`.
+            RequestTimeout: Events were still pending after `timeout` seconds plus the time for
+                messages in flight. The error names the last trouble.
+            TwinstreamError: `stop` was called while events were pending.
         """
         if self._task is not None:
-            raise BadArgument("the relay works by itself: it was started")
+            raise BadArgument("the relay was started and works in the background")
         deadline = Deadline.after(timeout)
         before = self.stored
         try:
@@ -173,9 +180,9 @@ class OutboxRelay(Owned, WorksBeside):
                     self._raise_refused()
                     return self.stored - before
                 if self._stop.is_set():
-                    raise TwinstreamError(f"events are still waiting; {trouble}") from trouble
+                    raise TwinstreamError(f"events are still pending; {trouble}") from trouble
                 if deadline.remaining() < self._pause:
-                    raise RequestTimeout(f"events are still waiting; {trouble}") from trouble
+                    raise RequestTimeout(f"events are still pending; {trouble}") from trouble
                 await self._rest()
         finally:
             await self._release()
@@ -187,7 +194,7 @@ class OutboxRelay(Owned, WorksBeside):
             while not self._stop.is_set():
                 self._awake.clear()
                 if self._stop.is_set():
-                    # Whoever ends it may have raised the flag already.
+                    # `stop` may have set the signal already.
                     break
                 trouble = await self._claim() or await self._round(NEVER)
                 if trouble is None:
@@ -207,7 +214,7 @@ class OutboxRelay(Owned, WorksBeside):
         self._pause = min(2 * self._pause, _LONGEST_PAUSE)
 
     async def _claim(self) -> TwinstreamError | None:
-        """Become the only relay of the outbox; return why that is not so yet."""
+        """Claim the outbox for this relay; return why that is not possible yet."""
         try:
             free = await self._store.claim()
         except StoreTrouble as trouble:
@@ -221,7 +228,7 @@ class OutboxRelay(Owned, WorksBeside):
         await self._store.release()
 
     async def _round(self, deadline: Deadline) -> TwinstreamError | None:
-        """Send what waits, once; return the last trouble, None when nothing waits any more."""
+        """Send the pending events once; return the last trouble, None if nothing is pending."""
         try:
             await self._check()
             return await self._pages(deadline)
@@ -239,13 +246,13 @@ class OutboxRelay(Owned, WorksBeside):
             self.stored += window.found
 
     async def _pages(self, deadline: Deadline) -> TwinstreamError | None:
-        """Send page by page; an event that fails by its own fault does not hold up later ones."""
+        """Send page by page; an event that fails by its own fault does not block later ones."""
         passed: TwinstreamError | None = None
         after = 0
         held: set[str] = set()
         began = False
         while events := await self._pending(after):
-            # Once in any case: the shortest time is enough for what is stored at once.
+            # At least once: the shortest timeout suffices for events that are stored at once.
             if self._stop.is_set() or (began and deadline.expired()):
                 return passed or self._cut_short()
             began = True
@@ -263,7 +270,7 @@ class OutboxRelay(Owned, WorksBeside):
     async def _page(
         self, events: list[OutboxEvent], held: set[str], deadline: Deadline
     ) -> tuple[bool, TwinstreamError | None]:
-        """Send events; tell whether all had their turn, and the gravest trouble."""
+        """Send events; tell whether all of them were tried, and the gravest trouble."""
         lanes = Lanes(events, held)
         done: list[int] = []
         trouble: TwinstreamError | None = None
@@ -321,9 +328,9 @@ class OutboxRelay(Owned, WorksBeside):
     def _tell_end(self, error: Exception) -> None:
         if not isinstance(error, TwinstreamError):
             error = TwinstreamError(repr(error))
-        # The report itself may have raised what ended the relay.
+        # The callback itself may have raised the error that ended the relay.
         with suppress(Exception):
-            # Logged already, with the error as it was.
+            # The original error is logged already.
             self._report.pass_on(OutboxReport(error=error, ended=True))
 
     def _tell(
@@ -334,5 +341,5 @@ class OutboxRelay(Owned, WorksBeside):
 
     def _cut_short(self) -> TwinstreamError:
         if self._stop.is_set():
-            return TwinstreamError("the relay was stopped before all had their turn")
-        return RequestTimeout("the time was over before all had their turn")
+            return TwinstreamError("the relay was stopped before all events were tried")
+        return RequestTimeout("the deadline passed before all events were tried")

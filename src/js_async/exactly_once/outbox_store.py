@@ -1,8 +1,8 @@
-"""What a relay needs of the place where events wait. `SqliteOutbox` is one; write your own.
+"""The interface of a relay to its outbox. `SqliteOutbox` implements it; you can write your own.
 
-The calls may block; a relay makes one at a time, each beside its own work. What a call changed is
-durable when it returns. `OSError`, and the errors of SQLite that pass, are told and the call is
-made again; any other error ends the relay.
+The calls may block; a relay makes one at a time, without blocking its other work. Changes must be
+durable when a call returns. `OSError` and temporary SQLite errors are reported, and the call is
+repeated; any other error ends the relay.
 """
 
 from __future__ import annotations
@@ -16,45 +16,45 @@ __all__ = ["OutboxStore"]
 
 
 class OutboxStore(Protocol):
-    """Events in the order in which they were added, and how far the stream was looked through."""
+    """Events in the order in which they were added, and the floor of each stream's scan."""
 
     def claim(self) -> bool:
-        """Make this relay the only one, until `release` or the end of the process.
+        """Claim the outbox for this relay, until `release` or the end of the process.
 
-        Returns False when another one is.
+        Returns False if another relay has claimed it.
         """
         ...
 
     def release(self) -> None:
-        """Let another relay work."""
+        """Allow another relay to work."""
         ...
 
     def pending(self, limit: int, after: int = 0) -> list[OutboxEvent]:
-        """Return the first events that wait, up to `limit`, by number, those above `after`.
+        """Return up to `limit` pending events with numbers above `after`, in order.
 
-        Refused ones do not wait; nor do events of a key of which one is refused.
+        Refused events are not pending, and neither are events of a key with a refused one.
         """
         ...
 
     def pending_ids(self) -> Mapping[str, int]:
-        """Return the numbers of all events that wait, refused ones included, by identity.
+        """Return the numbers of all pending events, including refused ones, by message id.
 
-        A refused one may wait again later, and an attempt before may have stored it.
+        A refused event may become pending again, and an earlier attempt may have stored it.
         """
         ...
 
     def done(self, numbers: Iterable[int]) -> None:
-        """Remove events: they are stored."""
+        """Remove events that are stored."""
         ...
 
     def refuse(self, number: int, reason: str) -> None:
-        """Set an event aside: it cannot be stored."""
+        """Set an event aside that cannot be stored."""
         ...
 
     def floor(self, stream: str) -> int | None:
-        """Return what `set_floor` kept for a stream; None when it was never called for it."""
+        """Return the value of `set_floor` for a stream, or None if it was never set."""
         ...
 
     def set_floor(self, stream: str, seq: int) -> None:
-        """Keep the sequence up to which a stream holds none of the events that wait."""
+        """Store the sequence up to which a stream contains none of the pending events."""
         ...

@@ -1,7 +1,7 @@
-"""The calls of a relay to its outbox: beside other work, and with the outbox's own troubles told.
+"""The relay's calls to its outbox, in a thread if necessary, with classification of errors.
 
-A database that is locked by somebody, or whose disk is full, is trouble that passes, as a server
-that is away. An error in a statement or in the store itself is not.
+A database that is locked, or whose disk is full, is temporary trouble, like a server that cannot be
+reached. An error in a statement or in the store itself is not.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ _PASSING: Final = frozenset(
         sqlite3.SQLITE_PROTOCOL,
     }
 )
-# The lower byte of a code is its kind, the rest says more.
+# The lower byte of an error code is its kind.
 _KIND: Final = 0xFF
 
 
 class StoreTrouble(TwinstreamError):
-    """The outbox cannot do its work now."""
+    """The outbox cannot be used now."""
 
 
 class StoreCalls:
-    """Calls a store; raises `StoreTrouble` for what passes, and other errors as they are.
+    """Calls a store; raises `StoreTrouble` for temporary errors, and other errors as they are.
 
-    A cancellation during a call takes effect when the call has returned, so that what it claimed
-    can be released.
+    A cancellation during a call takes effect after the call has returned, so that a claim can be
+    released.
     """
 
     def __init__(self, store: OutboxStore) -> None:
@@ -49,11 +49,11 @@ class StoreCalls:
         self._claimed = False
 
     async def claim(self) -> bool:
-        """Become the only relay; nothing happens when it is already."""
+        """Claim the outbox for this relay. Does nothing if it is claimed already."""
         return self._claimed or await self.call(self._claim)
 
     async def release(self) -> None:
-        """Let another relay work, also after a claim whose outcome nobody waited for."""
+        """Allow another relay to work, also after a claim that was cancelled."""
         if self._claimed:
             await self.call(self._release)
 
@@ -66,7 +66,7 @@ class StoreCalls:
         store.release()
 
     async def call(self, work: Callable[[OutboxStore], T]) -> T:
-        """Return what `work` returns, which is called with the store."""
+        """Call `work` with the store and return its result."""
         try:
             return await whole(lambda: work(self._store))
         except (sqlite3.OperationalError, OSError) as error:

@@ -1,9 +1,9 @@
 """Keeps an outbox within the duplicate window of its stream.
 
-An event may be sent as long as every attempt that could have been stored is known to lie within
-half of the window. When that is no longer so (after a restart, a long outage, or with a long queue)
-the stream is looked through from where it was last known to hold nothing of what waits, the floor;
-what it holds is done, and the time starts anew for the rest.
+An event may be sent as long as every attempt that may have been stored certainly lies within half
+of the window. When that is no longer certain (after a restart, a long outage, or with a long
+queue), the stream is scanned from the floor: the sequence up to which it certainly contains none of
+the pending events. Events found in the stream are done, and the time starts over for the others.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from twinstream.errors import OutcomeUnknown
 
 __all__ = ["OutboxWindow"]
 
-# How long looking through the stream may go without progress (seconds).
+# Seconds without progress after which a scan fails.
 _PATIENCE: Final = 30.0
 
 
 class OutboxWindow:
-    """Which events may be sent now; `timeout` in seconds is what an attempt may take."""
+    """Decides which events may be sent now; `timeout` is that of an attempt in seconds."""
 
     def __init__(self, api: Api, store: StoreCalls, stream: Stream, timeout: float) -> None:
         self._api: Final = api
@@ -34,16 +34,16 @@ class OutboxWindow:
         self._timeout: Final = timeout
         window = stream.config.duplicate_window
         self._half: Final = window.total_seconds() / 2 if window else 0.0
-        # A stream that was deleted and made anew has other sequences.
+        # Includes the creation time, as a re-created stream has other sequences.
         self._key: Final = f"{stream.name}@{stream.cached_info.created}"
         self._looked_at = 0.0
         self._last_number = 0
         self._first_sent: dict[int, float] = {}
         self.found = 0
-        """How many events were found stored."""
+        """Number of events that were found stored."""
 
     def may_send(self, events: list[OutboxEvent]) -> bool:
-        """Tell whether a repeat of each event is refused; notes that they are sent now."""
+        """Tell whether a duplicate of each event would be refused; record that they are sent."""
         now = monotonic()
         for event in events:
             if event.number <= self._last_number:
@@ -55,29 +55,29 @@ class OutboxWindow:
         return True
 
     def forget(self, numbers: list[int]) -> None:
-        """Note that events are done."""
+        """Record that events are done."""
         for number in numbers:
             self._first_sent.pop(number, None)
 
     async def look(self) -> None:
-        """Look through the stream and take out of the outbox what it holds.
+        """Scan the stream and remove the events that it contains from the outbox.
 
-        Raises `OutcomeUnknown` when the stream has lost messages that have to be looked at.
+        Raises `OutcomeUnknown` if the stream has lost messages that must be scanned.
         """
         ids = await self._store.call(lambda store: store.pending_ids())
         floor = await self._store.call(lambda store: store.floor(self._key))
-        # Taken before the question: what the answer does not show may have been stored since then.
+        # Before the request: messages missing in the response may have been stored since then.
         now = monotonic()
         info = await self._stream.info(confirmed=True)
         last = info.state.last_seq
         if floor is None:
-            # The floor is kept before anything is sent, so nothing was sent to this stream yet.
+            # The floor is stored before anything is sent, so nothing was sent to this stream yet.
             floor = last
         if info.state.first_seq > floor + 1 and last > floor:
             raise OutcomeUnknown(
-                f"{self._stream.name} holds sequences from {info.state.first_seq} only, but those"
-                f" from {floor + 1} may hold events of the outbox: its limits let them go while the"
-                " relay was away. Compare by hand, or let the outbox write by subject"
+                f"{self._stream.name} has only sequences from {info.state.first_seq} on, but those"
+                f" from {floor + 1} on may contain events of the outbox: its limits removed them"
+                " while the relay was away. Compare by hand, or let the outbox write by subject"
             )
         found = await stored_ids(
             self._api, self._stream, floor + 1, last + 1, ids.keys(), _PATIENCE

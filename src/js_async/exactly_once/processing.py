@@ -1,4 +1,4 @@
-"""Processing without doubles: results are stored once, then the input is confirmed."""
+"""Processing without duplicates: results are stored once, then the input is acknowledged."""
 
 from __future__ import annotations
 
@@ -49,9 +49,9 @@ _UNCONFIRMED: Final = (ConnectionLost, RequestTimeout, NoResponders)
 
 
 class Processing(Owned, BlockHint):
-    """Calls a handler for each message and stores what it returns; made by `JetStream.process`.
+    """Calls a handler for each message and stores its results. Created by `JetStream.process`.
 
-    Use it in a `with` block, or call `start`, and `stop` or `drain` in the end.
+    Use it in a `with` block, or call `start`, and finally `stop` or `drain`.
     """
 
     def __init__(
@@ -99,27 +99,29 @@ class Processing(Owned, BlockHint):
         self._known: KnownResults | None = None
         self._counting: Final = Lock()
         self.done = 0
-        """Messages whose results are stored and whose acknowledgement is confirmed."""
+        """Number of messages with stored results and a confirmed acknowledgement."""
         self.stored = 0
-        """Results that were stored."""
+        """Number of results that were stored."""
         self.repeated = 0
-        """Results that were found stored already."""
+        """Number of results that were found stored already."""
 
     def __repr__(self) -> str:
         return f"<Processing {self._consumer.stream}/{self._consumer.name}: {self.done} done>"
 
-    # ---- life
+    # ---- lifecycle
 
     @property
     def consuming(self) -> Consuming:
-        """The consumption underneath."""
+        """The underlying consumption."""
         return self._consuming
 
     async def start(self) -> None:
         """Check the settings, then start to work.
 
-        Raises `NotPromised` where they let doubles or losses through, `StreamNotFound`,
-        `ConsumerNotFound`.
+        Raises:
+            NotPromised: The settings allow duplicates or losses.
+            StreamNotFound: A stream does not exist.
+            ConsumerNotFound: The consumer does not exist.
         """
         self._consuming._note_begun()
         info = await self._consumer.info()
@@ -137,20 +139,20 @@ class Processing(Owned, BlockHint):
         await self._writer.check()
         ack_wait = ack_wait_of(info)
         if ack_wait is not None:
-            # A bound consumer did not know it, and another one perhaps not as it is now.
+            # The consumption may not know it, or it may have changed since.
             self._consuming.messages._learn(ack_wait)
         await self._consuming.start()
 
     async def stop(self, timeout: Seconds = 30.0) -> None:
-        """End at once: handlers that run may finish. Raises as `Consuming.stop` does."""
+        """Stop at once: running handlers may finish. Raises the errors of `Consuming.stop`."""
         await self._consuming.stop(timeout)
 
     async def drain(self, timeout: Seconds = 30.0) -> None:
-        """Ask for no more, work on what is here, then end. Raises as `stop` does."""
+        """Stop pulling, process the buffered messages, then end. Raises the errors of `stop`."""
         await self._consuming.drain(timeout)
 
     async def wait(self, timeout: Seconds | None = None) -> None:
-        """Return when it has ended: by `stop` or `drain`, or by an error, which is raised here."""
+        """Wait until it has ended, by `stop` or `drain`, or by an error, which is raised here."""
         await self._consuming.wait(timeout)
 
     async def __aenter__(self) -> Self:
@@ -171,7 +173,8 @@ class Processing(Owned, BlockHint):
             returned = await call(self._handler, message)
             if message.is_acknowledged:
                 raise BadArgument(
-                    "the handler acknowledged the message: that is done when its results are stored"
+                    "the handler acknowledged the message: that happens after its results are"
+                    " stored"
                 )
             results = results_of(returned, self._input, seq, self._into)
             doubt = await self._store(message, results)
@@ -182,7 +185,7 @@ class Processing(Owned, BlockHint):
         except Exception as error:
             await self._later(message, error)
         else:
-            # What became of them is found out when the message comes again.
+            # The outcome of the results is determined when the message is redelivered.
             await (self._confirm(message) if doubt is None else self._later(message, doubt))
 
     async def _later(self, message: Message, error: Exception) -> None:
@@ -192,7 +195,7 @@ class Processing(Owned, BlockHint):
             try:
                 await message.nak(delay)
             except _UNCONFIRMED as trouble:
-                # It comes again by itself, after the ack_wait of its consumer.
+                # It is redelivered after the ack_wait of its consumer.
                 self._report(message, trouble)
         self._report(message, error, delay=delay)
 
@@ -200,7 +203,7 @@ class Processing(Owned, BlockHint):
         try:
             await message.term(str(reason) or None)
         except _UNCONFIRMED as trouble:
-            # It comes again, and is rejected then.
+            # It is redelivered, and rejected then.
             self._report(message, trouble)
         else:
             self._report(message, reason, rejected=True)
@@ -209,7 +212,7 @@ class Processing(Owned, BlockHint):
         try:
             await message.double_ack(self._timeout)
         except _UNCONFIRMED as error:
-            # It may come again; its results are known by then.
+            # It may be redelivered; its results are known by then.
             self._report(message, error)
         else:
             async with self._counting:
@@ -218,7 +221,7 @@ class Processing(Owned, BlockHint):
     async def _store(
         self, message: Message, results: list[PublishRequest]
     ) -> OutcomeUnknown | None:
-        """Store what is not stored yet; return the doubt where an answer was lost."""
+        """Store missing results; return the error of an unknown outcome, if there was one."""
         known = () if self._known is None else await self._known.of(message, results)
         missing = [result for result in results if result.msg_id not in known]
         outcomes = await self._writer.write(missing) if missing else []

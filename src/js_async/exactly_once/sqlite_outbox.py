@@ -1,4 +1,4 @@
-"""An outbox in a SQLite database, beside the data that its events are about."""
+"""An outbox in a SQLite database, next to the data that its events are about."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from twinstream.errors import BadArgument
 __all__ = ["SqliteOutbox"]
 
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-# How long a call waits for a transaction of somebody else (seconds).
+# How long a call waits for another connection's transaction (seconds).
 _BUSY: Final = 30.0
 _SCHEMA: Final = """
 CREATE TABLE IF NOT EXISTS {table} (
@@ -39,12 +39,12 @@ CREATE INDEX IF NOT EXISTS {table}_refused ON {table} (key) WHERE refused IS NOT
 
 
 class SqliteOutbox:
-    """Events that wait in a table of a SQLite database.
+    """Pending events in a table of a SQLite database.
 
-    `add` writes within a transaction of the program's own: the event is there if and only if the
-    rest of the transaction is. A relay reads through a connection of its own. The tables are made
-    by `create`, or by the first relay. The lock file `<path>.<table>.relay`, an empty SQLite
-    database, keeps a second relay from working at the same time.
+    `add` writes within a transaction of the user: the event is stored if and only if the rest of
+    the transaction is. A relay uses a connection of its own. The tables are created by `create`, or
+    by the first relay. The lock file `<path>.<table>.relay`, an empty SQLite database, prevents a
+    second relay from working at the same time.
     """
 
     def __init__(self, path: str | os.PathLike[str], *, table: str = "outbox") -> None:
@@ -63,10 +63,10 @@ class SqliteOutbox:
     def __repr__(self) -> str:
         return f"<SqliteOutbox {self._path} {self._table}>"
 
-    # ---- for the program
+    # ---- for the user
 
     def create(self, db: sqlite3.Connection) -> None:
-        """Make the tables unless they exist."""
+        """Create the tables unless they exist."""
         for statement in _SCHEMA.format(table=self._table).split("\nCREATE")[1:]:
             db.execute(f"CREATE{statement}")
 
@@ -80,12 +80,19 @@ class SqliteOutbox:
         id: str | None = None,
         headers: HeaderValues | None = None,
     ) -> OutboxEvent:
-        """Add an event within the transaction of `db`; it is sent when that is committed.
+        """Add an event within the transaction of `db`; it is sent after the commit.
 
-        `{id}` in the subject becomes the event's identity, which is random unless `id` is given.
-        Events of one `key` are stored in the order in which they were added; without a key in any.
+        Args:
+            db: Connection with the transaction.
+            subject: Subject; `{id}` in it is replaced by the event's id.
+            data: Payload.
+            key: Events of the same key are stored in the order in which they were added.
+            id: Message id, by default a random one.
+            headers: Headers.
 
-        Raises `BadArgument` for a message that no server would take, and `sqlite3.Error`.
+        Raises:
+            BadArgument: No server would accept the message.
+            sqlite3.Error: The database failed.
         """
         if id is None:
             id = str(db.execute("SELECT lower(hex(randomblob(16)))").fetchone()[0])
@@ -103,7 +110,7 @@ class SqliteOutbox:
         )
 
     def waiting(self) -> int:
-        """Return how many events are not stored yet, refused ones included."""
+        """Return the number of events that are not stored yet, including refused ones."""
         with closing(self._connect()) as db:
             return int(db.execute(f"SELECT count(*) FROM {self._table}").fetchone()[0])
 
@@ -115,11 +122,11 @@ class SqliteOutbox:
         return [(_event(row[:6]), str(row[6])) for row in rows]
 
     def retry(self, number: int) -> None:
-        """Have a refused event sent again, once the reason for the refusal is mended."""
+        """Send a refused event again, after the reason for the refusal is resolved."""
         self._change(f"UPDATE {self._table} SET refused = NULL WHERE number = ?", number)
 
     def drop(self, number: int) -> None:
-        """Give a refused event up; events of its key that wait behind it are sent then."""
+        """Discard a refused event; events of its key behind it are sent then."""
         self._change(f"DELETE FROM {self._table} WHERE number = ? AND refused IS NOT NULL", number)
 
     def _change(self, text: str, number: int) -> None:
@@ -128,7 +135,7 @@ class SqliteOutbox:
 
     def _connect(self) -> sqlite3.Connection:
         make_private(self._path)
-        # One call at a time, but each perhaps in another thread.
+        # One call at a time, but possibly in different threads.
         db = sqlite3.connect(self._path, timeout=_BUSY, check_same_thread=False)
         try:
             with db:
@@ -141,7 +148,7 @@ class SqliteOutbox:
     # ---- for the relay
 
     def claim(self) -> bool:
-        """Make this relay the only one, until `release` or the end of the process."""
+        """Claim the outbox for this relay, until `release` or the end of the process."""
         path = f"{self._path}.{self._table}.relay"
         make_private(path)
         lock = sqlite3.connect(path, timeout=0, isolation_level=None, check_same_thread=False)
@@ -161,7 +168,7 @@ class SqliteOutbox:
         return True
 
     def release(self) -> None:
-        """Let another relay work."""
+        """Allow another relay to work."""
         for db in (self._own, self._lock):
             if db is not None:
                 db.close()
@@ -174,7 +181,7 @@ class SqliteOutbox:
         return self._own
 
     def pending(self, limit: int, after: int = 0) -> list[OutboxEvent]:
-        """Return the first events that wait, by number, those above `after`."""
+        """Return the first pending events with numbers above `after`, in order."""
         text = f"""
             SELECT {_COLUMNS} FROM {self._table}
             WHERE number > ? AND refused IS NULL AND (key IS NULL OR key NOT IN
@@ -183,30 +190,30 @@ class SqliteOutbox:
         return [_event(row) for row in self._db.execute(text, (after, limit)).fetchall()]
 
     def pending_ids(self) -> dict[str, int]:
-        """Return the numbers of all events that wait, refused ones included, by identity."""
+        """Return the numbers of all pending events, including refused ones, by message id."""
         text = f"SELECT id, number FROM {self._table}"
         return {str(id): int(number) for id, number in self._db.execute(text).fetchall()}
 
     def done(self, numbers: Iterable[int]) -> None:
-        """Remove events: they are stored."""
+        """Remove events that are stored."""
         with self._db as db:
             text = f"DELETE FROM {self._table} WHERE number = ?"
             db.executemany(text, [(number,) for number in numbers])
 
     def refuse(self, number: int, reason: str) -> None:
-        """Set an event aside: it cannot be stored."""
+        """Set an event aside that cannot be stored."""
         with self._db as db:
             text = f"UPDATE {self._table} SET refused = ? WHERE number = ?"
             db.execute(text, (reason, number))
 
     def floor(self, stream: str) -> int | None:
-        """Return what `set_floor` kept for a stream."""
+        """Return the value of `set_floor` for a stream, or None."""
         text = f"SELECT seq FROM {self._table}_floor WHERE stream = ?"
         row = self._db.execute(text, (stream,)).fetchone()
         return None if row is None else int(row[0])
 
     def set_floor(self, stream: str, seq: int) -> None:
-        """Keep the sequence up to which a stream holds none of the events that wait."""
+        """Store the sequence up to which a stream contains none of the pending events."""
         with self._db as db:
             text = f"INSERT OR REPLACE INTO {self._table}_floor (stream, seq) VALUES (?, ?)"
             db.execute(text, (stream, seq))

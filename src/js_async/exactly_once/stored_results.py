@@ -1,7 +1,7 @@
-"""Which results of a processing its stream holds already, beyond the duplicate window.
+"""Find results of a processing that are stored already, beyond the duplicate window.
 
-The stream is looked through once for all messages that come again. What it did not hold then can
-only have been stored since, so for half of the duplicate window the server refuses a second one.
+The stream is scanned once for all redelivered messages. Results missing in the scan can only have
+been stored since, so for half of the duplicate window the server refuses a duplicate.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 
 __all__ = ["KnownResults"]
 
-# Clocks of two servers may differ by so much, and results be looked for that much earlier.
+# Maximum clock difference of two servers; results are searched from that much earlier.
 _SKEW: Final = timedelta(minutes=1)
 _LOOK_UP: Final = 30.0
 
 
 @frozen
 class _Look:
-    """What a stream held at a moment, of all that was stored `since`."""
+    """The ids that a stream contained at a time, of all messages stored `since`."""
 
     ids: Collection[str]
     since: Timestamp
@@ -43,9 +43,9 @@ class _Look:
 
 
 class KnownResults:
-    """Finds results that the stream holds; `timeout` in seconds is what storing one may take.
+    """Finds results that the stream contains; `timeout` is that of a write in seconds.
 
-    `now` is what the server's clock shows, None where it does not tell.
+    `now` is the server's time, or None if it is unknown.
     """
 
     def __init__(
@@ -66,9 +66,9 @@ class KnownResults:
         self._look: _Look | None = None
 
     async def of(self, message: Message, results: Sequence[PublishRequest]) -> Collection[str]:
-        """Return identities that are stored and would not be refused any more, of results at least.
+        """Return ids, at least of `results`, that are stored beyond the duplicate window.
 
-        Raises `OutcomeUnknown` where limits took what may have been results.
+        Raises `OutcomeUnknown` if limits removed messages that may have been results.
         """
         if not results or message.metadata.num_delivered == 1:
             return ()
@@ -80,14 +80,14 @@ class KnownResults:
             return ()
         since = stored - _SKEW
         async with self._looking:
-            # One looks, and the others that wait here have it.
+            # One caller scans; the others that wait here share its result.
             look = self._look
             if look is None or since < look.since or monotonic() + self._timeout > look.at + half:
                 return await self._look_anew(stream, since, results)
             return look.ids
 
     def _is_young(self, stored: Timestamp, half: float) -> bool:
-        """Tell whether all that came of a message lies within half of the duplicate window."""
+        """Tell whether all results of a message lie within half of the duplicate window."""
         if self._now is None:
             return False
         age = (self._now - stored).total_seconds() + monotonic() - self._started + self._timeout
@@ -96,7 +96,7 @@ class KnownResults:
     async def _look_anew(
         self, stream: Stream, since: Timestamp, results: Sequence[PublishRequest]
     ) -> Collection[str]:
-        # Taken before the question: what the answer does not show may have been stored since then.
+        # Before the request: messages missing in the response may have been stored since then.
         at = monotonic()
         own = OwnIds(self._input, {result.msg_id for result in results})
         found = await self._look_up(stream, since, own)
@@ -111,8 +111,8 @@ class KnownResults:
         oldest = state.first_ts if state.messages else None
         if state.first_seq > 1 and (oldest is None or oldest > since):
             raise OutcomeUnknown(
-                f"{stream.name} holds sequences from {state.first_seq} only, but earlier ones may"
-                " hold results of a message that comes again: its limits let them go. Compare by"
+                f"{stream.name} has only sequences from {state.first_seq} on, but earlier ones may"
+                " have been results of a redelivered message: its limits removed them. Compare by"
                 " hand and reject or acknowledge the message, or process by subject"
             )
         behind = state.last_seq + 1

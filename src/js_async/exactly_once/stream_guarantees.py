@@ -1,4 +1,4 @@
-"""Which stream holds a subject, and what its settings promise; asked once per stream and link."""
+"""Find a subject's stream and what its settings guarantee, once per stream and connect."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["PromisedStreams"]
 
 
 class PromisedStreams:
-    """The streams that were asked for. What is known of them ends with the connection's link."""
+    """The streams that were looked up. The cache is cleared at each reconnect."""
 
     def __init__(self, api: Api) -> None:
         self._api: Final = api
@@ -29,9 +29,9 @@ class PromisedStreams:
     async def of(
         self, subject: str, name: str | None = None, deadline: Deadline | None = None
     ) -> Stream:
-        """Return the stream of a subject, or the one of a name.
+        """Return the stream of a subject, or the stream of a name.
 
-        Raises `NoStream` when no stream has the subject, `StreamNotFound`.
+        Raises `NoStream` if no stream has the subject, or `StreamNotFound`.
         """
         literal = check_subject(subject)
         return await self._of(literal, name, deadline)
@@ -65,7 +65,7 @@ class PromisedStreams:
         holes_of: Callable[[StreamConfig], list[Hole]],
         deadline: Deadline,
     ) -> Stream:
-        """Return the stream, or raise `NotPromised` with what its settings let through."""
+        """Return the stream, or raise `NotPromised` with the gaps that its settings leave."""
         return self._checked(await self.of(subject, name, deadline), promise, holes_of)
 
     def _checked(
@@ -73,17 +73,17 @@ class PromisedStreams:
     ) -> Stream:
         holes = holes_of(stream.config)
         if holes:
-            # They may be mended before the next try.
+            # The settings may be corrected before the next try.
             self.forget(stream.name)
             raise NotPromised(stream.name, promise, tuple(holes))
         return stream
 
     def forget(self, name: str) -> None:
-        """Ask anew the next time: the server's answer does not agree with the known settings."""
+        """Look it up again next time: the server's response contradicts the known settings."""
         self._known.pop(name, None)
 
     def _find(self, subject: bytes) -> Stream | None:
-        # Out of a copy: others ask for other subjects meanwhile.
+        # Iterate over a copy: others look up other subjects meanwhile.
         for stream in list(self._known.values()):
             matches = matcher(stream.config.subjects or [stream.name])
             if matches is None or matches(subject):

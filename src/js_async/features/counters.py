@@ -1,4 +1,4 @@
-"""Counters: numbers of any size that many may add to at the same time (ADR-49)."""
+"""Counters: integers of any size with concurrent additions (ADR-49)."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ if TYPE_CHECKING:
 __all__ = ["Counters"]
 
 _SINCE: Final = (2, 12, 0)
-# How long one attempt may stay without an answer, and the pause before the next, in seconds.
+# Timeout of one attempt, the least time for a response, and the pause between attempts, in seconds.
 _ATTEMPT: Final = 2.0
 _ANSWER: Final = 0.25
 _PAUSE: Final = 0.1
 
 
 class Counters:
-    """The counters of a stream, a subject each. Get them from `JetStream.counters`."""
+    """The counters of a stream, one per subject. Created by `JetStream.counters`."""
 
     def __init__(self, api: Api, stream: Stream) -> None:
         self._api: Final = api
@@ -60,7 +60,7 @@ class Counters:
 
     @classmethod
     async def _open(cls, api: Api, name: str) -> Counters:
-        """Look at a stream and return its counters."""
+        """Check a stream and return its counters."""
         await api.transport.ready(api.deadline())
         api.require(_SINCE, "counters")
         info = await api.stream_info(name)
@@ -85,14 +85,22 @@ class Counters:
     ) -> int:
         """Add to a counter, which starts at 0, and return its new value. `delta` may be negative.
 
-        Every addition carries a message id, so it is sent again when no answer comes, until
-        `timeout` seconds are over, and is counted once. Give a `msg_id` of your own to be able to
-        call again with the same one later, within the stream's duplicate window. The value
-        returned after a repeat is the one right after the addition, or the newest one where the
-        stream keeps no more.
+        Every addition has a message id, so it is repeated until `timeout` while no response comes,
+        and counted once. After a repetition, the returned value is the one right after the
+        addition, or the current one if the stream keeps no more.
 
-        Raises `OutcomeUnknown` when it is not known whether it was counted, `NoResponders` when no
-        stream takes the subject, `BadArgument`, or a `JetStreamError`.
+        Args:
+            subject: Subject of the counter.
+            delta: Amount to add.
+            msg_id: Message id, by default a random one. With an id of your own you can repeat the
+                call later, within the stream's duplicate window.
+            timeout: Seconds, the default is that of the API.
+
+        Raises:
+            OutcomeUnknown: It is unknown whether the addition was counted.
+            NoResponders: No stream has the subject.
+            BadArgument: An argument is invalid.
+            JetStreamError: The server refused the addition.
         """
         deadline = self._api.deadline(timeout)
         await self._check_subject(subject, deadline)
@@ -103,7 +111,7 @@ class Counters:
         )
         ack = await self._publish(request, deadline)
         if ack.stream != self.stream:
-            raise BadAnswer(f"{subject} is no counter of {self.stream}: {ack.stream} took it")
+            raise BadAnswer(f"{subject} is no counter of {self.stream}: {ack.stream} stored it")
         if ack.val is not None:
             return from_decimal(ack.val)
         if not ack.duplicate:
@@ -111,19 +119,19 @@ class Counters:
         return (await self._stored(subject, ack)).value
 
     async def _check_subject(self, subject: str, deadline: Deadline) -> None:
-        """Raise `BadArgument` where another stream would count: no condition keeps it from that."""
+        """Raise `BadArgument` if another stream has the subject: it would count the addition."""
         literal = check_subject(subject)
         if self._matches is None or self._matches(literal):
             return
         async for name in pager.StreamNames(self._api, subject, deadline.remaining()):
             if name != self.stream:
                 raise BadArgument(f"{subject} is no counter of {self.stream}: {name} has it")
-            # It got the subject since it was asked for.
+            # It got the subject since the last check.
             config = (await self._stream.info(timeout=deadline.remaining())).config
             self._matches = matcher(config.subjects or [self.stream])
 
     async def _publish(self, request: PublishRequest, deadline: Deadline) -> PubAck:
-        """Publish until it is acknowledged, as long as the server knows the message id for sure."""
+        """Publish until it is acknowledged, while the duplicate window certainly holds the id."""
         headers = publish_headers(request)
         with self._api.told("publish", request.subject, len(headers), self.stream) as call:
             return await self._insist(request, headers, deadline, call)
@@ -146,10 +154,10 @@ class Counters:
             except NoResponders as error:
                 problem = error
             except MessageIdInProcess as error:
-                # The first attempt, perhaps.
+                # Probably an earlier attempt.
                 problem = error
                 doubt = True
-            # An attempt with no time for its answer would only leave a doubt.
+            # An attempt without time for its response would only leave an unknown outcome.
             if deadline.remaining() <= _PAUSE + _ANSWER or last_repeat.remaining() <= _PAUSE:
                 if doubt:
                     raise _unknown(request) from problem
@@ -159,7 +167,7 @@ class Counters:
                 call.attempts += 1
 
     async def _stored(self, subject: str, ack: PubAck) -> Counter:
-        """Return the counter as an earlier attempt left it, or as it is now."""
+        """Return the counter after an earlier attempt, or its current state."""
         if ack.seq:
             try:
                 return counter_of(await self._stream.get_message(ack.seq))
@@ -178,8 +186,8 @@ class Counters:
     async def get_many(self, subjects: str | Sequence[str] = ">") -> Generated[Counter]:
         """Iterate over all counters whose subjects match any of the filters, as of one moment.
 
-        Every addition that was acknowledged before the call is in them; they are read at once, by
-        `Stream.snapshot`, and raise what that raises.
+        It includes every addition that was acknowledged before the call. The counters are read at
+        once with `Stream.snapshot`, with its errors.
         """
         for message in (await self._stream.snapshot(subjects)).values():
             yield counter_of(message)
@@ -187,11 +195,11 @@ class Counters:
     async def reset(
         self, subject: str, *, drop_history: bool = False, timeout: Seconds | None = None
     ) -> int:
-        """Take a counter back to 0 by adding the opposite of its value; return the new value.
+        """Reset a counter to 0 by adding the negative of its value; return the new value.
 
-        That is not 0 where somebody added meanwhile: nothing of theirs is lost. Streams that
-        source this one follow. `drop_history` also removes the older messages of the subject.
-        Raises `MessageNotFound` if there is no such counter.
+        The value is not 0 if others added meanwhile: no addition is lost. Streams that source this
+        one follow. `drop_history` also removes the older messages of the subject. Raises
+        `MessageNotFound` if the counter does not exist.
         """
         counter = await self.get(subject)
         value = await self.add(subject, -counter.value, timeout=timeout)
@@ -202,6 +210,6 @@ class Counters:
 
 def _unknown(request: PublishRequest) -> OutcomeUnknown:
     return OutcomeUnknown(
-        f"{request.subject}: whether the addition was counted is not known; within the stream's"
+        f"{request.subject}: it is unknown whether the addition was counted; within the stream's"
         f" duplicate window it may be repeated with msg_id {request.msg_id!r}"
     )

@@ -1,4 +1,4 @@
-"""Asking how streams and consumers fare, at two moments."""
+"""Check the health of streams and consumers by comparing two samples."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["health"]
 
-# Of the server's own troubles; below are those of who asks.
+# Error codes from here on are server problems; lower ones are errors of the request.
 _TROUBLE: Final = 500
 
 
@@ -47,7 +47,7 @@ async def health(
         try:
             subjects[key] = (await Stream(api, key[0], None).get_message(seq)).subject
         except (MessageNotFound, StreamNotFound):
-            # Deleted meanwhile, or never one of this consumer's: the sequence alone is told.
+            # Deleted meanwhile, or not a message of this consumer: report only the sequence.
             continue
         except (RequestTimeout, JetStreamError) as error:
             if not _is_silence(error, api.transport):
@@ -56,7 +56,7 @@ async def health(
 
 
 class _Look:
-    """One look at all streams, or one, and their consumers."""
+    """One sample of all streams, or one, and their consumers."""
 
     def __init__(self, api: Api) -> None:
         self._api: Final = api
@@ -100,7 +100,7 @@ class _Look:
             async for consumer in listing:
                 self._consumers[stream, consumer.name] = consumer
         except StreamNotFound:
-            # Deleted between two questions.
+            # Deleted between two requests.
             return
         except (RequestTimeout, JetStreamError) as error:
             if not _is_silence(error, self._transport):
@@ -120,9 +120,9 @@ class _Look:
 
 
 def _is_silence(error: TwinstreamError, transport: Transport) -> bool:
-    """Tell whether the servers are there, and nobody among them can tell of what was asked.
+    """Tell whether an error means that the servers are reachable but cannot answer the request.
 
-    That is part of what is found. Without a link or JetStream there is nothing to judge.
+    That is a finding. Without a connection or JetStream there is nothing to judge.
     """
     if isinstance(error, JetStreamError):
         return error.code >= _TROUBLE and not isinstance(error, JetStreamOff)

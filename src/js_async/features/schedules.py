@@ -1,4 +1,4 @@
-"""Schedules: messages that the server publishes later, or again and again (ADR-51)."""
+"""Schedules: messages that the server publishes later, or repeatedly (ADR-51)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _SINCE: Final = (2, 12, 0)
 
 
 class Schedules:
-    """The schedules of a stream. Get them from `JetStream.schedules`."""
+    """The schedules of a stream. Created by `JetStream.schedules`."""
 
     def __init__(self, api: Api, stream: Stream) -> None:
         self._api: Final = api
@@ -44,7 +44,7 @@ class Schedules:
 
     @classmethod
     async def _open(cls, api: Api, name: str) -> Schedules:
-        """Look at a stream and return its schedules."""
+        """Check a stream and return its schedules."""
         await api.transport.ready(api.deadline())
         api.require(_SINCE, "message scheduling")
         info = await api.stream_info(name)
@@ -74,16 +74,29 @@ class Schedules:
         msg_id: str | None = None,
         timeout: Seconds | None = None,
     ) -> PubAck:
-        """Store a schedule under a subject of its own; one that is there is replaced.
+        """Store a schedule under a unique subject; an existing one is replaced.
 
-        At its times the server publishes `data` with `headers` to `target`, another subject of the
-        same stream; or, with `source`, whatever is the last message of that subject then (2.14).
-        What is published lives for `ttl` seconds, the schedule itself for `lifetime`; `"never"`
-        keeps it beyond the stream's `max_age`. Both need `allow_msg_ttl`. With `rollup` it replaces
-        what the target held (2.14). A stream with interest retention keeps a schedule only if some
-        consumer's filter covers its subject.
+        At its times the server publishes `data` with `headers` to `target`. A stream with interest
+        retention keeps a schedule only if a consumer's filter covers its subject.
 
-        Raises `Unsupported`, `BadArgument`, and what `JetStream.publish` raises.
+        Args:
+            subject: Subject of the schedule.
+            schedule: The times.
+            target: Subject to publish to, another subject of the same stream.
+            data: Payload.
+            headers: Headers.
+            source: Publish the last message of this subject instead of `data` (server 2.14).
+            ttl: Time to live of the published messages in seconds. `"never"` keeps them beyond the
+                stream's `max_age`. Needs `allow_msg_ttl`.
+            rollup: Let each published message replace the target's messages (server 2.14).
+            lifetime: Time to live of the schedule itself, as `ttl`.
+            msg_id: Message id of the schedule.
+            timeout: Seconds, the default is that of the API.
+
+        Raises:
+            Unsupported: The server does not support the schedule.
+            BadArgument: An argument is invalid.
+            TwinstreamError: Any error of `JetStream.publish`.
         """
         own = schedule_headers(schedule, subject, target, source=source, ttl=ttl, rollup=rollup)
         server = self._api.transport.server_info
@@ -116,19 +129,19 @@ class Schedules:
     async def list(self, subjects: str | Sequence[str] = ">") -> Generated[StoredSchedule]:
         """Iterate over the schedules whose subjects match any of the filters, as of one moment.
 
-        Every schedule that was acknowledged before the call is among them. The last message of
-        each such subject is read at once, by `Stream.snapshot`, so narrow filters are cheap; raises
-        what that raises.
+        It includes every schedule that was acknowledged before the call. The last message of each
+        matching subject is read at once with `Stream.snapshot`, so narrow filters are cheap. Raises
+        the errors of that method.
         """
         for message in (await self._stream.snapshot(subjects)).values():
             if is_schedule(message):
                 yield stored_schedule(message)
 
     async def cancel(self, subject: str) -> StoredSchedule:
-        """Remove the schedule of a subject and return what it was.
+        """Remove the schedule of a subject and return it.
 
-        What it has published stays. Raises as `get` does, or a `JetStreamError` where the stream
-        does not let messages be deleted.
+        Messages that it published stay. Raises the errors of `get`, or a `JetStreamError` if the
+        stream denies deletions.
         """
         found = await self.get(subject)
         await self._stream.delete_message(found.seq)
@@ -146,8 +159,11 @@ class Schedules:
     ) -> PubAck:
         """Store a message and cancel a schedule, both or neither.
 
-        Raises `WrongLastSequence`, and stores nothing, when the schedule was replaced, cancelled
-        or done meanwhile; `BadArgument`, and what `JetStream.publish` raises.
+        Raises:
+            WrongLastSequence: The schedule was replaced, cancelled or done meanwhile. Nothing is
+                stored.
+            BadArgument: An argument is invalid.
+            TwinstreamError: Any error of `JetStream.publish`.
         """
         if subject == schedule.subject:
             raise BadArgument(f"{subject} is the schedule's own subject: store under another one")
@@ -162,7 +178,7 @@ class Schedules:
 
 
 def _joined(own: dict[str, str], headers: HeaderValues | None) -> HeaderValues:
-    """Return the schedule's headers with those of the user."""
+    """Return the schedule's headers merged with those of the user."""
     if not headers:
         return own
     both: dict[str, str | Iterable[str]] = {}

@@ -1,7 +1,7 @@
-"""The JetStream layer on a connection of nats-py that an application has already.
+"""The JetStream layer over an existing connection of nats-py.
 
-Only the public API of nats-py is used: subscribe with a callback, publish, its state. Its own
-JetStream code is not involved, so what it cannot do, works here too.
+Only the public API of nats-py is used: subscribing with a callback, publishing, its state. Its own
+JetStream code is not involved, so its limitations do not apply.
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ _STATUS: Final = "Status"
 _DESCRIPTION: Final = "Description"
 _OF_STREAM: Final = "Nats-Stream"
 _ACK: Final = b"$JS.ACK."
-# How often the state of a broken connection is looked at: nats-py's callbacks are the
-# application's, so there is nothing to be woken by (seconds).
+# Interval at which to check the state of a broken connection (seconds): nats-py's callbacks belong
+# to the application, so no event signals it.
 _LOOK: Final = 0.05
-_LINK_BROKE: Final = "the link of the nats-py client broke before the answer came"
+_LINK_BROKE: Final = "the connection of the nats-py client broke before the answer came"
 
 
 def from_nats(
@@ -62,17 +62,20 @@ def from_nats(
     on_call: Callable[[Call], None] | None = None,
     required_api_level: int | None = None,
 ) -> JetStream:
-    """Return the JetStream API over a connected nats-py client, which stays the application's.
+    """Return the JetStream API over a connected nats-py client, which the application keeps.
 
-    `domain` or `prefix` replace `$JS.API`; `timeout` is the default of all calls in seconds.
-    `on_call` is told of each of them, as that of `connect` is; `required_api_level` is that of
-    `Connection.jetstream`.
-
-    With `own_parser` this package's parser takes the place of the client's, for all that uses the
-    client: reading is twice as fast, and a header that a message has several times keeps all its
-    values, of which nats-py gives one. As this replaces a private attribute of nats-py, it is done
-    for releases whose inside is known (2.11 to 2.16) only; with another one the client keeps its
-    parser, and a `RuntimeWarning` says so.
+    Args:
+        client: The connected client.
+        domain: JetStream domain; replaces the subject prefix `$JS.API`.
+        prefix: Subject prefix in place of `$JS.API`.
+        timeout: Default timeout of all calls in seconds.
+        own_parser: Replace the client's parser by the one of this package, for all users of the
+            client. Reading is twice as fast, and a header with several values keeps all of them,
+            while nats-py returns one. This replaces a private attribute of nats-py, so it is only
+            done for known releases (2.11 to 2.16). With others the client keeps its parser, and a
+            `RuntimeWarning` is issued.
+        on_call: Callback that receives each finished call, as in `connect`.
+        required_api_level: As in `Connection.jetstream`.
     """
     transport = NatsPyTransport(client, timeout, on_call)
     if own_parser:
@@ -85,12 +88,12 @@ def from_nats(
 
 
 class NatsPyTransport:
-    """A nats-py client as the JetStream layer sees it."""
+    """Adapter of a nats-py client for the JetStream layer."""
 
     def __init__(
         self, client: Client, timeout: Seconds = 5.0, on_call: Callable[[Call], None] | None = None
     ) -> None:
-        # Not by its class: nats-py need not be there, and clients may be wrapped.
+        # No isinstance check: nats-py may not be installed, and clients may be wrapped.
         check_told(on_call, "on_call")
         if not hasattr(client, "new_inbox"):
             raise BadArgument(
@@ -101,7 +104,7 @@ class NatsPyTransport:
         self._client: Final = client
         self._forks: Final = Forks.count
         self._timeout: Final = seconds(timeout)
-        # Inboxes of its own, below the prefix that the application's permissions ask for.
+        # Separate inboxes, below the prefix that the application's permissions require.
         inbox = client.new_inbox().rpartition(".")[0]
         self._tokens: Final = Tokens(secrets.token_bytes(16), inbox)
         self._last_error: Exception | None = client.last_error
@@ -118,22 +121,22 @@ class NatsPyTransport:
 
     @property
     def epoch(self) -> int:
-        """How many links there were; what was asked under an earlier one is void."""
+        """Number of connects so far. Requests sent in an earlier epoch get no response."""
         return 1 + self._reconnects()
 
     @property
     def is_connected(self) -> bool:
-        """Tell whether the link is up now."""
+        """Whether the connection is established now."""
         return bool(self._client.is_connected)
 
     @property
     def is_closed(self) -> bool:
-        """Tell whether the link is gone for good."""
+        """Whether the connection is closed for good."""
         return bool(self._client.is_closed)
 
     @property
     def server_info(self) -> ServerInfo:
-        """What the server said of itself when the link was made."""
+        """What the server reported about itself at the last connect."""
         version = self._client.connected_server_version
         return ServerInfo(
             {},
@@ -145,7 +148,7 @@ class NatsPyTransport:
 
     @property
     def request_timeout(self) -> float:
-        """Seconds that a request waits unless told otherwise."""
+        """Default timeout of a request in seconds."""
         return self._timeout
 
     @property
@@ -159,13 +162,13 @@ class NatsPyTransport:
         return self._replies
 
     def closed_error(self) -> ConnectionClosed:
-        """Return the error for a use after the end, or while the application drains its client."""
+        """Return the error for use after the end, or while the application drains its client."""
         return ConnectionClosed(
             f"the nats-py client is {'closed' if self.is_closed else 'draining'}"
         )
 
     async def ready(self, deadline: Deadline) -> None:
-        """Return when the link is up; raises `ConnectionClosed` or `RequestTimeout`."""
+        """Wait until connected; raises `ConnectionClosed` or `RequestTimeout`."""
         while not self._client.is_connected:
             if self._client.is_closed:
                 raise self.closed_error()
@@ -176,17 +179,17 @@ class NatsPyTransport:
     def try_send(
         self, subject: bytes, reply: bytes, headers: bytes, payload: bytes, now: bool = False
     ) -> bool:
-        """Tell that `send` is to be used: nats-py has no way to publish without waiting."""
+        """Return False, so that `send` is used: nats-py cannot publish without waiting."""
         return False
 
     def try_write(self, command: bytes) -> bool:
-        """Tell that `send` is to be used, for the same reason."""
+        """Return False, for the same reason."""
         return False
 
     async def send(
         self, subject: bytes, reply: bytes, headers: bytes, payload: bytes, now: bool = False
     ) -> None:
-        """Publish; every part is checked and encoded already."""
+        """Publish; every part is already checked and encoded."""
         await self.ready(Deadline.after(self._timeout))
         check_size(subject, len(headers) + len(payload), self._client.max_payload)
         lines = _Lines(Headers.parse(headers).pairs) if headers else None
@@ -198,7 +201,7 @@ class NatsPyTransport:
     async def open_mailbox(
         self, subject: bytes, queue: bytes = b"", sink: Callable[[Box], Sink] | None = None
     ) -> Box:
-        """Subscribe; frames go into the mailbox, or where `sink` says for it, as they arrive."""
+        """Subscribe; arriving frames go into the mailbox, or into the `sink`."""
         self._numbers += 1
         sid = b"%d" % self._numbers
         box: Box = Mailbox(sid, subject, queue, Signal(), monotonic())
@@ -219,13 +222,13 @@ class NatsPyTransport:
     async def close_mailbox(self, *boxes: Box, settle: bool = False) -> None:
         """Unsubscribe; frames that are in the mailboxes stay there.
 
-        Does nothing in a forked child, where iterations of its parent end.
+        Does nothing in a forked child, where iterators of its parent may end.
         """
         if self._forks != Forks.count:
             return
         for box in boxes:
             if settle:
-                # A flush of nats-py that is cancelled ends its reading, and with it all there is.
+                # Cancelling a flush of nats-py would end its reading, and so the connection.
                 await shielded(partial(self._close, box, settle))
             else:
                 await self._close(box, settle)
@@ -245,16 +248,15 @@ class NatsPyTransport:
         box.signal.set()
 
     def hold_back(self, bulk: HeldBack) -> None:
-        """Do nothing: nats-py parses by itself."""
+        """Do nothing: nats-py does the parsing."""
 
     def cut_acks(self, cutter: ByteTaker) -> None:
         """Do nothing, for the same reason."""
 
     async def wait(self, signal: Signal, deadline: Deadline) -> bool:
-        """Sleep until the flag is up or the deadline passes.
+        """Wait for the signal or the deadline; tell which.
 
-        nats-py gives the application alone a sign of a broken link, so its state is looked at
-        in slices.
+        nats-py notifies only the application of a broken connection, so its state is polled.
         """
         epoch, connected = self.epoch, self._client.is_connected
         while not signal.is_set() and not deadline.expired():
@@ -269,7 +271,7 @@ class NatsPyTransport:
         return signal.is_set()
 
     def _look_for_denial(self) -> None:
-        """Tell who waits that the user may not do that; nats-py keeps the last error only."""
+        """Report a permission error to the waiters; nats-py keeps only the last error."""
         last = self._client.last_error
         if last is self._last_error:
             return
@@ -278,7 +280,7 @@ class NatsPyTransport:
         if denied is None:
             return
         error = PermissionDenied(str(last))
-        # nats-py puts the server's words into lower case.
+        # nats-py converts the server's error text to lower case.
         boxes = [box for box in self._boxes.values() if box.is_refused(denied, lower=True)]
         for box in boxes:
             box.refuse(error)
@@ -286,39 +288,39 @@ class NatsPyTransport:
 
 
 def _ended() -> tuple[type[Exception], ...]:
-    """Return what nats-py raises when it is used after its end, or while it drains."""
-    # Whoever gets here has nats-py; whoever does not, need not.
+    """Return the errors that nats-py raises after its end, or while it drains."""
+    # Imported here, as nats-py is an optional dependency.
     from nats.errors import ConnectionClosedError, ConnectionDrainingError
 
     return ConnectionClosedError, ConnectionDrainingError
 
 
 async def _drain(subscription: Subscription) -> None:
-    """End a subscription; what the server had sent before reaches the callback first."""
-    # Whoever gets here has nats-py; whoever does not, need not.
+    """End a subscription; messages sent before reach the callback first."""
+    # Imported here, as nats-py is an optional dependency.
     from nats.errors import Error
 
     try:
         await subscription.drain()  # type: ignore[no-untyped-call]
     except Error:
-        # The link broke meanwhile: nothing more can come over it.
+        # The connection was lost meanwhile: nothing more can arrive over it.
         return
 
 
 class _Lines(dict[str, str]):
-    """Headers for nats-py to write, which it does item by item: a name may come several times."""
+    """Headers for nats-py, which writes them item by item, so that names may repeat."""
 
     def __init__(self, pairs: tuple[tuple[str, str], ...]) -> None:
         super().__init__(pairs)
         self._pairs: Final = pairs
 
     def items(self) -> Any:
-        """Return all lines in order."""
+        """Return all pairs in order."""
         return self._pairs
 
 
 def _block(headers: dict[str, str]) -> bytes:
-    """Return headers as they came, however odd: a stream holds what any publisher liked."""
+    """Return headers as they arrived, even if invalid: a stream stores any publisher's headers."""
     lines = [f"{name}: {value}\r\n" for name, value in headers.items()]
     return "".join(["NATS/1.0\r\n", *lines, "\r\n"]).encode("utf-8", "surrogateescape")
 
@@ -333,16 +335,16 @@ def _receiver(box: Box, take: Sink) -> Callable[[Msg], Any]:
 
 
 def _frame(message: Msg) -> Frame:
-    """Return a message of nats-py as it came over the wire."""
+    """Return a message of nats-py in its wire format."""
     subject, reply = message.subject.encode(), (message.reply or "").encode()
     if not message.headers:
-        # Most have none: 0.4 µs less of some 10 a message (Python 3.13, four interleaved runs).
+        # Fast path: 0.4 µs less of some 10 a message (Python 3.13, four interleaved runs).
         return subject, reply, 0, message.data + b"\r\n"
     headers: dict[str, str] = dict(message.headers)
     status = text = ""
     if not (message.data or reply.startswith(_ACK) or _OF_STREAM in headers):
-        # nats-py puts the server's status line among the headers. In a message of a stream these
-        # are its publisher's, whatever their names.
+        # nats-py puts the server's status line among the headers. In a message of a stream, headers
+        # of these names come from its publisher.
         status, text = headers.pop(_STATUS, ""), headers.pop(_DESCRIPTION, "")
     block = _block(headers)
     if status:

@@ -1,8 +1,8 @@
-"""Our parser in the place of the one that a nats-py client has, for programs that ask for it.
+"""Optional replacement of a nats-py client's parser by ours.
 
-nats-py takes three microseconds for a message until its callback runs, twice what all the rest
-costs. The place is private, so this is done only with releases whose inside is known. What is not
-ours goes on to nats-py, in the order of its coming.
+nats-py takes three microseconds for a message until its callback runs, twice the cost of everything
+else. The parser is a private attribute, so it is only replaced in known releases. Messages of other
+subscriptions are passed on to nats-py, in order.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
 __all__ = ["OwnParser", "take_over"]
 
-# Releases of nats-py (major and minor) whose parser, and the calls it makes, are known.
+# Releases of nats-py (major and minor) whose parser, and the calls that it makes, are known.
 _KNOWN: Final = frozenset((2, minor) for minor in range(11, 17))
 
 
 def take_over(client: Client) -> OwnParser:
-    """Return our parser of a client, put in its place if it is not there yet.
+    """Return our parser of a client, after installing it if necessary.
 
-    Raises `LookupError` for a release of nats-py that is not known.
+    Raises `LookupError` for an unknown release of nats-py.
     """
     release = version("nats-py")
     place: Any = client
@@ -45,7 +45,7 @@ def take_over(client: Client) -> OwnParser:
 
 
 class _Sinks(dict[bytes, Sink]):
-    """Where our frames go; those of others are kept for nats-py."""
+    """The sinks of our subscriptions; frames of others are kept for nats-py."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -73,7 +73,7 @@ def _sid(subscription: Subscription) -> bytes:
 
 
 class OwnParser:
-    """What a nats-py client calls with each piece that it reads."""
+    """The parser that a nats-py client calls with the data that it reads."""
 
     def __init__(self, client: Any, before: Any) -> None:
         self._client: Final = client
@@ -90,27 +90,27 @@ class OwnParser:
         return parser
 
     def serve(self, subscription: Subscription, box: Box, take: Sink) -> None:
-        """Take the messages of a subscription past nats-py, unless one came already."""
-        # What nats-py hands to its callback later must not be overtaken.
+        """Handle the messages of a subscription here, unless one has been delivered already."""
+        # Otherwise new messages could overtake those that nats-py passes to its callback later.
         if not subscription.delivered:
             sid = _sid(subscription)
             self._boxes[sid] = box
             self._sinks[sid] = take
 
     def forget(self, subscription: Subscription) -> None:
-        """Leave a subscription that ended to nats-py."""
+        """Leave an ended subscription to nats-py."""
         sid = _sid(subscription)
         self._boxes.pop(sid, None)
         self._sinks.pop(sid, None)
 
     def reset(self) -> None:
-        """Begin anew with another link."""
+        """Start over after a reconnect."""
         self._before = None
         self._sinks.others.clear()
         self._parser = self._new_parser()
 
     async def parse(self, data: bytes = b"") -> None:
-        """Take the next piece. Raises nats-py's own error for what no server sends."""
+        """Parse the next data. Raises nats-py's own error for invalid protocol data."""
         from nats.errors import ProtocolError as TheirProtocolError
 
         if self._before is not None:
@@ -125,10 +125,10 @@ class OwnParser:
             await self._handle(event)
 
     async def _succeed(self, data: bytes) -> bytes:
-        """Let nats-py's parser finish its message; return what is for us."""
+        """Let nats-py's parser finish its message; return the data for ours."""
         before = self._before
         if before.state != 1:
-            # In the middle of a message, whose line it has taken already.
+            # Within a message whose first line it has parsed already.
             await before.parse(data)
             data = b""
         if before.state == 1:
@@ -144,14 +144,14 @@ class OwnParser:
             if box is not None:
                 box.heard_at = now
                 box.signal.set()
-        # Of ours the bytes are known roughly: lines are in them. nats-py counts its own.
+        # The bytes of our messages are approximate, with their lines. nats-py counts its own.
         stats = self._client.stats
         stats["in_msgs"] += self._sinks.served
         self._sinks.served = 0
         stats["in_bytes"] += size - sum(len(frame[3]) for _, frame in self._sinks.others)
 
     async def _pass_on(self) -> None:
-        """Give nats-py what is its own."""
+        """Pass messages of other subscriptions to nats-py."""
         others = self._sinks.others
         waiting, others[:] = list(others), []
         for sid, (subject, reply, size, body) in waiting:

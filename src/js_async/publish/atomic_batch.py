@@ -1,4 +1,4 @@
-"""Atomic batches: several messages that a stream stores all together or not at all (ADR-50)."""
+"""Atomic batches: messages that a stream stores all together or not at all (ADR-50)."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 __all__ = ["AtomicBatch"]
 
 _SINCE_END_OF_BATCH: Final = (2, 14, 0)
-# The server's code for a batch with a gap, or one that it has dropped meanwhile.
+# Error code for a batch with a gap, or one that the server has dropped.
 _INCOMPLETE: Final = 10176
 
 
@@ -57,18 +57,18 @@ class _Part:
 
 
 class AtomicBatch(Owned, BlockHint):
-    """Messages that are stored all together or not at all. Get one from `JetStream.atomic_batch`.
+    """Messages that are stored all together or not at all. Created by `JetStream.atomic_batch`.
 
-    A block that ends well commits; one that an exception leaves stores nothing::
+    The end of the block commits; if an exception leaves the block, nothing is stored::
 
         async with jet.atomic_batch() as batch:
             await batch.add("orders.1", b"...")
             await batch.add("orders.2", b"...")
         print(batch.ack.seq)
 
-    The first failure closes the batch for good, whatever it was, and nothing is stored; a block
-    that catches it and goes on raises `AtomicBatchFailed` at its end. Try again with a new batch.
-    `outcome` and `reason` tell what became of it. One task or thread at a time may use a batch.
+    The first failure of any kind closes the batch for good, and nothing is stored. A block that
+    catches the failure and continues raises `AtomicBatchFailed` at its end. Try again with a new
+    batch. `outcome` and `reason` describe the result. One task or thread at a time may use a batch.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class AtomicBatch(Owned, BlockHint):
         self._timeout: Final = None if timeout is None else seconds(timeout)
         self._signal: Final = Signal()
         self._staged: Final[deque[tuple[str, Answer]]] = deque()
-        # Servers before 2.14 commit with a message that they store: the last one waits here.
+        # Servers before 2.14 commit with a message that they store, so the last one is held back.
         self._held: _Part | None = None
         self._subject = ""
         self._sent = 0
@@ -93,7 +93,7 @@ class AtomicBatch(Owned, BlockHint):
         self._outcome = AtomicOutcome.OPEN
 
     def __del__(self) -> None:
-        # Without an outcome, `__init__` raised.
+        # The attribute is missing if `__init__` raised.
         is_open = getattr(self, "_outcome", None) is AtomicOutcome.OPEN
         if is_open and len(self) and self._forks == Forks.count:
             warnings.warn(
@@ -105,22 +105,22 @@ class AtomicBatch(Owned, BlockHint):
 
     @property
     def id(self) -> str:
-        """The batch's id; every stored message carries it in the header `Nats-Batch-Id`."""
+        """The batch id; every stored message carries it in the header `Nats-Batch-Id`."""
         return self._sheet.id
 
     @property
     def outcome(self) -> AtomicOutcome:
-        """What became of the batch."""
+        """The state or result of the batch."""
         return self._outcome
 
     @property
     def reason(self) -> str:
-        """Why it ended without being committed; empty while it is open or committed."""
+        """Why it ended without a commit; empty while it is open or committed."""
         return self._reason
 
     @property
     def ack(self) -> PubAck:
-        """The acknowledgement: `seq` is of the last message, `count` tells how many there are.
+        """The acknowledgement: `seq` is that of the last message, `count` the number of messages.
 
         Raises `AtomicBatchFailed` while the batch is not committed.
         """
@@ -149,17 +149,29 @@ class AtomicBatch(Owned, BlockHint):
         expected_last_subject_seq_subject: str | None = None,
         ttl: Ttl | None = None,
     ) -> None:
-        """Add a message; returns when it is written, and for the first one when it is accepted.
+        """Add a message. Returns when it is written; the first one, when the server accepts it.
 
-        Arguments are those of `JetStream.publish`. Expectations are judged at the commit, against
-        the state before the batch: `expected_last_seq` at the first message only, and
-        `expected_last_subject_seq` for a subject that the batch has not written yet, its own or
-        the `expected_last_subject_seq_subject`, which may be a filter. A `msg_id`
-        that the stream knows already makes it refuse the whole batch (server 2.12.1). All messages
-        must be for one stream.
+        All messages must be for the same stream. The server checks expectations at the commit,
+        against the state before the batch. A `msg_id` that the stream knows already makes it refuse
+        the whole batch (server 2.12.1).
 
-        Raises `Unsupported` before server 2.12, `BadArgument`, `AtomicBatchFailed` when the batch
-        is closed, or what the server says to a message before.
+        Args:
+            subject: Subject, as in `JetStream.publish`, like all further arguments.
+            data: Payload.
+            headers: Headers.
+            msg_id: Id for deduplication.
+            expected_stream: Name of the stream that must store the message.
+            expected_last_seq: Expected last sequence of the stream; at the first message only.
+            expected_last_subject_seq: Expected last sequence of a subject that the batch has not
+                written yet: the message's own, or `expected_last_subject_seq_subject`.
+            expected_last_subject_seq_subject: Subject or filter of that expectation.
+            ttl: Time to live.
+
+        Raises:
+            Unsupported: The server is older than 2.12.
+            BadArgument: An argument is invalid.
+            AtomicBatchFailed: The batch is closed.
+            JetStreamError: The server refused an earlier message.
         """
         self._need_open()
         request = PublishRequest(
@@ -195,7 +207,7 @@ class AtomicBatch(Owned, BlockHint):
                 await self._send(held)
 
     def _ends_apart(self) -> bool:
-        """Tell whether the server commits with a message that it does not store."""
+        """Whether the server commits with a message that it does not store."""
         return self._api.transport.server_info.version_numbers >= _SINCE_END_OF_BATCH
 
     async def _send(self, part: _Part) -> None:
@@ -204,7 +216,7 @@ class AtomicBatch(Owned, BlockHint):
         self._sent += 1
         self._sent_at = monotonic()
         if self._sent == 1:
-            # The server tells here whether the stream takes batches, and has room for one more.
+            # The response tells whether the stream supports batches and has capacity for one more.
             deadline = self._api.deadline(self._timeout)
             with self._told(part):
                 frame = await transport.ask(part.subject, part.headers, part.data, deadline)
@@ -215,7 +227,7 @@ class AtomicBatch(Owned, BlockHint):
         self._staged.append((part.subject, answer))
 
     def _look(self) -> None:
-        """Read the answers that are here; nobody waits for those that are not."""
+        """Read the responses that have arrived, without waiting for others."""
         while self._staged and self._staged[0][1].is_here():
             subject, answer = self._staged.popleft()
             read_staged(answer.take(subject), subject)
@@ -225,13 +237,16 @@ class AtomicBatch(Owned, BlockHint):
     async def commit(self, *, timeout: Seconds | None = None) -> PubAck:
         """Store all messages and return the acknowledgement.
 
-        When no answer comes within `timeout` seconds, or the connection breaks, the commit is not
-        sent again: the batch is shut on the server, and the stream is read to see whether it holds
-        the batch, for at most `timeout` seconds more.
+        If no response comes within `timeout` seconds, or the connection breaks, the commit is not
+        sent again. Instead the batch is closed on the server, and the stream is read to see whether
+        it contains the batch, for at most `timeout` seconds more.
 
-        Raises the server's refusal (`WrongLastSequence` and so on; nothing is stored), or
-        `AtomicBatchFailed`: nothing is stored then either, unless it is an `AtomicBatchUnknown`,
-        with which that could not be found out.
+        Raises:
+            BadArgument: The batch is empty.
+            JetStreamError: The server refused the batch (`WrongLastSequence` and so on). Nothing is
+                stored.
+            AtomicBatchFailed: Nothing is stored.
+            AtomicBatchUnknown: It could not be determined whether the batch is stored.
         """
         self._need_open()
         if not self._sheet.count:
@@ -244,9 +259,9 @@ class AtomicBatch(Owned, BlockHint):
         except BaseException as error:
             await self._give_up(error)
             raise
-        # This is also what is true of a commit that is cancelled from here on.
+        # Also the correct state if the commit is cancelled from here on.
         self._outcome = AtomicOutcome.UNKNOWN
-        self._reason = "the commit was sent and no answer was read"
+        self._reason = "the commit was sent and no response was read"
         began = monotonic()
         try:
             ack = await self._finish(part, deadline)
@@ -276,20 +291,20 @@ class AtomicBatch(Owned, BlockHint):
             raise refusal from error
 
     def _told(self, part: _Part) -> AbstractContextManager[OpenCall | None]:
-        """Return the context of a part that is answered before anything else is done."""
+        """Return the call report context of a part whose response is awaited at once."""
         return self._api.told("atomic_batch", part.subject, len(part.headers) + len(part.data))
 
     def _refusal_before(self) -> TwinstreamError | None:
-        """Return what was said against a message while the commit was on its way.
+        """Return the refusal of a message that arrived while the commit was in flight.
 
-        It is why there is no batch to commit, which is all that the answer to the commit tells.
+        It is the reason why there is no batch to commit, which the commit's response lacks.
         """
         try:
             self._look()
         except (JetStreamError, NoResponders, PermissionDenied) as error:
             return error
         except TwinstreamError:
-            # No word of the server.
+            # Not a server's refusal.
             return None
         return None
 
@@ -313,7 +328,7 @@ class AtomicBatch(Owned, BlockHint):
         raise self._failed("it was not confirmed") from error
 
     async def abandon(self) -> None:
-        """Give the batch up: nothing is stored. The server drops it at once, or when idle."""
+        """Discard the batch: nothing is stored. The server drops it at once, or when idle."""
         self._need_open()
         self._wanted = True
         self._close(AtomicOutcome.ABANDONED, "it was abandoned")
@@ -327,7 +342,7 @@ class AtomicBatch(Owned, BlockHint):
             await self._drop()
 
     async def _drop(self) -> None:
-        """Let the server drop its part, so that it does not keep one of its few places."""
+        """Let the server drop the batch, as it can keep few of them at a time."""
         transport = self._api.transport
         if self._sent and transport.is_connected:
             subject = check_subject(self._subject)
@@ -353,7 +368,7 @@ class AtomicBatch(Owned, BlockHint):
 
     def _need_open(self) -> None:
         if self._outcome is not AtomicOutcome.OPEN:
-            raise self._failed("it takes nothing any more")
+            raise self._failed("it accepts no more messages")
 
     def _failed(self, what: str) -> AtomicBatchFailed:
         because = f" ({self._reason})" if self._reason else ""
@@ -382,4 +397,4 @@ class AtomicBatch(Owned, BlockHint):
                 self._wanted = True
                 self._close(AtomicOutcome.ABANDONED, "no message was added")
         elif error is None and self._ack is None and not self._wanted:
-            raise self._failed("the block went on after that failure")
+            raise self._failed("the block continued after that failure")

@@ -1,4 +1,4 @@
-"""Finding out what became of a batch whose commit was not answered, without sending it again."""
+"""Find out the outcome of a batch whose commit had no response, without sending it again."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ _PAUSE: Final = 0.1
 
 
 class BatchTrace:
-    """Shuts a batch on the server, then looks for it in the stream.
+    """Closes a batch on the server, then looks for it in the stream.
 
-    A message out of sequence is sent first: once the server has answered it, a commit that is
-    still on its way comes too late. So what the stream does not hold then, it never will.
+    It first sends a message out of sequence. Once the server has answered that, a commit that is
+    still in flight comes too late. So if the stream does not contain the batch then, it never will.
     """
 
     def __init__(self, api: Api, sheet: BatchSheet, subject: str, began: float) -> None:
@@ -47,10 +47,10 @@ class BatchTrace:
         self.is_absent = False
         """Whether the batch is certainly not stored."""
         self.found = "nothing was found out"
-        """What came out, as words for a person."""
+        """Readable description of the result."""
 
     async def find(self, deadline: Deadline) -> PubAck | None:
-        """Return the acknowledgement of a batch that is stored; None when it was not found."""
+        """Return the acknowledgement of a stored batch; None if it was not found."""
         while not deadline.expired():
             try:
                 ack = await self._look(deadline)
@@ -74,7 +74,7 @@ class BatchTrace:
             return PubAck(stream=name, seq=seq, batch=self._sheet.id, count=self._sheet.count)
         doubt = doubt_of_absence(info, since)
         self.is_absent = not doubt
-        self.found = f"stream {name} does not hold it" + (f", but {doubt}" if doubt else "")
+        self.found = f"stream {name} does not contain it" + (f", but {doubt}" if doubt else "")
         return None
 
     async def _shut(self, deadline: Deadline) -> None:
@@ -84,7 +84,7 @@ class BatchTrace:
         try:
             read_pub_ack(frame, self._subject)
         except JetStreamError:
-            return  # what the server says to a message out of sequence
+            return  # the server's answer to a message out of sequence
 
     async def _stream(self, deadline: Deadline) -> str:
         timeout = deadline.remaining()
@@ -93,12 +93,12 @@ class BatchTrace:
         raise NoResponders(f"{self._subject}: no stream has this subject now")
 
     def _since(self, info: StreamInfo) -> Timestamp:
-        """Return a time before the commit, by the clock of the server."""
+        """Return a time before the commit, by the server's clock."""
         now = info.ts.ns if info.ts is not None else 0
         return Timestamp.from_ns(now - int((monotonic() - self._began) * 1e9) - _MARGIN)
 
     async def _search(self, info: StreamInfo, since: Timestamp, deadline: Deadline) -> int:
-        """Return the sequence of the batch's last message, 0 when the stream does not hold it."""
+        """Return the sequence of the batch's last message, 0 if the stream does not contain it."""
         target = self._api.subjects.message("GET", info.config.name or "")
         subject = self._subject if info.config.subject_transform is None else ">"
         body: dict[str, Any] = {"start_time": since.rfc3339(), "next_by_subj": subject}

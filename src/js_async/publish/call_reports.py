@@ -1,4 +1,4 @@
-"""Reports of publish calls for `on_call`, each when its message has an outcome."""
+"""Reports of publish calls to `on_call`, each when its message has an outcome."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def telling(
     on_done: Callable[[UnderWay, Outcome], bool] | None,
     forget: Callable[[UnderWay], None],
 ) -> Callable[[UnderWay, Outcome], bool]:
-    """Return an `on_done` of a pipeline that also tells of the call; `forget` is the pipeline's."""
+    """Return an `on_done` for a pipeline that also reports calls; `forget` is the pipeline's."""
 
     def is_first(entry: UnderWay, outcome: Outcome) -> bool:
         if on_done is not None:
@@ -35,7 +35,7 @@ def telling(
             if not isinstance(call.error, BadArgument):
                 tell(on_call, call)
         except BaseException:
-            # Interrupted: it is told, and nobody else would give it its outcome.
+            # Interrupted after the report: no other code would set the outcome.
             if entry.is_told:
                 entry.outcome = outcome
                 forget(entry)

@@ -1,4 +1,4 @@
-"""Why no stream took a message; nothing of this is asked while all goes well."""
+"""Find out why no stream stored a message. Nothing here runs while publishing succeeds."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ from twinstream.errors import (
 
 __all__ = ["Reasons", "reason"]
 
-# An answer that explains is worth so many seconds; the failure is certain without it.
+# An explanation is worth this many seconds; the failure is certain without it.
 _PATIENCE: Final = 1.0
 
 
 async def reason(
     api: Api, subject: str, deadline: Deadline, *, silent: bool = False
 ) -> NoResponders:
-    """Return the error that tells why no stream takes messages on a subject; see `Reasons.of`."""
+    """Return the error that explains why no stream stores messages of a subject; see `Reasons`."""
     return await Reasons(api).of(subject, deadline, silent=silent)
 
 
 class Reasons:
-    """Finds out why messages that failed together were not taken.
+    """Finds out why messages that failed together were not stored.
 
-    It asks about a subject and about a stream once, and nothing more once nobody answers, so that
-    thousands of failures do not wait for one another. What it knows is soon out of date.
+    It sends one request for each subject and each stream, and none after the first timeout, so that
+    thousands of failures do not wait for one another. Its findings are outdated soon.
     """
 
     def __init__(self, api: Api) -> None:
@@ -45,10 +45,10 @@ class Reasons:
         self._silence: RequestTimeout | None = None
 
     async def of(self, subject: str, deadline: Deadline, *, silent: bool = False) -> NoResponders:
-        """Return the error that tells why no stream takes messages on a subject.
+        """Return the error that explains why no stream stores messages of a subject.
 
-        With `silent`, nobody said so and the message had no answer: its words leave open what
-        became of it.
+        Set `silent` if the message had no response at all, not even `no responders`: the error
+        leaves open then whether it was stored.
         """
         found = self._found.get((subject, silent))
         if found is None:
@@ -57,14 +57,14 @@ class Reasons:
         return found
 
     async def _ask(self, subject: str, deadline: Deadline, *, silent: bool) -> NoResponders:
-        nobody = f"{subject}: no stream {'answered' if silent else 'took the message'}"
+        problem = f"{subject}: no stream {'answered' if silent else 'took the message'}"
         if self._silence is not None:
-            return _unexplained(nobody, self._silence)
+            return _unexplained(problem, self._silence)
         deadline = Deadline.after(min(deadline.remaining(), _PATIENCE))
         try:
             name = await self._stream_of(subject, deadline)
             if name is None:
-                text = f"{subject}: no stream has this subject; create one, or mend the subject"
+                text = f"{subject}: no stream has this subject; create one, or correct the subject"
                 return NoStream(text)
             stream = await self._stream(name, deadline)
             if silent and isinstance(stream, twinstream.models.StreamInfo) and stream.config.no_ack:
@@ -74,20 +74,20 @@ class Reasons:
                 )
             return _leaderless(subject, name, _state(stream), silent=silent)
         except NoResponders as error:
-            return _because(JetStreamOff(f"{nobody}; {error}"), error)
+            return _because(JetStreamOff(f"{problem}; {error}"), error)
         except JetStreamError as error:
             if error.err_code in CLUSTER_WITHOUT_LEADER:
                 text = "JetStream's cluster has no leader now"
-                return _because(NoLeader(f"{nobody}; {text}"), error)
-            return _unexplained(nobody, error)
+                return _because(NoLeader(f"{problem}; {text}"), error)
+            return _unexplained(problem, error)
         except TwinstreamError as error:
             if isinstance(error, RequestTimeout):
                 self._silence = error
-            return _unexplained(nobody, error)
+            return _unexplained(problem, error)
 
     async def _stream_of(self, subject: str, deadline: Deadline) -> str | None:
         target = self._api.subjects.streams("NAMES")
-        # That the cluster has no leader is an answer here, so it is asked once.
+        # A cluster without a leader is a result here, so the request is not repeated.
         names = await self._api.call(
             target,
             {"subject": subject},
@@ -100,7 +100,7 @@ class Reasons:
     async def _stream(
         self, name: str, deadline: Deadline
     ) -> twinstream.models.StreamInfo | TwinstreamError:
-        """Return a stream that did not take a message, or why nothing is known of it."""
+        """Return the info of a stream that did not store a message, or the error of the request."""
         stream = self._streams.get(name)
         if stream is None:
             stream = self._streams[name] = await self._ask_stream(name, deadline)
@@ -120,19 +120,19 @@ class Reasons:
 
 def _state(stream: twinstream.models.StreamInfo | TwinstreamError) -> str:
     if isinstance(stream, TwinstreamError):
-        return f"it does not answer ({stream})"
+        return f"it does not respond ({stream})"
     leader = stream.cluster.leader if stream.cluster is not None else ""
-    return f"its leader is {leader} by now" if leader else "it has no leader"
+    return f"its leader is now {leader}" if leader else "it has no leader"
 
 
 def _leaderless(subject: str, name: str, state: str, *, silent: bool) -> NoLeader:
-    if silent:  # it may be stored, so nobody is told to publish it again
-        return NoLeader(f"{subject}: stream {name} did not answer; {state}")
+    if silent:  # it may be stored: do not advise to publish it again
+        return NoLeader(f"{subject}: stream {name} did not respond; {state}")
     return NoLeader(f"{subject}: stream {name} did not take the message; {state}. Publish it again")
 
 
-def _unexplained(nobody: str, error: TwinstreamError) -> NoResponders:
-    return _because(NoResponders(f"{nobody}; why is unknown, asking failed: {error}"), error)
+def _unexplained(problem: str, error: TwinstreamError) -> NoResponders:
+    return _because(NoResponders(f"{problem}; the reason is unknown: {error}"), error)
 
 
 def _because(error: NoResponders, cause: TwinstreamError) -> NoResponders:

@@ -20,11 +20,11 @@ __all__ = ["FastIngest"]
 
 
 class FastIngest(SentWhileRead):
-    """Iterates over the outcomes of many messages, in their order; made by `fast_ingest`.
+    """Iterates over the outcomes of many messages, in order. Created by `fast_ingest`.
 
-    An outcome is `Ingested`, or a `PublishFailure` with the error. Used in `async with`, it ends
-    the batch at the end of the block where the iteration was left early. Failures whose `error` the
-    program did not read are raised as by `PublishMany`. One task or thread at a time.
+    An outcome is `Ingested`, or a `PublishFailure` with the error. The end of an `async with` block
+    ends the batch if the iteration was left early. Failures whose `error` was not read are raised
+    as by `PublishMany`. One task or thread at a time may use it.
     """
 
     def __init__(
@@ -39,7 +39,7 @@ class FastIngest(SentWhileRead):
         super().__init__()
         self._requests: Final = several(requests)
         self._ingest: Final = Ingest(api, stream, gaps, limits)
-        # In the order of sending, until the outcome is taken.
+        # In sending order, until the outcome is returned.
         self._order: Final[deque[Entry]] = deque()
         self._managed = False
         self._closed = False
@@ -49,14 +49,14 @@ class FastIngest(SentWhileRead):
 
     @property
     def under_way(self) -> int:
-        """How many messages were sent and have no outcome yet, those in front of them included."""
+        """Number of messages sent without an outcome, and of those that wait behind them."""
         return len(self._order)
 
     @property
     def last_ack(self) -> PubAck | None:
-        """The end of the last batch: `seq` is that of the last message it stored.
+        """Acknowledgement of the last finished batch: `seq` is that of its last stored message.
 
-        None before the first end. A batch also ends whenever nothing was sent for a second.
+        None before the first batch ends. A batch also ends when nothing was sent for a second.
         """
         return self._ingest.last_ack
 
@@ -69,7 +69,7 @@ class FastIngest(SentWhileRead):
         return self
 
     async def close(self) -> None:
-        """Send no more, wait for what is under way; raises `PublishFailures`.
+        """Stop sending, wait for the messages in flight; raises `PublishFailures`.
 
         Closing again does nothing.
         """
@@ -83,7 +83,7 @@ class FastIngest(SentWhileRead):
         self._raise_unread()
 
     def _note_rest(self) -> None:
-        """Count the failures whose outcomes the program did not take."""
+        """Count the failures whose outcomes were not taken."""
         for entry in self._order:
             if isinstance(entry.outcome, PublishFailure):
                 self._unseen.add(entry.outcome)
@@ -110,7 +110,7 @@ class FastIngest(SentWhileRead):
                     return
         except (Exception, GeneratorExit) as error:
             if self._is_inherited:
-                # Dropped in a forked process, or used there in vain: its owner goes on with it.
+                # Dropped or misused in a forked process: it belongs to the parent.
                 self._closed = True
             # A cancelled or interrupted caller knows that it did not wait for the outcomes.
             if not (self._closed or self._managed):

@@ -1,8 +1,8 @@
-"""Messages under way by fast ingest: batches one after the other, and what became of each message.
+"""Fast ingest: batches one after the other, and the outcome of each message.
 
-What the server certainly did not store because a batch ended before it goes into the next batch,
-in the same order. A batch is committed when nothing was sent for a while, since its last messages
-are told by its end alone, and the server drops it when it is idle.
+Messages that the server certainly did not store because a batch ended early go into the next batch,
+in the same order. A batch is committed after a quiet period: only its end acknowledges its last
+messages, and the server drops idle batches.
 """
 
 from __future__ import annotations
@@ -49,15 +49,15 @@ from twinstream.models import PubAck
 __all__ = ["Entry", "Ingest"]
 
 _SINCE: Final = (2, 14, 0)
-# The server drops a batch after 10 idle seconds; outcomes should not wait that long either.
+# The server drops a batch after 10 idle seconds; outcomes should come sooner.
 _QUIET: Final = 1.0
 _LOOK: Final = 0.25
-# Parts of the timeout after which an answer that did not come is asked for again.
+# A missing response is requested again after this fraction of the timeout.
 _SHARES: Final = 4
 
 
 class Entry:
-    """A message, and in the end what became of it."""
+    """A message and, in the end, its outcome."""
 
     __slots__ = ("doubt", "headers", "number", "outcome", "request", "size", "subject")
 
@@ -73,7 +73,7 @@ class Entry:
 
     @property
     def is_repeatable(self) -> bool:
-        """Tell whether sending it after a doubt cannot store it twice, nor be refused for it."""
+        """Whether a retry after an unknown outcome cannot be stored twice, nor be refused."""
         request = self.request
         return request.msg_id is not None and request == request._replace(
             expected_last_seq=None,
@@ -84,9 +84,9 @@ class Entry:
 
 
 class Ingest:
-    """Sends messages into one stream and finds out what became of each.
+    """Sends messages into one stream and determines the outcome of each.
 
-    One task or thread sends; another one, of its own, ends batches that are idle.
+    One task or thread sends; a background task or thread ends batches that are idle.
     """
 
     def __init__(self, api: Api, stream: str, gaps: Gaps, limits: PublishLimits) -> None:
@@ -97,20 +97,20 @@ class Ingest:
         self._limits: Final = limits
         self._inbox: Final = api.transport.tokens.inbox().encode()
         self._batch = self._new_batch()
-        # Sent in this batch, and not sent yet or to be sent again.
+        # Sent in this batch (flight), and to be sent for the first time or again (backlog).
         self._flight: deque[Entry] = deque()
         self._backlog: deque[Entry] = deque()
         self._bytes = 0
-        # Where the batch is committed: at the subject that its first message got through on.
+        # The subject at which to commit: that of the batch's first message.
         self._subject = b""
         self._sent_at = 0.0
         self._stuck_since: float | None = None
-        # Batches in a row that brought nothing.
+        # Batches in a row without a new outcome.
         self._barren = 0
         self._moved = False
         self._signal: Final = Signal()
-        # One message after the other: a number out of order would end the batch. So it is held
-        # while the connection takes no more, which only the keeper has to wait for.
+        # Serialises sends: a number out of order would end the batch. It is held while the
+        # connection blocks; only the keeper has to wait for it.
         self._lock: Final = Lock()
         self._ended: Final = Signal()
         self._box: Box | None = None
@@ -125,7 +125,7 @@ class Ingest:
     # ---- beginning and end
 
     async def open(self) -> None:
-        """Check server and stream, and listen. Raises `Unsupported`, `BadArgument` and others."""
+        """Check server and stream, then subscribe. Raises `Unsupported` or `BadArgument`, too."""
         deadline = Deadline.after(self._limits.timeout)
         await self._transport.ready(deadline)
         self._api.require(_SINCE, "fast ingest")
@@ -135,19 +135,19 @@ class Ingest:
         self._keeper = spawn(self._keep, "twinstream-fast-ingest")
 
     async def close(self) -> None:
-        """Listen no more; messages that are still under way stay without an outcome."""
+        """Unsubscribe; messages that are still in flight stay without an outcome."""
         self._ended.set()
         box, self._box = self._box, None
         if box is not None:
             self._transport.replies.unwatch(self)
             await self._transport.close_mailbox(box)
 
-    # ---- what the owner calls
+    # ---- the owner's interface
 
     def prepare(self, given: Publishable) -> Entry:
-        """Return a place for a message; an error in it is its outcome, and it is not sent.
+        """Return an entry for a message; if the message is invalid, the error is its outcome.
 
-        Raises `BadArgument` for what is no message at all.
+        Raises `BadArgument` if `given` is not a message at all.
         """
         request = as_request(given)
         try:
@@ -155,20 +155,20 @@ class Ingest:
             check_headers(headers)
             return Entry(request, check_subject(request.subject), headers)
         except TwinstreamError as error:
-            # Not the request itself: its data may be what has no length.
+            # Not the request itself: its data may be of a type without a length.
             entry = Entry(PublishRequest(str(request.subject)), b"", b"")
             entry.outcome = PublishFailure(request, error)
             return entry
 
     async def send(self, entry: Entry) -> None:
-        """Send a message, once the server has room for it; an error is its outcome."""
+        """Send a message once the server accepts more; an error becomes its outcome."""
         async with self._lock:
             self._bytes += entry.size
             self._backlog.append(entry)
             await self._pump()
 
     async def flush(self) -> None:
-        """Return when every message has its outcome."""
+        """Wait until every message has an outcome."""
         async with self._lock:
             await self._flush()
 
@@ -180,7 +180,7 @@ class Ingest:
                 await self._renew()
 
     async def _keep(self) -> None:
-        """Commit while nobody sends."""
+        """Commit while no messages are sent."""
         while not await self._ended.sleep(Deadline.after(_LOOK)):
             if self._flight and monotonic() - self._sent_at >= _QUIET:
                 async with self._lock:
@@ -196,12 +196,12 @@ class Ingest:
             if batch.is_over:
                 await self._renew()
             elif batch.is_broken or (self._flight and self._bytes > self._limits.window_bytes):
-                # Acknowledgements come by number, so only the end gives back the bytes.
+                # Acknowledgements are by number, so only the end of the batch frees the bytes.
                 await self._commit()
             elif batch.has_room:
                 await self._put(batch, self._backlog[0])
             elif self._is_stuck():
-                # After an election a leader may answer pings and wait for what is lost.
+                # After an election a leader may answer pings and wait for messages that are lost.
                 await self._commit()
             else:
                 await self._wait(batch, batch.ping_reply)
@@ -213,12 +213,12 @@ class Ingest:
     async def _put(self, batch: FastBatch, entry: Entry) -> None:
         headers = entry.headers
         if not batch.sent:
-            # Another stream with fast ingest would open the batch too, and not say which it is.
+            # Otherwise any stream with fast ingest on this subject could open the batch.
             stream = entry.request.expected_stream or self._stream
             headers = publish_headers(entry.request._replace(expected_stream=stream))
             self._subject = entry.subject
         self._sent_at = monotonic()
-        # Listed before it is written: that it is refused may be told before that returns.
+        # Append before the write: a refusal may be reported before the write returns.
         entry.number = batch.sent + 1
         self._flight.append(entry)
         try:
@@ -230,7 +230,7 @@ class Ingest:
                 raise
             if not isinstance(error, BadArgument):
                 batch.fail(error)
-            # Otherwise it is too large, which takes no number.
+            # Otherwise the message is too large and uses no number.
             self._backlog.popleft()
             self._conclude(entry, self._failure(entry, error))
             return
@@ -245,7 +245,7 @@ class Ingest:
             await transport.send(subject, reply, headers, data)
 
     async def _commit(self) -> None:
-        """End the batch and return when that was told, or when it cannot be told any more."""
+        """End the batch; return when the server has confirmed that, or cannot any more."""
         batch = self._batch
         self._stuck_since = None
         if not batch.is_over:
@@ -260,14 +260,14 @@ class Ingest:
             batch.fail(error)
 
     async def _wait(self, batch: FastBatch, reply: Callable[[], bytes]) -> None:
-        """Return when something came; ask again after silence, and give up in the end."""
+        """Wait for a response; repeat the request after silence, and finally give up."""
         patience = self._limits.timeout
         began = monotonic() if self._stuck_since is None else self._stuck_since
         self._stuck_since = began
         passed = batch.passed
         box = self._box
         if box is not None and box.error is not None:
-            # Told before there was this batch, or the mailbox was at hand.
+            # The error came before this batch, or before the mailbox was assigned.
             batch.fail(box.error)
         try:
             if not batch.is_over:
@@ -281,7 +281,7 @@ class Ingest:
         elif batch.is_over:
             return
         elif monotonic() - began >= patience:
-            heard = f"; somebody else answered {batch.stray!r}" if batch.stray else ""
+            heard = f"; another responder answered {batch.stray!r}" if batch.stray else ""
             batch.fail(
                 RequestTimeout(f"{self._stream}: no acknowledgement of the batch in time{heard}")
             )
@@ -302,12 +302,12 @@ class Ingest:
         self._signal.set()
 
     def note(self, subject: bytes | None, error: TwinstreamError) -> None:
-        """Take the news that messages to a subject, or all if None, get no answer."""
+        """Handle the report that messages to a subject, or all if None, get no response."""
         batch = self._batch
         if subject is None:
             batch.fail(error)
         else:
-            # In any case of letters: nats-py puts the server's words into lower case.
+            # Case-insensitive: nats-py converts the server's error text to lower case.
             for entry in list(self._flight):
                 if entry.subject.lower() == subject:
                     batch.refused[entry.number] = error
@@ -316,20 +316,20 @@ class Ingest:
         self._signal.set()
 
     def deny(self, box: Box, error: TwinstreamError) -> None:
-        """Take the news that the server refused a subscription; without it no answer comes."""
+        """Handle a refused subscription: without it no response arrives."""
         if box is self._box:
             self.note(None, error)
 
     # ---- outcomes
 
     def _settle(self) -> None:
-        """Give the messages that the server has handled their outcome."""
+        """Set the outcome of the messages that the server has processed."""
         batch, flight = self._batch, self._flight
         while flight and flight[0].number <= batch.passed:
             self._judge(batch, flight.popleft())
 
     async def _renew(self) -> None:
-        """Begin another batch; what the one before certainly did not store goes into it."""
+        """Start a new batch with the messages that the previous one certainly did not store."""
         batch, self._batch = self._batch, self._new_batch()
         again = [entry for entry in self._flight if not self._judge(batch, entry)]
         self._flight.clear()
@@ -345,7 +345,7 @@ class Ingest:
             await sleep(self._limits.retry.wait)
 
     async def _give_up(self, batch: FastBatch) -> None:
-        """Fail what could not be stored: the first message, or all where nobody answers."""
+        """Fail the first message that could not be stored, or all if no server responds."""
         silent = isinstance(batch.trouble, RequestTimeout)
         refusal = batch.refused.get(1) or batch.trouble
         for _ in range(len(self._backlog) if silent else min(1, len(self._backlog))):
@@ -355,11 +355,11 @@ class Ingest:
                 deadline = Deadline.after(self._limits.timeout)
                 error = await reason(self._api, entry.request.subject, deadline)
             self._conclude(entry, self._failure(entry, error))
-        # The next one has the same chance once: it is turned away at once, or all goes on.
+        # The next message gets one attempt: either it is refused at once, or all continue.
         self._moved = False
 
     def _judge(self, batch: FastBatch, entry: Entry) -> bool:
-        """Give a message its outcome; tell whether it has one, else it is to be sent again."""
+        """Set a message's outcome; return False if it has none and must be sent again."""
         fate = batch.fate(entry.number)
         if fate is Fate.UNKNOWN:
             if entry.is_repeatable:

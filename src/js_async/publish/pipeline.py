@@ -1,8 +1,8 @@
-"""Messages under way into streams: sent one after the other, their answers taken as they come.
+"""Messages in flight to streams: sent one after the other, acknowledgements matched as they arrive.
 
-What makes it fast: one inbox with a number for each message, answers cut out of a whole read, or
-else compared with the last one instead of parsed, put by the receiver itself into the place of
-their message, and one flag for who waits, not one for each message.
+Why it is fast: one inbox with a number per message; acknowledgements are cut out of a whole read or
+compared with the last one instead of parsed; the receiver stores each in the entry of its message;
+and waiting callers share one signal, instead of one for each message.
 """
 
 from __future__ import annotations
@@ -46,16 +46,16 @@ from twinstream.models import PubAck
 
 __all__ = ["Pipeline"]
 
-# Subjects whose check is remembered.
+# Number of checked subjects to cache.
 _SUBJECTS: Final = 1000
 
 
 class Pipeline:
-    """Sends messages and finds out what became of each; `on_done` is told, by the receiver even.
+    """Sends messages and determines the outcome of each; `on_done` is called with it.
 
-    It is told before anybody sees the outcome, and returns False when it was told another one
-    before: answers and time-outs may come at the same time. How much is under way is the owner's
-    business.
+    `on_done` may run in the receiver. It is called before the outcome is visible, and returns False
+    if it was called for the message before: a response and a timeout may come at the same time.
+    Limiting the number of messages in flight is up to the owner.
     """
 
     def __init__(
@@ -74,16 +74,16 @@ class Pipeline:
             on_done = telling(api.on_call, on_done, self.forget)
         self._on_done: Final = on_done
         share = limits.retry.patience(limits.timeout, True, 0)
-        # How long an attempt has no answer until it is looked at.
+        # Seconds without a response after which an attempt is checked.
         self._share: Final = share
         self._prefix: Final = api.transport.tokens.inbox().encode() + b"."
-        # With the place for the number.
+        # With a placeholder for the number.
         self._inbox: Final = self._prefix.replace(b"%", b"%%") + b"%d"
         self._number = 0
         self._waiting: dict[bytes, UnderWay] = {}
-        # Those of them that wait for a connection.
+        # Entries of `_waiting` that wait for a connection.
         self._unsent: Final[set[bytes]] = set()
-        self._to_mend: deque[UnderWay] = deque()
+        self._to_recover: deque[UnderWay] = deque()
         self._subjects: dict[str, bytes] = {}
         self._acks: Final = AckReader()
         self._box: Box | None = None
@@ -92,25 +92,25 @@ class Pipeline:
 
     @property
     def oldest(self) -> UnderWay | None:
-        """The message that is under way for the longest time."""
+        """The message that has been in flight for the longest time."""
         while True:
             try:
                 return next(iter(self._waiting.values()), None)
             except RuntimeError:
-                # Another thread changed it just now, on an interpreter that lets both run.
+                # Another thread changed the dict just now (free-threaded interpreter).
                 continue
 
     @property
     def is_over(self) -> bool:
-        """Tell whether nothing is under way and, as the connection is closed, nothing will be."""
+        """Whether nothing is in flight and the connection is closed for good."""
         return self._transport.is_closed and not self._waiting
 
     def under_way(self) -> list[UnderWay]:
-        """Return all messages without an outcome, in the order of sending."""
+        """Return all messages without an outcome, in sending order."""
         return list(self._waiting.values())
 
     async def open(self) -> None:
-        """Listen for answers, once the connection is up."""
+        """Subscribe to the inbox once the client is connected."""
         if self._box is None:
             await self._transport.ready(Deadline.after(self._timeout))
             self._box = await self._transport.open_mailbox(self._prefix + b"*", sink=self._sink)
@@ -119,7 +119,7 @@ class Pipeline:
             self._transport.replies.watch(self)
 
     async def close(self) -> None:
-        """Listen no more; what became of messages that are still under way is not known then."""
+        """Unsubscribe; the outcome of messages that are still in flight becomes unknown."""
         box = self._box
         if box is not None:
             self._transport.replies.unwatch(self)
@@ -127,17 +127,17 @@ class Pipeline:
                 text = f"{entry.request.subject}: closed before it was acknowledged, may be stored"
                 self._finish(entry, PublishFailure(entry.request, OutcomeUnknown(text)))
             await self._transport.close_mailbox(box)
-            # Not before: whoever is interrupted closes it again.
+            # Only now: if this is interrupted, the next close repeats it.
             self._box = None
 
     # ---- sending
 
     def prepare(self, given: Publishable) -> UnderWay:
-        """Return a place for a message; an error in it is its outcome, and it is not sent.
+        """Return an entry for a message; if the message is invalid, the error is its outcome.
 
-        Raises `BadArgument` for what is no message at all.
+        Raises `BadArgument` if `given` is not a message at all.
         """
-        # A pair stays one, unless something is wrong with it.
+        # A pair stays a pair, unless it is invalid.
         plain = type(given) is tuple and len(given) == 2 and type(given[1]) is bytes
         if not plain:
             given = as_request(given)
@@ -147,10 +147,10 @@ class Pipeline:
             try:
                 subject = self._subjects.get(given[0]) or self._check(given[0])
             except TypeError:
-                # What cannot be looked up is no text.
+                # Unhashable: not a string.
                 subject = check_subject(given[0])
         except TwinstreamError as error:
-            # Not the request itself: its data may be what has no length.
+            # Not the request itself: its data may be of a type without a length.
             entry = under_way(PublishRequest(str(given[0])), b"", b"", b"", 0.0)
             entry.outcome = PublishFailure(as_request(given), error)
             return entry
@@ -164,22 +164,22 @@ class Pipeline:
         return encoded
 
     def expect(self, entry: UnderWay) -> None:
-        """Count a message as under way before it is sent."""
+        """Count a message as in flight before it is sent."""
         self._waiting[entry.reply] = entry
 
     def forget(self, entry: UnderWay) -> None:
-        """Count a message as under way no more."""
+        """Stop counting a message as in flight."""
         self._waiting.pop(entry.reply, None)
         if entry.signal is not None:
             entry.signal.set()
 
     def try_send(self, entry: UnderWay) -> bool:
-        """Send a message if that needs no waiting; tell whether it was done, else use `send`."""
+        """Send a message if that needs no waiting; if it returns False, use `send`."""
         self._waiting[entry.reply] = entry
         return self._transport.try_send(entry.subject, entry.reply, entry.headers, entry.data)
 
     async def send(self, entry: UnderWay) -> None:
-        """Send a message, waiting for the connection if need be; an error is its outcome."""
+        """Send a message, waiting for the connection if necessary; errors become its outcome."""
         self._waiting[entry.reply] = entry
         try:
             await self._send(entry)
@@ -189,7 +189,7 @@ class Pipeline:
 
     async def _send(self, entry: UnderWay) -> None:
         try:
-            # The link may turn out to have ended, by which this entry is not lost.
+            # Protects this entry if the connection is found to be lost now: it was not sent.
             self._unsent.add(entry.reply)
             try:
                 await self._transport.ready(Deadline(self._end(entry)))
@@ -197,7 +197,7 @@ class Pipeline:
                 self._unsent.discard(entry.reply)
             await self._transport.send(entry.subject, entry.reply, entry.headers, entry.data)
         except BadArgument as error:
-            # Too large for this server; an earlier attempt went to another one perhaps.
+            # Too large for this server; an earlier attempt may have gone to another server.
             self._stumble(entry, error)
         except TwinstreamError as error:
             self._finish(entry, PublishFailure(entry.request, error))
@@ -209,10 +209,10 @@ class Pipeline:
 
     def _deliver(self, frame: Frame) -> None:
         entry = self._waiting.get(frame[0])
-        # A second answer, or one that comes after its message was given up.
+        # A second response, or one that came after the timeout.
         if entry is None:
             return
-        # Most answers look like the last one: these take two calls each, not five.
+        # Fast path: most acknowledgements look like the last one and take two calls, not five.
         guarded = entry.headers and entry.request.expected_stream is not None
         ack = None if guarded else self._acks.like_last(frame)
         if ack is None or entry.outcome is not None:
@@ -220,7 +220,7 @@ class Pipeline:
             return
         if self._cutter is not None and self._cutter.is_learning:
             self._cutter.learn(frame, self._acks.shape)
-        # As `_finish` does.
+        # Same as in `_finish`.
         if self._on_done is not None and not self._on_done(entry, ack):
             return
         entry.outcome = ack
@@ -229,16 +229,16 @@ class Pipeline:
             entry.signal.set()
 
     def _deliver_all(self, replies: list[bytes], acks: list[PubAck]) -> None:
-        """Take acknowledgements that came together."""
+        """Process acknowledgements that arrived together."""
         waiting, on_done = self._waiting, self._on_done
         for reply, ack in zip(replies, acks, strict=True):
             entry = waiting.get(reply)
             if entry is None:
                 continue
-            # Whatever it expects stands in its headers.
+            # Expectations are in the headers.
             if entry.headers and not self._is_expected(entry, ack):
                 continue
-            # As `_finish` does.
+            # Same as in `_finish`.
             if entry.outcome is None:
                 if on_done is not None and not on_done(entry, ack):
                     continue
@@ -248,21 +248,21 @@ class Pipeline:
                 entry.signal.set()
 
     def _is_expected(self, entry: UnderWay, ack: PubAck) -> bool:
-        """Tell an acknowledgement of the stream that the request names from a stray one."""
+        """Check that an acknowledgement comes from the stream that the request expects."""
         expected = entry.request.expected_stream
         if expected in {None, ack.stream}:
             return True
-        # Somebody else answers on this subject; the stream's own word may come yet.
+        # Another responder on this subject; the stream's own response may still arrive.
         text = f"{entry.request.subject}: {ack.stream} is not the expected stream"
         entry.stray = BadAnswer(text)
         return False
 
     def _judge(self, entry: UnderWay, frame: Frame) -> None:
-        """Look at an answer closely."""
+        """Parse a response."""
         request = entry.request
         try:
             if is_unserved(frame):
-                raise NoResponders(f"{request.subject}: nobody serves this subject")
+                raise NoResponders(f"{request.subject}: no responders for this subject")
             ack = self._acks.read(frame, request.subject)
         except BadAnswer as error:
             entry.stray = error
@@ -273,7 +273,7 @@ class Pipeline:
                 self._finish(entry, ack)
 
     def _finish(self, entry: UnderWay, outcome: Outcome) -> None:
-        # Whoever was first has said it: an answer, or the end of its time.
+        # The first result counts: a response, or the timeout.
         if entry.outcome is None:
             if self._on_done is not None and not self._on_done(entry, outcome):
                 return
@@ -283,28 +283,28 @@ class Pipeline:
             entry.signal.set()
 
     def note(self, subject: bytes | None, error: TwinstreamError) -> None:
-        """Take the news that messages to a subject, or all if None, get no answer."""
+        """Handle the report that messages to a subject, or all if None, get no response."""
         for entry in list(self._waiting.values()):
             if entry.reply in self._unsent:
                 continue
-            # In any case of letters: nats-py puts the server's words into lower case.
+            # Case-insensitive: nats-py converts the server's error text to lower case.
             if subject is None or entry.subject.lower() == subject:
                 self._stumble(entry, error)
 
     def deny(self, box: Box, error: TwinstreamError) -> None:
-        """Take the news that the server refused a subscription; without it no answer comes."""
+        """Handle a refused subscription: without it no response arrives."""
         if box is self._box:
             self.note(None, error)
 
     def _look_for_denial(self) -> None:
-        """Notice messages that were sent when the inbox was refused, or about to be."""
+        """Fail messages that were sent around the time when the inbox was refused."""
         box = self._box
         if box is not None and box.error is not None and self._waiting:
             self.note(None, box.error)
 
     def _stumble(self, entry: UnderWay, error: TwinstreamError) -> None:
         if entry.trouble is not None:
-            # The reason of a silence is being asked for, and here is an answer after all.
+            # The reason of a missing response is being requested, and a response arrives after all.
             if isinstance(error, NoResponders) and entry.trouble[1] is Step.EXPLAIN:
                 entry.trouble = error, Step.EXPLAIN
             return
@@ -315,7 +315,7 @@ class Pipeline:
             self._finish(entry, PublishFailure(entry.request, error))
             return
         entry.trouble = error, step
-        self._to_mend.append(entry)
+        self._to_recover.append(entry)
         if entry.signal is not None:
             entry.signal.set()
 
@@ -325,30 +325,30 @@ class Pipeline:
     # ---- waiting
 
     async def until(self, entry: UnderWay) -> Outcome:
-        """Return what became of a message; mends what goes wrong meanwhile."""
+        """Return a message's outcome; handle failures of any message meanwhile."""
         while entry.outcome is None:
-            # In this order: whoever takes one out told its outcome before.
+            # Check in this order: an entry gets its outcome before it is removed.
             if entry.reply not in self._waiting and entry.outcome is None:
-                # Whoever sent it was cancelled or interrupted: nobody looks for its answer.
-                text = f"{entry.request.subject}: cut short while it was sent, may be stored"
+                # Its sender was cancelled or interrupted, so its response is not awaited.
+                text = f"{entry.request.subject}: interrupted during the send, may be stored"
                 return PublishFailure(entry.request, OutcomeUnknown(text))
-            if self._to_mend:
-                await self.mend()
+            if self._to_recover:
+                await self.recover()
                 continue
             self._look_for_denial()
-            # One flag for all who wait for it. Whoever lowers it looks again, for the others too.
+            # All callers share the signal. Whoever clears it checks again, on behalf of all.
             signal = await self._flag(entry)
             signal.clear()
-            # It may have come before the flag was there. What somebody else mends just now raises
-            # the flag when it has an outcome; to look at it in a circle would keep them from it.
-            if entry.outcome is not None or (entry.trouble is not None and self._to_mend):
+            # The outcome may have arrived before the signal existed. A message that another caller
+            # repairs sets the signal when it has an outcome; polling would only slow that down.
+            if entry.outcome is not None or (entry.trouble is not None and self._to_recover):
                 signal.set()
             if not await self._transport.wait(signal, Deadline(self._next_look())):
                 self.expire()
         return entry.outcome
 
     async def _flag(self, entry: UnderWay) -> Signal:
-        """Return the flag of all who wait for a message."""
+        """Return the signal shared by all callers that wait for a message."""
         async with self._flagging:
             if entry.signal is None:
                 entry.signal = Signal()
@@ -369,50 +369,50 @@ class Pipeline:
         return entry.attempts <= self._policy.retries and entry.repeatable
 
     def expire(self) -> None:
-        """Notice messages that had no answer in time, or can have none."""
+        """Detect messages that had no response in time, or cannot get one."""
         self._look_for_denial()
         now = monotonic()
         for entry in list(self._waiting.values()):
             if self._due(entry) <= now:
                 text = f"{entry.request.subject}: no acknowledgement in time, it may be stored"
                 error: TwinstreamError = RequestTimeout(text)
-                # What somebody else said is no reason to send no more, but it explains the end.
+                # A stray response is no reason to stop retrying, but it explains the final error.
                 if entry.stray is not None and not self._may_repeat(entry):
                     error = entry.stray
                 self._stumble(entry, error)
 
-    # ---- mending
+    # ---- recovering
 
     async def look(self) -> None:
-        """Take answers that came while the program was busy elsewhere."""
+        """Process responses that arrived while the program was busy elsewhere."""
         await self._transport.wait(Signal(), Deadline.after(0))
 
     async def tend(self) -> None:
-        """Repeat and give up messages, for an owner who does not wait for an outcome now."""
+        """Retry and time out messages, for an owner that waits for no outcome now."""
         self.expire()
-        if self._to_mend:
-            await self.mend()
+        if self._to_recover:
+            await self.recover()
 
-    async def mend(self) -> None:
-        """Take care of all messages that are in trouble, those to be sent again in their order."""
+    async def recover(self) -> None:
+        """Recover all messages in trouble, and send those to be retried in their order."""
         batch: deque[UnderWay] = deque()
         try:
-            while self._to_mend:
-                batch.append(self._to_mend.popleft())
+            while self._to_recover:
+                batch.append(self._to_recover.popleft())
         except IndexError:
-            # Another thread mends too and took the last one.
+            # Another thread took the last one.
             pass
         try:
-            await self._mend(batch)
+            await self._recover(batch)
         except BaseException:
             for entry in batch:
                 if entry.trouble is not None:
-                    self._to_mend.append(entry)
+                    self._to_recover.append(entry)
                     if entry.signal is not None:
                         entry.signal.set()
             raise
 
-    async def _mend(self, batch: deque[UnderWay]) -> None:
+    async def _recover(self, batch: deque[UnderWay]) -> None:
         reasons = Reasons(self._api)
         pause = False
         for entry in batch:
@@ -434,9 +434,9 @@ class Pipeline:
             batch.popleft()
 
     async def _repeat(self, entry: UnderWay) -> None:
-        # Cleared before it is sent again: the answer may be here before that returns.
+        # Cleared before the send: the response may arrive before the send returns.
         trouble, entry.trouble = entry.trouble, None
-        # Somebody else mended it meanwhile, or said what became of it, or the owner closed.
+        # Another caller recovered it or set its outcome meanwhile, or the owner closed.
         if trouble is None or entry.outcome is not None or entry.reply not in self._waiting:
             return
         entry.attempts += 1
@@ -447,7 +447,7 @@ class Pipeline:
             if not self.try_send(entry):
                 await self._send(entry)
         except BaseException:
-            # Whoever mends was cut short: that is the next one's business.
+            # Interrupted: the next caller recovers this message.
             entry.attempts -= 1
             entry.trouble = trouble
             raise
@@ -465,8 +465,8 @@ class Pipeline:
             self._finish(entry, found)
 
     async def _explain(self, entry: UnderWay, error: TwinstreamError, reasons: Reasons) -> bool:
-        """Find out why nobody took it; tell whether to send it again because that will pass."""
-        # The time of the message may be over; that it failed is to be said with the reason.
+        """Find out why no stream stored it; tell whether to retry because that is temporary."""
+        # The message's own time may be over; its failure still gets an explanation.
         deadline = Deadline.after(self._timeout)
         silent = isinstance(error, RequestTimeout)
         why = await reasons.of(entry.request.subject, deadline, silent=silent)
@@ -487,5 +487,5 @@ class Pipeline:
         return False
 
     def _may_wait(self, entry: UnderWay) -> bool:
-        """Tell whether there is time until its stream has a leader."""
+        """Tell whether there is time to wait until the stream has a leader."""
         return self._policy.may_wait_for_leader(self._end(entry) - monotonic())

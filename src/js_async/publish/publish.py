@@ -1,4 +1,4 @@
-"""Publishing one message: the way that goes well, and what follows when it does not."""
+"""Publish one message: the fast path, and the retries after failures."""
 
 from __future__ import annotations
 
@@ -46,20 +46,20 @@ async def publish(
     timeout: Seconds | None = None,
     call: OpenCall | None = None,
 ) -> PubAck:
-    """Publish one message and return its acknowledgement, within the timeout as a whole."""
+    """Publish one message and return its acknowledgement, within `timeout` seconds in total."""
     if api.on_call is not None and call is None:
         return await _told(api, request, policy, timeout)
     headers = publish_headers(request)
     subject = known_subject(request.subject)
     given = None if timeout is None else api.deadline(timeout)
     transport = api.transport
-    # Sent first: whatever else is needed is made while the server works on it.
+    # Send first: everything else is prepared while the server processes the message.
     answer = transport.replies.try_start(subject, headers, request.data, is_pub_ack)
     deadline = given or api.deadline()
     repeatable = bool(headers) and request.is_repeatable
     end = _end(policy, deadline, repeatable, 0)
     if answer is not None:
-        # What nearly always happens, without what all other cases need: a tenth of the steps.
+        # Fast path for the usual case, with a tenth of the steps.
         try:
             await transport.wait(answer.signal, end)
         except BaseException:
@@ -94,13 +94,13 @@ async def _told(
 
 
 def _end(policy: RetryPolicy, deadline: Deadline, repeatable: bool, attempts: int) -> Deadline:
-    """Return until when to wait for the answer to the next attempt."""
+    """Return until when to wait for the response to the next attempt."""
     now = monotonic()
     return Deadline(now + policy.patience(deadline.at - now, repeatable, attempts))
 
 
 class _Attempts:
-    """The attempts at one message."""
+    """The attempts to publish one message."""
 
     __slots__ = (
         "_api",
@@ -134,14 +134,13 @@ class _Attempts:
         self._repeatable = repeatable
         self._count = 0
         self._doubt = False
-        # That the stream has no leader, which will pass.
+        # Set if the stream has no leader, which is a temporary state.
         self._lacks_leader: NoLeader | None = None
 
     async def next(self, answer: Answer | None, end: Deadline) -> PubAck:
         """Send the message and return its acknowledgement, or raise why there is none.
 
-        `answer` is the place of its answer where it is sent already, and was waited for until
-        `end`.
+        `answer` is given if the message was sent already and its response was awaited until `end`.
         """
         api, request, deadline = self._api, self._request, self._deadline
         replies = api.transport.replies
@@ -158,7 +157,7 @@ class _Attempts:
             if answer.frame is None:
                 await self._wait_on(answer, end)
         finally:
-            # One that came is forgotten already.
+            # A response that arrived is forgotten already.
             if answer.frame is None:
                 replies.forget(answer)
         frame = answer.take(request.subject)
@@ -166,15 +165,15 @@ class _Attempts:
         if request.expected_stream is not None and ack.stream != request.expected_stream:
             raise BadAnswer(
                 f"{request.subject}: {ack.stream} acknowledged, which is not the expected stream"
-                f" {request.expected_stream} and would not have: somebody else answered"
+                f" {request.expected_stream}; the response came from another responder"
             )
         return ack
 
     async def _wait_on(self, answer: Answer, end: Deadline) -> None:
-        """Wait for the acknowledgement of an attempt that had something else, or nothing yet.
+        """Wait for the acknowledgement of an attempt that had an invalid response, or none yet.
 
-        Returns when it is here; `end` is that of the attempt. Raises `BadAnswer` where only
-        somebody else than the stream answers, and `RequestTimeout`.
+        Returns when it has arrived; `end` is that of the attempt. Raises `BadAnswer` if only
+        another responder than the stream answers, and `RequestTimeout`.
         """
         subject = self._request.subject
         if answer.stray is not None:
@@ -203,11 +202,12 @@ class _Attempts:
 
     def _bad_answer(self, stray: Frame, why: NoResponders) -> BadAnswer:
         return BadAnswer(
-            f"{self._request.subject}: somebody who is no stream answered: {stray[3][:60]!r}; {why}"
+            f"{self._request.subject}: a responder that is no stream answered: {stray[3][:60]!r};"
+            f" {why}"
         )
 
     async def after(self, error: TwinstreamError) -> PubAck | None:
-        """Prepare the next attempt and return None, or end with an acknowledgement or error."""
+        """Prepare the next attempt and return None, or return an acknowledgement, or raise."""
         deadline = self._deadline
         wait = self._policy.wait if needs_pause(error) else 0.0
         left = self._policy.left(
@@ -238,7 +238,7 @@ class _Attempts:
                 raise error
 
     async def _wait_for_leader(self, why: NoResponders) -> bool:
-        """Tell whether to try again because the stream will have a leader, after a pause."""
+        """Tell, after a pause, whether to retry because the stream will get a leader."""
         if not may_get_leader(why):
             return False
         if not self._policy.may_wait_for_leader(self._deadline.remaining()):

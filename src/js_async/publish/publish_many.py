@@ -1,4 +1,4 @@
-"""Publishing many messages without waiting for each acknowledgement."""
+"""Publish many messages without waiting for each acknowledgement."""
 
 from __future__ import annotations
 
@@ -19,18 +19,19 @@ from twinstream.core.publish.request import Publishable, PublishFailure, UnreadF
 
 __all__ = ["PublishMany"]
 
-# How often messages without an answer are looked at while the window is not full (seconds). Each
-# time may take a pause before those that were turned away are sent again.
+# Interval at which unacknowledged messages are checked while the window is not full (seconds). Each
+# check may pause before rejected messages are sent again.
 _LOOK: Final = 0.5
 
 
 class PublishMany(SentWhileRead):
-    """Iterates over the outcomes of many messages, in their order; made by `publish_many`.
+    """Iterates over the outcomes of many messages, in order. Created by `publish_many`.
 
-    An outcome is the acknowledgement or a `PublishFailure` with the error. Used in `async with`,
-    it waits at the end for messages that are still in flight, where the iteration was left early.
-    The end of the block, or without a block the end of the iteration, raises `PublishFailures` if
-    there are failures whose `error` the program did not read, unless `raise_failures` is off.
+    An outcome is the acknowledgement, or a `PublishFailure` with the error. At the end of an
+    `async with` block it waits for messages that are still in flight, if the iteration was left
+    early. The end of the block, or without a block the end of the iteration, raises
+    `PublishFailures` if there are failures whose `error` was not read, unless `raise_failures` is
+    off.
     """
 
     def __init__(
@@ -44,7 +45,7 @@ class PublishMany(SentWhileRead):
         self._requests: Final = several(requests)
         self._limits: Final = limits
         self._pipeline: Final = Pipeline(api, limits)
-        # In the order of sending, until their outcome is taken.
+        # In sending order, until the outcome is returned.
         self._order: deque[UnderWay] = deque()
         self._look_at = 0.0
         self._managed = False
@@ -55,7 +56,7 @@ class PublishMany(SentWhileRead):
 
     @property
     def under_way(self) -> int:
-        """How many messages were sent and have no outcome yet, those in front of them included."""
+        """Number of messages sent without an outcome, and of those that wait behind them."""
         done = takewhile(lambda entry: entry.outcome is not None, tuple(self._order))
         return len(self._order) - sum(1 for _ in done)
 
@@ -71,7 +72,7 @@ class PublishMany(SentWhileRead):
         return self
 
     async def close(self) -> None:
-        """Send no more, wait for what is under way; raises `PublishFailures`.
+        """Stop sending, wait for the messages in flight; raises `PublishFailures`.
 
         Closing again does nothing.
         """
@@ -97,7 +98,7 @@ class PublishMany(SentWhileRead):
         pipeline, order = self._pipeline, self._order
         window, window_bytes = self._limits.window, self._limits.window_bytes
         unseen = self._unseen
-        # Bytes of all that is in order.
+        # Total bytes of the messages in `order`.
         held = 0
         await pipeline.open()
         self._look_at = monotonic() + _LOOK
@@ -113,7 +114,7 @@ class PublishMany(SentWhileRead):
                         await pipeline.send(entry)
                     if entry.started > self._look_at:
                         await self._tend(entry.started)
-                    # Sent first: what was taken from the program is under way when it leaves here.
+                    # After the send: a message taken from the caller's iterable is in flight now.
                     while order and (outcome := order[0].outcome) is not None:
                         held -= order.popleft().size
                         if type(outcome) is PublishFailure:
@@ -131,7 +132,7 @@ class PublishMany(SentWhileRead):
                     return
         except (Exception, GeneratorExit) as error:
             if self._is_inherited:
-                # Dropped in a forked process, or used there in vain: its owner goes on with it.
+                # Dropped or misused in a forked process: it belongs to the parent.
                 self._closed = True
             # A cancelled or interrupted caller knows that it did not wait for the outcomes.
             if not (self._closed or self._managed):
@@ -145,20 +146,20 @@ class PublishMany(SentWhileRead):
                 await self._end()
 
     def _leave(self, error: BaseException) -> None:
-        """Report what an iteration without a block leaves behind; `error` ends it."""
+        """Report unread outcomes of an iteration without a block; `error` ends it."""
         warn_of_unseen("publish_many", len(self._order))
         for entry in self._order:
             self._note(entry.outcome)
         self._note_failures(error)
 
     async def _tend(self, now: float) -> None:
-        # Messages that come slowly may fill the window in an hour, or never.
+        # A slow producer may need an hour to fill the window, or never fill it.
         self._look_at = now + _LOOK
         await self._pipeline.look()
         await self._pipeline.tend()
 
     async def _make_room(self) -> None:
-        # Half of them at once, so that waking up pays.
+        # Wait for half of them at once, to wake up less often.
         order = self._order
         await self._pipeline.until(order[(len(order) - 1) // 2])
         await self._pipeline.until(order[0])

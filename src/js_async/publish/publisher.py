@@ -1,4 +1,4 @@
-"""Publishing one by one without waiting for each acknowledgement."""
+"""Publish messages one by one without waiting for each acknowledgement."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from twinstream.models import PubAck
 
 __all__ = ["PublishHandle", "Publisher"]
 
-# How often messages without an answer are looked at while nobody waits (seconds).
+# Interval at which unacknowledged messages are checked while no call waits (seconds).
 _LOOK: Final = 0.1
 
 
 class PublishHandle:
-    """A message that was sent; whoever wants to know takes its result."""
+    """A message that was sent, with its result."""
 
     __slots__ = ("_entry", "_publisher")
 
@@ -42,38 +42,38 @@ class PublishHandle:
 
     @property
     def request(self) -> PublishRequest:
-        """What was sent."""
+        """The message that was sent."""
         return self._entry.request
 
     @property
     def is_done(self) -> bool:
-        """Tell whether the result is here."""
+        """Whether the result is available."""
         return self._entry.outcome is not None
 
     async def result(self) -> PubAck:
-        """Return the acknowledgement, or raise why there is none, as `JetStream.publish` does.
+        """Return the acknowledgement, or raise the error, as `JetStream.publish` does.
 
-        A failure that is raised here is not raised again when the publisher closes.
+        An error raised here is not raised again when the publisher closes.
         """
         return await self._publisher._result_of(self._entry)
 
 
 class _Work:
-    """What a publisher has in flight.
+    """The messages that a publisher has in flight.
 
-    The receiver and the keeper refer to this, not to the publisher, so that a publisher which the
-    program drops is deleted and can warn of it.
+    The receiver and the keeper refer to this object and not to the publisher, so that a publisher
+    that its user dropped is deleted and can warn about it.
     """
 
     def __init__(self, api: Api, limits: PublishLimits, failures: UnreadFailures) -> None:
         self.pipeline: Final = Pipeline(api, limits, self._on_done)
         self.failures: Final = failures
-        # Sizes of messages that are done: the receiver appends, senders subtract.
+        # Sizes of finished messages: the receiver appends, senders subtract.
         self.released: Final[deque[int]] = deque()
         self.is_dropped = False
 
     def release(self, entry: UnderWay) -> bool:
-        """Free the room of a message, once; return whether that was now."""
+        """Free a message's share of the window, once; tell whether this call did it."""
         if entry.is_told:
             return False
         entry.is_told = True
@@ -87,7 +87,7 @@ class _Work:
             if isinstance(outcome, PublishFailure):
                 self.failures.add(outcome)
         except BaseException:
-            # Interrupted: it is told, and nobody else would give it its outcome.
+            # Interrupted after the release: no other code would set the outcome.
             if entry.is_told:
                 entry.outcome = outcome
                 self.pipeline.forget(entry)
@@ -95,12 +95,12 @@ class _Work:
         return True
 
     async def keep(self, ended: Signal) -> None:
-        """Repeat and give up messages also while no one sends or waits."""
+        """Retry messages and time them out while no call sends or waits."""
         try:
             while not await ended.sleep(Deadline.after(_LOOK)):
                 await self.pipeline.tend()
                 if self.pipeline.is_over:
-                    # Nobody closed the publisher: this would go on as long as the program.
+                    # The publisher was not closed. Without this check the loop would run on.
                     return
                 if self.is_dropped and self.pipeline.oldest is None:
                     await self.pipeline.close()
@@ -108,14 +108,14 @@ class _Work:
         finally:
             failures = self.failures.take() if self.is_dropped else None
             if failures is not None:
-                # Of messages that were in flight when it was dropped.
+                # Failures of messages that were in flight when the publisher was dropped.
                 warn_of_failures("publisher", failures)
 
 
 class Publisher(Leaving):
-    """Sends messages and lets them be acknowledged meanwhile; made by `JetStream.publisher`.
+    """Sends messages without waiting for acknowledgements. Created by `JetStream.publisher`.
 
-    Used in `async with`, it waits at the end for all that is in flight, and raises
+    At the end of an `async with` block it waits for all messages in flight, and raises
     `PublishFailures` for the failures that no `result` of a handle has raised, unless
     `raise_failures` is off. May be shared between tasks or threads.
     """
@@ -139,7 +139,7 @@ class Publisher(Leaving):
 
     @property
     def under_way(self) -> int:
-        """How many messages have no answer yet."""
+        """Number of messages in flight."""
         return max(0, self._count - len(self._work.released))
 
     def __repr__(self) -> str:
@@ -161,7 +161,7 @@ class Publisher(Leaving):
             await self._pipeline.open()
             self._keeper = spawn(lambda: work.keep(ended), "twinstream-publisher")
         except BaseException:
-            # Interrupted while the keeper began, which would go on: nobody comes to `close`.
+            # Interrupted while the keeper started; without this it would run on, unstoppable.
             ended.set()
             await self._pipeline.close()
             raise
@@ -181,10 +181,10 @@ class Publisher(Leaving):
         rollup: Rollup | None = None,
         ttl: Ttl | None = None,
     ) -> PublishHandle:
-        """Send a message; waits only while the window is full. Arguments as of `publish`.
+        """Send a message; wait only while the window is full. Arguments are those of `publish`.
 
-        Raises `BadArgument` for a bad message, and `ConnectionClosed` after the end; any other
-        failure is the handle's.
+        Raises `BadArgument` for an invalid message, and `ConnectionClosed` if the publisher is
+        closed. `PublishHandle.result` raises all other errors.
         """
         request = request_of(
             (
@@ -204,7 +204,7 @@ class Publisher(Leaving):
         return await self.send_request(request)
 
     async def send_request(self, request: PublishRequest) -> PublishHandle:
-        """Send a message that was made before; see `send`."""
+        """Send an existing request; see `send`."""
         if self._keeper is None:
             await self._open()
         pipeline = self._pipeline
@@ -235,33 +235,33 @@ class Publisher(Leaving):
                 self._count -= 1
             if self._limits.is_full(self._count, self._bytes, size):
                 return False
-            # Under the lock: whoever closes waits for all that are let in. First, for room that is
-            # taken when an interrupt comes in between would never be given back.
+            # Under the lock: `close` waits for all messages that are admitted. `expect` first: if
+            # an interrupt came in between, a share that is counted first would never be freed.
             self._pipeline.expect(entry)
             self._count += 1
             self._bytes += size
             return True
 
     async def _result_of(self, entry: UnderWay) -> PubAck:
-        """Return the result of a message; `PublishHandle.result` calls it."""
+        """Return the result of a message. Called by `PublishHandle.result`."""
         outcome = await self._pipeline.until(entry)
         if isinstance(outcome, PublishFailure):
             raise outcome.error
         return outcome
 
     async def flush(self) -> None:
-        """Return when every message sent so far is acknowledged or failed.
+        """Wait until every message sent so far is acknowledged or has failed.
 
-        Failures are told by their handles, or in the end by `close`.
+        Failures are raised by the handles' `result`, or finally by `close`.
         """
         last = self._pipeline.under_way()
         for entry in last:
             await self._pipeline.until(entry)
 
     async def close(self) -> None:
-        """Wait for what is in flight, then raise `PublishFailures` for what nothing looked at.
+        """Wait for the messages in flight, then raise `PublishFailures` for unread failures.
 
-        Closing again does nothing, or what an interrupt left undone.
+        Closing again does nothing, or completes an interrupted close.
         """
         async with self._lock:
             is_left = self._left
@@ -277,17 +277,17 @@ class Publisher(Leaving):
 
     def __del__(self) -> None:
         if self._keeper is not None and not (self._left or self._is_inherited):
-            # The keeper ends once nothing is in flight any more.
+            # The keeper ends when nothing is in flight.
             self._work.is_dropped = True
             self._warn_of_drop()
         super().__del__()
 
     def _warn_of_drop(self) -> None:
-        # With its connection everything has ended, and has an outcome.
+        # If the connection is closed, all messages have an outcome.
         if not self._pipeline.is_over:
             warnings.warn(
                 f"publisher was dropped without close, with {self.under_way} messages in flight;"
-                " use it in a `with` block, or close it, to know what became of them",
+                " use it in a `with` block, or close it, to learn their outcome",
                 ResourceWarning,
                 stacklevel=3,
             )

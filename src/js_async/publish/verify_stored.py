@@ -1,4 +1,4 @@
-"""Whether a message was stored after all: an attempt had no answer, the next one was refused."""
+"""Find out whether a message was stored by an attempt without a response, after a refused retry."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Final
 
 import twinstream.models
 from js_async.api.api import Api
-from js_async.read.get_message import get_message
 from twinstream.core.deadline import Deadline
 from twinstream.core.publish.request import PublishRequest
 from twinstream.core.wire.header_names import MSG_ID, ROLLUP
@@ -31,21 +30,21 @@ _ASKS_WITHOUT_TRACE: Final = (2, 12, 0)
 async def prove(
     api: Api, request: PublishRequest, refusal: TwinstreamError, deadline: Deadline
 ) -> PubAck:
-    """Return the acknowledgement of an earlier attempt that had no answer, if it was stored.
+    """Return the acknowledgement of an earlier attempt without a response, if it was stored.
 
-    Raises the refusal when it was not, and `OutcomeUnknown` where neither is certain.
+    Raises the refusal if it was not stored, and `OutcomeUnknown` if that is uncertain.
 
-    A server outside of a cluster judges expectations before it looks for a known message id, so
-    the earlier attempt may be what made it refuse. The question is a message with the same id and
-    a rollup that does not exist: the server acknowledges a known id again and refuses another one,
-    and never stores the question (server 2.12 to 2.15, alone and in clusters). Before 2.12 a
-    cluster would from then on take the id for one that is being stored, so the subject's last
-    message is read instead, which proves less.
+    A server outside of a cluster checks expectations before the message id, so the earlier attempt
+    itself may be the reason of the refusal. The probe is a message with the same id and an invalid
+    rollup value: the server acknowledges a known id again and refuses an unknown one, and never
+    stores the probe (server 2.12 to 2.15, alone and in clusters). Before 2.12 a probe would make a
+    cluster treat the id as one that is being stored. There the subject's last message is read
+    instead, which proves less.
     """
     if request.msg_id is None:
         raise OutcomeUnknown(
             f"{request.subject}: an attempt had no answer and the next was refused, perhaps"
-            " because the first was stored; with a msg_id that could be told"
+            " because the first was stored; with a msg_id this could be determined"
         ) from refusal
     try:
         if api.transport.server_info.version_numbers < _ASKS_WITHOUT_TRACE:
@@ -75,6 +74,8 @@ async def _ask(api: Api, request: PublishRequest, deadline: Deadline) -> PubAck:
 async def _find(
     api: Api, request: PublishRequest, refusal: TwinstreamError, deadline: Deadline
 ) -> PubAck:
+    from js_async.read.get_message import get_message
+
     target = api.subjects.streams("NAMES")
     names = await api.call(
         target, {"subject": request.subject}, twinstream.models.StreamNamesResponse, deadline
@@ -85,13 +86,13 @@ async def _find(
         if last.headers.get(MSG_ID) == request.msg_id:
             return twinstream.models.PubAck(stream=name, seq=last.seq, duplicate=True)
     raise OutcomeUnknown(
-        f"{request.subject}: an attempt had no answer and the next was refused; the last message of"
-        " the subject is another one, by a later writer perhaps"
+        f"{request.subject}: an attempt had no answer and the next was refused; the last message"
+        " of the subject is another one, perhaps by a later writer"
     ) from refusal
 
 
 def _unknown(subject: str, error: TwinstreamError) -> OutcomeUnknown:
     return OutcomeUnknown(
         f"{subject}: an attempt had no answer and the next was refused; whether the first was"
-        f" stored could not be found out: {error}"
+        f" stored could not be determined: {error}"
     )

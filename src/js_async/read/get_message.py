@@ -1,4 +1,4 @@
-"""Reading single messages: from the leader, or by direct get from any replica."""
+"""Read single messages: from the leader, or by direct get from any replica."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ async def get_message(
     headers: bool,
     timeout: Seconds | None = None,
 ) -> StreamMessage:
-    """Return the message that a request names, within `timeout` seconds.
+    """Return the message that a request selects, within `timeout` seconds.
 
-    With `direct` any replica may answer; where direct gets are off, the leader is asked. Raises
-    `MessageNotFound`, `StreamNotFound`, `Unsupported`, another `JetStreamError`.
+    With `direct` any replica may answer; if direct gets are off, the leader is asked. Raises
+    `MessageNotFound`, `StreamNotFound`, `Unsupported` or another `JetStreamError`.
     """
     if "start_time" in request:
         api.require(_START_TIME_SINCE, "reading by start_time")
@@ -49,7 +49,7 @@ async def get_message(
         try:
             return await _direct(api, stream, request, headers, deadline)
         except NoResponders:
-            pass  # allow_direct is off, or there is no such stream: the leader says which
+            pass  # allow_direct is off, or the stream does not exist: the leader knows
     return await _leader(api, stream, request, headers, deadline)
 
 
@@ -60,15 +60,15 @@ async def first_seq_at(api: Api, stream: str, time: datetime, behind: int) -> in
 
 
 async def next_seq(api: Api, stream: str, subjects: Sequence[str], seq: int) -> int | None:
-    """Return the first sequence at or after `seq` that any subject filter lets pass, or None."""
+    """Return the first sequence at or after `seq` that matches any subject filter, or None."""
     return await _proven(api, stream, [next_request(subject, seq) for subject in subjects])
 
 
 async def _proven(api: Api, stream: str, requests: Sequence[dict[str, Any]]) -> int | None:
-    """Return the lowest sequence of what requests name, None when there is nothing for sure."""
+    """Return the lowest sequence that the requests select; None if there certainly is none."""
     found = [await seq_of(api, stream, request) for request in requests]
     if None in found:
-        # It may come from one that was the leader until a moment ago and does not know it.
+        # The response may come from a former leader that does not know of its replacement yet.
         info = await confirmed_info(api, stream)
         if info.cluster is not None:
             found = [await seq_of(api, stream, request) for request in requests]
@@ -76,7 +76,7 @@ async def _proven(api: Api, stream: str, requests: Sequence[dict[str, Any]]) -> 
 
 
 async def check_not_hidden(api: Api, stream: str) -> None:
-    """Raise `NotPromised` if the stream may hold messages that the server does not show."""
+    """Raise `NotPromised` if the stream may contain messages that the server does not return."""
     info = await confirmed_info(api, stream)
     if info.config.storage == "memory" or info.state.last_seq < HIDDEN_FROM:
         return
@@ -88,7 +88,7 @@ async def check_not_hidden(api: Api, stream: str) -> None:
 
 
 async def seq_of(api: Api, stream: str, request: dict[str, Any]) -> int | None:
-    """Return the sequence of the message that a request names, from the leader, or None."""
+    """Return the sequence of the message that a request selects, from the leader, or None."""
     try:
         found = await get_message(api, stream, request, direct=False, headers=False)
     except MessageNotFound:
@@ -102,11 +102,11 @@ async def _direct(
     subject, payload = api.subjects.direct_get(stream), payload_of(request)
     last: str = request.get("last_by_subj", "")
     if last and "*" not in last and ">" not in last:
-        # The form with the subject in it can be permitted subject by subject.
+        # Permissions can be granted by subject for the form with the subject in it.
         direct = api.subjects.direct_last(stream, last)
         if direct is not None:
             subject, payload = direct, b""
-    # Not `no_hdr`: it would take away the headers that tell sequence, subject and time.
+    # Not `no_hdr`: it would remove the headers with sequence, subject and time.
     with api.told("direct_get", subject, len(payload), stream):
         frame = await api.transport.ask(subject, b"", payload, deadline)
         return from_direct(frame, subject, headers=headers)
@@ -120,5 +120,5 @@ async def _leader(
     target = api.subjects.message("GET", stream)
     answer = await api.call(target, request, StreamMessageGetResponse, deadline)
     if answer.message is None:
-        raise BadAnswer(f"{target}: the answer holds no message")
+        raise BadAnswer(f"{target}: the response contains no message")
     return from_leader(answer.message, stream, headers=headers)

@@ -1,8 +1,8 @@
 """The ways to read a page of stored messages: direct get, an ephemeral consumer, the leader.
 
-Direct get leaves no trace on the server and works for every retention policy, but needs
+Direct get creates nothing on the server and works for every retention policy, but it needs
 `allow_direct` and takes one subject filter. A consumer works without `allow_direct` and takes
-several filters, but work-queue streams refuse it. The leader gives one message at a time, always.
+several filters, but work-queue streams refuse it. The leader returns one message at a time, always.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ from twinstream.models.records import frozen
 
 __all__ = ["ConsumerPages", "DirectPages", "LeaderPages"]
 
-# How long the server keeps a consumer that nobody pulls from, in nanoseconds. A reader that is
-# held up longer gets a new one.
+# How long the server keeps an idle consumer, in nanoseconds. A reader that pauses for longer gets a
+# new one.
 _IDLE: Final = 60_000_000_000
 
-# How many messages the first page holds where pages have no limit of bytes.
+# Number of messages of the first page if pages are not limited by bytes.
 _FEW: Final = 32
 
-# Before, a consumer took no filters that may match the same subject.
+# Before this version, a consumer could not have filters that may match the same subject.
 _CROSSING_SINCE: Final = (2, 12, 5)
 
-# Messages of a page that the leader gives one by one: some tenths of a second of round trips.
+# Messages of a page read from the leader one by one: some tenths of a second of round trips.
 _LEADER_PAGE: Final = 500
 _NO_LEADER: Final = 503
 _NOT_DELETED: Final = (ConnectionLost, JetStreamError, NoResponders, RequestTimeout)
@@ -52,7 +52,7 @@ _UNKNOWN: Final[dict[str, Any]] = {"seq": 0}
 
 @frozen
 class _Asked:
-    """A page that was asked for; `token` names it, `count` is how many messages it may hold."""
+    """A requested page, its `token`, and the maximum `count` of its messages."""
 
     page: Page
     box: Box
@@ -62,12 +62,12 @@ class _Asked:
     bulk: BulkAnswer | None
 
     async def answer(self, inbox: Inbox, into: DirectAnswer | PullAnswer) -> PageEnd:
-        """Move what comes into a page, to its end."""
+        """Collect the response into a page, up to its end."""
         bulk = self.bulk
         try:
             while True:
                 frames, end = self.box.take_all(), None
-                # Looked at behind the frames: what came in bulk came before the last of them.
+                # Checked after taking the frames: bulk data arrived before the last of them.
                 if bulk is not None and bulk.page is not None:
                     end = into.take_bulk(bulk.page)
                     bulk = None
@@ -79,15 +79,16 @@ class _Asked:
             self.give_up()
 
     def give_up(self) -> None:
-        """Let whatever still comes go the ordinary way."""
+        """Stop bulk reception: whatever still arrives comes as frames."""
         if self.bulk is not None:
             self.bulk.give_up()
 
 
 class DirectPages:
-    """Pages by direct get batches (server 2.11); any replica answers, or a mirror, which is told.
+    """Pages by direct get batches (server 2.11). Any replica or mirror answers.
 
-    The server filters by one subject; with several, the whole range comes and is filtered here.
+    Answers of mirrors are detected. The server filters by one subject. With several, the whole
+    range is transferred and filtered here.
     """
 
     def __init__(
@@ -104,7 +105,7 @@ class DirectPages:
         self._asked: _Asked | None = None
 
     async def begin(self, ask: Page) -> None:
-        """Ask for a page."""
+        """Request a page."""
         transport = self._api.transport
         await transport.ready(self._api.deadline())
         box, reply = await self._inbox.open(self._subject)
@@ -137,13 +138,14 @@ class DirectPages:
 
 
 class ConsumerPages:
-    """Pages by pulls of an ephemeral consumer that wants no acknowledgements.
+    """Pages by pulls from an ephemeral consumer without acknowledgements.
 
-    The server filters. Where it refuses filters that cross, all comes and is filtered here.
+    The server filters. If it refuses overlapping filters, everything is transferred and filtered
+    here.
 
-    With `last_per_subject` the pages have no limit of bytes: of a stream that keeps more than one
-    message of each subject, servers 2.11 to 2.15 forget a message that does not fit into a request.
-    Their number follows from the sizes so far.
+    With `last_per_subject` the pages are not limited by bytes: in a stream that keeps more than one
+    message of each subject, servers 2.11 to 2.15 lose a message that does not fit into a request.
+    The number of messages follows from the sizes seen so far.
     """
 
     def __init__(
@@ -160,7 +162,7 @@ class ConsumerPages:
         self._filters = list(widest(filter_subjects))
         self._matches: Callable[[bytes], object] | None = None
         self._last_per_subject = last_per_subject
-        # Whether the present consumer has that policy, and how many messages a page of it may hold.
+        # Whether the current consumer has that policy, and the maximum messages of its pages.
         self._has_list = False
         self._few = _FEW
         self._bulk: Final = bulk
@@ -170,13 +172,13 @@ class ConsumerPages:
         self._whole = False
 
     async def open(self, seq: int) -> None:
-        """Make the consumer, unless it is there."""
+        """Create the consumer unless it exists."""
         await self._api.transport.ready(self._api.deadline())
         if not self._name:
             await self._create(seq)
 
     async def begin(self, ask: Page) -> None:
-        """Ask for a page; a consumer that is gone is made anew."""
+        """Request a page; a lost consumer is re-created."""
         transport = self._api.transport
         await self.open(ask.seq)
         subject = self._api.subjects.next_message(self._stream, self._name).encode()
@@ -204,7 +206,7 @@ class ConsumerPages:
             answer = PullAnswer(asked.token, read, page, asked.count, self._matches)
             end = await asked.answer(self._inbox, answer)
         except RequestTimeout:
-            # A server that fell silent would not answer this either, within another timeout.
+            # A silent server would not answer the deletion either, until another timeout.
             await self._drop(wait=False)
             raise
         except TwinstreamError:
@@ -215,7 +217,7 @@ class ConsumerPages:
         if self._has_list and page.payloads:
             largest = max(map(len, page.payloads)) + max(map(len, page.headers))
             self._few = min(self._few * 4, max(1, ask.max_bytes // max(1, largest)))
-        # Nothing fitted into the bytes: the next message is larger, so ask for it without a limit.
+        # Nothing fitted: the next message exceeds the byte limit, so request it without a limit.
         self._whole = end.more and read.next_seq == ask.seq
         return end
 
@@ -225,23 +227,23 @@ class ConsumerPages:
             self._matches, self._filters = matcher(self._filters), []
         name = transport.tokens.name()
         config, filters = self._config(name, seq)
-        # Once: a consumer that takes its place gives all that came since, which is more.
+        # Only once: its replacement reads everything from there on, which is more.
         self._has_list, self._last_per_subject = self._last_per_subject, False
         target = self._api.subjects.create_consumer(self._stream, name, filters)
-        # Of a name that nobody else has.
+        # Repeatable, as the name is unique.
         body = {"stream_name": self._stream, "config": config}
         try:
             await self._api.call_raw(target, body, repeatable=True)
         except JetStreamError as error:
             if error.err_code != INACTIVE_THRESHOLD_EXCEEDED:
                 raise
-            # The stream allows less, which is what a consumer of it has by default.
+            # The stream's limit is lower; without a value the consumer gets that limit.
             del config["inactive_threshold"]
             await self._api.call_raw(target, body, repeatable=True)
         self._name = name
 
     def _config(self, name: str, seq: int) -> tuple[dict[str, Any], list[str]]:
-        """Return the configuration of a consumer that begins at a sequence, and its filters."""
+        """Return the configuration of a consumer that starts at a sequence, and its filters."""
         config: dict[str, Any] = {
             "name": name,
             "description": "range read",
@@ -264,7 +266,7 @@ class ConsumerPages:
         return config, filters
 
     async def _drop(self, *, wait: bool = True) -> None:
-        """Forget the consumer; late deliveries of it must not reach the next one's pages."""
+        """Forget the consumer; its late deliveries must not reach the next one's pages."""
         if self._asked is not None:
             self._asked.give_up()
         self._asked = None
@@ -279,7 +281,7 @@ class ConsumerPages:
         try:
             await self._api.call_raw(target, None)
         except _NOT_DELETED:
-            pass  # gone already, or it goes by itself when idle
+            pass  # deleted already, or the server deletes it when idle
 
     async def close(self) -> None:
         """Delete the consumer and unsubscribe."""
@@ -287,20 +289,20 @@ class ConsumerPages:
 
 
 class LeaderPages:
-    """Pages from the leader, a request for each message: slow, but every stream has it.
+    """Pages from the leader, with one request for each message: slow, but always possible.
 
-    For work queues without `allow_direct`, where a consumer would take messages away.
+    For work queues without `allow_direct`, where a consumer would remove messages.
     """
 
     def __init__(self, api: Api, stream: str, filter_subjects: Sequence[str] = ()) -> None:
         self._api: Final = api
         self._target: Final = api.subjects.message("GET", stream)
-        # By filter, the next message that it has; None when it has none.
+        # The next message of each filter; None if there is none.
         self._next: Final[dict[str, dict[str, Any] | None]] = {}
         self._filters: Final = tuple(filter_subjects) or (EVERYTHING,)
 
     async def begin(self, ask: Page) -> None:
-        """Do nothing: there is no more than one message to ask for."""
+        """Do nothing: messages are requested one at a time."""
 
     async def page(self, ask: Page, read: RangeRead, page: StoredPage) -> PageEnd:
         """Read one page."""
@@ -322,7 +324,7 @@ class LeaderPages:
         return PageEnd(more=True)
 
     async def _after(self, seq: int) -> dict[str, Any] | None:
-        """Return the first message at or after a sequence that a filter lets pass."""
+        """Return the first message at or after a sequence that matches a filter."""
         for subject in self._filters:
             known = self._next.get(subject, _UNKNOWN)
             if known is not None and int(known["seq"]) < seq:
@@ -338,11 +340,11 @@ class LeaderPages:
         found: object = answer.get("message")
         message = cast("dict[str, Any]", found) if isinstance(found, dict) else {}
         if type(message.get("seq")) is not int:
-            raise BadAnswer(f"{self._target}: the answer is not a stored message: {answer!r:.80}")
+            raise BadAnswer(f"{self._target}: the response is not a stored message: {answer!r:.80}")
         return message
 
     async def close(self) -> None:
-        """Do nothing: the server keeps nothing."""
+        """Do nothing: there is nothing to delete on the server."""
 
 
 def _seq(message: dict[str, Any]) -> int:

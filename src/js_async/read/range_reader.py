@@ -1,6 +1,6 @@
-"""Read a range of a stream's sequences, page by page, complete even where replicas lag.
+"""Read a range of a stream's sequences, page by page, complete even if replicas lag.
 
-What to do next is decided in `twinstream.core.read.range_read`; this module does it.
+The decisions are in `twinstream.core.read.range_read`; this module carries them out.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ from twinstream.models._sequences import HIDDEN_FROM
 
 __all__ = ["PageSource", "RangeReader"]
 
-# Seconds before the leader is asked again when it did not answer: elections take some tenths.
+# Pause before the leader is asked again (seconds): elections take some tenths.
 _RETRY_PAUSE: Final = 0.1
 
 
 class PageSource(Protocol):
-    """A way to read one page: direct get, or an ephemeral consumer."""
+    """A way to read pages: direct get, an ephemeral consumer, or the leader."""
 
     async def begin(self, ask: Page) -> None:
-        """Ask for a page; `page` for the same one then takes its answer."""
+        """Request a page; `page` with the same argument then receives the response."""
         ...
 
     async def page(self, ask: Page, read: RangeRead, page: StoredPage) -> PageEnd:
@@ -50,19 +50,25 @@ class PageSource(Protocol):
         ...
 
     async def close(self) -> None:
-        """Give back what the server keeps for it."""
+        """Release server-side resources."""
         ...
 
 
 class RangeReader:
-    """Reads what `read` asks for from one stream.
+    """Reads the range of `read` from one stream.
 
-    `filters` are those of the source, needed to ask the leader. `timeout` is how many seconds the
-    read may go without progress, not how long it may take. With `ahead` the next page is asked for
-    before the last one is handed over, so that one page waits in memory while another is worked
-    on. `direct` says that the source reads by direct get; if a mirror answers one, which need not
-    have all that the stream has, the rest is read from the stream itself, with `bulk` as Arrow
-    arrays where that can be.
+    Args:
+        api: The API.
+        stream: Name of the stream.
+        read: The engine that decides what to read.
+        source: The page source.
+        filters: Subject filters of the source, needed to ask the leader.
+        timeout: Seconds without progress after which the read fails, not its total time.
+        ahead: Request the next page before the last one is returned, so that one page waits in
+            memory while another is processed.
+        bulk: Return Arrow arrays where possible.
+        direct: Whether the source reads by direct get. If a mirror answers, which may lack
+            messages, the rest is read from the stream itself.
     """
 
     def __init__(
@@ -83,30 +89,33 @@ class RangeReader:
         self._read: Final = read
         self._source = source
         self._filters: Final = tuple(filters)
-        # Direct get filters by one subject or not at all; the leader is asked for the same.
+        # Direct get filters by one subject or not at all; ask the leader for the same.
         self._asked = () if direct and len(filters) > 1 else self._filters
         self._timeout: Final = timeout
         self._ahead: Final = ahead
         self._bulk: Final = bulk
-        # Whether to check, at the first trouble, that the stream allows direct gets.
+        # Whether to check, at the first failure, that the stream allows direct gets.
         self._look_at_config = direct
         self._deadline = Deadline.after(timeout)
-        # What was read when the reader was cancelled: it belongs to whoever reads on.
+        # Messages of a page that was interrupted by a cancellation; the next call continues it.
         self._unfinished: StoredPage | None = None
         self._finished: StoredPage | None = None
         self._trouble = "the replicas have not caught up with the leader"
 
     @property
     def first_seq(self) -> int:
-        """The first sequence that was found so far, 0 as long as there is none."""
+        """The first sequence found so far, 0 if there is none."""
         return self._read.first_seq
 
     async def next_page(self) -> StoredPage | None:
-        """Return the next messages, at least one, or None when the range is complete.
+        """Return the next messages, at least one, or None if the range is complete.
 
-        Raises `StreamNotFound`, another `JetStreamError`, `BadArgument` when the stream does not
-        allow direct gets, `NotPromised` when the server may hold messages that it does not show,
-        or `RequestTimeout` when nothing came for the whole timeout.
+        Raises:
+            StreamNotFound: The stream does not exist.
+            JetStreamError: The server refused a request.
+            BadArgument: The stream does not allow direct gets.
+            NotPromised: The server may store messages that it does not return.
+            RequestTimeout: There was no progress for the whole timeout.
         """
         while self._finished is None:
             step = self._read.step
@@ -130,7 +139,7 @@ class RangeReader:
         return page
 
     async def close(self) -> None:
-        """Give back what the server keeps for this read."""
+        """Release the server-side resources of this read."""
         await self._source.close()
 
     async def _look_ahead(self) -> None:
@@ -140,7 +149,7 @@ class RangeReader:
         try:
             await self._source.begin(step)
         except TwinstreamError as error:
-            self._trouble = str(error)  # the page is asked for again when it is its turn
+            self._trouble = str(error)  # the page is requested again when it is needed
 
     async def _page(self, step: Page) -> StoredPage:
         page = self._unfinished = self._unfinished or StoredPage()
@@ -155,7 +164,7 @@ class RangeReader:
             if end.mirror:
                 await self._leave_mirrors()
             elif end.missing:
-                # Nobody serves the page: the leader knows whether the stream is gone or moving.
+                # No responders: the leader knows whether the stream is deleted or moving.
                 await self._ask_leader(step.seq)
                 await self._require_direct()
             self._read.page_failed()
@@ -165,7 +174,7 @@ class RangeReader:
         return page
 
     async def _leave_mirrors(self) -> None:
-        """Read on in a way in which only the stream itself answers."""
+        """Continue with a source that only the stream itself serves."""
         await self._source.close()
         self._source = await self._own_pages()
         self._asked = self._filters
@@ -173,24 +182,24 @@ class RangeReader:
     async def _own_pages(self) -> PageSource:
         try:
             info = await self._api.stream_info(self._stream)
-            # Of others a consumer would change what the stream keeps.
+            # With other policies a consumer would change what the stream retains.
             if info.config.retention in (None, RetentionPolicy.LIMITS):
                 pages = ConsumerPages(self._api, self._stream, self._filters, bulk=self._bulk)
                 await pages.open(self._read.next_seq)
                 return pages
         except TwinstreamError:
-            # No permission, or no further consumer: the leader gives the messages without one.
+            # No permission, or no further consumer allowed: read from the leader instead.
             pass
         return LeaderPages(self._api, self._stream, self._filters)
 
     async def _require_direct(self) -> None:
-        """Raise `BadArgument` if the stream does not allow direct gets: then none will succeed."""
+        """Raise `BadArgument` if the stream does not allow direct gets: no page can succeed."""
         if not self._look_at_config:
             return
         try:
             info = await self._api.stream_info(self._stream)
         except TwinstreamError:
-            # No answer now, or no permission to ask: the read goes on until its timeout.
+            # No response now, or no permission: the read continues until its timeout.
             return
         self._look_at_config = False
         if not info.config.allow_direct:
@@ -209,7 +218,7 @@ class RangeReader:
         self._read.paused()
 
     async def _ask_leader(self, seq: int) -> int | None:
-        """Return the leader's next sequence at or after `seq`, None when there is none."""
+        """Return the leader's next sequence at or after `seq`, None if there is none."""
         while True:
             try:
                 return await next_seq(self._api, self._stream, self._asked or (">",), seq)

@@ -1,21 +1,22 @@
-"""Taking the state of a stream by subject, at one sequence, however much is written meanwhile.
+"""Take the state of a stream by subject as of one sequence, despite concurrent writes.
 
 Theory of operation
 -------------------
-Up to 1,024 subjects are one direct get, which the answering replica looks up at one moment; its
-end marker says how far the replica had come. That is a whole snapshot when the replica had at
-least what the leader had at the start.
+Up to 1,024 subjects take one direct get, which the answering replica evaluates at one moment. Its
+end marker reports the replica's last sequence. The result is a consistent snapshot if the replica
+had at least the sequence that the leader had at the start.
 
-More subjects take several answers. A stream that keeps what was overwritten can be read at
-leisure, up to a sequence that was its last one meanwhile: a consumer gives the last message of each
-subject and all that came since. A stream that keeps a limited number for each subject may lose a
-message before it was read, pushed out by one behind the end. So there the read goes on, in order,
-to a moment when nothing is left: no subject's last message can have been missed then, because it
-is still there and was passed. One direct get sees such a moment even while others write, for the
-server does not wait between its messages: its end marker says that nothing is pending. A replica
-that was asked before may have been ahead of the one that says so, therefore this counts only from
-the last message on that the leader had after all other answers. Without direct gets the leader
-itself must have nothing further, which takes a pause in the writing as long as a request.
+More subjects take several responses. A stream that keeps overwritten messages can be read step by
+step up to a sequence that was its last one meanwhile: a consumer returns the last message of each
+subject and everything stored since. A stream that keeps a limited number per subject may lose a
+message before it was read, because a message after the end replaces it. There the read continues,
+in order, up to a moment when nothing is pending. No subject's last message can have been missed
+then, as it is still stored and was passed. A direct get sees such a moment even during writes, as
+the server does not wait between its messages: its end marker reports that nothing is pending. A
+replica that answered before may have been ahead of the one that reports this. Therefore it only
+counts from the last message on that the leader had after all other responses. Without direct gets
+the leader itself must have nothing further, which needs a pause between writes as long as a
+request.
 """
 
 from __future__ import annotations
@@ -56,12 +57,12 @@ __all__ = ["take_snapshot"]
 # gets of streams in files were right.
 _LISTS_SINCE: Final = (2, 12, 5)
 
-# Leader requests that a snapshot of the past may cost; with more filters all of it is read.
+# Maximum leader requests for a snapshot of the past; with more filters everything is read.
 _FEW_FILTERS: Final = 32
 
 
 async def take_snapshot(api: Api, stream: str, request: SnapshotRequest) -> Snapshot:
-    """Return the last message of each subject that the request's filters match."""
+    """Return the last message of each subject that matches the request's filters."""
     info = await confirmed_info(api, stream, Deadline.after(request.timeout))
     last_seq, at_seq = info.state.last_seq, request.at_seq
     if request.at_time is not None:
@@ -80,7 +81,7 @@ async def take_snapshot(api: Api, stream: str, request: SnapshotRequest) -> Snap
 
 
 class _Snapshot:
-    """One snapshot in the making."""
+    """One snapshot in progress."""
 
     def __init__(
         self, api: Api, stream: str, info: StreamInfo, filters: Sequence[str], timeout: float
@@ -102,7 +103,7 @@ class _Snapshot:
     async def close(self) -> None:
         await self._inbox.close()
 
-    # ---- as it is now
+    # ---- the current state
 
     async def of_now(self, last_seq: int) -> Snapshot:
         """Return the state at `last_seq`, which the leader had at the start, or later."""
@@ -120,10 +121,10 @@ class _Snapshot:
         return await self._catch_up(last_seq)
 
     async def _ask_until(self, part: Sequence[str], last_seq: int) -> list[int] | None:
-        """Ask replicas for a part until one had come to `last_seq`; return what each had seen.
+        """Ask replicas for a part until one had reached `last_seq`; return the last sequences.
 
-        More than one number where the answer did not fit; None where requests of this kind
-        cannot give it.
+        There are several if the response did not fit. Returns None if requests of this kind
+        cannot provide the part.
         """
         seq: int | None = None
         seqs: list[int] = []
@@ -131,12 +132,12 @@ class _Snapshot:
             page = StoredPage()
             end = await self._ask(multi_request(part, seq=seq), page)
             if end.mirror:
-                # It would answer again: the rest is read from the stream itself.
+                # It would answer again, so the rest is read from the stream itself.
                 self._direct = False
             if end.too_many or end.mirror:
                 return None
             if not end.failure and not end.up_to and not page.seqs:
-                # Found nothing, and does not say how far it had come.
+                # It found nothing, and does not report its last sequence.
                 return None
             if end.failure or end.up_to < last_seq:
                 reason = end.failure or f"a replica had sequence {end.up_to} of {last_seq}"
@@ -149,12 +150,12 @@ class _Snapshot:
             seq = page.seqs[-1] + 1
 
     async def _by_reading(self, last_seq: int) -> Snapshot:
-        """Read all there is, or the last messages only where a consumer does no harm."""
+        """Read everything, or only the last messages if a consumer is harmless."""
         config, filters = self._config, self._filters
         if config.retention in (None, RetentionPolicy.LIMITS):
             pages = ConsumerPages(self._api, self._stream, filters, last_per_subject=True)
             await pages.open(1)
-            # What it leaves out is older than this, which is asked for now.
+            # The consumer leaves out only messages older than this sequence.
             info = await confirmed_info(self._api, self._stream, self._deadline)
             last_seq = info.state.last_seq
             read = RangeRead(1, last_seq + 1)
@@ -180,7 +181,7 @@ class _Snapshot:
         return self._version >= _LISTS_SINCE or not state.num_deleted
 
     def _plain(self, read: RangeRead) -> RangeReader:
-        """Return a reader of all messages."""
+        """Return a reader for all messages."""
         via = choose(None, len(self._filters), self._config, self._version)
         return open_range(
             self._api, self._stream, read, via, self._filters, timeout=self._timeout, ahead=True
@@ -200,7 +201,7 @@ class _Snapshot:
             await reader.close()
 
     async def _catch_up(self, seq: int) -> Snapshot:
-        """Read on behind `seq` to a moment when nothing is left."""
+        """Read on after `seq` up to a moment when nothing is pending."""
         filters = self._filters if len(self._filters) == 1 else (EVERYTHING,)
         pages = DirectPages(self._api, self._stream, self._filters)
         read = RangeRead(seq + 1, OPEN_END)
@@ -216,7 +217,7 @@ class _Snapshot:
                 except (ConnectionLost, RequestTimeout, NoResponders) as error:
                     end = PageEnd(failure=str(error))
                 self._latest.add(page)
-                # Nothing pending, and it is not the silence of a replica that is behind.
+                # Nothing is pending, and not only because a replica lags.
                 if not (end.failure or end.more) and read.next_seq > max(newest, asked):
                     break
                 if end.failure or read.next_seq == asked or self._deadline.expired():
@@ -235,7 +236,7 @@ class _Snapshot:
         # The last message of the stream was deleted: then a server finds none for `>`.
         return (await confirmed_info(self._api, self._stream, self._deadline)).state.last_seq
 
-    # ---- as it was
+    # ---- a past state
 
     async def of_the_past(self, up_to_seq: int) -> Snapshot:
         """Return the state at a sequence that the leader has reached."""
@@ -252,8 +253,8 @@ class _Snapshot:
             end = await self._ask(multi_request(filters, up_to_seq=up_to_seq), page)
             if end.too_many or end.more or end.mirror:
                 return False
-            # The replica says what it was asked, not how far it had come: that its newest
-            # message is the newest one below the bound, only the leader knows.
+            # The replica repeats the requested bound and does not report its own last sequence.
+            # Only the leader knows whether the newest message is the last one up to the bound.
             newest = max(page.seqs, default=0)
             if not end.failure and await self._is_last(newest, up_to_seq):
                 self._latest.add(page)
@@ -261,7 +262,7 @@ class _Snapshot:
             await self._wait(end.failure or "a replica has not caught up with the leader")
 
     async def _is_last(self, newest: int, up_to_seq: int) -> bool:
-        """Tell whether the leader has nothing behind `newest` up to a sequence."""
+        """Tell whether the leader has nothing between `newest` and a sequence."""
         if newest >= up_to_seq:
             return True
         filters = self._filters or (EVERYTHING,)
@@ -286,7 +287,8 @@ class _Snapshot:
         except (ConnectionLost, RequestTimeout) as error:
             return MultiEnd(failure=str(error))
         if end.missing:
-            # Nobody serves it: the leader tells a missing stream from a moving one.
+            # No responders: the leader knows whether the stream is deleted or moving.
+
             await confirmed_info(self._api, self._stream, self._deadline)
         return end
 

@@ -1,4 +1,4 @@
-"""Readers of ranges of a stream, for the three ways there are."""
+"""Readers of ranges of a stream, for each of the three page sources."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ def open_range(
     ahead: bool = False,
     bulk: bool = False,
 ) -> RangeReader:
-    """Return a reader of what `read` wants; see `RangeReader`.
+    """Return a reader for the range of `read`; see `RangeReader`.
 
-    With `bulk` pages come as Arrow arrays where that can be (`StoredPage.blocks`).
+    With `bulk`, pages are Arrow arrays where possible (`StoredPage.blocks`).
     """
     source: PageSource
     if via == "direct":

@@ -1,4 +1,4 @@
-"""Reading a range of a stream without a consumer of one's own, to a proven end."""
+"""Read a range of a stream without a user-managed consumer, to a proven end."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ __all__ = ["StreamRead"]
 
 @frozen
 class _Range:
-    """The bounds of a read, and the way it goes, as decided when it began."""
+    """The bounds and the method of a read, as decided when it began."""
 
     start: int
     end: int
@@ -42,12 +42,16 @@ class _Range:
 
 
 class StreamRead(Owned, BlockHint, LoopHint):
-    """Iterates over the messages of a range in order, each once; made by `Stream.read`.
+    """Iterates over the messages of a range in order, each once. Created by `Stream.read`.
 
-    It ends when the range is complete; `report` tells how that is known. Raises `StreamNotFound`
-    (at the end, too, if the stream was deleted and made anew meanwhile), another `JetStreamError`,
-    or `RequestTimeout` when there was no progress for the whole timeout. If you may leave it before
-    its end, close it, best by using it as a context manager.
+    It ends when the range is complete; `report` tells how that was proven. If you may leave it
+    early, close it, preferably by using it as a context manager.
+
+    Raises:
+        StreamNotFound: The stream does not exist. Also at the end, if the stream was deleted and
+            re-created during the read.
+        JetStreamError: The server refused a request.
+        RequestTimeout: There was no progress for the whole timeout.
     """
 
     def __init__(self, api: Api, stream: str, request: ReadRequest) -> None:
@@ -71,12 +75,12 @@ class StreamRead(Owned, BlockHint, LoopHint):
 
     @property
     def via(self) -> Via | None:
-        """How it reads: `direct`, `consumer` or `leader`; None before the first page."""
+        """The method of the read: `direct`, `consumer` or `leader`; None before the first page."""
         return self._range.via if self._range else None
 
     @property
     def report(self) -> ReadReport | None:
-        """The account of the read, None until it ended."""
+        """The report of the read, or None until it has ended."""
         range_, left = self._range, self._page.seqs[self._at :]
         if range_ is None:
             return None
@@ -113,7 +117,7 @@ class StreamRead(Owned, BlockHint, LoopHint):
     # ---- by page
 
     async def next_page(self) -> StoredPage | None:
-        """Return the next messages as columns of raw parts, or None when the range is complete."""
+        """Return the next messages as columns of raw parts, or None if the range is complete."""
         page = await self._next_page()
         # They are arrays if `arrow_batches` began the read.
         return None if page is None else page.listed()
@@ -139,9 +143,9 @@ class StreamRead(Owned, BlockHint, LoopHint):
         return page
 
     async def arrow_batches(self) -> Generated[pa.RecordBatch]:
-        """Iterate over Arrow record batches, one a page, of `arrow_schema()`.
+        """Iterate over Arrow record batches with `arrow_schema()`, one for each page.
 
-        Needs pyarrow; raises `Unsupported` without it, and at a sequence from 2**63 up.
+        Needs pyarrow; raises `Unsupported` without it, and for sequences of 2**63 or more.
         """
         from twinstream.core.read.arrow import record_batch, require_arrow
 
@@ -150,7 +154,7 @@ class StreamRead(Owned, BlockHint, LoopHint):
             yield record_batch(page)
 
     async def to_arrow(self) -> pa.Table:
-        """Return the rest of the range as an Arrow table, all of it in memory. Needs pyarrow."""
+        """Return the rest of the range as an Arrow table in memory. Needs pyarrow."""
         from twinstream.core.read.arrow import table
 
         return table([batch async for batch in self.arrow_batches()])
@@ -196,29 +200,29 @@ class StreamRead(Owned, BlockHint, LoopHint):
         return await confirmed_info(self._api, self._stream, deadline)
 
     def _may_be_overtaken(self, page: StoredPage | None, end: int) -> bool:
-        """Tell whether messages are missing that the stream's limits could have removed."""
+        """Tell whether messages are missing that the stream's limits may have removed."""
         if page is None:
             return self._asked < end
         return page.has_gaps or page.first_seq > self._asked
 
     async def _prove_the_same(self) -> None:
-        """Raise `StreamNotFound` if what was read is of two streams of this name."""
+        """Raise `StreamNotFound` if the messages come from two streams of this name."""
         if not self._messages:
             return
         try:
             info = await self._info()
         except StreamNotFound:
-            # It was deleted after the read: what was read is complete all the same.
+            # Deleted after the read, so the messages read are complete.
             return
         self._check_created(info)
 
     def _check_created(self, info: StreamInfo) -> None:
-        # A stream that was made anew counts from 1 again, so a read may go on in it unnoticed.
+        # A re-created stream counts from 1 again, so a read might continue in it unnoticed.
         if self._range is None or info.created == self._range.created:
             return
         raise StreamNotFound(
-            f"stream {self._stream} was deleted and made anew at {info.created} while it was read:"
-            " what was read is a mixture of both; read again",
+            f"stream {self._stream} was deleted and re-created at {info.created} during the read:"
+            " the messages read are a mixture of both streams; read again",
             code=404,
             err_code=STREAM_NOT_FOUND,
         )
@@ -231,7 +235,7 @@ class StreamRead(Owned, BlockHint, LoopHint):
             self._overtaken = first
 
     async def close(self) -> None:
-        """End the read and give back what the server keeps for it."""
+        """End the read and release its server-side resources."""
         if not self._closed:
             self._closed = True
             if self._range is not None:

@@ -1,7 +1,7 @@
-"""The seam, first half: waiting, tasks and locks of the asyncio twin.
+"""Waiting, tasks and locks of the asyncio twin: the first half of the seam between the twins.
 
-`js_sync/runtime/concurrency.py` holds the same names in the same order on threads, as
-`socket_link.py` does for the second half, the bytes. A diff of the two pairs is the whole list of
+`js_sync/runtime/concurrency.py` has the same names in the same order, on threads. The second half
+is `socket_link.py`, the bytes of a connection. A diff of the two pairs is the complete list of
 intended differences between the twins.
 """
 
@@ -63,16 +63,16 @@ __all__ = [
 T = TypeVar("T")
 
 Handler = Callable[[T], Awaitable[object]]
-"""A function of the user that takes one thing and is awaited."""
+"""A user function that takes one argument and returns an awaitable."""
 
 Stream = AsyncGenerator[T]
-"""What a generator function of the SDK returns."""
+"""Return type of the generator functions of the SDK."""
 
 
 async def portions(items: Iterable[T] | AsyncIterable[T]) -> AsyncGenerator[Iterable[T]]:
-    """Iterate over what may be an ordinary or an asynchronous iterable, portion by portion.
+    """Iterate over a plain or an asynchronous iterable in portions.
 
-    An ordinary one is a single portion: one by one, each would pass through a generator here.
+    A plain iterable is a single portion, so that its items do not pass through this generator.
     """
     if isinstance(items, AsyncIterable):
         async for item in items:
@@ -82,7 +82,7 @@ async def portions(items: Iterable[T] | AsyncIterable[T]) -> AsyncGenerator[Iter
 
 
 async def call(handler: Handler[T], item: T) -> object:
-    """Run a function of the user and return its result; raises `WrongHandler` for a plain one."""
+    """Call a user function and return its result; raises `WrongHandler` for a plain one."""
     result = handler(item)
     if not isinstance(result, Awaitable):
         raise WrongHandler(
@@ -94,24 +94,24 @@ async def call(handler: Handler[T], item: T) -> object:
         task = asyncio.current_task()
         if task is None or task.cancelling():
             raise
-        # Nobody cancelled the task that runs the handler: to it, this is an ordinary failure.
+        # The task that runs the handler was not cancelled, so this is an ordinary failure.
         raise RuntimeError(f"{handler!r} awaited something that was cancelled") from error
 
 
 def check_handler(handler: object, what: str = "handler") -> None:
-    """Refuse what cannot be called with one thing. Whether it is awaited shows when it is."""
+    """Refuse what cannot be called with one argument. Awaitability is checked at the call."""
     if not callable(handler):
         raise BadArgument(f"{what} must be a coroutine function, got {handler!r}")
     check_takes_one(handler, what)
 
 
 async def aside(work: Callable[[], T]) -> T:
-    """Run a function that blocks, so that everything else goes on; return its result."""
+    """Run a blocking function in a thread; return its result."""
     return await asyncio.to_thread(work)
 
 
 async def whole(work: Callable[[], T]) -> T:
-    """Do as `aside`, but always to the end: a cancellation takes effect once `work` returned."""
+    """Run like `aside`, but a cancellation takes effect only after `work` has returned."""
     running = asyncio.get_running_loop().run_in_executor(None, copy_context().run, work)
     try:
         return await asyncio.shield(running)
@@ -123,11 +123,11 @@ async def whole(work: Callable[[], T]) -> T:
 
 
 _SHIELDED: Final[set[asyncio.Task[None]]] = set()
-"""Work that may have outlived who asked for it: a loop alone would let go of it."""
+"""Work that may outlive its caller. The event loop alone keeps only weak references to tasks."""
 
 
 async def shielded(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    """Run work to its end: a caller that is cancelled leaves at once, and it goes on beside."""
+    """Run work to its end: a cancelled caller leaves at once, and the work continues."""
     running = asyncio.get_running_loop().create_task(work())
     _SHIELDED.add(running)
     running.add_done_callback(_SHIELDED.discard)
@@ -135,7 +135,7 @@ async def shielded(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
 
 
 class Signal:
-    """A flag that waiters sleep on."""
+    """A flag to wait for, like `asyncio.Event`."""
 
     __slots__ = ("raised", "sleepers")
 
@@ -144,21 +144,21 @@ class Signal:
         self.sleepers: Final[list[Sleeper]] = []
 
     def is_set(self) -> bool:
-        """Tell whether the flag is up."""
+        """Tell whether the flag is set."""
         return self.raised
 
     def set(self) -> None:
-        """Raise the flag and wake who sleeps on it."""
+        """Set the flag and wake up the waiters."""
         self.raised = True
         for sleeper in self.sleepers:
             sleeper.wake()
 
     def clear(self) -> None:
-        """Lower the flag."""
+        """Clear the flag."""
         self.raised = False
 
     async def sleep(self, deadline: Deadline) -> bool:
-        """Sleep until the flag is up or the deadline passes; tell which."""
+        """Wait until the flag is set or the deadline passes; tell which."""
         if self.raised:
             return True
         loop = asyncio.get_running_loop()
@@ -177,7 +177,7 @@ class Signal:
 
 
 class TimedLock:
-    """A lock that a caller waits for until a deadline. Callers get it in the order of asking."""
+    """A lock with a deadline. Waiters acquire it in order."""
 
     __slots__ = ("_held", "_waiting")
 
@@ -211,7 +211,7 @@ class TimedLock:
         return granted.is_set()
 
     def release(self, held: bool) -> None:
-        """Release the lock if `held` says that the caller holds it; it goes to the next one."""
+        """Release the lock if `held` says that the caller holds it; it goes to the next waiter."""
         if not held:
             return
         if self._waiting:
@@ -221,16 +221,16 @@ class TimedLock:
 
 
 Home = asyncio.AbstractEventLoop | None
-"""Where work runs: its loop."""
+"""Where work runs: its event loop."""
 
 
 def here() -> Home:
-    """Return where the caller runs."""
+    """Return the event loop of the caller."""
     return asyncio.get_running_loop()
 
 
 def set_from_anywhere(flag: Signal, home: Home) -> None:
-    """Raise a flag of work that runs at home, from any thread; None is before it began."""
+    """Set a flag of work that runs in `home`, from any thread; None if it has not begun."""
     if home is None:
         flag.set()
     else:
@@ -238,10 +238,10 @@ def set_from_anywhere(flag: Signal, home: Home) -> None:
 
 
 class Interrupts:
-    """SIGINT and SIGTERM raise a flag while it is entered; a second one acts as before.
+    """SIGINT and SIGTERM set a flag while this context is active; a second one acts as before.
 
-    One signal raises the flags of all that are entered. Handlers that the program gave to its loop
-    stay, and are called too. Only for the main thread: raises `BadArgument` in another.
+    One signal sets the flags of all active contexts. Signal handlers that the program has set in
+    its loop stay and are called, too. Only for the main thread; otherwise raises `BadArgument`.
     """
 
     _entered: ClassVar[list[Interrupts]] = []
@@ -257,7 +257,7 @@ class Interrupts:
         self._home = here()
         if not self._entered:
             for number in (signal.SIGINT, signal.SIGTERM):
-                # Not the loop's own way: it forgets the handler that the loop had before.
+                # Not `loop.add_signal_handler`: it replaces the handler that the loop had before.
                 self._before[number] = signal.signal(number, self._note)
         self._entered.append(self)
         return self
@@ -283,17 +283,17 @@ class Interrupts:
 
 
 class Inheritable(Protocol):
-    """Has descriptors of which a forked child gets copies."""
+    """An object with file descriptors, of which a forked child gets copies."""
 
     def let_go(self) -> None:
-        """Close the copies; called in the child."""
+        """Close the copies. Called in the child."""
         ...
 
 
 class Forks:
-    """How often this process was forked off, and what a child lets go of.
+    """Counts the forks that led to this process, and closes descriptors in forked children.
 
-    Tells a connection that it is its parent's, without a system call for every message.
+    The count lets a connection detect without a system call that it belongs to a parent process.
     """
 
     count = 0
@@ -301,14 +301,14 @@ class Forks:
 
     @classmethod
     def watch(cls, owner: Inheritable) -> None:
-        """Have `let_go` of the owner called in forked children."""
+        """Call `let_go` of the owner in forked children."""
         cls._owners.add(owner)
 
     @classmethod
     def note(cls) -> None:
-        """Note a fork, in the child.
+        """Handle a fork, in the child.
 
-        A copy of a socket would keep the server's side of a connection open after its owner's end.
+        The child's copy of a socket would keep the connection open after its owner's end.
         """
         cls.count += 1
         owners = list(cls._owners)
@@ -321,25 +321,25 @@ os.register_at_fork(after_in_child=Forks.note)
 
 
 class Closable(Protocol):
-    """Is to be closed before the program ends."""
+    """An object that should be closed before the program ends."""
 
     async def flush_at_exit(self, deadline: Deadline) -> None:
-        """Return when what was written is sent, at the deadline at the latest."""
+        """Flush what was written, until the deadline."""
         ...
 
     def warn_unclosed(self) -> None:
-        """Warn, if it was not closed."""
+        """Warn if it was not closed."""
         ...
 
 
 class _Exit:
     """Warns of the unclosed connections of this process before the interpreter ends.
 
-    What they wrote was sent before: at the end of an event loop its tasks are cancelled, and the
+    Their data was flushed before: at the end of an event loop its tasks are cancelled, and then the
     keeper of a connection flushes.
     """
 
-    # The Forks.count of the process that the owners belong to.
+    # The `Forks.count` of the process to which the owners belong.
     _forks = -1
     _owners: ClassVar[WeakSet[Closable]] = WeakSet()
 
@@ -357,37 +357,37 @@ class _Exit:
                 owner.warn_unclosed()
 
 
-# At import: callbacks run in reverse order, and those of the program may still close.
+# At import: callbacks run in reverse order, and those of the program may still close connections.
 atexit.register(_Exit.warn)
 
 
 def before_exit(owner: Closable) -> None:
-    """Have the owner warned of before the interpreter ends, if it is not closed."""
+    """Warn of the owner before the interpreter ends, if it is not closed."""
     _Exit.add(owner)
 
 
 class Task:
-    """Work that runs beside its starter."""
+    """A background task."""
 
     def __init__(self, work: Coroutine[Any, Any, None], name: str) -> None:
         self._task = asyncio.get_running_loop().create_task(work, name=name)
 
     def is_current(self) -> bool:
-        """Tell whether the caller is this work itself."""
+        """Tell whether the caller is this task itself."""
         return asyncio.current_task() is self._task
 
     async def join(self, deadline: Deadline) -> bool:
-        """Return when the work is done or the deadline passed; tell which."""
+        """Wait until the task is done or the deadline passes; tell which."""
         timeout = None if deadline is NEVER else deadline.remaining()
         done, _ = await asyncio.wait([self._task], timeout=timeout)
         return bool(done)
 
 
 def spawn(work: Callable[[], Coroutine[Any, Any, None]], name: str) -> Task:
-    """Start work beside the caller."""
+    """Start a background task."""
     return Task(work(), name)
 
 
 async def sleep(delay: float) -> None:
-    """Do nothing for `delay` seconds."""
+    """Sleep for `delay` seconds."""
     await asyncio.sleep(delay)

@@ -1,4 +1,4 @@
-"""The seam: what a call returns that opens something."""
+"""Return type of calls that open something; part of the seam between the twins."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ T = TypeVar("T")
 
 
 class Opening(Coroutine[Any, Any, T], BlockHint):
-    """Something being opened: await it, or use it in `async with`, which closes it.
+    """An object that is being opened: await it, or use it in `async with`, which closes it.
 
-    It is a coroutine, so that `create_task` and `asyncio.run` take it as well.
+    It is a coroutine, so that `create_task` and `asyncio.run` accept it as well.
     """
 
     def __init__(self, work: Coroutine[Any, Any, T]) -> None:
@@ -26,19 +26,19 @@ class Opening(Coroutine[Any, Any, T], BlockHint):
         return self._work.__await__()
 
     def send(self, value: Any) -> Any:
-        """Go on with the work; as of a coroutine."""
+        """Resume the work, as for a coroutine."""
         return self._work.send(value)
 
     def throw(self, *error: Any) -> Any:
-        """Go on with an error; as of a coroutine."""
+        """Resume the work with an error, as for a coroutine."""
         return self._work.throw(*error)
 
     def close(self) -> None:
-        """End the work where it is; as of a coroutine. Nothing that was opened is closed."""
+        """Stop the work, as for a coroutine. Whatever is open already stays open."""
         self._work.close()
 
     def _unused(self) -> None:
-        """Close the work, which has not begun, so that Python does not warn of it."""
+        """Close the coroutine that was never awaited, to suppress Python's own warning."""
         self._work.close()
 
     async def __aenter__(self) -> T:
@@ -52,10 +52,10 @@ class Opening(Coroutine[Any, Any, T], BlockHint):
 
         def __getattr__(self, name: str) -> object:
             raise AttributeError(
-                f"{name} is not there before this is open: await it, or use it in `async with`"
+                f"{name} is not available before this is open: await it, or use it in `async with`"
             )
 
 
 def opening(work: Coroutine[Any, Any, T]) -> Opening[T]:
-    """Return the thing being opened."""
+    """Wrap the coroutine that opens an object."""
     return Opening(work)

@@ -1,6 +1,6 @@
-"""The seam, second half: the bytes of a connection of the asyncio twin.
+"""The bytes of a connection of the asyncio twin: the second half of the seam between the twins.
 
-`js_sync/runtime/socket_link.py` holds the same names in the same order on sockets.
+`js_sync/runtime/socket_link.py` has the same names in the same order, on sockets.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ if TYPE_CHECKING:
 
 __all__ = ["Link"]
 
-# What is read at once (bytes). Of short messages a long read holds a thousand: all that were asked
-# for, while the server waits, and more than the processor's cache keeps. Consuming is 5 to 10 %
-# faster with short ones. With messages of 16 KiB the long reads take half the CPU for each.
+# Read sizes (bytes). A long read holds a thousand short messages: all that were requested, while
+# the server waits, and more than the CPU cache keeps. Consuming is 5 to 10 % faster with short
+# reads. With messages of 16 KiB the long reads take half the CPU for each.
 _SHORT_READ: Final = 1 << 16
 _LONG_READ: Final = 1 << 18
 _LONG_MESSAGE: Final = 1 << 10
 _HIGH_WATER: Final = 1 << 20
-# Written bytes go out when this much is together, so that the server works meanwhile (bytes).
+# Written bytes are sent when they reach this size, so that the server works meanwhile (bytes).
 _TOGETHER: Final = 1 << 15
-# A pause in which the peer may have left (seconds), the event of that where the system has it, and
-# how long the loop may take to notice it (seconds).
+# After a pause this long (seconds) the peer may have disconnected; the poll event for that, if the
+# system has it; and how long the loop may take to notice it (seconds).
 _PAUSE: Final = 0.001
 _END: Final[int] = getattr(select, "POLLRDHUP", 0)
 _NOTICE_TIME: Final = 0.1
-# How long a peer that is behind may take for the rest of a connection (seconds): when it is closed,
-# after the wait for the server's confirmation, and when it was dropped.
+# Time for a slow peer to take the rest of the data (seconds): at the close, after the wait for the
+# server's confirmation, and after the connection was dropped.
 _CLOSE_TIME: Final = 0.25
 _LATE: Final = 1.0
 
@@ -51,13 +51,13 @@ def _nothing() -> None:
     pass
 
 
-# The system likes to wake a server on the processor of who wrote to it. While that one asks for
-# the answer without a pause, the server would get its turn 3 ms later.
+# The system tends to wake up a server on the CPU of the process that wrote to it. While that
+# process busy-polls for the response, the server would get its turn 3 ms later.
 _give_way: Final[Callable[[], None]] = getattr(os, "sched_yield", _nothing)
 
 
 def _is_at_end(number: int) -> bool:
-    """Return whether the peer of a socket closed the connection; bytes may be left to read."""
+    """Tell whether the peer of a socket closed the connection; there may be unread bytes."""
     if not _END or number < 0:
         return False
     poll = select.poll()
@@ -66,9 +66,10 @@ def _is_at_end(number: int) -> bool:
 
 
 class _Receiver(asyncio.BufferedProtocol):
-    """Hands received bytes to a link; the buffer is used again for each read.
+    """Hands received bytes to a link; the buffer is reused for each read.
 
-    The event loop refers to this, and this to the link weakly: only the program keeps it.
+    The event loop holds this object, which holds the link weakly, so that only the user keeps the
+    link alive.
     """
 
     def __init__(self, link: Link) -> None:
@@ -88,7 +89,7 @@ class _Receiver(asyncio.BufferedProtocol):
             link.received(self, bytes(self._view[:nbytes]))
 
     def expect(self, size: int) -> None:
-        """Read as is best for messages that long (bytes); 0 is not known."""
+        """Choose the read size for messages of this size (bytes; 0 if unknown)."""
         if size:
             self._view = self._long if size >= _LONG_MESSAGE else self._short
 
@@ -123,12 +124,12 @@ class _Receiver(asyncio.BufferedProtocol):
 def _number_of(transport: asyncio.Transport) -> int:
     """Return the descriptor of a transport's socket, -1 if it is closed."""
     sock: socket.socket | None = transport.get_extra_info("socket")
-    # None: of TLS, when the transport below has ended.
+    # None for TLS, when the underlying transport has ended.
     return -1 if sock is None else sock.fileno()
 
 
 def _duplicate(transport: asyncio.Transport) -> socket.socket | None:
-    """Return another descriptor of a transport's socket, if it is open and the process has one."""
+    """Return another descriptor of a transport's socket, if it is open and one is available."""
     try:
         return socket.socket(fileno=os.dup(_number_of(transport)))
     except OSError:
@@ -136,15 +137,15 @@ def _duplicate(transport: asyncio.Transport) -> socket.socket | None:
 
 
 def _shut_down(sock: socket.socket | None) -> None:
-    """End the connection, whatever other descriptors of the socket there are."""
+    """Shut down the connection, even if the socket has other descriptors."""
     if sock is not None:
-        # The OSError of one that has ended already.
+        # Suppress the OSError of a connection that has ended already.
         with sock, suppress(OSError):
             sock.shutdown(socket.SHUT_RDWR)
 
 
 def _cut(transport: asyncio.Transport) -> None:
-    """End a connection now."""
+    """Abort a connection."""
     _shut_down(_duplicate(transport))
     transport.abort()
 
@@ -152,9 +153,9 @@ def _cut(transport: asyncio.Transport) -> None:
 class Link:
     """The bytes of one connection, over one socket at a time.
 
-    `on_bytes` gets what arrives, and returns how long what came in part is (bytes; 0 is not known);
-    `on_end` is told once when a socket that was opened ends. A wait keeps the loop from sleeping
-    for its first `busy_poll` seconds.
+    `on_bytes` receives the data and returns the size of the incomplete message (bytes; 0 if
+    unknown). `on_end` is called once when an opened socket ends. During the first `busy_poll`
+    seconds of a wait the loop does not sleep.
     """
 
     def __init__(
@@ -174,7 +175,7 @@ class Link:
         self._forks: Final = Forks.count
         self._transport: asyncio.Transport | None = None
         self._receiver: _Receiver | None = None
-        # Whether the peer is so far behind that `drain` should be awaited.
+        # Whether the send buffer is full, so that `drain` should be awaited.
         self.is_full = False
         self._out: deque[bytes] = deque()
         self._out_size = 0
@@ -185,25 +186,26 @@ class Link:
 
     @property
     def is_open(self) -> bool:
-        """Tell whether a socket is open."""
+        """Whether a socket is open."""
         return self._transport is not None
 
     @property
     def is_inherited(self) -> bool:
-        """Tell whether this process was forked off since the link was made."""
+        """Whether this process was forked after the link was created."""
         return self._forks != Forks.count
 
     @property
     def unsent(self) -> int:
-        """How many bytes were written that the peer has not taken, about."""
+        """Approximate number of written bytes that the peer has not received."""
         buffered = 0 if self._transport is None else self._transport.get_write_buffer_size()
         return self._out_size + buffered
 
     def let_go(self) -> None:
-        """Close the copy that a forked child has of the descriptor; called in the child.
+        """Close a forked child's copy of the descriptor. Called in the child.
 
-        Another file takes its number, as the transport still knows it. The event loop's own
-        descriptors are shared with the parent: what the child does there must not reach the socket.
+        The descriptor is replaced by another file, as the transport still uses its number. The
+        event loop's own descriptors are shared with the parent, so whatever the child does with
+        them must not reach the socket.
         """
         number = -1 if self._transport is None else _number_of(self._transport)
         if number >= 0:
@@ -219,19 +221,19 @@ class Link:
             raise WrongOwner("this connection belongs to another event loop; connect on this one")
 
     def is_at_end(self) -> bool:
-        """Return whether the peer closed the connection, also where the loop has not noticed it.
+        """Tell whether the peer closed the connection, even if the loop has not noticed it.
 
-        Asked before the first write after a pause, in which the program perhaps kept the loop busy:
-        what is written after the end is lost, and nobody could know whether it arrived.
+        Checked before the first write after a pause, in which the program may have blocked the
+        loop. Data written after the end is lost, and it would be unknown whether it arrived.
         """
         if self._transport is not None and not _is_at_end(_number_of(self._transport)):
             return False
-        # Whatever was written a moment ago: the program may know now, so the next write looks too.
+        # Even right after a write: the caller may know of the end, so the next write checks, too.
         self._wrote_at = 0.0
         return True
 
     async def noticed(self) -> None:
-        """Return when the end of the socket, of which `write` returned False, was noticed."""
+        """Wait until the end of the socket, for which `write` returned False, was noticed."""
         deadline = Deadline.after(_NOTICE_TIME)
         transport = self._transport
         while transport is not None and self._transport is transport and not deadline.expired():
@@ -239,7 +241,7 @@ class Link:
         self._wrote_at = monotonic()
 
     async def settle(self, deadline: Deadline) -> None:
-        """Return when what came over the last socket is handed on: here it always is."""
+        """Wait until all data of the previous socket is processed: always the case here."""
 
     async def open(
         self,
@@ -250,9 +252,9 @@ class Link:
         server_name: str,
         shuffle: Shuffle | None = None,
     ) -> None:
-        """Connect a socket, with TLS from the start where a context is given; raises OSError.
+        """Connect a socket, with TLS from the start if a context is given; raises OSError.
 
-        The addresses of a name share the time, and are tried in the order of `spread`.
+        The addresses of a host share the time, and are tried in the order of `spread`.
         """
         receiver = _Receiver(self)
         name = server_name if tls is not None else None
@@ -268,9 +270,9 @@ class Link:
         self._receiver = receiver
 
     async def start_tls(self, tls: SSLContext, server_name: str, deadline: Deadline) -> None:
-        """Go on with TLS on the open socket; raises OSError."""
+        """Switch to TLS on the open socket; raises OSError."""
         if self._transport is None or self._receiver is None:
-            raise ConnectionError("the link broke before TLS began")
+            raise ConnectionError("the connection broke before TLS began")
         try:
             async with asyncio.timeout(deadline.remaining()):
                 transport = await self._loop.start_tls(
@@ -279,7 +281,7 @@ class Link:
         except TimeoutError:
             raise TimeoutError("no TLS handshake in time") from None
         if transport is None:
-            raise ConnectionError("the link broke during the TLS handshake")
+            raise ConnectionError("the connection broke during the TLS handshake")
         self._adopt(transport)
 
     def _adopt(self, transport: asyncio.Transport) -> None:
@@ -290,14 +292,14 @@ class Link:
         self._transport = transport
 
     async def wait(self, signal: Signal, deadline: Deadline) -> bool:
-        """Send what was written, then sleep until the flag is up or the deadline passes."""
+        """Flush what was written, then wait for the signal or the deadline; tell which."""
         if self._forks != Forks.count or asyncio.get_running_loop() is not self._loop:
             self.check_owner()
         if self._out:
             self.flush()
         if signal.raised:
             return True
-        # `Signal.sleep` with the link's one timer in place of a timer for each wait.
+        # Same as `Signal.sleep`, with the link's one timer instead of a timer for each wait.
         sleeper = Sleeper(self._loop, self._turn)
         signal.sleepers.append(sleeper)
         self._alarm.set(sleeper, deadline.at)
@@ -313,7 +315,7 @@ class Link:
         return signal.raised
 
     def _poll(self) -> None:
-        """Have the loop look for events without sleeping, while somebody began to wait just now."""
+        """Keep the loop polling for events without sleeping, while a wait has just begun."""
         self._polling = self._alarm.is_set and monotonic() < self._polls_until
         if self._polling:
             _give_way()
@@ -323,14 +325,14 @@ class Link:
     async def wait_behind(
         of: Callable[[], Link | None], signal: Signal, deadline: Deadline
     ) -> bool:
-        """Sleep until the flag is up or the deadline passes.
+        """Wait for the signal or the deadline; tell which.
 
-        `of` returns the link, or None once the program dropped it; this holds no reference to it.
+        `of` returns the link, or None if the user dropped it; no reference is held here.
         """
         return await signal.sleep(deadline)
 
     def received(self, receiver: _Receiver, data: bytes) -> None:
-        """Pass on bytes of the current socket; any error in there ends the link."""
+        """Pass on data of the current socket; an error in `on_bytes` ends the link."""
         if receiver is not self._receiver and self._receiver is not None:
             return
         turn = self._turn
@@ -343,15 +345,15 @@ class Link:
             turn.end()
 
     def ended(self, receiver: _Receiver, error: Exception | None) -> None:
-        """Note the end of a socket, where the peer sends no more."""
+        """Handle the end of a socket."""
         if receiver is self._receiver:
             if self._transport is not None:
-                # Nobody reads what is still to be written: it must not hold up the end.
+                # The peer reads no more, so unsent data must not delay the end.
                 _cut(self._transport)
             self._drop(error)
 
     def abort(self, error: Exception | None) -> None:
-        """Cut the socket now; `on_end` is told why."""
+        """Abort the socket; `on_end` is called with the error."""
         if self._transport is not None:
             _cut(self._transport)
             self._drop(error)
@@ -365,9 +367,9 @@ class Link:
         self._on_end(error)
 
     def write(self, data: bytes) -> bool:
-        """Put bytes on the way: together with others, before anybody waits or soon after.
+        """Queue data, to be sent together with other data before a wait, or soon.
 
-        Return whether that was done, as `offer` does, but also where the peer is behind.
+        Returns whether it was queued, as `offer` does, but also queues when the buffer is full.
         """
         if not self._out and self._has_left():
             return False
@@ -381,9 +383,9 @@ class Link:
         return True
 
     def offer(self, data: bytes, now: bool = False) -> bool:
-        """Write if the peer keeps up; return whether it was done: not after the socket's end.
+        """Write unless the buffer is full; tell whether it was written. Not after the socket's end.
 
-        With `now` it goes out at once, before the caller gets ready to wait for the answer.
+        With `now` the data is sent at once, before the caller prepares to wait for the response.
         """
         transport = self._transport
         if self.is_full or transport is None:
@@ -394,11 +396,11 @@ class Link:
             if self._has_left():
                 return False
             if now:
-                # As `flush` does: this runs for every request.
+                # Inlined `flush`: this runs for every request.
                 if not transport.is_closing():
                     transport.write(data)
                 return True
-        # As `write` does: this runs for every acknowledgement.
+        # Inlined `write`: this runs for every acknowledgement.
         self._out.append(data)
         self._out_size += len(data)
         if now or self._out_size > _TOGETHER:
@@ -409,7 +411,7 @@ class Link:
         return True
 
     def _has_left(self) -> bool:
-        """Look for the end of the socket, if it is the end of a pause."""
+        """Check for the end of the socket, at the end of a pause."""
         now = monotonic()
         if now - self._wrote_at > _PAUSE and self.is_at_end():
             return True
@@ -417,7 +419,7 @@ class Link:
         return False
 
     def offer_pieces(self, pieces: tuple[bytes, ...]) -> bool:
-        """Write a long message if the peer keeps up, without joining its pieces; as `offer`."""
+        """Write a long message without joining its pieces; otherwise like `offer`."""
         if self.is_full or self._transport is None:
             return False
         self.check_owner()
@@ -430,7 +432,7 @@ class Link:
         return True
 
     def post(self, data: bytes) -> None:
-        """Put bytes on the way at once, without ever waiting for the peer."""
+        """Send data at once, without ever waiting for the peer."""
         self._out.append(data)
         self.flush()
 
@@ -441,17 +443,17 @@ class Link:
             data = b"".join(self._out)
             self._out.clear()
             self._out_size = 0
-            # A socket that broke is told of in the loop's next turn. Until then asyncio warns of
-            # what is written to it.
+            # The loop reports a broken socket in its next iteration. Until then asyncio would log a
+            # warning for each write.
             if not self._transport.is_closing():
                 self._transport.write(data)
 
     def hurry(self) -> None:
-        """Send what was written: the program ends."""
+        """Send what was written, as the program ends."""
         self.flush()
 
     async def drain(self, deadline: Deadline) -> None:
-        """Return when the peer keeps up with what is written."""
+        """Wait until the peer has caught up with what was written."""
         receiver = self._receiver
         if receiver is not None and not receiver.writable.is_set():
             await receiver.writable.sleep(deadline)
@@ -466,21 +468,21 @@ class Link:
         return found
 
     async def shut(self) -> None:
-        """Close the socket now; `on_end` is not told."""
+        """Close the socket now, without calling `on_end`."""
         transport, _ = self._detach()
         if transport is not None:
             _cut(transport)
 
     def drop(self, flag: Signal) -> None:
-        """Send what was written and close the link, which no program holds any more.
+        """Flush and close a link that its user dropped.
 
-        Called by the garbage collector, in any thread. A peer that is behind gets some time. `flag`
-        wakes the keeper.
+        Called by the garbage collector, in any thread. A slow peer gets some time. `flag` wakes up
+        the keeper.
         """
         if self.is_inherited:
             return
         with suppress(RuntimeError):
-            # Where the loop is closed, asyncio closes the socket with the transport.
+            # If the loop is closed, asyncio closes the socket with the transport.
             self._loop.call_soon_threadsafe(self._close_late, flag)
 
     def _close_late(self, flag: Signal) -> None:
@@ -492,15 +494,15 @@ class Link:
             self._loop.call_later(_LATE, _cut, transport)
 
     async def close(self) -> None:
-        """Send what was written and shut the link for good.
+        """Flush and close the link for good.
 
-        Returns when the socket is closed, soon also where the peer does not read.
+        Returns when the socket is closed, soon even if the peer does not read.
         """
         self._closed = True
         transport, receiver = self._detach()
         if transport is None or receiver is None:
             return
-        # For what is done to the socket when the transport has closed it.
+        # Used to shut the socket down after the transport has closed its descriptor.
         same = _duplicate(transport)
         try:
             transport.close()

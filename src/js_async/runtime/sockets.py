@@ -1,6 +1,6 @@
-"""The sockets of the asyncio twin: making a connection to one of the addresses of a name.
+"""Sockets of the asyncio twin: connect to one of the addresses of a host.
 
-`js_sync/_sockets.py` has the same function, and what else threads need.
+`js_sync/runtime/sockets.py` has the same function, and more that threads need.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ __all__ = ["connected"]
 async def connected(
     host: str, port: int, deadline: Deadline, shuffle: Shuffle | None
 ) -> socket.socket:
-    """Return a socket with a connection, which never waits; raises OSError.
+    """Return a connected, non-blocking socket; raises OSError.
 
-    The addresses of a name share what is left of the time, so that each has its turn.
+    The addresses of a host share the remaining time, so that each of them is tried.
     """
     loop = asyncio.get_running_loop()
     found = spread(await _resolved(loop, host, port), shuffle)
@@ -40,7 +40,7 @@ async def _resolved(loop: asyncio.AbstractEventLoop, host: str, port: int) -> An
     """Return the addresses of a host, as `getaddrinfo` does."""
     name = resolvable(host)
     try:
-        # A number needs no name server, and so no thread, which would stay as long as the loop.
+        # A numeric address needs no name lookup and so no thread, which would stay with the loop.
         return socket.getaddrinfo(
             name, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST | socket.AI_NUMERICSERV
         )

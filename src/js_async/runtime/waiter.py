@@ -1,8 +1,8 @@
-"""Sleeping in the asyncio twin, and waking without another turn of the event loop.
+"""Waiting in the asyncio twin, and waking up without another iteration of the event loop.
 
-A future wakes its task by a callback that the loop runs in its next turn, after another look for
-events: a sixth of all the steps of an awaited publish. Whoever reads a connection lets the tasks
-that it woke go on itself instead, once all that was read is handed out.
+A future wakes up its task with a callback that the loop runs in its next iteration, after another
+poll for events. That is a sixth of all the steps of an awaited publish. The reader of a connection
+instead resumes the tasks that it woke up itself, after it has dispatched all that was read.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ __all__ = ["Alarm", "Sleeper", "Turn"]
 
 
 class Turn:
-    """A turn of the loop in which a connection is read: whom it woke goes on at its end."""
+    """A loop iteration in which a connection is read; tasks woken up in it resume at its end."""
 
     __slots__ = ("_loop", "_process", "is_on", "woken")
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop: Final = loop
         self._process: Final = os.getpid()
-        # Whether reading is under way; set by the reader.
+        # Whether reading is in progress; set by the reader.
         self.is_on = False
         self.woken: list[Sleeper] = []
 
     def end(self) -> None:
-        """Let the tasks that were woken go on, in their order."""
+        """Resume the tasks that were woken up, in order."""
         self.is_on = False
         if not self.woken:
             return
@@ -50,10 +50,10 @@ class Turn:
             sleeper.go_on()
         except BaseException as error:
             if os.getpid() != self._process:
-                # Forked off by that task, which ends. No other goes on in a turn of the parent.
+                # Forked by that task, and this is the child. No other task may resume here.
                 raise
-            # What ends the loop: raised where the loop looks for it, not out of a reader, which
-            # some loops take for the end of the socket.
+            # An exception that ends the loop: raised where the loop expects it, not in a reader,
+            # where some loops take it for the end of the socket.
             self._loop.call_soon(_raise, error)
 
 
@@ -62,9 +62,10 @@ def _raise(error: BaseException) -> NoReturn:
 
 
 class Sleeper:
-    """One sleep of one task, who awaits it: what asyncio asks of a future, and no more.
+    """One wait of one task: the subset of a future's interface that asyncio requires.
 
-    Woken in a turn that is on, its task goes on at the end of that, else in the next one.
+    If it is woken up during a turn, its task resumes at the end of the turn, otherwise in the next
+    iteration.
     """
 
     __slots__ = (
@@ -86,12 +87,12 @@ class Sleeper:
         self.is_cancelled = False
 
     def wake(self) -> None:
-        """End the sleep, unless it is over."""
+        """End the wait, unless it is over."""
         if self.is_over:
             return
         self.is_over = True
         if self._go_on is None:
-            # Nobody sleeps yet, and nobody will.
+            # No task waits yet, and none will.
             return
         turn = self._turn
         if turn is not None and turn.is_on:
@@ -100,25 +101,25 @@ class Sleeper:
             self.go_on_soon()
 
     def go_on(self) -> None:
-        """Let the task go on now; raises what ends the loop."""
+        """Resume the task now; raises exceptions that end the loop."""
         if self._go_on is not None:
             self._context.run(self._go_on, self)
 
     def go_on_soon(self) -> None:
-        """Let the task go on in the next turn."""
+        """Resume the task in the next iteration."""
         if self._go_on is not None:
             self._loop.call_soon(self._go_on, self, context=self._context)
 
-    # ---- what a task asks of a future
+    # ---- the interface that a task requires of a future
 
     def __await__(self) -> Generator[Sleeper]:
         if not self.is_over:
-            # So a task tells what it is to wait for from what was yielded by mistake.
+            # With this attribute a task distinguishes a future from any other yielded object.
             self._asyncio_future_blocking = True
             yield self
 
     def add_done_callback(self, callback: Callable[[Sleeper], object], *, context: Context) -> None:
-        """Note how the task goes on."""
+        """Set the callback that resumes the task."""
         self._context = context
         self._go_on = callback
 
@@ -128,7 +129,7 @@ class Sleeper:
             raise asyncio.CancelledError(*self._message)
 
     def cancel(self, msg: object = None) -> bool:
-        """End the sleep because the task is cancelled; tell whether it was not over."""
+        """End the wait because the task is cancelled; tell whether it was not over."""
         if self.is_over:
             return False
         self.is_over = self.is_cancelled = True
@@ -138,11 +139,11 @@ class Sleeper:
 
 
 class Alarm:
-    """Wakes sleepers at their deadlines: one timer for a whole connection.
+    """Wakes up waiters at their deadlines, with one timer for a whole connection.
 
-    Nearly every wait ends by what came, long before its deadline. A timer of the loop for each,
-    made and cancelled, is a tenth of the work of a request; here a wait costs an entry in a
-    dictionary, and the timer is made anew when it rings or when somebody's deadline is sooner.
+    Nearly every wait ends long before its deadline. A loop timer for each, created and cancelled,
+    is a tenth of the work of a request. Here a wait costs a dictionary entry, and the timer is only
+    replaced when it fires, or for an earlier deadline.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -152,18 +153,18 @@ class Alarm:
         self._rings_at = math.inf
 
     def set(self, sleeper: Sleeper, at: float) -> None:
-        """Wake a sleeper at a moment (monotonic; infinite is never), unless `clear` comes first."""
+        """Wake up a waiter at a time (monotonic; infinite is never), unless it is cleared first."""
         self._sleepers[sleeper] = at
         if at < self._rings_at:
             self._ring_at(at)
 
     def clear(self, sleeper: Sleeper) -> None:
-        """Forget a sleeper."""
+        """Remove a waiter."""
         self._sleepers.pop(sleeper, None)
 
     @property
     def is_set(self) -> bool:
-        """Tell whether anybody sleeps."""
+        """Whether there are waiters."""
         return bool(self._sleepers)
 
     def _ring_at(self, at: float) -> None:

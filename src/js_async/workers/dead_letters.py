@@ -1,9 +1,9 @@
-"""Dead letters: messages that nobody could work on, kept in a stream of their own.
+"""Dead letters: messages that could not be processed, kept in a separate stream.
 
-A stream captures the advisories of given-up messages, so that none is missed. For each the message
-is read, stored as a dead letter, and only then the advisory is acknowledged. The subject of a dead
-letter is made of what failed, and holds one message: whoever is killed in between, or does it
-twice, changes nothing.
+A stream captures the advisories about such messages, so that none is missed. For each advisory the
+message is read and stored as a dead letter; only then the advisory is acknowledged. The subject of
+a dead letter is derived from the failure, and holds one message. So a crash in between, or a
+repetition, has no effect.
 """
 
 from __future__ import annotations
@@ -62,15 +62,15 @@ from twinstream.models import PubAck, RetentionPolicy, StreamConfig, StreamInfo,
 __all__ = ["DeadLetters"]
 
 _TRANSIENT: Final = (NoResponders, RequestTimeout, ConnectionLost, JetStreamError)
-# Seconds until a failure that could not be dealt with is tried again.
+# Seconds until a failure that could not be processed is retried.
 _AGAIN: Final = 1.0
 _BATCH: Final = 50
 
 
 class DeadLetters(Owned, WorksBeside):
-    """The dead letters of a stream or of one consumer; made by `JetStream.dead_letters`.
+    """The dead letters of a stream or one consumer. Created by `JetStream.dead_letters`.
 
-    Use it in a `with` block to make dead letters beside other work, or call `prepare` and
+    Use it in a `with` block to create dead letters in the background, or call `prepare` and
     `collect`. Several processes may do so at once.
     """
 
@@ -96,24 +96,29 @@ class DeadLetters(Owned, WorksBeside):
         self._turns: Final = Lock()
         self._counting: Final = Lock()
         self.stored = 0
-        """Dead letters that this object stored."""
+        """Number of dead letters stored by this object."""
         self.known = 0
-        """Failures whose dead letter was there already."""
+        """Number of failures whose dead letter existed already."""
         self.skipped = 0
-        """Advisories that make no dead letter: the server took the message away, say."""
+        """Number of advisories without a dead letter, for example if the server removed the
+        message."""
 
     @property
     def names(self) -> Names:
         """The streams and subjects in use."""
         return self._names
 
-    # ---- making the streams
+    # ---- creating the streams
 
     async def prepare(self) -> None:
-        """Make what is missing: the stream of dead letters, and the one that captures advisories.
+        """Create the stream of dead letters and the stream that captures advisories, if missing.
 
-        Failures are captured from now on. Raises `StreamNotFound`, `BadArgument` when a stream of
-        that name cannot serve, `SubjectOverlap` when another one captures the advisories.
+        Failures are captured from now on.
+
+        Raises:
+            StreamNotFound: The stream whose failures to capture does not exist.
+            BadArgument: An existing stream of one of the names is unsuitable.
+            SubjectOverlap: Another stream captures the advisories.
         """
         names = self._names
         source = await self._api.stream_info(names.stream)
@@ -138,7 +143,7 @@ class DeadLetters(Owned, WorksBeside):
         await self._keeper()
 
     async def _made(self, config: StreamConfig) -> StreamConfig:
-        """Return the configuration of a stream, which is made when it is not there."""
+        """Return the configuration of a stream, which is created if it does not exist."""
         try:
             return (await self._api.stream_info(config.name or "")).config
         except StreamNotFound:
@@ -152,17 +157,17 @@ class DeadLetters(Owned, WorksBeside):
         name = self._names.failures
         with _noted():
             made = await Consumer.create(self._api, name, self._names.keeper_config(), "")
-        # The same each time: it keeps its inbox for the next fetch, for as long as the connection.
+        # Always the same object, which reuses its inbox for the next fetch.
         self._kept = self._kept or made
         return self._kept
 
-    # ---- making dead letters
+    # ---- creating dead letters
 
     async def collect(self, *, timeout: Seconds = 1.0) -> int:
-        """Deal with all failures captured so far; return how many advisories that were.
+        """Process all captured failures; return the number of their advisories.
 
-        It ends when none came for `timeout` seconds. What could not be dealt with now is told to
-        `on_report`, and comes again after a second or later.
+        Ends when none arrives for `timeout` seconds. A failure that cannot be processed now is
+        reported to `on_report`, and retried after a second or later.
         """
         keeper = await self._keeper()
         dealt_with = 0
@@ -172,7 +177,7 @@ class DeadLetters(Owned, WorksBeside):
         return dealt_with
 
     async def _deal_with(self, advisory: Message) -> bool:
-        """Make a dead letter, then acknowledge the advisory; tell whether that was done."""
+        """Create a dead letter, then acknowledge the advisory; tell whether that was done."""
         found = read_failure(advisory.data)
         try:
             if isinstance(found, Skip):
@@ -192,7 +197,7 @@ class DeadLetters(Owned, WorksBeside):
         try:
             await advisory.nak(_AGAIN)
         except (ConnectionLost, RequestTimeout):
-            # It comes again by itself then, after the ack_wait of its consumer.
+            # It is redelivered after the ack_wait of its consumer.
             return
 
     async def _keep(self, failure: Failure) -> None:
@@ -202,7 +207,7 @@ class DeadLetters(Owned, WorksBeside):
     async def _original(
         self, failure: Failure
     ) -> tuple[Timestamp | None, StreamMessage | None, str]:
-        """Return when the stream was made, the message, or why that is gone."""
+        """Return the creation time of the stream, and the message or why it is missing."""
         where = f"message {failure.stream_seq} of stream {failure.stream}"
         stream = Stream(self._api, failure.stream, None)
         try:
@@ -210,13 +215,13 @@ class DeadLetters(Owned, WorksBeside):
         except StreamNotFound:
             return None, None, f"{where} is gone with the stream"
         if is_of_earlier_stream(failure, info.created):
-            return info.created, None, f"{where} is gone: the stream was made anew"
+            return info.created, None, f"{where} is gone: the stream was re-created"
         try:
             message = await stream.get_message(failure.stream_seq)
         except MessageNotFound:
             return info.created, None, f"{where} is gone: {_why(failure, info)}"
         if is_later_message(failure, message.time):
-            return info.created, None, f"{where} is gone: another one has its place"
+            return info.created, None, f"{where} is gone: another message has its sequence"
         return info.created, message, ""
 
     async def _store(
@@ -259,7 +264,7 @@ class DeadLetters(Owned, WorksBeside):
         self._report.log(event)
 
     async def _insert(self, letter: PublishRequest) -> bool:
-        """Store a dead letter; False when it is there already."""
+        """Store a dead letter; return False if it exists already."""
         try:
             ack = await publish(
                 self._api, letter._replace(expected_stream=self._names.letters), retry_policy()
@@ -269,11 +274,11 @@ class DeadLetters(Owned, WorksBeside):
         return not ack.duplicate
 
     async def store(self, message: Message, reason: str) -> None:
-        """Store a message at hand as a dead letter, before it is terminated.
+        """Store a received message as a dead letter, before it is terminated.
 
-        A termination removes the message from work-queue and interest streams, so that nobody could
-        read it afterwards. Say `twinstream.core.workers.dead_letter.stored_reason(reason)` in the
-        term.
+        A termination removes the message from work-queue and interest streams, so that it could not
+        be read afterwards. Use `twinstream.core.workers.dead_letter.stored_reason(reason)` as the
+        reason of the TERM.
         """
         about = message.metadata
         stored = Timestamp.from_ns(about.timestamp_ns)
@@ -284,7 +289,7 @@ class DeadLetters(Owned, WorksBeside):
             deliveries=about.num_delivered,
             cause="rejected",
             reason=reason,
-            # Not before the message, however wrong the clock is here.
+            # Not before the message's time, even if the local clock is wrong.
             time=max(stored, Timestamp.of(datetime.now(UTC))),
         )
         info = await self._api.stream_info(about.stream)
@@ -298,12 +303,13 @@ class DeadLetters(Owned, WorksBeside):
         )
         await self._store(failure, info.created, original, "")
 
-    # ---- beside other work
+    # ---- in the background
 
     async def start(self) -> None:
-        """Make what is missing, and make dead letters beside the caller from now on.
+        """Create missing streams, and create dead letters in the background from now on.
 
-        May be called again, by a second worker say: the work goes on until each has called `close`.
+        May be called repeatedly, for example by a second worker: the work continues until each
+        caller has called `close`.
         """
         self._note_begun()
         async with self._turns:
@@ -327,13 +333,13 @@ class DeadLetters(Owned, WorksBeside):
             async for advisory in messages:
                 await self._deal_with(advisory)
         except Exception as error:
-            self._keep_error(error, f"{self._names.stream}: the making of dead letters")
+            self._keep_error(error, f"{self._names.stream}: the creation of dead letters")
 
     async def close(self, timeout: Seconds = 30.0) -> None:
-        """Stop making dead letters, unless others have begun it, too.
+        """Stop creating dead letters, unless another caller has started it, too.
 
-        Raises what ended the work, if anything did, and `RequestTimeout` when the end takes longer
-        than `timeout` seconds.
+        Raises the error that ended the work, if there was one, and `RequestTimeout` if the end
+        takes longer than `timeout` seconds.
         """
         async with self._turns:
             self._users = max(0, self._users - 1)
@@ -344,17 +350,19 @@ class DeadLetters(Owned, WorksBeside):
         await self._join(timeout)
 
     async def wait(self, timeout: Seconds | None = None) -> None:
-        """Return when the work has ended, by `close` or an error, which is raised here.
+        """Wait until the work has ended, by `close` or by an error.
 
-        Raises `RequestTimeout` after `timeout` seconds; the work goes on then. Raises
-        `NotStarted`.
+        Raises:
+            RequestTimeout: It has not ended after `timeout` seconds; it continues.
+            NotStarted: The work was not started.
+            Exception: The error that ended the work.
         """
-        self._require_begun(f"{self._names.stream}: the making of dead letters")
+        self._require_begun(f"{self._names.stream}: the creation of dead letters")
         await self._join(timeout)
 
     async def _join(self, timeout: Seconds | None) -> None:
         if self._task is not None and not await self._task.join(Deadline.after(timeout)):
-            raise RequestTimeout("dead letters are still being made")
+            raise RequestTimeout("dead letters are still being created")
         self._raise_kept()
 
     async def __aenter__(self) -> Self:
@@ -365,13 +373,13 @@ class DeadLetters(Owned, WorksBeside):
         if not self._is_parents:
             await self.close()
 
-    # ---- looking at them, and what to do with them
+    # ---- reading, replaying and discarding
 
     async def letters(self, *, timeout: Seconds = 120.0) -> Generated[DeadLetter]:
-        """Iterate over the dead letters there are now, the oldest first.
+        """Iterate over the current dead letters, the oldest first.
 
-        What somebody else put among them is told to `on_report` and passed over. Raises
-        `RequestTimeout` when there was no progress for `timeout` seconds.
+        Foreign messages among them are reported to `on_report` and skipped. Raises `RequestTimeout`
+        if there is no progress for `timeout` seconds.
         """
         stream = Stream(self._api, self._names.letters, None)
         with _noted():
@@ -393,13 +401,13 @@ class DeadLetters(Owned, WorksBeside):
         return read_letter(await Stream(self._api, self._names.letters, None).get_message(seq))
 
     async def replay(self, letter: DeadLetter, *, subject: str | None = None) -> PubAck:
-        """Publish the message of a dead letter anew, then remove the letter.
+        """Publish the message of a dead letter again, then remove the dead letter.
 
-        It goes where it came from, or to `subject`, as a new message, to all consumers there.
-        A replay that was cut short and is done again within the duplicate window of the stream
-        stores it once. A work queue still holds a message that has no deliveries left: that one is
-        removed. Raises `BadArgument` for a letter whose message was gone, and what publishing
-        raises.
+        The new message goes to the original subject, or to `subject`, and so to all consumers
+        there. A replay that was interrupted and is repeated within the stream's duplicate window
+        stores the message once. If a work queue still holds the original message without deliveries
+        left, it is removed. Raises `BadArgument` for a dead letter without its message, and the
+        errors of publishing.
         """
         request = replay_request(letter, subject)
         ack = await publish(self._api, request, retry_policy())
@@ -408,9 +416,9 @@ class DeadLetters(Owned, WorksBeside):
         return ack
 
     async def _remove_original(self, letter: DeadLetter) -> None:
-        """Take out of a work queue what it holds for ever: nobody is given it any more."""
+        """Remove the original message from a work queue, which would never deliver it again."""
         if letter.cause != "max_deliver":
-            # A termination removed it.
+            # A termination has removed it.
             return
         try:
             stream = Stream(self._api, letter.stream, None)
@@ -423,18 +431,18 @@ class DeadLetters(Owned, WorksBeside):
             return
 
     async def discard(self, letter: DeadLetter) -> None:
-        """Remove a dead letter; one that is gone already is fine."""
+        """Remove a dead letter. Does nothing if it is removed already."""
         try:
             await Stream(self._api, self._names.letters, None).delete_message(letter.seq)
         except MessageNotFound:
             return
 
     async def replay_by_reset(self, consumer: str) -> int:
-        """Have a consumer start again at its first dead letter; return that sequence (2.14).
+        """Restart a consumer at its first dead letter; return that sequence (server 2.14).
 
-        It gets everything from there on anew, also what it acknowledged, with deliveries counted
-        from 1, and only those messages that its stream still holds. Its dead letters are removed.
-        Raises `BadArgument` when none can come again.
+        The consumer gets everything from there on again, including what it has acknowledged, with
+        deliveries counted from 1, but only messages that are still in the stream. Its dead letters
+        are removed. Raises `BadArgument` if none of their messages can be delivered again.
         """
         found = [letter async for letter in self.letters() if letter.consumer == consumer]
         there = [letter.stream_seq for letter in found if not letter.gone]
@@ -449,16 +457,16 @@ class DeadLetters(Owned, WorksBeside):
 
 @contextmanager
 def _noted() -> Generator[None]:
-    """Add to a missing stream what makes it."""
+    """Add a note to the error of a missing stream."""
     try:
         yield
     except StreamNotFound as error:
-        error.add_note("`prepare` makes the streams of dead letters")
+        error.add_note("`prepare` creates the streams of dead letters")
         raise
 
 
 def _why(failure: Failure, info: StreamInfo) -> str:
     retention = str(info.config.retention)
     if failure.cause == "terminated" and retention != "limits":
-        return f"retention {retention} removes what is terminated"
-    return "limits, a purge or a delete took it away"
+        return f"retention {retention} removes terminated messages"
+    return "limits, a purge or a delete removed it"

@@ -1,4 +1,4 @@
-"""What becomes of a message after its handler: acknowledged, tried again, or given up."""
+"""The outcome of a message after its handler: acknowledged, retried, or rejected for good."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from twinstream.models import ConsumerConfig
 __all__ = ["Outcomes"]
 
 _TRANSIENT: Final = (NoResponders, RequestTimeout, ConnectionLost, JetStreamError)
-# Seconds until a message comes again whose dead letter could not be stored.
+# Seconds until redelivery of a message whose dead letter could not be stored.
 _AGAIN: Final = 1.0
 _LINE: Final = 400
 
 
 class Outcomes:
-    """Tells the server what became of messages, and counts."""
+    """Acknowledges messages according to their outcome, and counts."""
 
     def __init__(
         self,
@@ -57,20 +57,20 @@ class Outcomes:
             try:
                 await job.message.ack()
             except _TRANSIENT as error:
-                # It comes again by itself, after the ack_wait of its consumer.
+                # It is redelivered after the ack_wait of its consumer.
                 self._warn(job, "acknowledged", error)
 
     async def failed(self, job: Job, error: Exception) -> float | None:
-        """Deal with a failure; return after how many seconds to try again here, or None.
+        """Process a failure; return the seconds until the next attempt here, or None.
 
-        Where messages keep their order the ones behind wait, so that the next try is made here;
-        otherwise the server delivers the message again.
+        If messages are ordered, their successors wait, so that the next attempt is made here.
+        Otherwise the server redelivers the message.
         """
         delay = None if self._is_hopeless(job, error) else self._delay(job, error)
         about = job.message.metadata
         self.report(HandlerFailed(job.message.subject, about.stream_seq, job.attempt, error, delay))
         if job.message.is_acknowledged:
-            # The handler had the last word already.
+            # The handler has acknowledged it.
             return None
         if delay is None:
             await self._give_up(job, error)
@@ -87,7 +87,7 @@ class Outcomes:
         if isinstance(error, Reject) or self._settings.retry.is_last(job.attempt):
             return True
         most = self.config.max_deliver or -1
-        # The server would not deliver it again, so it would not be tried again.
+        # The server would not redeliver it, so there would be no further attempt.
         spent = 0 < most <= max(job.message.metadata.num_delivered, job.deliveries)
         return spent and not self._settings.is_ordered
 
@@ -97,7 +97,7 @@ class Outcomes:
         return self._settings.retry.delay(job.attempt)
 
     async def _give_up(self, job: Job, error: Exception) -> None:
-        """Terminate a message, after storing it as a dead letter where those are wanted."""
+        """Terminate a message, after storing it as a dead letter if that is enabled."""
         reason = _reason(error)
         letters = self._settings.dead_letters
         try:
@@ -108,17 +108,17 @@ class Outcomes:
             async with self._counting:
                 self.rejected += 1
         except _TRANSIENT as trouble:
-            self._warn(job, "given up", trouble)
+            self._warn(job, "rejected", trouble)
             await self._nak(job, _AGAIN)
 
     async def _nak(self, job: Job, delay: float | None) -> None:
         try:
             await job.message.nak(delay)
         except _TRANSIENT as error:
-            self._warn(job, "given back", error)
+            self._warn(job, "returned", error)
 
     async def give_back(self, job: Job) -> None:
-        """Let somebody else have a message that was not worked on, who may have it by now."""
+        """Return an unhandled message to the server, unless it may have been redelivered."""
         if not (job.message.is_acknowledged or job.message.is_late):
             await self._nak(job, None)
 

@@ -1,4 +1,4 @@
-"""What a worker has in its hands: each message once, however often it is delivered meanwhile."""
+"""The messages in a worker: each one once, however often it is redelivered meanwhile."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from twinstream.errors import NotAcknowledgeable
 
 __all__ = ["Job", "JobsHere", "is_repeated"]
 
-# Sequence and time: a stream that is made anew counts from 1 again.
+# Sequence and time: a re-created stream counts from 1 again.
 _Key = tuple[int, int]
 
 
 @define
 class Job:
-    """A message, and how often it was tried again since it came here."""
+    """A message, and the number of retries since it was received."""
 
     message: Message
     tries: int = 0
     deliveries: int = 0
-    """The newest one of the message, where the server made one since."""
+    """Delivery count of the newest delivery, if the server redelivered the message meanwhile."""
 
     @property
     def is_over(self) -> bool:
-        """Whether the message was acknowledged or terminated, and must not be worked on again."""
+        """Whether the message was acknowledged or terminated, and must not be handled again."""
         return self.message.is_acknowledged and not self.message._is_returned
 
     @property
     def attempt(self) -> int:
-        """Which attempt this is, over all deliveries; the first one is 1."""
+        """The number of this attempt over all deliveries, from 1."""
         return self.message.metadata.num_delivered + self.tries
 
 
@@ -46,7 +46,7 @@ def _about(message: Message) -> Metadata | None:
     try:
         return message.metadata
     except NotAcknowledgeable:
-        # Its reply subject was rewritten: it cannot be told from others.
+        # Its reply subject was rewritten: it cannot be identified.
         return None
 
 
@@ -55,21 +55,21 @@ def _key(about: Metadata) -> _Key:
 
 
 class JobsHere:
-    """The messages that wait or are worked on, and those just done.
+    """The messages that wait or are being handled, and those just finished.
 
-    Not safe between threads: whoever shares it holds a lock.
+    Not thread-safe: callers that share it hold a lock.
     """
 
     def __init__(self, room: int) -> None:
         self._jobs: Final[dict[_Key, Job]] = {}
-        # How often a message had been delivered when it was done.
+        # Delivery counts of finished messages at the time when they finished.
         self._over: Final[dict[_Key, int]] = {}
-        # A delivery may wait behind as many in the buffer, and as many in the queue.
+        # A delivery may wait behind as many messages in the buffer, and as many in the queue.
         self._most: Final = 2 * room
         self._newest: Metadata | None = None
 
     def add(self, message: Message) -> Job:
-        """Take a message in."""
+        """Add a message."""
         job = Job(message)
         about = _about(message)
         if about is not None:
@@ -79,7 +79,7 @@ class JobsHere:
         return job
 
     def done(self, job: Job) -> None:
-        """Let go of a message."""
+        """Remove a message."""
         about = _about(job.message)
         if about is None:
             return
@@ -92,24 +92,24 @@ class JobsHere:
                 del self._over[next(iter(self._over))]
 
     def waiting(self, message: Message) -> Message | None:
-        """Return the earlier delivery of a message that is here, and note that it was repeated.
+        """Return the earlier delivery of a message that is here, and record the redelivery.
 
-        The server takes a word about any delivery for all of them.
+        The server applies an acknowledgement of any delivery to all of them.
         """
         about = message.metadata
         job = self._jobs.get(_key(about))
         if job is None or job.message._is_returned or job.message.is_acknowledged:
             return None
-        # A consumer that was reset, or made anew, counts from 1 again.
+        # A consumer that was reset or re-created counts from 1 again.
         if about.num_delivered <= job.message.metadata.num_delivered:
             return None
         job.deliveries = about.num_delivered
         return job.message
 
     def is_over(self, message: Message) -> bool:
-        """Tell whether a message was done a moment ago.
+        """Tell whether a message was finished a moment ago.
 
-        It came before the server had heard, or the word was lost.
+        It was redelivered before the server received the ack, or the ack was lost.
         """
         about = message.metadata
         self._follow(about)
@@ -119,8 +119,9 @@ class JobsHere:
         return about.num_delivered > self._over.get(_key(about), about.num_delivered)
 
     def _follow(self, about: Metadata) -> None:
-        """Forget what is over where the consumer was reset, so that all is to be done again."""
+        """Forget finished messages if the consumer was reset, so that they are handled again."""
         newest, self._newest = self._newest, about
-        # It counts its deliveries from 1 then. One that was asked about may be added after that.
+        # A reset restarts the delivery sequence. A message checked here may be added after that.
+
         if newest is not None and newest is not about and about.consumer_seq <= newest.consumer_seq:
             self._over.clear()

@@ -1,4 +1,4 @@
-"""What a worker is asked for."""
+"""The settings of a worker."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from twinstream.models.records import frozen
 __all__ = ["KeyOf", "WorkSettings"]
 
 KeyOf = Literal["none", "subject", "total"] | Callable[[Message], Hashable]
-"""Which messages are worked on one after the other: those of a subject, all, or of one key."""
+"""Which messages are handled one after the other: none, those of a subject, all, or of one key."""
 
-# Messages at hand for each that is worked on, where no order makes some wait for others.
+# Buffered messages per handler, if no order makes some messages wait for others.
 _AHEAD: Final = 2
 _ORDERED: Final = 500
 
@@ -60,21 +60,21 @@ class WorkSettings:
 
     @property
     def is_ordered(self) -> bool:
-        """Tell whether some messages wait for others."""
+        """Whether some messages wait for others."""
         return self.order != "none"
 
     @property
     def room(self) -> int:
-        """How many messages may be in the worker's hands."""
+        """Maximum number of messages in the worker."""
         if self.max_messages is not None:
             return self.max_messages
         if self.order == "total":
-            # One at a time, whatever is behind it.
+            # One at a time, however many are buffered.
             return _AHEAD
         return _ORDERED if self.is_ordered else self.concurrency * _AHEAD
 
     def key(self, message: Message, number: int) -> Hashable:
-        """Return what messages have in common that are worked on one after the other."""
+        """Return the key that messages share which are handled one after the other."""
         if callable(self.order):
             return self.order(message)
         if self.order == "none":

@@ -1,4 +1,4 @@
-"""Workers: a handler for the messages of a consumer, with retry, order, and a clean end."""
+"""Workers: a handler for the messages of a consumer, with retries, ordering and graceful stop."""
 
 from __future__ import annotations
 
@@ -48,17 +48,17 @@ from twinstream.models import AckPolicy, ConsumerConfig
 __all__ = ["Worker"]
 
 _NOT_NOW: Final = (NoResponders, RequestTimeout, ConnectionLost, JetStreamError, PermissionDenied)
-# Redeliveries are a reason to look at the consumer's settings, once in so many seconds at most.
+# Redeliveries trigger a check of the consumer's settings, at most once in this many seconds.
 _BETWEEN_LOOKS: Final = 5.0
 
 
 class Worker(Owned, WorksBeside):
-    """Works on the messages of a consumer with a handler; made by `JetStream.worker`.
+    """Handles the messages of a consumer. Created by `JetStream.worker`.
 
-    `run` works until the program is told to end. Or use it in a `with` block, or `start` and
-    `stop` it. A message is acknowledged when its handler returns, unless the handler did so itself.
-    An error that ended the work, while nobody ran or stopped it, is a `RuntimeWarning` when it is
-    dropped.
+    Call `run`, which works until the program receives a signal. Or use it in a `with` block, or
+    call `start` and `stop`. A message is acknowledged when its handler returns, unless the handler
+    has done so. If the work ended with an error that no call raised, a `RuntimeWarning` is issued
+    when the object is deleted.
     """
 
     _area = "worker"
@@ -101,49 +101,49 @@ class Worker(Owned, WorksBeside):
 
     @property
     def handled(self) -> int:
-        """Messages whose handler returned."""
+        """Number of messages whose handler has returned."""
         return self._outcomes.handled
 
     @property
     def retried(self) -> int:
-        """Failures after which the message was, or will be, tried again."""
+        """Number of failures after which the message was, or will be, retried."""
         return self._outcomes.retried
 
     @property
     def rejected(self) -> int:
-        """Messages that were given up."""
+        """Number of messages that were rejected for good."""
         return self._outcomes.rejected
 
     @property
     def in_hand(self) -> int:
-        """Messages that are worked on now."""
+        """Number of messages that are being handled."""
         return self._queue.in_hand
 
     @property
     def waiting(self) -> int:
-        """Messages that are here and wait to be worked on."""
+        """Number of received messages that wait for their handler."""
         return self._queue.waiting
 
-    # ---- life
+    # ---- lifecycle
 
     async def run(self, *, signals: bool = True, timeout: Seconds = 30.0) -> None:
-        """Work until SIGINT or SIGTERM come, `ask_to_stop` is called, or an error is raised here.
+        """Work until SIGINT or SIGTERM, `ask_to_stop`, or an error, which is raised here.
 
-        Then it ends as `stop` does. A second signal acts as it would without a worker. Signals
-        reach the main thread only: elsewhere pass `signals=False`.
+        Then it ends as `stop` does, with `timeout` in seconds. A second signal acts as it would
+        without a worker. Signals reach the main thread only: elsewhere pass `signals=False`.
         """
         with Interrupts(self._ended) if signals else nullcontext():
             await self.start()
             try:
                 await self._ended.sleep(NEVER)
             except BaseException:
-                # Once the caller was cancelled or interrupted, nothing may go on unseen.
+                # After a cancellation or an interrupt, no work may continue in the background.
                 await self.stop(timeout)
                 raise
         await self.stop(timeout)
 
     async def start(self) -> None:
-        """Start to work beside the caller. Raises `ConsumerNotFound`, or `BadArgument`."""
+        """Start to work in the background. Raises `ConsumerNotFound` or `BadArgument`."""
         if self._tasks:
             raise BadArgument("the worker was started already")
         self._note_begun()
@@ -154,7 +154,7 @@ class Worker(Owned, WorksBeside):
             raise BadArgument(f"{consumer}: a worker needs ack_policy explicit")
         self._consumer = consumer
         self._outcomes = Outcomes(self._settings, config, consumer.stream, consumer.name)
-        # No more than needed: what goes back unhandled at the end counts as delivered all the same.
+        # No more than needed: messages returned unhandled at the end count as delivered, too.
         messages = consumer.messages(
             max_messages=self._settings.room,
             priority=self._settings.priority,
@@ -177,15 +177,18 @@ class Worker(Owned, WorksBeside):
         return await Consumer.create(self._api, self._stream, self._wanted, "create")
 
     def ask_to_stop(self) -> None:
-        """Have `run` end, and return at once; for handlers and other threads."""
+        """Make `run` end, and return at once. For handlers and other threads."""
         set_from_anywhere(self._ended, self._home)
 
     async def stop(self, timeout: Seconds = 30.0) -> None:
-        """End in good order: handlers that run may finish, everything else goes back.
+        """Stop gracefully: running handlers may finish, other messages return to the server.
 
-        The server has all acknowledgements when it returns. Raises `RequestTimeout` when a handler
-        takes longer than `timeout` seconds, the error that ended the work, if one did, and
-        `NotStarted`.
+        The server has all acknowledgements when this returns.
+
+        Raises:
+            RequestTimeout: A handler takes longer than `timeout` seconds.
+            NotStarted: The worker was not started.
+            Exception: The error that ended the work, if there was one.
         """
         self._require_begun(f"the worker on {self._stream}")
         deadline = Deadline.after(timeout)
@@ -193,7 +196,7 @@ class Worker(Owned, WorksBeside):
         try:
             await self._end_work(deadline)
         finally:
-            # Once: others may use them, too.
+            # Once: other workers may use them, too.
             letters, self._letters = self._letters, None
             if letters is not None:
                 await letters.close()
@@ -208,7 +211,7 @@ class Worker(Owned, WorksBeside):
             self._outcomes.report.log(totals)
 
     async def _end_work(self, deadline: Deadline) -> None:
-        """Return when no handler runs and the rest went back."""
+        """Wait until no handler runs and the other messages are returned."""
         if not self._settings.is_ordered:
             await self._give_back(deadline)
         try:
@@ -216,17 +219,17 @@ class Worker(Owned, WorksBeside):
                 if not task.is_current() and not await task.join(deadline):
                     raise RequestTimeout("a handler is still running")
         finally:
-            # In order: nobody may get the message behind one that is still worked on here.
+            # In order: no client may get a message while its predecessor is still handled here.
             await self._give_back(deadline)
 
     async def _confirm(self) -> None:
-        """Ask the server anything: its answer shows that it has all acknowledgements before."""
+        """Send any request: its response shows that the server has all earlier acks."""
         try:
             if self._consumer is not None and self._error is None:
                 await self._consumer.info()
         except _NOT_NOW:
-            # Without a link, or the permission to ask, nothing can be confirmed. A message whose
-            # acknowledgement was lost is delivered again.
+            # Without a connection or permission nothing can be confirmed. A message whose ack was
+            # lost is redelivered.
             return
 
     def _stop_taking(self) -> None:
@@ -239,14 +242,14 @@ class Worker(Owned, WorksBeside):
         if self._messages is not None:
             await self._messages.close()
         for dispatcher in self._tasks[:1]:
-            # It may have a message that is not in the queue yet.
+            # It may hold a message that is not queued yet.
             await dispatcher.join(deadline)
         async with self._lock:
             jobs = self._queue.clear()
         if jobs and self._settings.is_ordered:
-            # When asked for the consumer, the server drops the pulls of the closed inbox. If it met
-            # them with a message to deliver again, that would go to the end of the line (2.11 to
-            # 2.15).
+            # A consumer info request makes the server drop the pulls of the closed inbox. If such a
+            # pull met a message to redeliver, the server would move that message to the end of the
+            # line (2.11 to 2.15).
             await self._confirm()
         for job in sorted(jobs, key=_place):
             await self._outcomes.give_back(job)
@@ -285,7 +288,7 @@ class Worker(Owned, WorksBeside):
     async def _is_known(self, messages: Messages, message: Message) -> bool:
         """Tell whether an earlier delivery of the message is here; its outcome counts for both.
 
-        That happens when the link was broken for long, or the consumer's ack_wait was shortened.
+        That happens after a long disconnect, or if the consumer's ack_wait was shortened.
         """
         if not is_repeated(message):
             return False
@@ -302,7 +305,7 @@ class Worker(Owned, WorksBeside):
         return is_over or earlier is not None
 
     async def _look_again(self, messages: Messages) -> None:
-        """Ask for the consumer's settings, now and then: somebody may have changed them."""
+        """Request the consumer's settings from time to time, as they may have been changed."""
         if self._consumer is None or not self._next_look.expired():
             return
         self._next_look = Deadline.after(_BETWEEN_LOOKS)
@@ -319,7 +322,7 @@ class Worker(Owned, WorksBeside):
             messages._hurry(ack_wait)
 
     async def _has_room(self) -> bool:
-        """Return once there is room for another message; False when none is wanted any more."""
+        """Wait for capacity for another message; return False if none is wanted any more."""
         while not self._stopping:
             self._emptied.clear()
             if len(self._queue) < self._settings.room:
@@ -329,7 +332,7 @@ class Worker(Owned, WorksBeside):
         return False
 
     def _fail(self, error: BaseException) -> None:
-        """Keep the first error, and end."""
+        """Keep the first error, and stop."""
         self._keep_error(error, f"the worker on {self._stream}")
         self._stop_taking()
 
@@ -343,13 +346,13 @@ class Worker(Owned, WorksBeside):
                     return
                 await self._handle(*taken)
         except BaseException as error:
-            # Also for a handler that raises `SystemExit`: who waits for the end gets it.
+            # Also if a handler raises `SystemExit`: it is raised where the end is awaited.
             self._fail(error)
 
     async def _next(self) -> tuple[Hashable, Job] | None:
-        """Return a message that may be worked on, or None at the end."""
+        """Return a message that may be handled, or None at the end."""
         while True:
-            # The flag goes down before the queue is looked into: nothing is missed.
+            # Clear the signal before checking the queue, so that no arrival is missed.
             self._filled.clear()
             if self._stopping:
                 self._filled.set()
@@ -359,7 +362,7 @@ class Worker(Owned, WorksBeside):
                 wake_at = self._queue.wake_at
                 more = self._queue.has_free
             if more:
-                # Another worker may have lowered the flag in between.
+                # Another worker may have cleared the signal meanwhile.
                 self._filled.set()
             if taken is not None:
                 return taken
@@ -383,10 +386,10 @@ class Worker(Owned, WorksBeside):
             self._emptied.set()
 
     async def _attempt(self, job: Job) -> float | None:
-        """Run the handler once; return the seconds until the next try here, or None for none."""
+        """Run the handler once; return the seconds until the next attempt here, or None."""
         message = job.message
         if message.is_late and not job.tries:
-            # The server delivers it anew, or has done so.
+            # The server redelivers it, or has done so.
             return None
         try:
             await call(self._handler, message)

@@ -22,7 +22,7 @@ __all__ = ["Subscription"]
 
 @hint_attributes
 class Subscription(Owned, BlockHint, LoopHint):
-    """Messages of one subject; iterate it, or take one with `next`. Close it when done."""
+    """A core NATS subscription. Iterate over it, or call `next`. Close it when done."""
 
     def __init__(
         self,
@@ -43,10 +43,10 @@ class Subscription(Owned, BlockHint, LoopHint):
         self._emptied: Final = Signal()
         self._closed = False
         self.dropped = 0
-        """Messages that came while too many waited."""
+        """Number of messages dropped because the buffer was full."""
 
     def _open(self) -> None:
-        """Listen; `Connection.subscribe` does it."""
+        """Subscribe. Called by `Connection.subscribe`."""
         self._box = self._transport.open_mailbox(self._subject, self._queue, self._sink)
 
     def _sink(self, box: Box) -> Sink:
@@ -62,28 +62,28 @@ class Subscription(Owned, BlockHint, LoopHint):
 
     def _drop(self) -> None:
         self.dropped += 1
-        # Reported at 1, 2, 4, 8 …: a flood of messages must not become a flood of events.
+        # Reported at 1, 2, 4, 8 …: a flood of messages must not cause a flood of events.
         if self.dropped & (self.dropped - 1) == 0:
             self._tell(MessagesDropped(self.subject, self.dropped))
 
     @property
     def subject(self) -> str:
-        """What it listens to."""
+        """The subscribed subject."""
         return self._subject.decode()
 
     @property
     def is_closed(self) -> bool:
-        """Tell whether nothing more can arrive."""
+        """Whether no more messages can arrive."""
         return self._closed
 
     @property
     def is_ended(self) -> bool:
-        """Tell whether `next` would raise `IterationEnded`."""
+        """Whether `next` would raise `IterationEnded`."""
         return self._closed and not self.pending
 
     @property
     def pending(self) -> int:
-        """Messages that arrived and were not taken."""
+        """Number of messages that arrived and were not taken."""
         return len(self._box.frames) if self._box is not None else 0
 
     def __repr__(self) -> str:
@@ -91,10 +91,14 @@ class Subscription(Owned, BlockHint, LoopHint):
         return f"<Subscription {self.subject}: {state}>"
 
     def next(self, timeout: Seconds | None = None) -> CoreMessage:
-        """Return the next message within `timeout` seconds; None waits for ever.
+        """Return the next message within `timeout` seconds; None waits without limit.
 
-        Raises `RequestTimeout`; `PermissionDenied`, or another `ServerError` if the user has too
-        many subscriptions; `ConnectionClosed`; `IterationEnded` after the end (ask `is_ended`).
+        Raises:
+            RequestTimeout: No message arrived in time.
+            PermissionDenied: The user may not subscribe.
+            ServerError: The user has too many subscriptions.
+            ConnectionClosed: The connection is closed.
+            IterationEnded: The subscription has ended (check `is_ended` first).
         """
         message = self._next(Deadline.after(timeout))
         if message is None:
@@ -104,7 +108,7 @@ class Subscription(Owned, BlockHint, LoopHint):
     def _next(self, deadline: Deadline) -> CoreMessage | None:
         box = self._box
         while box is not None:
-            # The flag goes down before the mailbox is looked into: nothing is missed.
+            # Clear the signal before reading the mailbox, so that no arrival is missed.
             box.signal.clear()
             try:
                 frame = box.frames.popleft()
@@ -117,18 +121,18 @@ class Subscription(Owned, BlockHint, LoopHint):
             self._emptied.set()
             if self._ends(box):
                 return None
-            # Another one who waits may have lowered the flag and taken the message.
+            # Another waiting caller may have cleared the signal and taken the message.
             if not self._transport.wait(box.signal, deadline) and deadline.expired():
                 raise RequestTimeout(f"{self.subject}: no message in time")
         return None
 
     def _ends(self, box: Box) -> bool:
-        """Tell whether it was closed; raises the error by which nothing comes any more."""
+        """Tell whether it was closed; raise the error that prevents further messages."""
         closed, error = self._closed, box.error
         if error is None and self._transport.is_closed:
             error = self._transport.closed_error()
         if closed or error is not None:
-            # For all who wait: each of them lowers the flag before looking.
+            # For all waiting callers: each of them clears the signal before it checks.
             box.signal.set()
         if error is not None and not closed:
             raise error
@@ -145,7 +149,7 @@ class Subscription(Owned, BlockHint, LoopHint):
         return message
 
     def drain(self) -> None:
-        """Stop listening; an iteration ends after all that the server had sent."""
+        """Unsubscribe; an iteration ends after all messages that the server has sent."""
         if self._box is not None and not self._closed:
             try:
                 self._transport.close_mailbox(self._box, settle=True)
@@ -153,20 +157,20 @@ class Subscription(Owned, BlockHint, LoopHint):
                 self._end()
 
     def _end(self) -> None:
-        """End iterations after what is here; called by whoever closed the mailbox."""
+        """End iterations after the buffered messages. Called after the mailbox was closed."""
         self._closed = True
         if self._box is not None:
             self._box.signal.set()
 
     def _wait_emptied(self, deadline: Deadline) -> None:
-        """Return when everything that arrived was taken, or when the deadline passes."""
+        """Wait until all buffered messages were taken, or until the deadline."""
         while self.pending and not deadline.expired():
             self._emptied.clear()
             if self.pending:
                 self._transport.wait(self._emptied, deadline)
 
     def close(self) -> None:
-        """Stop listening; an iteration ends after what is here."""
+        """Unsubscribe; an iteration ends after the buffered messages."""
         self._closed = True
         if self._box is not None:
             self._transport.close_mailbox(self._box)

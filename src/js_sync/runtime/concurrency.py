@@ -1,7 +1,7 @@
-"""The seam, first half: waiting, tasks and locks of the blocking twin, on threads.
+"""Waiting, threads and locks of the blocking twin: the first half of the seam between the twins.
 
-`js_async/runtime/concurrency.py` holds the same names in the same order on asyncio, as
-`socket_link.py` does for the second half, the bytes. A diff of the two pairs is the whole list of
+`js_async/runtime/concurrency.py` has the same names in the same order, on asyncio. The second half
+is `socket_link.py`, the bytes of a connection. A diff of the two pairs is the complete list of
 intended differences between the twins.
 """
 
@@ -54,23 +54,23 @@ __all__ = [
 T = TypeVar("T")
 
 Handler = Callable[[T], object]
-"""A function of the user that takes one thing."""
+"""A user function that takes one argument."""
 
 Stream = Generator[T]
-"""What a generator function of the SDK returns."""
+"""Return type of the generator functions of the SDK."""
 
-_NO_LOOP: Final = "is a coroutine function, which nobody awaits here: write `def`, or use js_async"
-# Longest single sleep in the kernel (seconds): a lock takes no more than some years.
+_NO_LOOP: Final = "is a coroutine function, which is not awaited: write `def`, or use js_async"
+# Longest single wait in the kernel (seconds): locks accept timeouts of some years at most.
 LONGEST: Final = 3600.0
 
 
 def portions(items: Iterable[T]) -> Iterable[Iterable[T]]:
-    """Iterate over the portions of an iterable: here it is a single one."""
+    """Return an iterable as a single portion."""
     return (items,)
 
 
 def call(handler: Handler[T], item: T) -> object:
-    """Run a function of the user and return its result. Raises `WrongHandler`."""
+    """Call a user function and return its result. Raises `WrongHandler` for a coroutine."""
     result = handler(item)
     if isinstance(result, Coroutine):
         result.close()
@@ -79,7 +79,7 @@ def call(handler: Handler[T], item: T) -> object:
 
 
 def check_handler(handler: object, what: str = "handler") -> None:
-    """Refuse what cannot be called with one thing, and what is for asyncio: nobody awaits it."""
+    """Refuse what cannot be called with one argument, and coroutine functions."""
     if not callable(handler):
         raise BadArgument(f"{what} must be a function, got {handler!r}")
     # `inspect` takes milliseconds to import, which programs without a handler save.
@@ -91,30 +91,30 @@ def check_handler(handler: object, what: str = "handler") -> None:
 
 
 def aside(work: Callable[[], T]) -> T:
-    """Run a function that blocks; return its result."""
+    """Run a blocking function; return its result."""
     return work()
 
 
 def whole(work: Callable[[], T]) -> T:
-    """Do as `aside`, to the end."""
+    """Run like `aside`."""
     return work()
 
 
 def shielded(work: Callable[[], None]) -> None:
-    """Run work to its end: nobody is cancelled here."""
+    """Run work to its end: threads are not cancelled."""
     work()
 
 
 class Releasable(Protocol):
-    """A gate at which somebody sleeps."""
+    """A gate at which a thread waits."""
 
     def release(self) -> None:
-        """Open it."""
+        """Open the gate."""
         ...
 
 
 class Signal:
-    """A flag that waiters sleep on."""
+    """A flag to wait for, like `threading.Event`."""
 
     __slots__ = ("raised", "sleepers")
 
@@ -123,22 +123,22 @@ class Signal:
         self.sleepers: Final[list[Releasable]] = []
 
     def is_set(self) -> bool:
-        """Tell whether the flag is up."""
+        """Tell whether the flag is set."""
         return self.raised
 
     def set(self) -> None:
-        """Raise the flag and wake who sleeps on it."""
+        """Set the flag and wake up the waiters."""
         self.raised = True
         if self.sleepers:
             for gate in tuple(self.sleepers):
                 open_gate(gate)
 
     def clear(self) -> None:
-        """Lower the flag."""
+        """Clear the flag."""
         self.raised = False
 
     def sleep(self, deadline: Deadline) -> bool:
-        """Sleep until the flag is up or the deadline passes; tell which."""
+        """Wait until the flag is set or the deadline passes; tell which."""
         while not self.raised:
             if deadline.expired():
                 return False
@@ -148,10 +148,10 @@ class Signal:
 
 
 class TimedLock:
-    """A lock that a caller waits for until a deadline.
+    """A lock with a deadline.
 
-    An interrupt may come between acquiring it and noting that. So the lock knows its holder, and
-    releasing it does nothing for any other thread.
+    An interrupt may come between acquiring the lock and recording that. So the lock knows its
+    holder, and releasing it has no effect in any other thread.
     """
 
     __slots__ = ("_lock",)
@@ -180,23 +180,23 @@ class TimedLock:
 
 
 Home = threading.Thread | None
-"""Where work was begun: its thread."""
+"""Where work was started: its thread."""
 
 
 def here() -> Home:
-    """Return where the caller runs."""
+    """Return the thread of the caller."""
     return threading.current_thread()
 
 
 def set_from_anywhere(flag: Signal, home: Home) -> None:
-    """Raise a flag of work that was begun at home: here any thread may."""
+    """Set a flag of work that was started in `home`; any thread may do so."""
     flag.set()
 
 
 class Interrupts:
-    """SIGINT and SIGTERM raise a flag while it is entered; a second one acts as before.
+    """SIGINT and SIGTERM set a flag while this context is active; a second one acts as before.
 
-    Only for the main thread of a program: raises `BadArgument` in another.
+    Only for the main thread; otherwise raises `BadArgument`.
     """
 
     def __init__(self, flag: Signal) -> None:
@@ -221,17 +221,17 @@ class Interrupts:
 
 
 class Inheritable(Protocol):
-    """Has descriptors of which a forked child gets copies."""
+    """An object with file descriptors, of which a forked child gets copies."""
 
     def let_go(self) -> None:
-        """Close the copies; called in the child."""
+        """Close the copies. Called in the child."""
         ...
 
 
 class Forks:
-    """How often this process was forked off, and what a child lets go of.
+    """Counts the forks that led to this process, and closes descriptors in forked children.
 
-    Tells a connection that it is its parent's, without a system call for every message.
+    The count lets a connection detect without a system call that it belongs to a parent process.
     """
 
     count = 0
@@ -239,14 +239,14 @@ class Forks:
 
     @classmethod
     def watch(cls, owner: Inheritable) -> None:
-        """Have `let_go` of the owner called in forked children."""
+        """Call `let_go` of the owner in forked children."""
         cls._owners.add(owner)
 
     @classmethod
     def note(cls) -> None:
-        """Note a fork, in the child.
+        """Handle a fork, in the child.
 
-        A copy of a socket would keep the server's side of a connection open after its owner's end.
+        The child's copy of a socket would keep the connection open after its owner's end.
         """
         cls.count += 1
         owners = list(cls._owners)
@@ -259,21 +259,21 @@ os.register_at_fork(after_in_child=Forks.note)
 
 
 class Closable(Protocol):
-    """Is to be closed before the program ends."""
+    """An object that should be closed before the program ends."""
 
     def flush_at_exit(self, deadline: Deadline) -> None:
-        """Return when what was written is sent, at the deadline at the latest."""
+        """Flush what was written, until the deadline."""
         ...
 
     def warn_unclosed(self) -> None:
-        """Warn, if it was not closed."""
+        """Warn if it was not closed."""
         ...
 
 
 class _Exit:
     """Flushes the connections of this process before the interpreter ends."""
 
-    # The Forks.count of the process that the owners belong to.
+    # The `Forks.count` of the process to which the owners belong.
     _forks = -1
     _owners: ClassVar[WeakSet[Closable]] = WeakSet()
 
@@ -282,7 +282,7 @@ class _Exit:
         if cls._forks != Forks.count:
             cls._forks = Forks.count
             cls._owners.clear()
-            # Processes of `multiprocessing` end by os._exit(), before which these are called.
+            # Processes of `multiprocessing` end with os._exit(), which runs only these callbacks.
             util = sys.modules.get("multiprocessing.util")
             if util is not None:
                 util.Finalize(None, cls.flush, exitpriority=_LAST)
@@ -291,7 +291,7 @@ class _Exit:
     @classmethod
     def flush(cls) -> None:
         if cls._forks != Forks.count:
-            # Forked off: the connections are the parent's.
+            # Forked: the connections belong to the parent.
             return
         deadline = Deadline.after(_EXIT_TIME)
         owners = list(cls._owners)
@@ -301,9 +301,9 @@ class _Exit:
             owner.warn_unclosed()
 
 
-# All connections together delay the end of a program by this long at most (seconds).
+# All connections together delay the end of a program by this at most (seconds).
 _EXIT_TIME: Final = 1.0
-# The priority of what `multiprocessing` calls last.
+# The priority of the last callbacks of `multiprocessing`.
 _LAST: Final = -100
 
 # At import: callbacks run in reverse order, and those of the program may still send.
@@ -311,21 +311,21 @@ atexit.register(_Exit.flush)
 
 
 def before_exit(owner: Closable) -> None:
-    """Have the owner flushed before the interpreter ends, and warned of if it is not closed."""
+    """Flush the owner before the interpreter ends, and warn if it is not closed."""
     _Exit.add(owner)
 
 
 def open_gate(gate: Releasable) -> None:
-    """Wake who sleeps at a gate."""
+    """Wake up the thread that waits at a gate."""
     try:
         gate.release()
     except RuntimeError:
-        # Somebody else opened it a moment ago; its sleeper is awake and looks again.
+        # Another thread opened it a moment ago; the waiter is awake and checks again.
         pass
 
 
 class Gate:
-    """One sleep of one thread on one signal."""
+    """One wait of one thread for one signal."""
 
     __slots__ = ("_signal", "lock")
 
@@ -342,22 +342,22 @@ class Gate:
         self._signal.sleepers.remove(self.lock)
 
     def pause(self, timeout: float) -> None:
-        """Sleep until the gate is opened, for `timeout` seconds at most."""
-        # The flag may have gone up before the gate was listed.
+        """Wait until the gate is opened, for `timeout` seconds at most."""
+        # The flag may have been set before the gate was listed.
         if not self._signal.is_set():
             self.lock.acquire(timeout=min(timeout, LONGEST))
 
 
 class Detachable(Protocol):
-    """A socket, with TLS or without."""
+    """A socket, with or without TLS."""
 
     def detach(self) -> int:
-        """Return the descriptor and forget it; -1 if it is closed."""
+        """Detach and return the descriptor; -1 if it is closed."""
         ...
 
 
 def close_copy(sock: Detachable) -> None:
-    """Close a forked child's copy of a socket; takes no lock, which another thread may have had."""
+    """Close a forked child's copy of a socket. Takes no lock: another thread may have held it."""
     number = sock.detach()
     if number >= 0:
         os.close(number)
@@ -368,24 +368,24 @@ _SOCKETS: Final[set[object]] = set()
 
 
 def keep_until_closed(sock: object) -> None:
-    """Keep an open socket, so that the garbage collector does not close it before its owner does.
+    """Keep an open socket alive, so that the garbage collector does not close it before its owner.
 
-    It ends all objects of a connection that was dropped in any order.
+    It finalizes the objects of a dropped connection in any order.
     """
     _SOCKETS.add(sock)
 
 
 def closed(sock: object) -> None:
-    """Keep a socket no longer."""
+    """Stop keeping a socket alive."""
     _SOCKETS.discard(sock)
 
 
 class Waker:
-    """A pair of sockets that ends a poll from outside: the gate of the thread that reads."""
+    """A pair of sockets that interrupts a poll: the gate of the reading thread."""
 
     def __init__(self) -> None:
         self.busy = False
-        """Whether the reader hands on what it read: it looks at its flag after that by itself."""
+        """Whether the reader dispatches data: it checks its flag afterwards without a wake-up."""
         try:
             self._near, self._far = socket.socketpair()
         except OSError as error:
@@ -397,27 +397,27 @@ class Waker:
         keep_until_closed(self._far)
 
     def release(self) -> None:
-        """Wake the reader, unless it looks by itself."""
+        """Wake up the reader, unless it checks its flag anyway."""
         if not self.busy:
             self.wake()
 
     def wake(self) -> None:
-        """End the poll."""
+        """Interrupt the poll."""
         try:
             self._far.send(b"\0")
         except OSError:
-            # Full: enough wake-ups are under way. Closed: nobody polls any more.
+            # Full: enough wake-ups are pending. Closed: no thread polls any more.
             pass
 
     def drain(self) -> None:
-        """Take in what woke it."""
+        """Read the wake-ups."""
         try:
             self._near.recv(4096)
         except OSError:
             pass
 
     def close(self) -> None:
-        """Give the sockets back; nobody polls any more."""
+        """Close the sockets; no thread polls any more."""
         for sock in (self._near, self._far):
             sock.close()
             closed(sock)
@@ -429,28 +429,28 @@ class Waker:
 
 
 class Task:
-    """Work that runs beside its starter."""
+    """A background thread."""
 
     def __init__(self, work: Callable[[], None], name: str) -> None:
         self._thread = threading.Thread(target=work, name=name, daemon=True)
         self._thread.start()
 
     def is_current(self) -> bool:
-        """Tell whether the caller is this work itself."""
+        """Tell whether the caller is this thread itself."""
         return threading.current_thread() is self._thread
 
     def join(self, deadline: Deadline) -> bool:
-        """Return when the work is done or the deadline passed; tell which."""
+        """Wait until the thread is done or the deadline passes; tell which."""
         while self._thread.is_alive() and not deadline.expired():
             self._thread.join(min(deadline.remaining(), LONGEST))
         return not self._thread.is_alive()
 
 
 def spawn(work: Callable[[], None], name: str) -> Task:
-    """Start work beside the caller."""
+    """Start a background thread."""
     return Task(work, name)
 
 
 def sleep(delay: float) -> None:
-    """Do nothing for `delay` seconds."""
+    """Sleep for `delay` seconds."""
     time.sleep(delay)

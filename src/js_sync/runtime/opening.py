@@ -1,4 +1,4 @@
-"""The seam: what a call returns that opens something, which is open already."""
+"""Return value of calls that open something, which is open already; part of the seam."""
 
 from __future__ import annotations
 
@@ -10,5 +10,5 @@ T = TypeVar("T")
 
 
 def opening(work: T) -> T:
-    """Return the thing that was opened."""
+    """Return the opened object."""
     return work

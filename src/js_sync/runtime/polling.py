@@ -1,4 +1,4 @@
-"""Waiting for events of file descriptors."""
+"""Wait for events of file descriptors."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["poll_for"]
 
 
 def poll_for(events: int, *numbers: int) -> select.poll:
-    """Return what waits for events of some file descriptors."""
+    """Return a poll object for events of some file descriptors."""
     poll = select.poll()
     for number in numbers:
         poll.register(number, events)

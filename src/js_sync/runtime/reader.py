@@ -1,7 +1,7 @@
 """How the threads of the blocking twin share the reading of a connection.
 
-The thread that waits reads for all (the leader), the others that wait follow: they sleep until
-their flag is up or it is their turn to read. A keeper thread reads while no other thread does.
+One of the waiting threads, the leader, reads for all. The others follow: they sleep until their
+flag is set or it is their turn to read. A keeper thread reads while no other thread does.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ from twinstream.core.deadline import Deadline, monotonic
 
 __all__ = ["GLANCE", "Reader"]
 
-# Below the allocator's threshold for mapped memory: recv() of more pays a page fault each time.
+# Below the allocator's threshold for mapped memory: a larger recv() costs a page fault each time.
 _READ_SIZE: Final = 1 << 16
-# A peer that never pauses must not keep a time-out from being told.
+# A peer that never pauses must not delay the report of a timeout.
 _LAST_READS: Final = 256
-# Nor must a peer whose bytes take long to read, or another thread that reads but gets no time from
-# the machine (seconds).
+# Neither must a peer whose data takes long to process, nor a reading thread that gets no CPU time
+# (seconds).
 _LAST_WAIT: Final = 1.0
-# How long the thread that reads may take to handle the end of the stream (seconds).
+# Time for the reading thread to handle the end of the stream (seconds).
 _NOTICE_WAIT: Final = 0.1
 GLANCE: Final = 0.0005
-"""A pause between two looks at what another thread is about to do (seconds)."""
+"""Pause between two checks of what another thread is about to do (seconds)."""
 
 
 class Reader(Sender):
-    """The half of a link that reads.
+    """The reading half of a link.
 
-    `on_bytes` gets what arrives, whatever it returns. A wait does not sleep in its first
+    `on_bytes` receives the data; its result is ignored. A wait does not sleep during its first
     `busy_poll` seconds.
     """
 
@@ -47,9 +47,9 @@ class Reader(Sender):
         self._keeping: Final = keeping() if busy_poll else None
         self._poll = select.poll()
         self._waker: Final = Waker()
-        # Guards who reads and who sleeps; never held over I/O.
+        # Guards the state of reader and sleepers; never held during I/O.
         self._mutex: Final = Lock()
-        # The thread that reads, 0 for none.
+        # Id of the reading thread, 0 for none.
         self._reader = 0
         self._reader_yields = False
         self._sleepers: deque[Lock] = deque()
@@ -61,7 +61,7 @@ class Reader(Sender):
         try:
             self._take_in(sock)
         except BaseException:
-            # Interrupted (an `Exception` is dealt with below): bytes may be lost, or half taken.
+            # Interrupted (an `Exception` is handled below): bytes may be lost, or half processed.
             self._drop(sock, CUT_SHORT)
             raise
 
@@ -83,7 +83,7 @@ class Reader(Sender):
             self._drop(sock, error)
 
     def _lead(self, signal: Signal, deadline: Deadline) -> None:
-        """Read for all until the own flag is up, the deadline passes or the socket ends."""
+        """Read for all until the own flag is set, the deadline passes or the socket ends."""
         waker = self._waker
         waker.busy = False
         signal.sleepers.append(waker)
@@ -101,14 +101,14 @@ class Reader(Sender):
                     else:
                         waker.busy = True
                         self._receive(sock)
-                        # Before the look at the flag: who raises it now wakes this.
+                        # Before the check of the flag: setting it from now on wakes this thread.
                         waker.busy = False
         finally:
             waker.busy = False
             signal.sleepers.remove(waker)
 
     def _spin(self, give_way: Callable[[], object], signal: Signal, until: float) -> None:
-        """Read for all without sleeping, until the own flag is up, that moment or another waits."""
+        """Busy-poll for all until the own flag is set, `until`, or another thread waits."""
         self._waker.busy = True
         while not signal.raised and not self._sleepers and monotonic() < until:
             sock = self._socket
@@ -116,17 +116,17 @@ class Reader(Sender):
                 break
             give_way()
             self._receive(sock)
-        # Before the next look at the flag, as everywhere.
+        # Before the next check of the flag, as everywhere.
         self._waker.busy = False
 
     def _look(self, signal: Signal) -> None:
-        """Read what is there, before it is said that nothing came in time.
+        """Read available data before a timeout is reported.
 
-        The program may have come back to this connection when the time was over already.
+        The program may have returned to this connection after the deadline.
         """
         last, end = self._reads + _LAST_READS, monotonic() + _LAST_WAIT
         while not self._try_to_lead(yields=False):
-            # Somebody else reads, and perhaps had no time yet for what is here.
+            # Another thread reads, and may not have processed all available data yet.
             if signal.raised or self._reads > last or monotonic() > end or not self._is_behind():
                 return
             time.sleep(GLANCE)
@@ -145,9 +145,9 @@ class Reader(Sender):
         self._step_back()
 
     def _is_behind(self) -> bool:
-        """Tell whether bytes are here that whoever reads has not handed on."""
+        """Tell whether there is data that the reading thread has not processed."""
         sock = self._socket
-        # In this order: he notes that he is at it before he takes bytes out of the socket.
+        # In this order: the reader sets `busy` before it takes bytes out of the socket.
         return sock is not None and (has_bytes(sock) or self._waker.busy)
 
     def _try_to_lead(self, yields: bool) -> bool:
@@ -167,7 +167,7 @@ class Reader(Sender):
             open_gate(heir)
 
     def _pass_on(self) -> None:
-        """Wake one sleeper to read, unless somebody reads."""
+        """Wake up one sleeper to read, unless a thread reads."""
         with self._mutex:
             if self._reader or not self._sleepers:
                 return
@@ -175,7 +175,7 @@ class Reader(Sender):
         open_gate(gate)
 
     def _follow(self, signal: Signal, deadline: Deadline) -> None:
-        """Sleep until the own flag is up, the deadline passes or it is the turn to read."""
+        """Sleep until the flag is set, the deadline passes or it is this thread's turn to read."""
         with Gate(signal) as gate:
             try:
                 with self._mutex:
@@ -187,7 +187,7 @@ class Reader(Sender):
                 gate.pause(deadline.remaining())
                 self._wake_up(gate)
             except BaseException:
-                # Interrupted, perhaps before it was listed or when it was not any more.
+                # Interrupted, perhaps before the gate was listed or after it was removed.
                 self._wake_up(gate)
                 raise
 
@@ -200,9 +200,9 @@ class Reader(Sender):
 
     @staticmethod
     def stand_in(of: Callable[[], Reader | None], signal: Signal, deadline: Deadline) -> None:
-        """Read until the flag is up, the deadline passes or another thread waits.
+        """Read until the flag is set, the deadline passes or another thread waits.
 
-        Sleeps without a reference to the link, so that one that the program dropped is collected.
+        Sleeps without a reference to the link, so that a dropped link is garbage-collected.
         """
         link = of()
         if link is None or not link._try_to_lead(yields=True):
@@ -223,7 +223,7 @@ class Reader(Sender):
                 link._step_back()
 
     def _may_sleep(self, signal: Signal, deadline: Deadline) -> float:
-        """Return how long the keeper may wait for bytes (seconds); 0 when its turn is over."""
+        """Return how long the keeper may wait for data (seconds); 0 when its turn is over."""
         if signal.raised or self._socket is None or self._sleepers or self._lingering:
             return 0.0
         return min(deadline.remaining(), LONGEST)
@@ -243,14 +243,14 @@ class Reader(Sender):
     # ---- the end of the stream
 
     def _read_to_end(self) -> None:
-        """Return when the end of the socket was read, by this thread or the one that reads."""
+        """Wait until the end of the socket was read, by this thread or the reading one."""
         sock = self._socket
         if sock is None:
             return
         try:
             self._notice_end(sock)
         except BaseException:
-            # Interrupted, perhaps when it had just become the one that reads.
+            # Interrupted, perhaps when it had just become the reading thread.
             if self._reader == get_ident():
                 self._step_back()
             raise

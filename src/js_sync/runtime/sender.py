@@ -1,7 +1,7 @@
-"""What a link of the blocking twin has to send, and the thread whose turn it is to send it.
+"""The send buffer of a link of the blocking twin, and the turns of threads to send it.
 
-An interrupt (Ctrl-C) may come between any two steps. It may end the link, which is made anew, but
-nobody must wait for a turn that is never given back.
+An interrupt (Ctrl-C) may come between any two steps. It may end the connection, which reconnects,
+but it must never leave a turn taken, for which other threads would wait forever.
 """
 
 from __future__ import annotations
@@ -17,54 +17,54 @@ from twinstream.core.wire.write_buffers import Piece, to_write
 __all__ = ["CUT_SHORT", "Sender"]
 
 CUT_SHORT: Final = ConnectionError("the program was interrupted while it read or wrote")
-"""Why a link ends where nobody knows which bytes were taken."""
+"""Why a link ends when it is unknown which bytes were sent or processed."""
 
 
 class Sender(ABC):
-    """The half of a link that sends; the link says how it ends, and who sends what is left."""
+    """The sending half of a link. The link implements its end, and who sends what is left."""
 
     def __init__(self) -> None:
         self._socket: Wire | None = None
-        # A lock that knows its holder: whoever was interrupted gives it back if it was taken.
+        # Reentrant: after an interrupt a thread can release it without knowing whether it holds it.
         self._sending: Final = RLock()
         self._sender = 0
-        # Appending, copying and cutting a list are one step each, whatever other threads do.
+        # Appending, copying and slicing a list are atomic, whatever other threads do.
         self._out: list[Piece] = []
         self._out_size = 0
-        # What the thread that sends has taken out of the list (bytes).
+        # What the sending thread has taken out of the list (bytes).
         self._in_hand = 0
         self._sent_at = 0.0
 
     @abstractmethod
     def _ask_keeper(self) -> None:
-        """Let the keeper send what is left here."""
+        """Let the keeper send what is left in the buffer."""
 
     @abstractmethod
     def _drop(self, sock: Wire, error: Exception | None) -> None:
         """End a socket."""
 
     def _take_turn(self, block: bool) -> bool:
-        """Be the one who sends, if nobody else is; tell whether."""
+        """Become the sending thread, if there is none; tell whether."""
         me = get_ident()
-        # In the middle of its own sending, called by a signal or the garbage collector: what was
-        # written is taken along.
+        # A signal handler or the garbage collector may call this within the thread's own sending;
+        # the outer call then sends what was written.
         if self._sender == me or not self._sending.acquire(blocking=block):
             return False
         self._sender = me
         return True
 
     def _end_turn(self) -> None:
-        """Let others send; whoever does not is no hindrance."""
+        """Let others send. No effect if this thread does not send."""
         if self._sender == get_ident():
             self._sender = 0
         try:
             self._sending.release()
         except RuntimeError:
-            # Interrupted before it was taken, or after it was given back.
+            # Interrupted before it was acquired, or after it was released.
             pass
 
     def _send_past(self, data: bytes) -> bool:
-        """Send at once, in a third of the steps, while nothing else is to be sent; tell whether."""
+        """Send at once, in a third of the steps, if nothing is queued; tell whether."""
         sock = self._socket
         try:
             if sock is None or not self._take_turn(block=False):
@@ -83,25 +83,25 @@ class Sender(ABC):
             except BlockingIOError:
                 sent = 0
             if sent < len(data):
-                # First in the list, before anybody else's: TLS has begun with these bytes.
+                # At the front of the list: TLS has begun with these bytes.
                 self._out[:0] = [memoryview(data)[sent:]]
                 self._out_size += len(data) - sent
                 self._ask_keeper()
             self._sent_at = monotonic()
             return True
         except OSError:
-            # Its end: the usual way finds out why.
+            # The end of the socket: the regular path determines the reason.
             return False
         except BaseException:
             self._drop(sock, CUT_SHORT)
             raise
 
     def _flush(self, *, block: bool) -> None:
-        # Only writers may be held up by a peer that does not read. The keeper, who finds out that
-        # it is dead, and whoever closes must not wait behind them.
+        # Only writers may block on a peer that does not read. The keeper, which detects that the
+        # peer is dead, and a closing thread must not wait behind them.
         try:
             while self._out and self._socket is not None:
-                # Whoever sends now takes this along: the look at `_out` comes after the release.
+                # The sending thread takes this along: it checks `_out` after the release.
                 if not self._take_turn(block):
                     return
                 if not self._send_all(block):
@@ -110,12 +110,12 @@ class Sender(ABC):
                     return
                 self._end_turn()
         except BaseException:
-            # An interrupt may come between any two steps, those of taking the turn included.
+            # An interrupt may come between any two steps, including those that take the turn.
             self._end_turn()
             raise
 
     def _send_all(self, block: bool) -> bool:
-        """Send what is here; tell whether all of it went."""
+        """Send the buffer; tell whether everything was sent."""
         if (sock := self._socket) is None:
             return True
         rest: list[memoryview] = []
@@ -128,7 +128,8 @@ class Sender(ABC):
         except OSError as error:
             self._drop(sock, error)
         except BaseException:
-            # Nobody knows how much went out: more behind it could be taken for a part of it.
+            # It is unknown how much was sent: data after it could be taken for a part of it.
+
             self._drop(sock, CUT_SHORT)
             raise
         self._in_hand = 0

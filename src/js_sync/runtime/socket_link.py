@@ -1,13 +1,14 @@
-"""The seam, second half: the bytes of a connection of the blocking twin, on sockets.
+"""The bytes of a connection of the blocking twin: the second half of the seam between the twins.
 
-`js_async/runtime/socket_link.py` holds the same names in the same order on asyncio.
+`js_async/runtime/socket_link.py` has the same names in the same order, on asyncio.
 
-There is no reader thread on the way of a message. The thread that waits reads for all
-(leader and followers); when its own answer is here it passes the reading on. A keeper thread, the
-only one a connection has, reads when nobody does, so that a program that computes for minutes
-still answers the server's PING; it steps back as soon as somebody waits in the foreground.
+No reader thread stands between the socket and a waiting caller. One of the waiting threads reads
+for all (leader and followers). When its own response has arrived it passes the reading on. The
+keeper thread, the only one that a connection has, reads while no other thread does, so that a
+program that computes for minutes still answers the server's PING. It yields as soon as another
+thread waits.
 
-`js_async/runtime/socket_link.py` lists what both guarantee.
+CONTRIBUTING.md lists what both twins guarantee ("What the seam guarantees").
 """
 
 from __future__ import annotations
@@ -42,13 +43,13 @@ if TYPE_CHECKING:
 
 __all__ = ["Link"]
 
-# Written bytes go out when this much is together …
+# Written bytes are sent when they reach this size (bytes) …
 _HIGH_WATER: Final = 1 << 15
-# … or when this long passed since bytes went out last (seconds).
+# … or when this long has passed since the last send (seconds).
 _LINGER: Final = 0.001
-# How long a peer that is behind may take for the rest of a connection that was dropped (seconds).
+# Time for a slow peer to take the rest of the data of a dropped connection (seconds).
 _LATE: Final = 1.0
-# The keeper reads when nobody did for this long (seconds).
+# The keeper reads when no thread has read for this long (seconds).
 _KEEPER_NAP: Final = 0.2
 
 
@@ -59,8 +60,8 @@ def _nothing() -> None:
 class Link(Reader):
     """The bytes of one connection, over one socket at a time.
 
-    `on_bytes` gets what arrives, whatever it returns; `on_end` is told once when a socket that was
-    opened ends. A wait does not sleep in its first `busy_poll` seconds.
+    `on_bytes` receives the data; its result is ignored. `on_end` is called once when an opened
+    socket ends. A wait does not sleep during its first `busy_poll` seconds.
     """
 
     def __init__(
@@ -74,7 +75,7 @@ class Link(Reader):
         self._forks: Final = Forks.count
         self._waits = 0
         self._closed = False
-        # Whether `drain` should be called: never, for `write` blocks while the peer is behind.
+        # Whether `drain` should be called: never, as `write` blocks while the peer is slow.
         self.is_full = False
         self._nap: Lock | None = None
         self._linger = _LINGER
@@ -82,21 +83,21 @@ class Link(Reader):
 
     @property
     def is_open(self) -> bool:
-        """Tell whether a socket is open."""
+        """Whether a socket is open."""
         return self._socket is not None
 
     @property
     def is_inherited(self) -> bool:
-        """Tell whether this process was forked off since the link was made."""
+        """Whether this process was forked after the link was created."""
         return self._forks != Forks.count
 
     @property
     def unsent(self) -> int:
-        """How many bytes were written that the peer has not taken, about."""
+        """Approximate number of written bytes that the peer has not received."""
         return sum(map(len, self._out)) + self._in_hand
 
     def let_go(self) -> None:
-        """Close the copies that a forked child has of the descriptors; called in the child.
+        """Close a forked child's copies of the descriptors. Called in the child.
 
         Takes no lock: a thread that does not exist in the child may hold it.
         """
@@ -111,30 +112,30 @@ class Link(Reader):
             raise WrongOwner("this connection was made before a fork; connect in each process")
 
     def is_at_end(self) -> bool:
-        """Return whether the peer closed the connection, also where no thread has noticed it yet.
+        """Tell whether the peer closed the connection, even if no thread has noticed it yet.
 
-        Asked before the first write after a pause, in which perhaps no thread read: what is written
-        after the end is lost, and nobody could know whether it arrived.
+        Checked before the first write after a pause, in which perhaps no thread read. Data written
+        after the end is lost, and it would be unknown whether it arrived.
         """
         sock = self._socket
-        # Within its own reading a thread cannot handle the end, which comes after that.
+        # A thread that dispatches data cannot handle the end, which comes after that data.
         if sock is not None and (self._reader == get_ident() or not has_ended(sock)):
             return False
-        # Whatever was sent a moment ago: the program may know now, so the next write looks too.
+        # Even right after a send: the caller may know of the end, so the next write checks, too.
         self._sent_at = 0.0
         return True
 
     def noticed(self) -> None:
-        """Return when the end of the socket, of which `write` returned False, was noticed."""
+        """Wait until the end of the socket, for which `write` returned False, was noticed."""
         self._read_to_end()
-        # If it was not, for want of time of the thread that reads: the next write is not refused.
+        # If the reading thread had no time to notice it, the next write is not refused.
         self._sent_at = monotonic()
 
     def settle(self, deadline: Deadline) -> None:
-        """Return when what came over the last socket is handed on; raises OSError."""
+        """Wait until all data of the previous socket is processed; raises OSError."""
         while self._reader:
             if deadline.expired():
-                raise TimeoutError("what came over the last link is still being handed on")
+                raise TimeoutError("data of the previous connection is still being processed")
             time.sleep(GLANCE)
 
     def open(
@@ -146,9 +147,9 @@ class Link(Reader):
         server_name: str,
         shuffle: Shuffle | None = None,
     ) -> None:
-        """Connect a socket, with TLS from the start where a context is given; raises OSError.
+        """Connect a socket, with TLS from the start if a context is given; raises OSError.
 
-        The addresses of a name share the time, and are tried in the order of `spread`.
+        The addresses of a host share the time, and are tried in the order of `spread`.
         """
         sock = connected(host, port, deadline, shuffle)
         if tls is not None:
@@ -157,19 +158,19 @@ class Link(Reader):
             self._adopt(sock if self._keeping is None else self._keeping.socket(sock))
 
     def start_tls(self, tls: SSLContext, server_name: str, deadline: Deadline) -> None:
-        """Go on with TLS on the open socket; raises OSError."""
+        """Switch to TLS on the open socket; raises OSError."""
         sock = self._socket
         if not isinstance(sock, socket.socket):
-            raise ConnectionError("the link broke before TLS began")
+            raise ConnectionError("the connection broke before TLS began")
         self._socket = None
         closed(sock)
         self._adopt(secured(sock, tls, server_name, deadline))
 
     def _adopt(self, sock: Wire) -> None:
         poll = poll_for(select.POLLIN, sock.fileno(), self._waker.number)
-        # Whoever still sends to the last socket is waited for: that has ended, so it is soon.
+        # Wait for a thread that still sends to the previous socket: it has ended, so it is soon.
         with self._sending:
-            # Written for the last socket. The first words on this one are CONNECT.
+            # Discard data for the previous socket. The first command on this one is CONNECT.
             self._out.clear()
             self._out_size = 0
             with self._mutex:
@@ -184,7 +185,7 @@ class Link(Reader):
     # ---- waiting
 
     def wait(self, signal: Signal, deadline: Deadline) -> bool:
-        """Send what was written, then sleep until the flag is up or the deadline passes."""
+        """Flush what was written, then wait for the signal or the deadline; tell which."""
         if self._forks != Forks.count:
             self.check_owner()
         if self._out:
@@ -202,8 +203,8 @@ class Link(Reader):
             if self._sleepers:
                 self._pass_on()
         except BaseException:
-            # An interrupt may come between any two steps, those of taking the lead included: if it
-            # stayed here, nobody would ever read again.
+            # An interrupt may come between any two steps, including those that take the lead. If
+            # the lead stayed here, no thread would ever read again.
             if self._reader == get_ident():
                 self._step_back()
             self._pass_on()
@@ -214,8 +215,8 @@ class Link(Reader):
     def wait_behind(of: Callable[[], Link | None], signal: Signal, deadline: Deadline) -> bool:
         """Wait as `wait` does, but read only while no other thread does.
 
-        `of` returns the link, or None once the program dropped it; this holds no reference to it
-        while it sleeps.
+        `of` returns the link, or None if the user dropped it. No reference to the link is held
+        while this sleeps.
         """
         while not signal.is_set() and not deadline.expired():
             link = of()
@@ -223,7 +224,7 @@ class Link(Reader):
                 break
             waits = link._waits
             del link
-            # Never to the very end: what came meanwhile is to be read before the time is over.
+            # Not until the deadline: data that arrives meanwhile must be read before it.
             Link._doze(of, signal, min(max(deadline.remaining() / 2, 0.001), _KEEPER_NAP))
             link = of()
             if link is None:
@@ -251,7 +252,7 @@ class Link(Reader):
                 link._nap = None
 
     def _send_for_others(self, signal: Signal, deadline: Deadline) -> None:
-        """Send what others wrote and nobody sent, until they pause."""
+        """Send what other threads have written and not sent, until they pause."""
         idle = 0
         while idle < 20 and not signal.is_set() and not deadline.expired():
             time.sleep(2 * _LINGER)
@@ -263,7 +264,7 @@ class Link(Reader):
     # ---- the end of a socket
 
     def abort(self, error: Exception | None) -> None:
-        """Cut the socket now; `on_end` is told why."""
+        """Abort the socket; `on_end` is called with the error."""
         sock = self._socket
         if sock is not None:
             self._drop(sock, error)
@@ -282,14 +283,14 @@ class Link(Reader):
             self._cut(sock)
             tell()
         except BaseException:
-            # Interrupted, and nobody else would do it.
+            # Interrupted: no other code would do it.
             if ended:
                 self._cut(sock)
                 tell()
             raise
 
     def _cut(self, sock: Wire) -> None:
-        # shutdown() first: it wakes a thread that polls this socket.
+        # shutdown() first: it wakes up a thread that polls this socket.
         try:
             sock.shutdown(socket.SHUT_RDWR)
         except OSError:
@@ -301,16 +302,16 @@ class Link(Reader):
     # ---- writing
 
     def write(self, data: bytes) -> bool:
-        """Put bytes on the way: together with others, before anybody waits or soon after.
+        """Queue data, to be sent together with other data before a wait, or soon.
 
-        Return whether that was done, as `offer` does.
+        Returns whether it was queued, as `offer` does.
         """
         return self.offer(data)
 
     def offer(self, data: bytes, now: bool = False) -> bool:
-        """Write, blocking if need be; return whether that was done: not after the socket's end.
+        """Write, blocking if necessary; tell whether it was written. Not after the socket's end.
 
-        With `now` it goes out at once, before the caller gets ready to wait for the answer.
+        With `now` the data is sent at once, before the caller prepares to wait for the response.
         """
         if self._forks != Forks.count:
             self.check_owner()
@@ -325,19 +326,19 @@ class Link(Reader):
         if paused and self.is_at_end():
             return False
         if now and not self._out and self._send_past(data):
-            # Written meanwhile by somebody who left it to whoever was sending.
+            # Written meanwhile by a thread that left the sending to this one.
             if self._out:
                 self._flush(block=self._out_size > _HIGH_WATER)
             return True
         self._out.append(data)
         self._out_size += len(data)
         if now:
-            # Not waiting for a peer that is behind: the caller has a deadline for the answer.
+            # Do not wait for a slow peer: the caller has a deadline for the response.
             self._flush(block=False)
         elif self._out_size > _HIGH_WATER:
             self._flush(block=True)
         elif self._lingering:
-            # The keeper is awake and sends within two milliseconds, or the caller sooner.
+            # The keeper is awake and sends within two milliseconds, or the caller does so sooner.
             return True
         elif paused:
             self._flush(block=False)
@@ -346,7 +347,7 @@ class Link(Reader):
         return True
 
     def offer_pieces(self, pieces: tuple[bytes, ...]) -> bool:
-        """Write a long message, without joining its pieces; as `offer`."""
+        """Write a long message without joining its pieces; otherwise like `offer`."""
         self.check_owner()
         if self.is_at_end():
             return False
@@ -356,7 +357,7 @@ class Link(Reader):
         return True
 
     def post(self, data: bytes) -> None:
-        """Put bytes on the way at once, without ever waiting for the peer."""
+        """Send data at once, without ever waiting for the peer."""
         self._out.append(data)
         self._out_size += len(data)
         self._flush(block=False)
@@ -366,13 +367,13 @@ class Link(Reader):
         self._flush(block=False)
 
     def hurry(self) -> None:
-        """Send what was written, and from now on everything at once: no keeper will do it."""
+        """Send what was written, and everything from now on at once: the keeper will not do it."""
         self._linger = -1.0
         self._lingering = False
         self.flush()
 
     def _ask_keeper(self) -> None:
-        """Let the keeper send what is left here."""
+        """Let the keeper send what is left in the buffer."""
         if self._lingering:
             return
         self._lingering = True
@@ -383,20 +384,20 @@ class Link(Reader):
             self._waker.wake()
 
     def drain(self, deadline: Deadline) -> None:
-        """Return when the peer keeps up with what is written: `write` blocks until then."""
+        """Wait until the peer has caught up. Does nothing: `write` blocks until then."""
 
     def shut(self) -> None:
-        """Send what was written and close the socket; `on_end` is not told."""
+        """Flush and close the socket, without calling `on_end`."""
         self.flush()
         sock = self._socket
         if sock is not None:
             self._end(sock, _nothing)
 
     def drop(self, flag: Signal) -> None:
-        """Send what was written and close the link, which no program holds any more.
+        """Flush and close a link that its user dropped.
 
-        Called by the garbage collector. A peer that is behind gets some time, in a thread of its
-        own. `flag` wakes the keeper.
+        Called by the garbage collector. A slow peer gets some time, in a thread of its own. `flag`
+        wakes up the keeper.
         """
         if self.is_inherited:
             return
@@ -406,7 +407,7 @@ class Link(Reader):
                 spawn(self._close_late, "twinstream-closer")
                 return
         except RuntimeError:
-            # The interpreter ends: no thread can begin.
+            # The interpreter ends: no thread can be started.
             pass
         finally:
             flag.set()
@@ -424,10 +425,10 @@ class Link(Reader):
             warnings.warn(text, RuntimeWarning, stacklevel=1)
 
     def close(self) -> None:
-        """Shut the link for good."""
+        """Close the link for good."""
         with self._mutex:
             self._closed = True
         self.shut()
-        # Whoever polls is woken first; a poll on what is closed returns at once.
+        # Wake up a polling thread first; a poll of a closed descriptor returns at once.
         self._waker.wake()
         self._waker.close()

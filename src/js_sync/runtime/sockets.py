@@ -1,4 +1,4 @@
-"""The sockets of the blocking twin: making one, and sending all of several pieces."""
+"""Sockets of the blocking twin: connecting, polling, and sending several pieces."""
 
 from __future__ import annotations
 
@@ -23,55 +23,55 @@ if TYPE_CHECKING:
 
 __all__ = ["Wire", "connected", "has_bytes", "has_ended", "keeping", "secured", "send"]
 
-# The event of a peer that sends no more, also while bytes are unread. Where a system lacks it, only
-# a connection that is closed in both directions is noticed so.
+# The poll event of a peer that closed its side, even with unread bytes. Systems without it detect
+# only a connection that is closed in both directions.
 _END: Final[int] = getattr(select, "POLLRDHUP", 0)
 
 
 class Wire(Protocol):
-    """What a link asks of its socket, with TLS or without; each call raises OSError."""
+    """The socket interface that a link needs, with or without TLS; each call may raise OSError."""
 
     def fileno(self) -> int:
-        """Return the number of the file, or -1 if it is closed."""
+        """Return the descriptor, or -1 if it is closed."""
         ...
 
     def recv(self, bufsize: int, /) -> bytes:
-        """Return what is here; nothing is the end. Never waits, as all of these."""
+        """Return available bytes; empty at the end. Non-blocking, like all methods."""
         ...
 
     def send(self, data: Buffer, /) -> int:
-        """Send some of it; return how much."""
+        """Send some of the data; return how much."""
         ...
 
     def sendmsg(self, buffers: Iterable[Buffer], /) -> int:
-        """Send some of these; return how much."""
+        """Send some of the data; return how much."""
         ...
 
     def shutdown(self, how: int, /) -> None:
-        """End the connection: who polls it wakes up."""
+        """Shut down the connection, which wakes up a poll of it."""
         ...
 
     def detach(self) -> int:
-        """Return the descriptor and forget it; -1 if it is closed. Takes no lock."""
+        """Detach and return the descriptor; -1 if it is closed. Takes no lock."""
         ...
 
     def close(self) -> None:
-        """Close it."""
+        """Close the socket."""
         ...
 
 
 def connected(
     host: str, port: int, deadline: Deadline, shuffle: Shuffle | None = None
 ) -> socket.socket:
-    """Return a socket with a connection, which never waits; raises OSError.
+    """Return a connected, non-blocking socket; raises OSError.
 
-    The addresses of a name share what is left of the time, so that each has its turn.
+    The addresses of a host share the remaining time, so that each of them is tried.
     """
     addresses = socket.getaddrinfo(resolvable(host), port, type=socket.SOCK_STREAM)
     found = spread(addresses, shuffle)
     trouble = OSError(f"{host} has no address")
     for turn, (*kind, _, address) in enumerate(found):
-        # A socket's timeout of 0 means "do not block", which is not meant.
+        # Not 0: a socket timeout of 0 means non-blocking.
         share = max(0.001, min(deadline.remaining() / (len(found) - turn), LONGEST))
         try:
             return _connected_to(kind, address, share)
@@ -98,11 +98,11 @@ def _connected_to(kind: list[Any], address: tuple[Any, ...], timeout: float) -> 
 def secured(
     sock: socket.socket, tls: SSLContext, server_name: str, deadline: Deadline
 ) -> TlsSocket:
-    """Go on with TLS; raises OSError, with the socket closed."""
-    # Here, because importing ssl takes 10 ms, which programs without TLS should not pay.
+    """Switch to TLS; raises OSError, with the socket closed."""
+    # Imported here: importing ssl takes 10 ms, which programs without TLS should not pay.
     from js_sync.runtime.tls_socket import TlsSocket
 
-    # Another object: a thread that still reads the one that was given finds it closed.
+    # A new object: a thread that still reads the old one finds it closed.
     inner = socket.socket(fileno=sock.detach())
     try:
         inner.setblocking(False)
@@ -115,14 +115,14 @@ def secured(
 
 
 class Keeping(NamedTuple):
-    """What waits need that do not sleep; see `js_sync.runtime.busy_poll`."""
+    """What busy-polling waits need; see `js_sync.runtime.busy_poll`."""
 
     socket: Callable[[socket.socket], socket.socket]
     give_way: Callable[[], object]
 
 
 def keeping() -> Keeping:
-    """Return it; raises `BadArgument` where Python has no ctypes, which nobody else needs."""
+    """Return it; raises `BadArgument` if Python lacks ctypes, which only this feature needs."""
     try:
         from js_sync.runtime.busy_poll import KeepingSocket, give_way
     except ImportError as error:
@@ -131,7 +131,7 @@ def keeping() -> Keeping:
 
 
 def has_bytes(sock: Wire) -> bool:
-    """Tell whether bytes are there to read; a socket that is closed has none."""
+    """Tell whether there are bytes to read; False for a closed socket."""
     number = sock.fileno()
     if number < 0:
         return False
@@ -139,13 +139,13 @@ def has_bytes(sock: Wire) -> bool:
 
 
 def has_ended(sock: Wire) -> bool:
-    """Return whether the peer closed the connection or it broke; bytes may be left to read."""
+    """Tell whether the peer closed the connection or it broke; there may be unread bytes."""
     number = sock.fileno()
     return number < 0 or bool(poll_for(_END, number).poll(0))
 
 
 def send(sock: Wire, rest: list[memoryview], block: bool) -> list[memoryview]:
-    """Send, and return what the peer did not take, if `block` is off or the socket was closed.
+    """Send; return what is left, if `block` is off or the socket was closed.
 
     Raises OSError.
     """
@@ -155,8 +155,8 @@ def send(sock: Wire, rest: list[memoryview], block: bool) -> list[memoryview]:
         except BlockingIOError:
             number = sock.fileno()
             if not block or number < 0:
-                # Below 0: another thread closed it just now.
+                # Below 0: another thread has just closed it.
                 return rest
-            # In slices: a socket that another thread closes never gets writable.
+            # In slices: a socket that another thread closes never becomes writable.
             poll_for(select.POLLOUT, number).poll(1000)
     return rest

@@ -1,8 +1,8 @@
-"""TLS on a socket that never waits.
+"""TLS on a non-blocking socket.
 
-OpenSSL works in memory here, between the socket and the link. An `ssl.SSLSocket` asks the system
-twice for each record, and a server's records are short (1 KiB at first, 16 KiB at most). Reading
-over TLS takes 0.6 of the CPU when one read brings all that is there, publishing many 0.7.
+OpenSSL works in memory here, between the socket and the link. An `ssl.SSLSocket` makes two system
+calls for each record, and a server's records are short (1 KiB at first, 16 KiB at most). With one
+read for all available data, reading over TLS takes 0.6 of the CPU, publishing many messages 0.7.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ if TYPE_CHECKING:
 
 __all__ = ["TlsSocket"]
 
-# The most that one record holds.
+# Maximum size of a record.
 _RECORD: Final = 1 << 14
-# Encrypted before it is sent (bytes): as much as a link writes at once.
+# Amount to encrypt before sending (bytes): as much as a link writes at once.
 _PORTION: Final = 1 << 16
 _HEADER: Final = 5
 
 
 class TlsSocket:
-    """The calls of a plain socket that never waits, encrypted. Each raises OSError.
+    """The methods of a plain non-blocking socket, encrypted. Each may raise OSError.
 
-    A lock that knows its holder: a signal may come within a call and close the link.
+    The lock is reentrant: a signal handler may close the link within a call.
     """
 
     def __init__(self, sock: socket.socket, context: ssl.SSLContext, server_name: str) -> None:
@@ -44,12 +44,12 @@ class TlsSocket:
         self._tls: Final = context.wrap_bio(
             self._incoming, self._outgoing, server_hostname=server_name
         )
-        # Encrypted, and not taken by the peer yet; and how much of what `send` was given that is.
+        # Encrypted data that is not sent yet, and how much of the argument of `send` that is.
         self._unsent = b""
         self._owed = 0
 
     def shake_hands(self, deadline: Deadline) -> None:
-        """Agree on keys with the peer, and check who it is."""
+        """Perform the TLS handshake, which authenticates the peer."""
         while True:
             try:
                 self._tls.do_handshake()
@@ -57,7 +57,7 @@ class TlsSocket:
             except ssl.SSLWantReadError:
                 pass
             finally:
-                # Also where it failed: the peer is told why.
+                # Also after a failure: it notifies the peer of the reason.
                 self._say(deadline)
             self._incoming.write(self._record(deadline))
 
@@ -71,7 +71,7 @@ class TlsSocket:
                 self._wait(select.POLLOUT, deadline)
 
     def _record(self, deadline: Deadline) -> bytes:
-        """Read one record and nothing behind it, which a poll of the socket would not see."""
+        """Read one record and no bytes after it, which a poll of the socket would not report."""
         header = self._exactly(_HEADER, deadline)
         return header + self._exactly(int.from_bytes(header[3:], "big"), deadline)
 
@@ -96,11 +96,11 @@ class TlsSocket:
     # ---- the calls of a socket
 
     def fileno(self) -> int:
-        """Return the number of the file, or -1 if it is closed."""
+        """Return the descriptor, or -1 if it is closed."""
         return self._sock.fileno()
 
     def recv(self, bufsize: int) -> bytes:
-        """Return what is complete of the next `bufsize` encrypted bytes; nothing is the end."""
+        """Return the complete part of the next `bufsize` encrypted bytes; empty at the end."""
         with self._within:
             data = self._sock.recv(bufsize)
             if not data:
@@ -108,7 +108,7 @@ class TlsSocket:
             self._incoming.write(data)
             pieces = self._decrypt()
             if self._outgoing.pending:
-                # TLS has something to say itself: to a peer that changed its keys.
+                # TLS sends data of its own, for example after the peer changed its keys.
                 self._answer()
             return b"".join(pieces)
 
@@ -119,10 +119,10 @@ class TlsSocket:
                 piece = self._tls.read(_RECORD)
                 pieces.append(piece)
                 if not piece:
-                    # The peer has said that it ends.
+                    # The peer has closed the TLS session.
                     break
         except ssl.SSLWantReadError:
-            # The rest of a record is on its way.
+            # The rest of a record is still to come.
             if not pieces:
                 raise BlockingIOError("no record is complete") from None
         return pieces
@@ -132,13 +132,13 @@ class TlsSocket:
         try:
             self._push()
         except BlockingIOError:
-            # The next `send` takes it along.
+            # The next `send` sends it.
             pass
 
     def send(self, data: Buffer) -> int:
-        """Send some of it; return how much, once the peer has taken all of that.
+        """Send some of the data; return how much, once all of that is sent.
 
-        After a BlockingIOError it is to be called again, with data that begins the same.
+        After a BlockingIOError call it again, with data that begins the same.
         """
         with self._within:
             self._encrypt(memoryview(data)[:_PORTION])
@@ -147,7 +147,7 @@ class TlsSocket:
             return sent
 
     def _encrypt(self, data: memoryview) -> None:
-        # Called again, it goes on behind what is owed.
+        # When called again, it continues after the encrypted part.
         while self._owed < len(data):
             self._owed += self._tls.write(data[self._owed :])
         self._unsent += self._outgoing.read()
@@ -158,20 +158,20 @@ class TlsSocket:
             self._unsent = self._unsent[sent:]
 
     def sendmsg(self, buffers: Iterable[Buffer]) -> int:
-        """Send some of the first one, as `send`."""
+        """Send some of the first buffer, as `send` does."""
         for each in buffers:
             return self.send(each)
         return 0
 
     def shutdown(self, how: int) -> None:
-        """End the connection: who polls it wakes up."""
+        """Shut down the connection, which wakes up a poll of it."""
         self._sock.shutdown(how)
 
     def detach(self) -> int:
-        """Return the descriptor and forget it; takes no lock, for a forked child."""
+        """Detach and return the descriptor; takes no lock, for a forked child."""
         return self._sock.detach()
 
     def close(self) -> None:
-        """Close; nobody else is within a call."""
+        """Close, once no other thread is within a call."""
         with self._within:
             self._sock.close()
