@@ -265,7 +265,7 @@ def test_a_server_without_jetstream_says_so_in_every_call(server_factory):
                 with pytest.raises(js.JetStreamOff, match="off for this server"):
                     call()
             # Of a pull only the consumer would know more.
-            with pytest.raises(js.NoResponders, match="JetStream is not served here"):
+            with pytest.raises(js.NoResponders, match="JetStream is not available"):
                 jet.bind_consumer("S", "c").fetch(1)
 
 
