@@ -1,7 +1,7 @@
-"""How cattrs reads and writes our models.
+"""The cattrs converter for models.
 
-cattrs generates a function per class; the hooks here add what JetStream needs: exact numbers, no
-silent conversion, nanoseconds, open words, base64, and members that have no field.
+cattrs generates a function per class. The hooks here add what JetStream needs: exact numbers, no
+implicit conversion, nanoseconds, open enumerations, base64, and members without a field.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Hooks:
     """A cattrs converter for models; safe to share between threads."""
 
     def __init__(self) -> None:
-        """Register the hooks; functions for classes are made on first use."""
+        """Register the hooks; functions for classes are created on first use."""
         self._converter = Converter(detailed_validation=True)
         self._writers: dict[type[Model], list[tuple[str, Write | None]]] = {}
         for kind, read in _READERS.items():
@@ -44,7 +44,7 @@ class Hooks:
         self._converter.register_structure_hook_factory(_is_map, self._map_reader)
 
     def structure(self, members: Mapping[str, Any], cls: type[M], *, strict: bool = False) -> M:
-        """Return a ``cls`` made of ``members``; ``DecodeError`` lists every place at fault."""
+        """Return a `cls` made of `members`. Raises `DecodeError` with every invalid member."""
         try:
             model = self._converter.structure(members, cls)
         except (BaseValidationError, Mismatch) as error:
@@ -56,7 +56,7 @@ class Hooks:
         return model
 
     def unstructure(self, model: Model) -> JsonObject:
-        """Return the members of ``model``."""
+        """Return the members of `model`."""
         cls = type(model)
         table = self._writers.get(cls)
         if table is None:
@@ -73,7 +73,7 @@ class Hooks:
         return members
 
     def _reader(self, cls: type[M]) -> Callable[[Any, Any], M]:
-        """Make the function that reads a ``cls``."""
+        """Return the function that reads a `cls`."""
         return record_reader(cls, self._read_of)
 
     def _read_of(self, hint: Any) -> Read:
@@ -101,7 +101,7 @@ class Hooks:
         return structure
 
     def _writer(self, hint: Any) -> Write | None:
-        """Return the function that writes a value of a field's type, None for as it is."""
+        """Return the function that writes values of a field's type; None for no conversion."""
         kind = without_none(hint)
         origin = getattr(kind, "__origin__", None)
         if origin is list:
@@ -125,7 +125,7 @@ _PLAIN = {int: "a whole number", bool: "true or false"}
 def _read_text(value: Any, _: object) -> str:
     if not isinstance(value, str):
         raise Mismatch(f"expected text, got {show(value)}")
-    # Text with escapes comes out of files as a class of its own, words come out of enumerations.
+    # Convert subclasses of str: text with escapes from files, and enumeration members.
     return str.__str__(value)
 
 
@@ -168,7 +168,7 @@ def _read_bytes(value: Any, _: object) -> bytes:
 def _read_word(value: Any, cls: type[OpenEnum]) -> OpenEnum:
     if not isinstance(value, str):
         raise Mismatch(f"expected a word, got {show(value)}")
-    # The table of the enumeration first: calling it takes five times as long.
+    # The table of the enumeration first: calling the class takes five times as long.
     return cls._value2member_map_.get(value) or cls(value)  # type: ignore[return-value]
 
 
@@ -180,7 +180,7 @@ _READERS: dict[Any, Callable[[Any, Any], Any]] = {
     bytes: _read_bytes,
     OpenEnum: _read_word,
 }
-"""By class: the hook of the nearest base is taken, so words do not end up as plain text."""
+"""Hooks by class. The hook of the nearest base is used, so enumerations are not read as text."""
 
 _WRITERS: dict[Any, Write] = {
     Duration: lambda value: value.ns,
@@ -210,7 +210,7 @@ def _fields(cls: type[Model]) -> list[Any]:
 
 
 def _flatten(error: BaseException, path: str) -> list[tuple[str, str]]:
-    """Turn the nested groups that cattrs raises into paths and reasons."""
+    """Convert the nested exception groups of cattrs into paths and reasons."""
     if not isinstance(error, BaseValidationError):
         return [(path, _reason(error))]
     found: list[tuple[str, str]] = []
@@ -235,7 +235,7 @@ def _reason(error: BaseException) -> str:
 
 
 def _unknown(model: Model, path: str) -> list[tuple[str, str]]:
-    """List the members of ``model`` and of its parts that have no field."""
+    """List the members of `model` and of its parts that have no field."""
     found: list[tuple[str, str]] = []
     names = [item.name for item in _fields(type(model))]
     for name in model.unknown:
@@ -252,7 +252,7 @@ def _unknown(model: Model, path: str) -> list[tuple[str, str]]:
 
 
 def suggest(word: str, known: list[str]) -> str:
-    """Return ``; did you mean 'x'?`` where a known word is close, else nothing."""
+    """Return `; did you mean 'x'?` if a known word is similar, else an empty text."""
     close = difflib.get_close_matches(word.lower(), known, n=1, cutoff=0.6)
     return f"; did you mean {close[0]!r}?" if close else ""
 

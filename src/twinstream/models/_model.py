@@ -1,4 +1,4 @@
-"""What all records have in common."""
+"""The base class of all records."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ def _no_members() -> JsonObject:
 class Model:
     """A record of the JetStream API.
 
-    Frozen: ``twinstream.models.evolve(record, field=value)`` makes a changed copy. A field that is
+    Frozen: `twinstream.models.evolve(record, field=value)` makes a changed copy. A field that is
     None is absent from the JSON text.
     """
 
     unknown: dict[str, Any] = field(factory=_no_members)
-    """Members without a field of their own, and members that came as null; written back."""
+    """Members without a field, and members that were null; they are written back."""
 
     def __init_subclass__(cls) -> None:
-        """Let errors of the constructor say which field they are about."""
-        # attrs makes a second class of each, which has these.
+        """Add the name of the field to errors of the constructor."""
+        # attrs creates a second class for each, which has these attributes.
         init, items = (vars(cls).get(name) for name in ("__init__", "__attrs_attrs__"))
         if init and any(item.converter for item in items or ()):
             setattr(cls, "__init__", _naming(cls, init))  # noqa: B010
 
     def __repr__(self) -> str:
-        """Show what is set; most of a config's fields are not."""
+        """Show only the fields that are set; most fields of a config are not."""
         pairs = [(item.name, getattr(self, item.name)) for item in fields(type(self))]
         shown = [f"{name}={value!r}" for name, value in pairs if _is_set(name, value)]
         return f"{type(self).__name__}({', '.join(shown)})"
@@ -42,7 +42,7 @@ class Model:
 
 def _naming(cls: type[Model], init: Callable[..., None]) -> Callable[..., None]:
     @wraps(init)
-    def told(self: Model, *values: Any, **named: Any) -> None:
+    def with_field_name(self: Model, *values: Any, **named: Any) -> None:
         try:
             init(self, *values, **named)
         except (TypeError, ValueError) as error:
@@ -51,11 +51,11 @@ def _naming(cls: type[Model], init: Callable[..., None]) -> Callable[..., None]:
                 raise
             raise type(error)(f"{cls.__name__}.{name}: {error}") from None
 
-    return told
+    return with_field_name
 
 
 def _refusing(cls: type[Model], named: dict[str, Any]) -> str | None:
-    """Return the field whose converter refuses its value, as attrs does not say it."""
+    """Return the field whose converter refuses its value, because attrs does not report it."""
     for item in fields(cls):
         name: str = item.name
         if name in named and item.converter is not None:
