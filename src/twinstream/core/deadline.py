@@ -30,7 +30,7 @@ Seconds = float | int | timedelta
 
 
 # On Linux `monotonic` stops while the machine is suspended, unlike the server's clock.
-_AWAKE_OR_NOT: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+_CLOCK: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 LONGEST: Final = 100
 """Maximum in years of durations sent to a server, well below the overflow of its clock."""
@@ -43,7 +43,7 @@ _YEAR: Final = 365.25 * 86_400
 
 def unsleeping() -> float:
     """Return the time of a monotonic clock that includes suspended time, where supported."""
-    return time.clock_gettime(_AWAKE_OR_NOT)
+    return time.clock_gettime(_CLOCK)
 
 
 def seconds(value: Seconds, name: str = "timeout", *, years: int = LONGEST_WAIT) -> float:

@@ -16,7 +16,7 @@ _BEGIN: Final = 0xFF
 _HEAD: Final = 4
 _CHECKSUM: Final = 4
 # Bytes needed to process a frame: its head, a checksum, and a length in base 128.
-_ENOUGH: Final = _HEAD + _CHECKSUM + 5
+_NEEDED_BYTES: Final = _HEAD + _CHECKSUM + 5
 _NAMES: Final = (b"S2sTwO", b"sNaPpY")
 
 
@@ -49,7 +49,7 @@ class S2Frames:
                 at += step
                 continue
             # The head of a frame may be spread over several pieces.
-            head = self._rest + data[at : at + _ENOUGH]
+            head = self._rest + data[at : at + _NEEDED_BYTES]
             size = self._enter(head)
             if size is None:
                 self._rest = head
@@ -65,7 +65,7 @@ class S2Frames:
         if len(head) < _HEAD:
             return None
         kind, length = head[0], int.from_bytes(head[1:_HEAD], "little")
-        needed = min(_HEAD + length, _ENOUGH)
+        needed = min(_HEAD + length, _NEEDED_BYTES)
         if len(head) < needed:
             return None
         if kind == _BEGIN:

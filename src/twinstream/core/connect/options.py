@@ -19,7 +19,7 @@ __all__ = ["ConnectOptions"]
 
 
 # Seconds. A value in the wrong unit must not keep a processor busy permanently.
-_LONGEST_POLL: Final = 0.1
+_MAX_BUSY_POLL: Final = 0.1
 
 
 def _connect_timeout(value: Seconds) -> float:
@@ -72,10 +72,10 @@ class ConnectOptions:
             raise BadArgument("pass credentials or a credentials_file, not both")
         if self.ping_interval == 0 or self.connect_timeout == 0:
             raise BadArgument("ping_interval and connect_timeout must be above 0 seconds")
-        if self.busy_poll > _LONGEST_POLL:
+        if self.busy_poll > _MAX_BUSY_POLL:
             raise BadArgument(
-                f"busy_poll must be at most {_LONGEST_POLL:g} seconds, got {self.busy_poll:g}: each"
-                " wait keeps a processor busy that long; use 0.0003 for a nearby server"
+                f"busy_poll must be at most {_MAX_BUSY_POLL:g} seconds, got {self.busy_poll:g}:"
+                " each wait keeps a processor busy that long; use 0.0003 for a nearby server"
             )
 
     def _check_kinds(self) -> None:

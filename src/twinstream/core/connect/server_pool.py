@@ -30,9 +30,9 @@ __all__ = [
 DEFAULT_PORT: Final = 4222
 _ESCAPES: Final = "in a password write / as %2F, ? as %3F, # as %23 and a comma as %2C"
 # Announced addresses beyond this number are ignored: no cluster has as many servers.
-_MOST_ANNOUNCED: Final = 1000
+_MAX_ANNOUNCED: Final = 1000
 # Seconds. With this pause, a local server that is down is tried a hundred times a second.
-_SHORTEST_PAUSE: Final = 0.01
+_MIN_PAUSE: Final = 0.01
 _SCHEMES: Final = ("nats", "tls")
 _NUMBERS: Final = re.compile(r"[\d.]+|.*:.*")
 
@@ -174,9 +174,9 @@ def _attempts(value: int) -> int:
 
 def _pause(value: Seconds, name: str) -> float:
     found = seconds(value, name)
-    if found < _SHORTEST_PAUSE:
+    if found < _MIN_PAUSE:
         raise BadArgument(
-            f"{name} must be at least {_SHORTEST_PAUSE} seconds, got {value!r}: without a pause,"
+            f"{name} must be at least {_MIN_PAUSE} seconds, got {value!r}: without a pause,"
             " retrying a server that is down keeps a processor core busy"
         )
     return found
@@ -294,7 +294,7 @@ class ServerPool:
         """
         known = {(each.host, each.port): each for each in (*self._given, *self._found)}
         found: dict[tuple[str, int], ServerAddress] = {}
-        for url in islice(urls, _MOST_ANNOUNCED):
+        for url in islice(urls, _MAX_ANNOUNCED):
             try:
                 named = ServerAddress.parse(url)
             except BadArgument:

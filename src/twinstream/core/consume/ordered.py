@@ -63,7 +63,7 @@ __all__ = ["Mark", "OrderedRead", "ordered_config"]
 # Long enough to survive a pause of the reader, short enough not to leave many consumers (ADR-17).
 _INACTIVE: Final = Duration(minutes=5)
 # Seconds. Allows for the round trip between two requests.
-_LEAST_INACTIVE: Final = 1.0
+_MIN_INACTIVE: Final = 1.0
 
 
 def ordered_config(
@@ -115,9 +115,9 @@ def _idle(inactive_threshold: Seconds | None) -> Duration | None:
     if inactive_threshold is None:
         return None
     idle = finite_seconds(inactive_threshold, "inactive_threshold")
-    if idle < _LEAST_INACTIVE:
+    if idle < _MIN_INACTIVE:
         raise BadArgument(
-            f"inactive_threshold must be at least {_LEAST_INACTIVE:g} s, got"
+            f"inactive_threshold must be at least {_MIN_INACTIVE:g} s, got"
             f" {inactive_threshold!r}: the consumer could be deleted between two requests"
         )
     return Duration(seconds=idle)
@@ -148,12 +148,12 @@ class OrderedRead:
         self._last_seq = 0
         self._most_idle: Duration | None = None
         self._consumer_seq = 0
-        self._looked = 0
+        self._scanned_seq = 0
         # Start position of the first consumer of the stream.
         self._before = 0
         # Values of the last heartbeat, until the messages before it were handed over.
         self._sent = -1
-        self._looked_then = 0
+        self._scanned_at_heartbeat = 0
         self.position = 0
         """The stream sequence of the last message handed over; 0 before the first one."""
         self.is_bounded = False
@@ -169,7 +169,7 @@ class OrderedRead:
     @property
     def scanned(self) -> int:
         """The stream sequence up to which every requested message was handed over."""
-        return max(self.position, self._looked)
+        return max(self.position, self._scanned_seq)
 
     @property
     def is_current(self) -> bool:
@@ -184,7 +184,7 @@ class OrderedRead:
     @property
     def progress(self) -> tuple[int, int]:
         """The progress of the current consumer, as reported by its last heartbeat."""
-        return self._sent, self._looked_then
+        return self._sent, self._scanned_at_heartbeat
 
     # ---- consumers
 
@@ -199,7 +199,7 @@ class OrderedRead:
         limits = stream.config.consumer_limits
         self._most_idle = limits.inactive_threshold if limits is not None else None
         if another:
-            self.position = self._looked = self._before = 0
+            self.position = self._scanned_seq = self._before = 0
             self._began = not self._is_snapshot
         if another or not self._began:
             self._last_seq = stream.state.last_seq
@@ -257,7 +257,7 @@ class OrderedRead:
 
     def mark(self) -> Mark:
         """Return the position of the read, for `go_back`."""
-        return self._created, self.position, self._looked
+        return self._created, self.position, self._scanned_seq
 
     def go_back(self, mark: Mark) -> None:
         """Return to `mark`: another consumer delivers the messages since then again."""
@@ -265,7 +265,7 @@ class OrderedRead:
         if created is not None and created != self._created:
             position = looked = 0
         self.position = max(position, self._before)
-        self._looked = looked
+        self._scanned_seq = looked
         self.is_outdated = True
 
     # ---- messages and heartbeats
@@ -287,7 +287,7 @@ class OrderedRead:
         if self.is_bounded and seq >= self._last_seq:
             self.is_outdated = True
             if seq > self._last_seq:
-                self._looked = max(self._looked, self._last_seq)
+                self._scanned_seq = max(self._scanned_seq, self._last_seq)
                 is_new = False
         if is_new:
             self.position = seq
@@ -306,19 +306,19 @@ class OrderedRead:
         came = self._consumer_seq + buffered
         if sent != came:
             return f"the server has sent {sent} messages with the consumer, {came} arrived"
-        self._sent, self._looked_then = sent, looked
+        self._sent, self._scanned_at_heartbeat = sent, looked
         if not buffered:
             self._look()
         return None
 
     def _look(self) -> None:
         """Record how far the server had scanned when it sent the messages so far."""
-        looked = self._looked_then
+        looked = self._scanned_at_heartbeat
         if self.is_bounded and looked >= self._last_seq:
             # At the end of its list it has scanned only the last message of each subject.
             looked = self._last_seq
             self.is_outdated = True
-        self._looked = max(self._looked, looked)
+        self._scanned_seq = max(self._scanned_seq, looked)
 
     def has_all(self, sent: int) -> bool:
         """Return whether the first `sent` messages of the consumer were handed over."""

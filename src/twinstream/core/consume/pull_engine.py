@@ -58,7 +58,7 @@ _FIRST_PAUSE: Final = 0.05
 _LONGEST_PAUSE: Final = 5.0
 # Seconds. A request that lived this long was accepted, so its end causes no back-off.
 _LONG_LIFE: Final = 1.0
-_ASK_AGAIN: Final = {Kind.EXPIRED, Kind.COMPLETED, Kind.INTERRUPTED, Kind.UNPINNED}
+_RETRYABLE: Final = {Kind.EXPIRED, Kind.COMPLETED, Kind.INTERRUPTED, Kind.UNPINNED}
 # Limit in bytes of a buffer by count, estimated from the messages received. A server counts the
 # data it is writing as pending until all of it is written, so it may count twice as many bytes.
 _MOST_BYTES: Final = 1 << 24
@@ -127,7 +127,7 @@ class PullEngine:
         self._by_size = limits.max_messages if limits.max_bytes is not None else start
         self._allowed = min(self._by_age, self._by_size)
         self._first = 0
-        self._most = min(limits.max_messages, limits.max_batch or limits.max_messages)
+        self._max_batch = min(limits.max_messages, limits.max_batch or limits.max_messages)
         self._size = 0
         self._pace = 0.0
         self._handed_at = 0.0
@@ -299,7 +299,7 @@ class PullEngine:
         match status.kind:
             case Kind.DELETED | Kind.NOT_PULL | Kind.BAD_REQUEST:
                 self._finish(pull_error(status, self._limits))
-            case Kind.REFUSED if self._learn_most(status.text):
+            case Kind.REFUSED if self._adopt_max_batch(status.text):
                 self._warn(f"the pull ended with {status}; requesting fewer at once", status)
             case Kind.REFUSED if not self._accepted and self._limits.on_refused == "raise":
                 self._finish(pull_error(status, self._limits))
@@ -317,22 +317,22 @@ class PullEngine:
                 pass
         if status.kind is Kind.UNPINNED:
             self._actions.append(DropPin())
-        if fruitless and status.kind in _ASK_AGAIN:
+        if fruitless and status.kind in _RETRYABLE:
             self._accepted = True
             self._hasty_ends += 1
             if self._hasty_ends > 1:
                 self._back_off(now)
 
-    def _learn_most(self, refusal: str) -> bool:
+    def _adopt_max_batch(self, refusal: str) -> bool:
         """Adopt the consumer's max_batch from a refusal; return whether that solves the problem."""
         name, allowed = refused_limit(refusal)
         if name != "max_batch" or allowed is None:
             return False
         most = max(1, int(allowed))
         grown = self._accepted and most >= self._first
-        if most >= self._most or not (grown or self._limits.max_bytes is not None):
+        if most >= self._max_batch or not (grown or self._limits.max_bytes is not None):
             return False
-        self._most = most
+        self._max_batch = most
         return True
 
     def _warn(self, text: str, status: Status | None = None) -> None:
@@ -398,7 +398,7 @@ class PullEngine:
     def _keep_pin_at(self) -> float:
         """Return when to pull only to keep the pin."""
         every = self._limits.pull_every
-        if every is None or self._room() <= 0:
+        if every is None or self._capacity() <= 0:
             return float("inf")
         return max(self._pulled_at + every, self._paused_until)
 
@@ -416,7 +416,12 @@ class PullEngine:
         keep_pin = limits.pull_every is not None and now >= self._keep_pin_at()
         if not keep_pin and self.buffered > limits.threshold:
             return False
-        if not self._connected or self._stopped or now < self._paused_until or self._room() <= 0:
+        if (
+            not self._connected
+            or self._stopped
+            or now < self._paused_until
+            or self._capacity() <= 0
+        ):
             return False
         if keep_pin:
             return True
@@ -436,7 +441,7 @@ class PullEngine:
             return min(threshold, self._allowed // 2)
         return threshold
 
-    def _room(self) -> int:
+    def _capacity(self) -> int:
         """Return how many more messages may be requested."""
         waiting = self._limits.max_waiting
         if waiting is not None and self.open_requests >= waiting:
@@ -455,7 +460,7 @@ class PullEngine:
         if max_bytes is not None:
             max_bytes -= self.buffered_bytes + self.outstanding_bytes
             batch, max_bytes = (batch, max_bytes) if max_bytes > 0 else (1, None)
-        batch = min(batch, self._room(), self._most)
+        batch = min(batch, self._capacity(), self._max_batch)
         self._first = self._first or batch
         self._pulled_at = now
         self._requests[token] = _Request(batch, max_bytes, now, self._arrived)

@@ -38,7 +38,7 @@ OnRefused = Literal["raise", "retry"]
 
 DEFAULT_MESSAGES: Final = 500
 _EXPIRES: Final = 30.0
-_LEAST_EXPIRES: Final = 1.0
+_MIN_EXPIRES: Final = 1.0
 # ADR-37: with a byte limit the batch must not be the limit. The server reads a missing one as 1.
 MANY: Final = 1_000_000
 _MIN_HEARTBEAT: Final = 0.5
@@ -48,7 +48,7 @@ _MAX_HEARTBEAT: Final = 30.0
 _HEARTBEAT: Final = 5.0
 _GROUP: Final = re.compile(r"[A-Za-z0-9/_=-]{1,16}")
 # Seconds. With a shorter timeout, missed heartbeats detect a lost response no earlier than it.
-_HEARTBEAT_FROM: Final = 10.0
+_MIN_TIMEOUT_WITH_HEARTBEAT: Final = 10.0
 
 
 def _group(value: str) -> str:
@@ -187,7 +187,7 @@ def fetch_limits(
     if heartbeat is not None:
         beat = _given_heartbeat(heartbeat, patience, "timeout")
     else:
-        beat = _HEARTBEAT if patience >= _HEARTBEAT_FROM else float("inf")
+        beat = _HEARTBEAT if patience >= _MIN_TIMEOUT_WITH_HEARTBEAT else float("inf")
     return evolve(limits, no_wait=wait == "first", expires=patience, heartbeat=beat)
 
 
@@ -238,10 +238,10 @@ def _lifetime(expires: Seconds | None, bounds: PullBounds) -> float:
     """Return the lifetime of a request in seconds: as given, or as long as the consumer allows."""
     if expires is not None:
         given = finite_seconds(expires, "expires", years=LONGEST_WAIT)
-        if given < _LEAST_EXPIRES:
+        if given < _MIN_EXPIRES:
             raise BadArgument(f"expires must be at least 1 second, got {expires!r}")
         return given
-    return max(_LEAST_EXPIRES, min(_EXPIRES, bounds.max_expires or _EXPIRES))
+    return max(_MIN_EXPIRES, min(_EXPIRES, bounds.max_expires or _EXPIRES))
 
 
 def _threshold(value: int | None, limit: int, name: str) -> int:

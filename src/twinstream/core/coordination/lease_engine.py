@@ -162,7 +162,7 @@ class LeaseEngine:
         self._pause = _FIRST_PAUSE
         self._again_at = now
         self._final = False
-        self._gone_at = math.inf
+        self._expired_at = math.inf
 
     # ---- state
 
@@ -263,7 +263,7 @@ class LeaseEngine:
         # Even without a confirmed record, there may be one.
         self._look = self._look or not self.seq
         confirmed = self.until + self.terms.margin
-        self._gone_at = max([confirmed, *(at + self.terms.ttl for at in self._sent.values())])
+        self._expired_at = max([confirmed, *(at + self.terms.ttl for at in self._sent.values())])
         self.phase, self._final, self._again_at = Phase.LEAVING, final, now
 
     def fail(self, reason: str) -> None:
@@ -289,7 +289,7 @@ class LeaseEngine:
             self.phase = Phase.LEFT
 
     def _wait(self, now: float) -> None:
-        if self.phase is Phase.LEAVING and now >= self._gone_at:
+        if self.phase is Phase.LEAVING and now >= self._expired_at:
             self._end(f"its record expired ({self.reason})")
         self._again_at = now + self._pause
         self._pause = min(self._pause * 2, _LONGEST_PAUSE, max(self.terms.interval, _FIRST_PAUSE))

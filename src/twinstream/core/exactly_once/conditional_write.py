@@ -29,7 +29,7 @@ from twinstream.errors import (
 __all__ = ["AlreadyThere", "Refusal", "Stored", "is_mine", "judge"]
 
 # In process, leader not ready, overloaded, cluster change: the same write may succeed soon.
-_PASSING: Final = frozenset({10004, 10007, 10008, 10009, 10163, 10167})
+_TEMPORARY: Final = frozenset({10004, 10007, 10008, 10009, 10163, 10167})
 
 
 @frozen(kw_only=True)
@@ -87,7 +87,7 @@ def judge(error: TwinstreamError) -> Refusal:
         return Refusal.PASSING
     if isinstance(error, MessageIdInProcess):
         return Refusal.IN_PROCESS
-    if isinstance(error, JetStreamError) and error.err_code in _PASSING:
+    if isinstance(error, JetStreamError) and error.err_code in _TEMPORARY:
         return Refusal.PASSING
     return Refusal.FINAL
 

@@ -31,7 +31,7 @@ __all__ = [
 
 _PLACE: Final = "{id}"
 # Maximum of identities cached for later messages: some tens of megabytes.
-_MOST: Final = 200_000
+_MAX_CACHED: Final = 200_000
 
 
 class Reject(Exception):
@@ -90,7 +90,7 @@ class OwnIds:
     def __init__(self, stream: InputStream, asked: Container[str | None]) -> None:
         self._prefix: Final = stream.prefix
         self._asked: Final = asked
-        self._left = _MOST
+        self._left = _MAX_CACHED
 
     def __contains__(self, id: object) -> bool:
         if not isinstance(id, str) or not id.startswith(self._prefix):

@@ -23,8 +23,8 @@ __all__ = ["MINOR", "Log"]
 _DEBUG: Final = 10
 _WARNING: Final = 30
 # Seconds. Within this time after a record, repeats are only counted.
-_QUIET: Final = 60.0
-_MOST_KINDS: Final = 200
+_REPEAT_INTERVAL: Final = 60.0
+_MAX_KINDS: Final = 200
 #: Reports that are always logged below WARNING. Without `logging`, the table need not be loaded.
 MINOR: Final = frozenset(
     {
@@ -116,7 +116,7 @@ class Log:
         kind = row.name, row.level, kind
         found = self._repeats.get(kind)
         if found is None:
-            if len(self._repeats) >= _MOST_KINDS:
+            if len(self._repeats) >= _MAX_KINDS:
                 self._repeats.clear()
             found = self._repeats[kind] = _Repeats()
         return found.count(monotonic())
@@ -147,7 +147,7 @@ class Log:
 
 
 class _Repeats:
-    """Counts reports of one kind; the first one is due, and then one after each `_QUIET`."""
+    """Counts reports of one kind; the first is due, then one after each `_REPEAT_INTERVAL`."""
 
     __slots__ = ("_due_at", "_missed")
 
@@ -160,7 +160,7 @@ class _Repeats:
         if now < self._due_at:
             self._missed += 1
             return None
-        self._due_at = now + _QUIET
+        self._due_at = now + _REPEAT_INTERVAL
         missed, self._missed = self._missed, 0
         return missed
 

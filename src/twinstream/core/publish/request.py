@@ -99,7 +99,7 @@ request_of: Final[Callable[[tuple[Any, ...]], PublishRequest]] = partial(
 PLAIN: Final = PublishRequest("")[2:]
 """The fields after subject and data of a message without headers and conditions."""
 
-_NO_PROMISES: Final = PLAIN[1:]
+_NO_CONDITIONS: Final = PLAIN[1:]
 """The fields after the headers of a message without conditions."""
 
 
@@ -266,21 +266,21 @@ def publish_headers(request: PublishRequest) -> bytes:
     """
     if type(request.data) is not bytes:
         check_data(request.subject, request.data)
-    if request[3:] == _NO_PROMISES:
+    if request[3:] == _NO_CONDITIONS:
         return encode_headers(request.headers)
-    promises = _promises(request)
+    conditions = _condition_headers(request)
     if not request.headers:
-        return encode_headers(promises)
+        return encode_headers(conditions)
     given = request.headers
     check_mapping(given)
-    doubled = promises.keys() & set(given)
+    doubled = conditions.keys() & set(given)
     if doubled:
         raise BadArgument(f"header {min(doubled)} is given twice: as an argument and in headers")
     both: dict[str, str | Iterable[str]] = {name: _values(given, name) for name in given}
-    return encode_headers(both | promises)
+    return encode_headers(both | conditions)
 
 
-def _promises(request: PublishRequest) -> dict[str, str]:
+def _condition_headers(request: PublishRequest) -> dict[str, str]:
     msg_id, stream, last_seq, last_msg_id, subject_seq, subject, rollup, ttl = request[3:]
     found: dict[str, str] = {}
     if msg_id is not None:

@@ -45,20 +45,20 @@ __all__ = [
 
 # The message id is in process, the expectation cannot be checked yet, too many requests: each means
 # that this attempt was not stored, and is temporary.
-_PASSING: Final = frozenset({10158, 10163, 10167})
+_TEMPORARY: Final = frozenset({10158, 10163, 10167})
 
 # The error, without a code, of a leader that has just stepped down before 2.12: nothing was stored.
 _NOT_LEADER: Final = "raft: not leader"
 
 _RETRIES: Final = 2
 # Seconds. Retries with shorter pauses would flood a stream that has no leader for a long time.
-_LEAST_WAIT: Final = 0.01
+_MIN_WAIT: Final = 0.01
 
 # Seconds within which a server replies that a stream has no leader.
-_HEARING: Final = 0.5
+_REPLY_TIME: Final = 0.5
 
 # Seconds of the timeout reserved for finding out why there is no acknowledgement.
-_QUESTION: Final = 1.0
+_DIAGNOSIS_TIME: Final = 1.0
 
 
 def _retries(value: int) -> int:
@@ -100,7 +100,7 @@ class RetryPolicy:
 
         A last attempt without a reply would turn a known outcome into an unknown one.
         """
-        return self.waits_for_leader and left > self.wait + _HEARING
+        return self.waits_for_leader and left > self.wait + _REPLY_TIME
 
     def patience(self, left: float, repeatable: bool, attempts: int) -> float:
         """Return how many of the `left` seconds to wait for the reply to the next attempt.
@@ -110,7 +110,7 @@ class RetryPolicy:
         """
         if repeatable and attempts < self.retries:
             return left / (self.retries + 1 - attempts)
-        return max(left * 0.8, left - _QUESTION)
+        return max(left * 0.8, left - _DIAGNOSIS_TIME)
 
 
 # Cached: nearly every publish has the same policy, and checking it is a tenth of the work of one.
@@ -120,7 +120,7 @@ def retry_policy(retries: int | None = None, wait: Seconds = 0.25) -> RetryPolic
     if retries is not None:
         return RetryPolicy(retries, wait)
     policy = RetryPolicy(wait=wait)
-    return evolve(policy, waits_for_leader=policy.wait >= _LEAST_WAIT)
+    return evolve(policy, waits_for_leader=policy.wait >= _MIN_WAIT)
 
 
 class Step(Enum):
@@ -161,7 +161,7 @@ def next_step(error: TwinstreamError, *, repeatable: bool, doubt: bool, left: in
 
 def passes(error: JetStreamError) -> bool:
     """Return whether a refusal means that nothing was stored and that a retry may succeed."""
-    return error.err_code in _PASSING or error.description == _NOT_LEADER
+    return error.err_code in _TEMPORARY or error.description == _NOT_LEADER
 
 
 def leaves_doubt(error: TwinstreamError) -> bool:

@@ -27,7 +27,7 @@ __all__ = ["LEAST", "BulkAnswer", "DirectBulk", "PullBulk"]
 LEAST: Final = 500
 
 #: Maximum of buffered bytes: four times those of a page, for messages that are mostly headers.
-_MOST: Final = 64 * 1024 * 1024
+_MAX_BYTES: Final = 64 * 1024 * 1024
 
 # Longer than a mark and the numbers after it.
 _SEAM: Final = 512
@@ -68,7 +68,7 @@ class BulkAnswer:
             before, data = data[:start], data[start:]
         self._pieces.append(data)
         self.size += len(data)
-        if self._given_up or self.size > _MOST:
+        if self._given_up or self.size > _MAX_BYTES:
             return before + self._finish(0)
         end = self._end(data)
         self._seam = (self._seam + data)[-_SEAM:]

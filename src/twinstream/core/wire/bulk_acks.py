@@ -18,7 +18,7 @@ from twinstream.models import PubAck
 __all__ = ["AckCutter"]
 
 # Number of reads to skip after a read in which other frames were mixed with acknowledgements.
-_ASIDE: Final = 16
+_SKIPPED_READS: Final = 16
 
 Deliver = Callable[[list[bytes], list[PubAck]], object]
 
@@ -71,7 +71,7 @@ class AckCutter:
             self._known, self.is_learning = None, True
             return data
         if any(parts[:-1:3]):
-            self._aside = _ASIDE
+            self._aside = _SKIPPED_READS
             return data
         self._deliver(parts[1::3], [shape.ack(seq) for seq in parts[2::3]])
         return parts[-1]
