@@ -260,7 +260,7 @@ async def test_a_damaged_backup_is_refused_before_anything_is_sent(opened, name,
         whole = archive.read_bytes()
         middle = len(whole) // 2
         damages = [
-            (whole[:-1], "incomplete"),
+            (whole[:-1], "cut short"),
             (whole[:middle] + bytes([whole[middle] ^ 1]) + whole[middle + 1 :], "damaged"),
             (b"not an archive", "does not begin"),
         ]

@@ -257,7 +257,7 @@ def test_a_damaged_backup_is_refused_before_anything_is_sent(opened, name, tmp_p
         whole = archive.read_bytes()
         middle = len(whole) // 2
         damages = [
-            (whole[:-1], "incomplete"),
+            (whole[:-1], "cut short"),
             (whole[:middle] + bytes([whole[middle] ^ 1]) + whole[middle + 1 :], "damaged"),
             (b"not an archive", "does not begin"),
         ]
