@@ -150,8 +150,8 @@ class Fetch:
         elif status.kind is Kind.TOO_BIG and not self.frames:
             self._fail(
                 PullError(
-                    f"the next message does not fit into the {self._limits.max_bytes} requested"
-                    " bytes: raise max_bytes"
+                    f"the next message does not fit into {self._limits.max_bytes} bytes: raise"
+                    " max_bytes"
                 )
             )
         elif status.kind in _ENDS:
