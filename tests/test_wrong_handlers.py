@@ -176,7 +176,7 @@ def test_who_is_told_of_something_is_a_plain_function(
             ("on_progress", lambda: jet.restore(tmp_path / "backup", on_progress=told)),
         ]
         for name, make in makes:
-            with pytest.raises(js_sync.BadArgument, match=f"{name} must be"):
+            with pytest.raises(js_sync.BadArgument, match=f"{name} must"):
                 make()
 
 

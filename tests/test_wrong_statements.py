@@ -44,7 +44,7 @@ def test_the_other_statement_is_refused_with_the_right_one(
         if inspect.iscoroutine(used):
             used.send(None)
 
-    with pytest.raises(TypeError, match=f"{owner.__name__} is for '{right}': write '{right}'"):
+    with pytest.raises(TypeError, match=f"{owner.__name__} needs '{right}': write '{right}'"):
         use()
 
 
@@ -55,7 +55,7 @@ def test_there_are_classes_to_look_at() -> None:
 
 def test_a_connection_in_a_plain_block_leaves_no_coroutine_behind() -> None:
     async def program() -> None:
-        with pytest.raises(TypeError, match="write 'async with' in the place of 'with'"):
+        with pytest.raises(TypeError, match="write 'async with' instead of 'with'"):
             with js_async.connect("nats://127.0.0.1:1"):  # type: ignore[attr-defined]
                 pass
         # Warnings are errors here: a coroutine that was never awaited would be one.

@@ -1,48 +1,48 @@
-"""Every error that the SDK raises, the same classes in both twins.
+"""All errors of this package. Both twins use the same classes.
 
 ::
 
     TwinstreamError
-    ├── BadArgument (ValueError)         refused before anything reached the socket
-    │   └── WrongHandler                 a coroutine function where a plain one is due, or reverse
-    ├── BadPayload (ValueError)          a payload is no text in UTF-8, or no JSON
+    ├── BadArgument (ValueError)         an argument was refused before anything was sent
+    │   └── WrongHandler                 a coroutine function instead of a plain one, or the reverse
+    ├── BadPayload (ValueError)          a payload is not UTF-8, or not JSON
     ├── IterationEnded                   `next` after the end of an iteration
-    ├── NotStarted                       the end of work was asked for that was never started
+    ├── NotStarted                       something was stopped that was never started
     ├── Unsupported                      the connected server lacks the feature
     ├── ConnectionFailed (OSError)       no server of the pool could be reached
     │   └── AuthenticationFailed         the server refused the credentials
-    ├── ConnectionLost (OSError)         the link broke before the answer came
-    ├── ConnectionClosed                 the connection was closed by the program
+    ├── ConnectionLost (OSError)         the connection was lost before the response arrived
+    ├── ConnectionClosed                 the connection was closed by the application
     ├── WrongOwner                       used after fork, or on a second event loop
     ├── ProtocolError                    the peer does not speak the NATS protocol
     ├── ServerError                      the server sent -ERR
     │   └── PermissionDenied             … for a subject the user may not use
-    ├── RequestTimeout (TimeoutError)    the deadline passed without an answer
-    ├── OutcomeUnknown                   whether the message was stored cannot be told
-    ├── SubjectTaken                     another message has the subject that was to be its own
-    ├── NotPromised                      the stream's settings do not give what was asked for
-    ├── NoResponders                     nobody serves the subject
+    ├── RequestTimeout (TimeoutError)    the deadline passed without a response
+    ├── OutcomeUnknown                   it is unknown whether the message was stored
+    ├── SubjectTaken                     another message has the subject of this message
+    ├── NotPromised                      the stream's settings do not give the required guarantee
+    ├── NoResponders                     there are no responders for the subject
     │   ├── NoStream                     … because no stream has it
-    │   ├── NoLeader                     … because its stream has no leader now
-    │   └── JetStreamOff                 … because JetStream is not served here
-    ├── PublishFailures                  what failed and nobody looked at, at the end of publishing
-    ├── BadAnswer                        an answer that is not what JetStream sends
-    ├── JetStreamError                   the JetStream API answered with an error (err_code)
-    │   ├── JetStreamNotEnabled          also a JetStreamOff: there is nothing more to it
+    │   ├── NoLeader                     … because its stream has no leader at the moment
+    │   └── JetStreamOff                 … because JetStream is not available
+    ├── PublishFailures                  unhandled failures, at the end of publishing
+    ├── BadAnswer                        a response that JetStream does not send
+    ├── JetStreamError                   the JetStream API returned an error (err_code)
+    │   ├── JetStreamNotEnabled          also a JetStreamOff
     │   ├── StreamNotFound, ConsumerNotFound, MessageNotFound,
     │   ├── StreamExists, ConsumerExists, SubjectOverlap, InvalidConfig,
     │   ├── WrongLastSequence, WrongLastMessageId, WrongStream, StoreRefused, MessageExists
-    │   └── MessageIdInProcess           the stream takes the message for one that is being stored
-    ├── PullError                        a pull ended in a way that waiting cannot mend
-    │   ├── PullRefused                  a limit of the consumer: which, asked, allowed
+    │   └── MessageIdInProcess           the stream is just storing a message with this id
+    ├── PullError                        a pull ended, and waiting does not help
+    │   ├── PullRefused                  a limit of the consumer: which, requested, allowed
     │   ├── ConsumerDeleted, ConsumerIsPush
-    │   └── BadPull                      the server calls the request wrong
-    ├── LeaseLost                        a lock, place or term is not held any more, and why
+    │   └── BadPull                      the server rejects the request as invalid
+    ├── LeaseLost                        a lock, slot or term is no longer held, and why
     ├── AtomicBatchFailed                an atomic batch is closed, or its commit was not confirmed
-    │   └── AtomicBatchUnknown           … and may be stored or not (an OutcomeUnknown, too)
+    │   └── AtomicBatchUnknown           … and may be stored or not (also an OutcomeUnknown)
     └── AcknowledgementError
         ├── AlreadyAcknowledged
-        └── NotAcknowledgeable           not a message of JetStream
+        └── NotAcknowledgeable           not a JetStream message
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ __all__ = [
 
 
 class TwinstreamError(Restorable):
-    """Base of all errors of this SDK."""
+    """Base class of all errors of this package."""
 
 
 class BadArgument(TwinstreamError, ValueError):
@@ -124,15 +124,15 @@ class BadArgument(TwinstreamError, ValueError):
 
 
 class IterationEnded(TwinstreamError):
-    """`next` was called after the end of an iteration; ask its `is_ended` first."""
+    """`next` was called after the end of an iteration; check its `is_ended` before."""
 
 
 class BadPayload(TwinstreamError, ValueError):
-    """A payload is not what it was asked for as: text in UTF-8, or JSON."""
+    """A payload is not in the requested form: text in UTF-8, or JSON."""
 
 
 class NotStarted(TwinstreamError):
-    """The end of work was asked for that was never started."""
+    """Something was stopped that was never started."""
 
 
 class WrongHandler(BadArgument):
@@ -140,11 +140,11 @@ class WrongHandler(BadArgument):
 
 
 class Unsupported(TwinstreamError):
-    """The connected server is too old for what was asked."""
+    """The connected server is too old for the requested feature."""
 
 
 class ConnectionFailed(TwinstreamError, OSError):
-    """No server could be reached; the message lists what each attempt met."""
+    """No server could be reached; the message lists the error of each attempt."""
 
 
 class AuthenticationFailed(ConnectionFailed):
@@ -152,7 +152,7 @@ class AuthenticationFailed(ConnectionFailed):
 
 
 class ConnectionLost(TwinstreamError, OSError):
-    """The link broke before the answer came; whether the server acted is unknown."""
+    """The connection was lost before the response arrived; the outcome is unknown."""
 
 
 class ConnectionClosed(TwinstreamError):
@@ -160,11 +160,11 @@ class ConnectionClosed(TwinstreamError):
 
 
 class WrongOwner(TwinstreamError):
-    """The connection belongs to another process or event loop; connect anew there."""
+    """The connection belongs to another process or event loop; create a new one there."""
 
 
 class LeaseLost(TwinstreamError):
-    """A lock, a place of a semaphore or a leader's term is not held any more; the text says why."""
+    """A lock, a semaphore slot or a leader's term is no longer held; the text says why."""
 
 
 class ProtocolError(TwinstreamError):
@@ -180,35 +180,35 @@ class PermissionDenied(ServerError):
 
 
 class RequestTimeout(TwinstreamError, TimeoutError):
-    """The deadline passed without an answer."""
+    """The deadline passed without a response."""
 
 
 class OutcomeUnknown(TwinstreamError):
-    """Whether the server stored the message cannot be told; the cause says what was met last.
+    """It is unknown whether the server stored the message; the cause is the last error.
 
-    Writing it anew may store it twice, unless the write is one that cannot (see `insert`).
+    Publishing it again may store it twice, unless the write is idempotent (see `insert`).
     """
 
 
 class SubjectTaken(TwinstreamError):
-    """The subject that a message was to have for itself holds another message."""
+    """The subject intended for a single message already has another message."""
 
 
 class NotPromised(TwinstreamError):
-    """The stream's settings do not give the promise that a call is made for.
+    """The stream's settings do not give the guarantee that a call needs.
 
-    `holes` says setting by setting what is wrong and what to set instead.
+    `holes` lists each setting that breaks it, and what to set instead.
     """
 
     def __init__(self, stream: str, promise: str, holes: tuple[Hole, ...]) -> None:
         self.stream = stream
         self.promise = promise
         self.holes = holes
-        super().__init__(f"{stream} does not promise {promise}: {'; '.join(map(str, holes))}")
+        super().__init__(f"{stream} does not guarantee {promise}: {'; '.join(map(str, holes))}")
 
 
 class NoResponders(TwinstreamError):
-    """Nobody serves the subject: no such stream or consumer, or no leader now."""
+    """There are no responders for the subject: no such stream or consumer, or no leader."""
 
 
 class NoStream(NoResponders):
@@ -216,17 +216,17 @@ class NoStream(NoResponders):
 
 
 class NoLeader(NoResponders):
-    """A stream has the subject but no leader now, so the message is not stored; try again."""
+    """A stream has the subject but no leader, so the message is not stored; try again."""
 
 
 class JetStreamOff(NoResponders):
-    """JetStream is not served: off for the server or account, or another prefix or domain."""
+    """JetStream is not available: off for the server or account, or another prefix or domain."""
 
 
 class PublishFailures(TwinstreamError):
-    """Messages that were not acknowledged, and whose `error` the program had not read by the end.
+    """Messages that were not acknowledged, and whose `error` was not read by the caller.
 
-    `count` is how many, `failures` the first of them (100 at most).
+    `count` is their number, `failures` the first of them (at most 100).
     """
 
     def __init__(self, failures: Sequence[PublishFailure], count: int) -> None:
@@ -238,13 +238,13 @@ class PublishFailures(TwinstreamError):
 
 
 class BadAnswer(TwinstreamError):
-    """An answer came that is not what JetStream sends, so somebody else gave it."""
+    """A response that JetStream does not send, so another client sent it."""
 
 
 class JetStreamError(TwinstreamError):
-    """The JetStream API answered with an error.
+    """The JetStream API returned an error.
 
-    `err_code` is the server's stable key, `code` its HTTP-like class, `description` its text.
+    `err_code` is the server's stable code, `code` its HTTP-like class, `description` its text.
     """
 
     def __init__(self, description: str, *, code: int, err_code: int, subject: str = "") -> None:
@@ -257,7 +257,7 @@ class JetStreamError(TwinstreamError):
 
 
 class JetStreamNotEnabled(JetStreamError, JetStreamOff):
-    """JetStream is off on this server or for this account, as it says (10039, 10076)."""
+    """JetStream is off on this server or for this account, as the server reports (10039, 10076)."""
 
 
 class StreamNotFound(JetStreamError):
@@ -269,14 +269,14 @@ class ConsumerNotFound(JetStreamError):
 
 
 class MessageNotFound(JetStreamError):
-    """No message with that sequence or subject (10037, 10043, 10057)."""
+    """No message with this sequence or subject (10037, 10043, 10057)."""
 
 
 class _Exists(JetStreamError):
     differences: tuple[Difference, ...] = ()
 
     def with_differences(self, found: tuple[Difference, ...]) -> Self:
-        """Return the error with an explanation."""
+        """Return the error with the differences in its text."""
         because = "; ".join(str(each) for each in found) or "no field that was asked for"
         error = type(self)(
             f"{self.description}: {because}",
@@ -289,21 +289,21 @@ class _Exists(JetStreamError):
 
 
 class StreamExists(_Exists):
-    """A stream of that name exists with another configuration, or at all (10058, 10130).
+    """A stream with this name exists with another configuration (10058), or at all (10130).
 
-    `differences` tells field by field what was wanted and what is, where the server was asked.
+    `differences` lists the fields that differ, if the existing configuration was looked up.
     """
 
 
 class ConsumerExists(_Exists):
-    """A consumer of that name exists with another configuration (10013, 10105, 10148).
+    """A consumer with this name exists with another configuration (10013, 10105, 10148).
 
-    `differences` tells field by field what was wanted and what is, where the server was asked.
+    `differences` lists the fields that differ, if the existing configuration was looked up.
     """
 
 
 class SubjectOverlap(JetStreamError):
-    """Another stream already listens to one of the subjects (10065)."""
+    """Another stream already captures one of the subjects (10065)."""
 
 
 class InvalidConfig(JetStreamError):
@@ -311,11 +311,11 @@ class InvalidConfig(JetStreamError):
 
 
 class WrongLastSequence(JetStreamError):
-    """An expected last sequence did not hold (10071, 10164)."""
+    """An expected last sequence did not match (10071, 10164)."""
 
 
 class WrongLastMessageId(JetStreamError):
-    """The expected last message id did not hold (10070)."""
+    """The expected last message id did not match (10070)."""
 
 
 class WrongStream(JetStreamError):
@@ -327,21 +327,21 @@ class StoreRefused(JetStreamError):
 
 
 class MessageExists(StoreRefused):
-    """The subject already holds as many messages as it may (10077, per subject)."""
+    """The subject already has the maximum number of messages (10077, per subject)."""
 
 
 class MessageIdInProcess(JetStreamError):
-    """The stream's leader takes the message for one that is being stored just now (10158).
+    """The stream's leader is just storing a message with this id (10158).
 
-    That passes within a moment, or with the election of a leader. But servers (seen of 2.15.1) that
-    lost the lead and got it back may say so of a message that they never stored, until the
-    duplicate window of the stream is over or another server leads.
+    This is temporary: it ends after a moment, or with the election of a leader. But servers (seen
+    with 2.15.1) that lost leadership and regained it may return it for a message that they never
+    stored, until the duplicate window of the stream is over or another server leads.
     """
 
     def __str__(self) -> str:
         return (
             f"{super().__str__()}; publish it again with the same id: after a change of leaders"
-            " that may help only when the stream's duplicate_window is over"
+            " that may only help after the stream's duplicate_window"
         )
 
 
@@ -372,14 +372,14 @@ _BY_CODE: dict[int, type[JetStreamError]] = {
 }
 
 
-_COPY = "to publish a received message again, give copied_headers(message.headers)"
+_COPY = "to publish a received message again, pass copied_headers(message.headers)"
 
-# What to do where the server's words do not say it.
+# Advice where the server's description is not sufficient.
 _ADVICE: dict[int, str] = {
     10074: "num_replicas above 1 needs a cluster",
     10111: "set allow_rollup_hdrs of the stream",
     10166: "set allow_msg_ttl of the stream, which cannot be undone",
-    10168: "make the stream with allow_msg_counter, which cannot be set later",
+    10168: "create the stream with allow_msg_counter, which cannot be set later",
     10174: "set allow_atomic of the stream",
     10188: "set allow_msg_schedules of the stream, which cannot be undone",
     10212: f"Nats-Scheduler and Nats-Schedule-Next only cancel a schedule together; {_COPY}",
@@ -388,7 +388,7 @@ _ADVICE: dict[int, str] = {
 
 
 def api_error(error: dict[str, object], *, subject: str = "") -> JetStreamError:
-    """Return the exception for the `error` member of a JetStream answer."""
+    """Return the exception for the `error` member of a JetStream response."""
     description = str(error.get("description") or "JetStream gave no reason")
     code = _integer(error.get("code"))
     err_code = _integer(error.get("err_code"))
@@ -406,15 +406,15 @@ def _integer(value: object) -> int:
 
 
 class PullError(TwinstreamError):
-    """A pull ended in a way that asking again cannot mend."""
+    """A pull ended for a reason that a retry does not solve."""
 
 
 class PullRefused(PullError):
-    """The request goes beyond a limit of the consumer.
+    """The request exceeds a limit of the consumer.
 
-    `limit` names it as the consumer's configuration does, `text` is the server's status. `asked`
-    and `allowed` are numbers of one unit: messages (`max_batch`), bytes (`max_bytes`), seconds
-    (`max_expires`) or open requests (`max_waiting`). None is what is not known.
+    `limit` is its name in the consumer's configuration, `text` is the server's status. `asked` and
+    `allowed` have the same unit: messages (`max_batch`), bytes (`max_bytes`), seconds
+    (`max_expires`) or open requests (`max_waiting`). They are None if unknown.
     """
 
     def __init__(self, limit: str, asked: float | None, allowed: float | None, text: str) -> None:
@@ -439,25 +439,25 @@ class ConsumerIsPush(PullError):
 
 
 class BadPull(PullError):
-    """The server calls the pull request wrong (400, 412)."""
+    """The server rejects the pull request as invalid (400, 412)."""
 
 
 class AcknowledgementError(TwinstreamError):
-    """A message cannot be acknowledged as asked."""
+    """A message cannot be acknowledged as requested."""
 
 
 class AlreadyAcknowledged(AcknowledgementError):
-    """The message was acknowledged before; a second word on it would be ignored or harmful."""
+    """The message was acknowledged before; a second acknowledgement would be ignored or harmful."""
 
 
 class NotAcknowledgeable(AcknowledgementError):
-    """The message did not come from a JetStream consumer that wants acknowledgements."""
+    """The message did not come from a JetStream consumer with acknowledgements."""
 
 
 class AtomicBatchFailed(TwinstreamError):
-    """An atomic batch is closed and takes nothing more, or its commit was not confirmed.
+    """An atomic batch is closed and accepts no messages, or its commit was not confirmed.
 
-    `outcome` tells whether nothing is stored, or whether that is unknown; `reason` tells why.
+    `outcome` tells whether nothing is stored, or whether that is unknown; `reason` is why.
     """
 
     def __init__(self, text: str, outcome: AtomicOutcome, reason: str) -> None:
@@ -468,4 +468,4 @@ class AtomicBatchFailed(TwinstreamError):
 
 
 class AtomicBatchUnknown(AtomicBatchFailed, OutcomeUnknown):
-    """A commit was sent, and whether it took effect could not be found out."""
+    """A commit was sent, and it could not be determined whether it took effect."""

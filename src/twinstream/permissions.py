@@ -1,4 +1,4 @@
-"""The subjects that a user needs for what its program does, and nothing beyond.
+"""The minimal subject permissions that a user needs for given operations.
 
 ::
 
@@ -30,20 +30,20 @@ __all__ = [
     "publish",
 ]
 
-# With `js_ack_fc_v2` (server 2.14) domain and account stand in front of the stream.
+# With `js_ack_fc_v2` (server 2.14) domain and account precede the stream.
 _SECOND_FORM: Final = {"$JS.ACK.": "$JS.ACK.*.*.", "$JS.FC.": "$JS.FC.*.*."}
 _ESCAPED: Final = re.compile(r'[\0-\x1f\x7f"\\]')
 
 
 @frozen
 class Permissions:
-    """What a user may publish and subscribe to; everything else is denied."""
+    """The subjects a user may publish and subscribe to; all others are denied."""
 
     publish: tuple[str, ...]
     subscribe: tuple[str, ...]
 
     def as_json(self) -> dict[str, dict[str, list[str]]]:
-        """Return the `permissions` of a user, as the server's configuration takes them."""
+        """Return the `permissions` of a user in the format of the server's configuration."""
         return {"publish": _rule(self.publish), "subscribe": _rule(self.subscribe)}
 
     def as_claims(self) -> dict[str, dict[str, list[str]]]:
@@ -51,7 +51,7 @@ class Permissions:
         return {"pub": _rule(self.publish), "sub": _rule(self.subscribe)}
 
     def nats_conf(self) -> str:
-        """Return the block for a user in the server's configuration file."""
+        """Return the permissions block of a user for the server's configuration file."""
         lines = ["permissions {"]
         for what, rule in self.as_json().items():
             for verb, subjects in rule.items():
@@ -62,12 +62,12 @@ class Permissions:
 
 
 def _quoted(subject: str) -> str:
-    # The server's configuration has no \\u; what is not ASCII stands there as it is.
+    # The server's configuration has no \\u escapes; other characters are written as they are.
     return _ESCAPED.sub(lambda found: f"\\x{ord(found.group()):02x}", subject)
 
 
 def _rule(subjects: tuple[str, ...]) -> dict[str, list[str]]:
-    # An empty list of what is allowed allows everything.
+    # An empty allow list would allow everything.
     return {"allow": list(subjects)} if subjects else {"deny": [">"]}
 
 
@@ -78,12 +78,18 @@ def permissions(
     inbox_prefix: str = INBOX,
     second_form: bool = False,
 ) -> Permissions:
-    """Return the subjects that all of the operations need, without those that others cover.
+    """Return the subjects required by all of the operations, without redundant ones.
 
-    `domain`, `prefix` and `inbox_prefix` are those of `Connection.jetstream` and `connect`; an
-    inbox prefix of its own keeps a user from listening to the answers of others. `second_form` is
-    for servers with the option `js_ack_fc_v2` (2.14), whose acknowledgement subjects are longer.
     Raises `BadArgument`.
+
+    Args:
+        operations: The operations of the user, such as `consume("ORDERS", "worker")`.
+        domain: The JetStream domain, as in `Connection.jetstream`.
+        prefix: The API prefix, as in `Connection.jetstream`.
+        inbox_prefix: The inbox prefix, as in `connect`. With a prefix of its own, a user cannot
+            subscribe to the replies for others.
+        second_form: Set it for servers with the option `js_ack_fc_v2` (2.14), whose acknowledgement
+            subjects are longer.
     """
     if not operations:
         raise BadArgument("permissions need at least one operation, such as consume(stream, name)")
@@ -107,7 +113,7 @@ def permissions(
 
 
 def _least(subjects: list[str]) -> tuple[str, ...]:
-    """Leave out what another subject covers; keep the order."""
+    """Remove subjects covered by others; keep the order."""
     unique = list(dict.fromkeys(subjects))
     return tuple(
         one for one in unique if not any(other != one and covers(other, one) for other in unique)
@@ -115,19 +121,23 @@ def _least(subjects: list[str]) -> tuple[str, ...]:
 
 
 def publish(*subjects: str) -> Operation:
-    """Publish to subjects, wildcards allowed, and be told that the stream has it."""
+    """Return the operation of publishing to subjects, wildcards allowed, with acknowledgements."""
     return operation("publish", *subjects)
 
 
 def consume(stream: str, consumer: str, *, bound: bool = False) -> Operation:
-    """Take and acknowledge the messages of a pull consumer, found with `get_consumer`.
+    """Return the operation of consuming from a pull consumer and acknowledging its messages.
 
-    `bound` is for `bind_consumer`, which asks the server for nothing. It cannot tell then whether
-    a consumer that nobody answers for is gone, or only without a leader.
+    Args:
+        stream: The name of the stream.
+        consumer: The name of the consumer.
+        bound: True for `bind_consumer`, which does not look up the consumer; False for
+            `get_consumer`. Without the look-up, a deleted consumer cannot be told from one that has
+            no leader.
     """
     return operation("consume_bound" if bound else "consume", stream, consumer)
 
 
 def operation_usages() -> list[str]:
-    """Return every operation with its arguments, for people to choose from."""
+    """Return the usage of every operation, with its arguments."""
     return [pattern.usage for pattern in OPERATIONS.values()]

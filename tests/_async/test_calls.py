@@ -122,7 +122,7 @@ async def test_what_is_refused_before_it_is_sent_is_no_call(server):
         assert isinstance(failure.error, js.BadArgument)
         async with jet.publisher() as publisher:
             handle = await publisher.send("a", large)
-            with pytest.raises(js.BadArgument, match="the server takes"):
+            with pytest.raises(js.BadArgument, match="the server accepts"):
                 await handle.result()
         assert told == []
 

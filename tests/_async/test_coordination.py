@@ -112,13 +112,13 @@ async def test_who_is_evicted_is_told(opened, name):
             (taken,) = [each async for each in locks.taken()]
             assert await locks.evict(taken)
         lost = await lease.wait_lost(timeout=30)
-        assert "its record is gone" in str(lost)
+        assert "its record was removed" in str(lost)
 
         async def is_told():
             return told == [lease]
 
         await eventually(is_told)
-        with pytest.raises(js.LeaseLost, match="its record is gone"):
+        with pytest.raises(js.LeaseLost, match="its record was removed"):
             await lease.close()
 
 
@@ -336,7 +336,7 @@ async def test_a_stream_that_breaks_a_promise_is_refused_with_the_reasons(opened
         stream = await jet.create_stream(
             evolve(good, allow_msg_ttl=None, max_age=timedelta(minutes=1), storage="memory")
         )
-        with pytest.raises(js.NotPromised, match="does not promise coordination") as caught:
+        with pytest.raises(js.NotPromised, match="does not guarantee coordination") as caught:
             await jet.coordination(name, create=True)
         found = [hole.setting for hole in caught.value.holes]
         assert found == ["allow_msg_ttl", "max_age", "storage"]

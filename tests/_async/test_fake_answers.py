@@ -177,6 +177,6 @@ async def test_an_answer_without_its_end_breaks_the_link():
         async with js.connect(server.url, reconnect=quick) as connection:
             jet = connection.jetstream(timeout=30)
             assert (await jet.publish("orders")).seq == 1
-            with pytest.raises(js.ConnectionLost, match="wrong size"):
+            with pytest.raises(js.ConnectionLost, match="message size"):
                 await jet.publish("orders")
             assert (await jet.publish("orders")).seq == 1

@@ -207,11 +207,11 @@ def test_what_would_be_refused_as_a_whole_is_refused_before_it_is_sent(opened, n
     with opened() as jet:
         stream = atomic_stream(jet, name, allow_rollup_hdrs=True)
         refused = [
-            ({"headers": {"Nats-Batch-Id": "x"}}, "belongs to the batch"),
+            ({"headers": {"Nats-Batch-Id": "x"}}, "is set by the batch"),
             ({"headers": {"Nats-Expected-Last-Msg-Id": "x"}}, "expected_last_msg_id"),
             ({"expected_last_seq": 1}, "first message"),
             ({"expected_last_subject_seq": 1}, "written earlier"),
-            ({"headers": {"Nats-Rollup": "all"}}, "rollup of all"),
+            ({"headers": {"Nats-Rollup": "all"}}, "rollup 'all'"),
             ({"headers": {"Nats-Rollup": "sub"}}, "written earlier"),
             ({"msg_id": "1"}, "twice"),
         ]

@@ -121,7 +121,7 @@ def test_what_is_refused_before_it_is_sent_is_no_call(server):
         assert isinstance(failure.error, js.BadArgument)
         with jet.publisher() as publisher:
             handle = publisher.send("a", large)
-            with pytest.raises(js.BadArgument, match="the server takes"):
+            with pytest.raises(js.BadArgument, match="the server accepts"):
                 handle.result()
         assert told == []
 

@@ -293,9 +293,9 @@ def test_what_is_no_letter_is_told_and_passed_over(opened, name):
         letters.store(message, "bad")
         assert [letter.reason for letter in all_of(letters)] == ["bad"]
         assert [report.text for report in reports] == [
-            f"message 1 of {name}-dead is no dead letter: KeyError('Dead-Stream')"
+            f"message 1 of {name}-dead is not a dead letter: KeyError('Dead-Stream')"
         ]
-        with pytest.raises(js.BadArgument, match="no dead letter"):
+        with pytest.raises(js.BadArgument, match="not a dead letter"):
             letters.get(1)
 
 

@@ -178,6 +178,6 @@ def test_an_answer_without_its_end_breaks_the_link():
         with js.connect(server.url, reconnect=quick) as connection:
             jet = connection.jetstream(timeout=30)
             assert (jet.publish("orders")).seq == 1
-            with pytest.raises(js.ConnectionLost, match="wrong size"):
+            with pytest.raises(js.ConnectionLost, match="message size"):
                 jet.publish("orders")
             assert (jet.publish("orders")).seq == 1

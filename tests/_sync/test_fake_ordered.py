@@ -49,7 +49,7 @@ def test_a_heartbeat_shows_at_once_that_something_is_wrong(sent):
                 assert taken(messages, 3) == [11, 12, 13]
                 assert messages.resets == 1
             assert f"the server has sent {sent} messages" in str(reports[0])
-            assert "2 came" in str(reports[0])
+            assert "2 arrived" in str(reports[0])
 
 
 def test_what_is_buffered_before_a_heartbeat_is_handed_over_first():

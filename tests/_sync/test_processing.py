@@ -104,7 +104,12 @@ def test_errors_come_again_and_rejections_do_not(opened, name):
             (1, True, 0.0, "never"),
             (2, False, 0.01, "not yet"),
             (2, False, 0.0, "not yet"),
-            (2, False, 0.0, "a handler returns None, a PublishRequest or several of them, got int"),
+            (
+                2,
+                False,
+                0.0,
+                "a handler must return None or one or several PublishRequests, got int",
+            ),
         ]
 
 

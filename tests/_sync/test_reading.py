@@ -338,7 +338,7 @@ def test_sequences_that_arrow_columns_do_not_hold(opened, name, via):
         assert table.column("seq").to_pylist() == seqs[:2]
         for page_messages in (2, 100):
             with pytest.raises(
-                js.Unsupported, match=f"sequence {seqs[-1]} does not fit the column"
+                js.Unsupported, match=f"sequence {seqs[-1]} does not fit into the column"
             ):
                 stream.read(via=via, page_messages=page_messages).to_arrow()
 

@@ -309,7 +309,7 @@ def test_the_time_that_passes_is_told(server, name):
         jet = link.jetstream()
         made(jet, name, max_msgs_per_subject=1)
         link.losses = ["answer"] * 100
-        with pytest.raises(js.OutcomeUnknown, match="an answer was lost"):
+        with pytest.raises(js.OutcomeUnknown, match="a response was lost"):
             jet.upsert(f"{name}.2", timeout=0.5)
         link.losses = ["request"] * 100
         with pytest.raises(js.OutcomeUnknown):

@@ -134,7 +134,7 @@ def test_interest_that_ends_needs_a_word(run: Run, write: Write, server: NatsSer
     moved = write(stream, consumer_of("DEP9", **{**both, "filter_subject": "DEP9.2"}))
     refused = run("apply", moved, "--yes")
     assert refused.exit_code == 1
-    assert "Messages that only the old filter wanted are removed" in refused.stdout
+    assert "Messages that only the old filter matches are removed" in refused.stdout
     with js_sync.connect(server.url) as nc:
         state = nc.jetstream().get_stream("DEP9").info().state
     assert state is not None
@@ -810,7 +810,7 @@ def test_a_sealed_stream_is_like_any_other(
     assert actions(run, write(sealed, other)) == {"DEP10": "refused", "DEP10B": "create"}
     run("apply", write(stream_of("DEP10")), "--yes")
     folder = write(sealed)
-    assert "Sealing ends all writing" in run("plan", folder).stdout
+    assert "Sealing ends all writes" in run("plan", folder).stdout
     assert run("apply", folder, "--yes", "--allow-loss").exit_code == 0
     assert on_server(server, "DEP10").sealed
     assert actions(run, folder) == {"DEP10": "nothing"}

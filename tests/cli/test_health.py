@@ -30,7 +30,7 @@ def test_a_finding_is_shown_and_sets_the_exit_code(
     ill = run("health", stream, "--interval", "0.05")
     assert ill.exit_code == 1
     assert "1 stream, 1 consumer, 1 finding\n" in ill.stdout
-    assert "1 message waits, and nobody pulls" in " ".join(ill.stdout.split())
+    assert "1 message waits, and no client pulls" in " ".join(ill.stdout.split())
     machine = run("health", stream, "--interval", "0.05", "--json")
     assert machine.exit_code == 1
     (document,) = json_lines(machine)

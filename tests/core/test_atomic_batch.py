@@ -75,7 +75,7 @@ def test_a_batch_has_a_limit() -> None:
 @pytest.mark.parametrize(
     ("members", "first", "again", "other"),
     [
-        ({"headers": {"Nats-Batch-Commit": "1"}}, "belongs", "belongs", "belongs"),
+        ({"headers": {"Nats-Batch-Commit": "1"}}, "set by", "set by", "set by"),
         ({"expected_last_msg_id": "1"}, "ADR-50", "ADR-50", "ADR-50"),
         ({"expected_last_seq": 0}, "", "first message", "first message"),
         ({"expected_last_subject_seq": 0}, "", "written earlier", ""),
@@ -145,7 +145,7 @@ def test_a_message_is_kept_when_the_answer_is_empty() -> None:
     error = b'{"error":{"code":400,"err_code":10174,"description":"disabled"}}'
     with pytest.raises(JetStreamError, match="disabled"):
         read_staged(answer(error), "s")
-    with pytest.raises(BadAnswer, match="stored at once"):
+    with pytest.raises(BadAnswer, match="stored immediately"):
         read_staged(answer(b'{"stream":"S","seq":1}'), "s")
 
 

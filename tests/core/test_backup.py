@@ -113,7 +113,7 @@ def test_a_reply_that_an_import_rewrote_says_nothing() -> None:
     ("data", "end", "error", "said"),
     [
         (WHOLE, status_frame(408, "No Interest"), JetStreamError, "408 No Interest"),
-        (WHOLE[:-1], END, BadAnswer, "cut short"),
+        (WHOLE[:-1], END, BadAnswer, "incomplete"),
         (b"nonsense nonsense", status_frame(204), BadAnswer, "does not begin"),
     ],
 )

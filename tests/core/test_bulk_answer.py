@@ -235,7 +235,7 @@ def test_given_up_it_leaves_what_it_kept_to_the_parser() -> None:
 
 
 def test_it_keeps_no_more_than_it_may(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("twinstream.core.read.bulk_page._MOST", 1000)
+    monkeypatch.setattr("twinstream.core.read.bulk_page._MAX_BYTES", 1000)
     assert same(direct(PLAIN), [500, 1500]).session.in_bulk == 0
 
 

@@ -75,9 +75,9 @@ def evolve_failure(**changes: Any) -> Failure:
     ("data", "said"),
     [
         (advisory("terminated", consumer_seq=9, reason="Unacknowledged message was deleted"),
-         "the server took message 7 away"),
+         "the server removed message 7"),
         (advisory("terminated", consumer_seq=9, reason="Message deleted by stream limits"),
-         "the server took message 7 away"),
+         "the server removed message 7"),
         (advisory("terminated", consumer_seq=9, reason=stored_reason("x")), "by its worker"),
         (advisory("nak", consumer_seq=9), "not a failure: Nak"),
         (b"junk", "not an advisory"),
@@ -231,7 +231,7 @@ def test_other_messages_are_no_letters() -> None:
         message = StreamMessage(
             stream="S-dead", subject="x", seq=9, time=AT, data=b"", headers=Headers(headers.items())
         )
-        with pytest.raises(BadArgument, match="message 9 of S-dead is no dead letter"):
+        with pytest.raises(BadArgument, match="message 9 of S-dead is not a dead letter"):
             read_letter(message)
 
 
@@ -242,5 +242,5 @@ def test_a_letter_with_headers_of_another_form_is_none(text: str) -> None:
         (name, text if name == "Dead-Headers" else value) for name, value in written.headers.pairs
     ]
     assert ("Dead-Headers", text) in pairs
-    with pytest.raises(BadArgument, match="no dead letter"):
+    with pytest.raises(BadArgument, match="not a dead letter"):
         read_letter(changed(written, headers=Headers(pairs)))

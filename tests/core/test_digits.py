@@ -96,7 +96,7 @@ def test_thousands_of_digits_in_an_answer_are_a_bad_answer() -> None:
 
 @pytest.mark.parametrize("error", [b"5", b'"no"', b"[]", b"true"])
 def test_an_error_that_is_no_object_is_no_success(error: bytes) -> None:
-    with pytest.raises(BadAnswer, match="is no object"):
+    with pytest.raises(BadAnswer, match="is not an object"):
         read_answer(b'{"stream":"S","seq":1,"error":%b}' % error, "s")
     assert read_answer(b'{"seq":1,"error":null}', "s")["seq"] == 1
 

@@ -156,8 +156,8 @@ def test_what_does_not_answer_or_cannot_run() -> None:
     assert [(each.kind, each.stream, each.consumer) for each in found] == [
         ("no_answer", "S", "c"), ("no_answer", "S", "d"), ("offline", "T", ""),
     ]  # fmt: skip
-    assert found[0].text == "it exists and does not answer"
-    assert found[1].text == "nobody tells of it: no answer in time"
+    assert found[0].text == "it exists but is silent"
+    assert found[1].text == "no information: no answer in time"
 
 
 def test_the_worst_comes_first_and_thresholds_are_checked() -> None:
@@ -169,5 +169,5 @@ def test_the_worst_comes_first_and_thresholds_are_checked() -> None:
     assert not of_stream(stream({"bytes": 95}, config={"max_bytes": 100, "discard": "new"}),
                          Thresholds(full=1))  # fmt: skip
     for wrong in ({"full": 0}, {"redelivered": 1.5}):
-        with pytest.raises(BadArgument, match="is a share"):
+        with pytest.raises(BadArgument, match="must be above 0"):
             Thresholds(**wrong)

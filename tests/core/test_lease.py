@@ -167,7 +167,7 @@ def test_what_is_not_renewed_is_lost_for_good() -> None:
 
 @pytest.mark.parametrize(
     ("record", "reason"),
-    [(None, "its record is gone"), (found(9, tenure="you"), "o has it now")],
+    [(None, "its record was removed"), (found(9, tenure="you"), "o has it now")],
 )
 def test_a_lease_is_lost_when_its_record_is_gone_or_replaced(
     record: SlotRecord | None, reason: str
@@ -285,7 +285,7 @@ def test_a_final_record_that_finds_no_place_is_a_loss() -> None:
     engine.refused(2.1)
     engine.poll(2.1)
     engine.looked(None, 2.1)
-    assert (engine.phase, engine.reason) == (Phase.LOST, "its record is gone")
+    assert (engine.phase, engine.reason) == (Phase.LOST, "its record was removed")
 
 
 # ---- terms
@@ -376,7 +376,7 @@ def test_the_own_configuration_is_suitable() -> None:
         ({"max_msg_size": 500}, "max_msg_size is 500, so records may not fit: set it to -1"),
         ({"max_msgs_per_subject": 2}, "max_msgs_per_subject is 2, so .*: set it to 1"),
         ({"discard_new_per_subject": True}, "renewals are refused: set it to false"),
-        ({"max_age": timedelta(hours=1)}, "max_age is .*, so slots are freed before"),
+        ({"max_age": timedelta(hours=1)}, "max_age is .*, so slots are released before"),
         ({"max_msgs": 10}, "max_msgs is 10, so .*: set it to -1"),
         ({"max_bytes": 1000}, "max_bytes"),
         ({"subject_delete_marker_ttl": timedelta(seconds=1)}, "marker"),
@@ -408,5 +408,5 @@ class Later:
 def test_who_is_told_of_a_loss_is_called_and_not_waited_for(handler: object) -> None:
     check_told(None, "on_lost")
     check_told(print, "on_lost")
-    with pytest.raises(BadArgument, match="on_lost must be"):
+    with pytest.raises(BadArgument, match="on_lost must"):
         check_told(handler, "on_lost")

@@ -84,8 +84,8 @@ SAMPLES: tuple[object, ...] = (
     Call(kind="api", subject="$JS.API.INFO", size=1, seconds=0.1, error=RequestTimeout("late")),
     log_events.WillRetry("publishing to s.1", RequestTimeout("late"), "s.1"),
     log_events.PullSent(10, None, "S", "c"),
-    PullWarning("nothing heard for 10 s", again=True),
-    PullWarning("nothing heard for 10 s"),
+    PullWarning("nothing received for 10 s", again=True),
+    PullWarning("nothing received for 10 s"),
     Recreated("c"),
     Pinned("g", "pin"),
     Unpinned("g"),
@@ -272,7 +272,7 @@ def test_a_text_differs_by_more_than_numbers_to_be_of_another_kind(
     write = Log()
     write(PullWarning("a gap behind stream sequence 17"))
     write(PullWarning("a gap behind stream sequence 18"))
-    write(PullWarning("nothing heard for 10 s"))
+    write(PullWarning("nothing received for 10 s"))
     assert len([record for record in caplog.records if record.levelname == "WARNING"]) == 2
 
 

@@ -254,7 +254,7 @@ def test_a_heartbeat_shows_that_messages_were_lost(sent: int, buffered: int) -> 
         assert read.take(at(1, 1))
     came = (sent != 1 or buffered > 0) + buffered
     wrong = read.heard(beat(sent, 900), buffered)
-    assert wrong == f"the server has sent {sent} messages with the consumer, {came} came"
+    assert wrong == f"the server has sent {sent} messages with the consumer, {came} arrived"
     assert read.scanned < 900
 
 

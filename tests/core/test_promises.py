@@ -62,7 +62,7 @@ def test_insert_for_a_while() -> None:
     assert insert_holes(config(max_age=HOUR), 3600.0) == []
     (hole,) = insert_holes(config(max_age=HOUR), 3601.0)
     assert str(hole) == (
-        "max_age is 1:00:00, so a message older than that is forgotten:"
+        "max_age is 1:00:00, so messages older than that are removed:"
         " set max_age to 3601 s or more, or 0"
     )
 
@@ -133,7 +133,7 @@ def test_the_error_names_every_hole_and_travels() -> None:
     copy = pickle.loads(pickle.dumps(error))
     assert (copy.stream, copy.promise, copy.holes) == (error.stream, error.promise, holes)
     assert str(copy) == (
-        "S does not promise that a subject is inserted once: storage is memory, so a restart"
-        " forgets what was stored: set storage=file; max_msgs is 3, so a full stream drops its"
+        "S does not guarantee that a subject is inserted once: storage is memory, so a restart"
+        " loses stored messages: set storage=file; max_msgs is 3, so a full stream drops its"
         " oldest messages, which could be stored again: set discard=new, or max_msgs=-1"
     )

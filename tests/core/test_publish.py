@@ -74,19 +74,19 @@ class Table:
 @pytest.mark.parametrize(
     ("members", "told"),
     [
-        ({"msg_id": ""}, "msg_id may not be empty or blank"),
-        ({"msg_id": " "}, "msg_id may not be empty or blank"),
-        ({"msg_id": " \t "}, "msg_id may not be empty or blank"),
-        ({"msg_id": " a"}, "msg_id may not begin or end with blanks, got ' a'"),
-        ({"msg_id": "a\t"}, "msg_id may not begin or end with blanks"),
+        ({"msg_id": ""}, "msg_id must not be empty or blank"),
+        ({"msg_id": " "}, "msg_id must not be empty or blank"),
+        ({"msg_id": " \t "}, "msg_id must not be empty or blank"),
+        ({"msg_id": " a"}, "msg_id must not begin or end with blanks, got ' a'"),
+        ({"msg_id": "a\t"}, "msg_id must not begin or end with blanks"),
         ({"msg_id": 5}, "msg_id must be text"),
-        ({"expected_last_msg_id": ""}, "expected_last_msg_id may not be empty or blank"),
-        ({"expected_last_msg_id": "a "}, "expected_last_msg_id may not begin or end"),
+        ({"expected_last_msg_id": ""}, "expected_last_msg_id must not be empty or blank"),
+        ({"expected_last_msg_id": "a "}, "expected_last_msg_id must not begin or end"),
         ({"msg_id": "a\r\nb"}, "Nats-Msg-Id"),
         ({"expected_last_seq": -1}, "expected_last_seq must be a sequence"),
         ({"expected_last_seq": True}, "expected_last_seq must be a sequence"),
         ({"expected_last_subject_seq": "1"}, "expected_last_subject_seq must be a sequence"),
-        ({"expected_last_subject_seq_subject": "a"}, "give the sequence too"),
+        ({"expected_last_subject_seq_subject": "a"}, "needs the sequence"),
         (
             {"expected_last_subject_seq": 1, "expected_last_subject_seq_subject": "a b"},
             "white space",
@@ -191,7 +191,7 @@ def test_a_plain_request_has_subject_and_data_only(more, plain):
 
 
 def test_one_request_is_not_several():
-    with pytest.raises(BadArgument, match=r"orders: several requests are expected.*give a list"):
+    with pytest.raises(BadArgument, match=r"orders: expected several requests.*pass a list"):
         several(PublishRequest(subject="orders"))
     requests = [PublishRequest(subject="orders")]
     assert several(requests) is requests

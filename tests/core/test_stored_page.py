@@ -137,5 +137,5 @@ def test_positions_of_a_range() -> None:
     read.page_failed()
     assert read.next_seq == 10
     for bad in ({"page_messages": 0}, {"page_bytes": 0}):
-        with pytest.raises(ValueError, match="room for one message"):
+        with pytest.raises(ValueError, match="at least 1"):
             RangeRead(1, 2, **bad)

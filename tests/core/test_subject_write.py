@@ -70,6 +70,6 @@ def test_pauses_grow_and_the_deadline_ends_them() -> None:
     with pytest.raises(NoResponders):
         over.pause(error, "s")
     over.lost()
-    with pytest.raises(OutcomeUnknown, match="s: an answer was lost, and then: nobody") as caught:
+    with pytest.raises(OutcomeUnknown, match="s: a response was lost, and then: nobody") as caught:
         over.pause(error, "s")
     assert caught.value.__cause__ is error

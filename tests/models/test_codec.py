@@ -273,7 +273,7 @@ def test_all_faults_are_listed() -> None:
 
 
 def test_without_a_type_somebody_must_say_what_it_is() -> None:
-    with pytest.raises(DecodeError, match="say what it is with as_"):
+    with pytest.raises(DecodeError, match="pass the class as as_"):
         decode(b"{}")
 
 

@@ -196,8 +196,8 @@ def test_the_version_reaches_the_rules() -> None:
         ("? [a]\n: b\n", "x.yaml", "x.yaml:1:3: config: a key must be text."),
         ("a: !!python/object:os.system x\n", "x.yaml", "x.yaml:1:4: config: not YAML: could not"),
         ("a: " + "1" * 5000, "x.yaml", "x.yaml:1:4: config: '1111111111"),
-        ("a: !!bool maybe\n", "x.yaml", "x.yaml:1:4: config: 'maybe' is no !!bool."),
-        ("a: !!int\n", "x.yaml", "x.yaml:1:4: config: '' is no !!int."),
+        ("a: !!bool maybe\n", "x.yaml", "x.yaml:1:4: config: 'maybe' is not a !!bool."),
+        ("a: !!int\n", "x.yaml", "x.yaml:1:4: config: '' is not a !!int."),
         ("a: 1" + ":59" * 500 + ".5\n", "x.yaml", "x.yaml:1:4: config: '1:59:59"),
         ("[" * 50_000, "x.yaml", "x.yaml:1:1: config: nested too deeply."),
         ("\x00", "x.yaml", "x.yaml:1:1: config: not YAML:"),
@@ -256,7 +256,7 @@ def test_what_is_merged_is_a_mapping() -> None:
 @pytest.mark.parametrize("name", ["x.json", "x.yaml"])
 def test_keys_that_stand_twice_are_problems(name: str) -> None:
     found = lines('{"name": "S",\n "subjects": ["a"], "name": "T"}', name)
-    assert found == [f"{name}:2:21: config: the key 'name' stands twice. Keep one."]
+    assert found == [f"{name}:2:21: config: the key 'name' occurs twice. Keep one."]
 
 
 def test_merged_keys_may_be_overridden() -> None:
@@ -320,8 +320,8 @@ def test_nothing_stands_beside_the_lists_of_streams_and_consumers() -> None:
     text = "version: 1\nstreams: [{name: S, max_age: 5}]\nmetadata: {}\n"
     hint = "Move it into one of their items."
     assert lines(text) == [
-        f"x.yaml:1:1: version: beside streams and consumers there are no other settings. {hint}",
-        f"x.yaml:3:1: metadata: beside streams and consumers there are no other settings. {hint}",
+        f"x.yaml:1:1: version: settings next to streams and consumers are not allowed. {hint}",
+        f"x.yaml:3:1: metadata: settings next to streams and consumers are not allowed. {hint}",
         lines("streams: [{name: S, max_age: 5}]\n")[0].replace("x.yaml:1:", "x.yaml:2:"),
     ]
     assert [one.kind for one in load(text, kind="consumer").configs] == ["stream"]

@@ -145,5 +145,5 @@ def objects(value: Any) -> list[dict[str, Any]]:
 
 
 def test_an_unknown_name_is_an_error_with_a_suggestion() -> None:
-    with pytest.raises(ValueError, match="no type 'StreamConfg'; did you mean 'StreamConfig'"):
+    with pytest.raises(ValueError, match="unknown type 'StreamConfg'; did you mean 'StreamConfig'"):
         json_schema("StreamConfg")

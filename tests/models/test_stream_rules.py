@@ -109,7 +109,7 @@ BAD: list[tuple[dict[str, Any], str, int, str, str]] = [
         "S-SOURCE-DUP",
         10140,
         "sources[1].name",
-        "stands there twice",
+        "occurs twice",
     ),
     (
         {"name": "S", "sources": [{"name": "O", "external": {"api": "$JS.API", "deliver": ""}}]},

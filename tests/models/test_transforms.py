@@ -73,9 +73,9 @@ def test_subjects_are_transformed_as_by_the_server(
         ("a.*", f"b.{{{{partition(-{2**64})}}}}", "a.x", "number of partitions"),
         ("a.>", "b.$1.>", "a.x", "needs a *"),
         ("a.b", "b.$0", "a.b", "needs a *"),
-        ("a.*", "b.{{random(5)}}", "a.x", "the server draws"),
-        ("a.*", "b.$1", "a.*", "published to"),
-        ("a.*", "b.$1", "a..x", "published to"),
+        ("a.*", "b.{{random(5)}}", "a.x", "chooses the number"),
+        ("a.*", "b.$1", "a.*", "cannot publish to"),
+        ("a.*", "b.$1", "a..x", "cannot publish to"),
     ],
 )
 def test_transforms_that_cannot_be_foretold(
@@ -94,7 +94,7 @@ def test_older_servers_have_fewer_functions() -> None:
 @pytest.mark.parametrize("none", [0, 2**40])
 def test_no_partition_ends_older_servers(none: int) -> None:
     destination = f"{{{{partition({none},1)}}}}"
-    with pytest.raises(ValueError, match="0 partitions, which ends servers before"):
+    with pytest.raises(ValueError, match="0 partitions, which crash servers before"):
         transform_subject("*", destination, "abc", server="2.11.4")
 
 
@@ -111,7 +111,7 @@ def test_partitions_follow_fnv_1a() -> None:
     assert partition("foobar", 2**32) == 0xBF9CF968
     assert partition(["foo", "bar"], 2**32) == 0xBF9CF968
     assert {partition(f"orders.{number}", 5) for number in range(50)} == set(range(5))
-    with pytest.raises(ValueError, match="1 partition at least"):
+    with pytest.raises(ValueError, match="at least 1"):
         partition("a", 0)
 
 

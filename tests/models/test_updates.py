@@ -389,7 +389,7 @@ def test_plans_warn_of_interest_that_ends(
     plan = plan_consumer({**PULL, **old}, {**PULL, **new}, stream)
     assert plan.action == "update"
     assert plan.losses == (
-        ["Messages that only the old filter wanted are removed, as the retention is interest."]
+        ["Messages that only the old filter matches are removed, as the retention is interest."]
         if lost
         else []
     )

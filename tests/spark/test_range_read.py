@@ -129,7 +129,7 @@ def test_page_that_says_more_but_brings_nothing_is_checked() -> None:
 def test_leader_answer_below_the_question_is_refused() -> None:
     read = RangeRead(5, 100)
     read.page_ended(more=False)
-    with pytest.raises(BadAnswer, match="below the asked 5"):
+    with pytest.raises(BadAnswer, match="below the requested 5"):
         read.leader_has(4)
 
 

@@ -154,10 +154,10 @@ def test_a_header_has_no_null(values: list[str | None] | None) -> None:
     [
         ({"headers": [("a b", "v")]}, "header name 'a b' may hold visible ASCII"),
         ({"headers": [("K", "v\nw")]}, "header K: a value may not hold CR, LF or NUL"),
-        ({"ttl": 0}, "ttl must be whole seconds from 1 up, got 0"),
+        ({"ttl": 0}, "ttl must be whole seconds from 1, got 0"),
         ({"msg_id": "1\n2"}, "header Nats-Msg-Id: a value may not hold CR, LF or NUL"),
-        ({"msg_id": "1 "}, "msg_id may not begin or end with blanks, got '1 '"),
-        ({"msg_id": " "}, "msg_id may not be empty or blank"),
+        ({"msg_id": "1 "}, "msg_id must not begin or end with blanks, got '1 '"),
+        ({"msg_id": " "}, "msg_id must not be empty or blank"),
     ],
 )
 def test_a_row_that_cannot_be_published_is_named(wrong: dict[str, Any], reason: str) -> None:

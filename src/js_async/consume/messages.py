@@ -152,7 +152,7 @@ class Messages(Iteration[Message]):
             if channel is not None:
                 await self._close_mailbox(channel)
         finally:
-            # Only now: messages in flight are awaited and handed over.
+            # Only now: messages in flight arrive and are handed over.
             self._drained = True
             if channel is not None:
                 channel.box.signal.set()

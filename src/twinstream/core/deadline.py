@@ -1,6 +1,6 @@
-"""The one clock: absolute deadlines that are passed down instead of being wrapped around.
+"""The clock, and absolute deadlines that are passed down through calls.
 
-Monotonic, so that a step of the system clock neither ends nor prolongs a wait.
+The clock is monotonic, so that a step of the system clock neither ends nor prolongs a wait.
 """
 
 from __future__ import annotations
@@ -29,28 +29,28 @@ Seconds = float | int | timedelta
 """A duration argument: seconds, or a timedelta."""
 
 
-# Linux stops `monotonic` while the machine is suspended, where the server's clock goes on.
-_AWAKE_OR_NOT: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+# On Linux `monotonic` stops while the machine is suspended, unlike the server's clock.
+_CLOCK: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 LONGEST: Final = 100
-"""The most years of a duration that a server keeps: far from where its clock overflows."""
+"""Maximum in years of durations sent to a server, well below the overflow of its clock."""
 
 LONGEST_WAIT: Final = 10
-"""The most years of a wait."""
+"""Maximum in years of a wait."""
 
 _YEAR: Final = 365.25 * 86_400
 
 
 def unsleeping() -> float:
-    """Return the time of a monotonic clock that also counts the machine's sleep, where it can."""
-    return time.clock_gettime(_AWAKE_OR_NOT)
+    """Return the time of a monotonic clock that includes suspended time, where supported."""
+    return time.clock_gettime(_CLOCK)
 
 
 def seconds(value: Seconds, name: str = "timeout", *, years: int = LONGEST_WAIT) -> float:
-    """Return a duration argument in seconds, infinity included; `name` is for the error.
+    """Return a duration argument in seconds, infinity included; `name` is used in errors.
 
-    Raises `BadArgument` for what is no duration, and for a finite one of more than `years`, which
-    are nanoseconds by mistake: no program waits for 10 years.
+    Raises `BadArgument` if it is not a duration, or a finite one of more than `years`, which is
+    probably in nanoseconds by mistake: no application waits for 10 years.
     """
     if isinstance(value, timedelta):
         number = value.total_seconds()
@@ -59,21 +59,21 @@ def seconds(value: Seconds, name: str = "timeout", *, years: int = LONGEST_WAIT)
     else:
         number = math.nan
     if math.isnan(number) or number < 0:
-        raise BadArgument(f"{name} must be a number of seconds from 0 up, got {value!r}")
+        raise BadArgument(f"{name} must be a number of seconds >= 0, got {value!r}")
     if number > years * _YEAR and not math.isinf(number):
         raise BadArgument(_too_long(value, number, name, years))
     return number
 
 
 def finite_seconds(value: Seconds, name: str = "timeout", *, years: int = LONGEST) -> float:
-    """Return a duration that goes to the server, which knows no infinite one.
+    """Return a duration that is sent to the server, which supports no infinite ones.
 
-    Its times are nanoseconds since 1970 in 64 bits. What ends after 2262 is over at once there
-    (2.11 to 2.15): the message is removed, the lock free for others, the delay none.
+    Its times are nanoseconds since 1970 in 64 bits. A time after 2262 counts as over (2.11 to
+    2.15): the message is removed, the lock is free for others, the delay is zero.
     """
     number = seconds(value, name, years=years)
     if math.isinf(number):
-        raise BadArgument(f"{name} must be finite: the server takes it as nanoseconds")
+        raise BadArgument(f"{name} must be finite: the server counts nanoseconds")
     return number
 
 
@@ -82,7 +82,7 @@ def _too_long(value: Seconds, number: float, name: str, most: int) -> str:
     if isinstance(value, timedelta):
         return text
     return (
-        f"{text}, which are {number / _YEAR:.0f} years; durations are seconds or a timedelta: is"
+        f"{text}, which is {number / _YEAR:.0f} years; durations are seconds or a timedelta: is"
         f" this {number / 1e9:g} s in nanoseconds?"
     )
 
@@ -97,21 +97,21 @@ class Deadline:
 
     @classmethod
     def after(cls, timeout: Seconds | None) -> Deadline:
-        """Return the deadline `timeout` seconds from now; None is never."""
+        """Return the deadline `timeout` seconds from now; None means never."""
         if timeout is None:
             return NEVER
         return cls(monotonic() + seconds(timeout))
 
     def remaining(self) -> float:
-        """Return the seconds left, at least 0; infinite for never."""
+        """Return the seconds left, at least 0; infinite without a deadline."""
         return max(0.0, self.at - monotonic())
 
     def expired(self) -> bool:
-        """Tell whether the point has passed."""
+        """Return whether the deadline has passed."""
         return self.at <= monotonic()
 
     def earlier(self, at: float) -> Deadline:
-        """Return this deadline, or the one at `at` if that is sooner."""
+        """Return this deadline, or one at `at` if that is sooner."""
         return self if self.at <= at else Deadline(at)
 
     def __repr__(self) -> str:

@@ -1,7 +1,7 @@
-"""What constructors of models accept beside the exact type.
+"""Types that constructors of models accept in addition to the exact type.
 
-``timedelta`` for durations, aware ``datetime`` for times, any iterable for lists. Named functions
-rather than lambdas, because type checkers read a parameter's type off them.
+`timedelta` for durations, aware `datetime` for times, any iterable for lists. Named functions
+instead of lambdas, because type checkers infer a parameter's type from them.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ T = TypeVar("T")
 
 
 def duration(value: timedelta) -> Duration:
-    """Return the duration of a ``timedelta``."""
+    """Return the duration of a `timedelta`."""
     return Duration.of(value)
 
 
 def optional_duration(value: timedelta | None) -> Duration | None:
-    """Return the duration of a ``timedelta``, or None."""
+    """Return the duration of a `timedelta`, or None."""
     return None if value is None else Duration.of(value)
 
 
@@ -32,19 +32,19 @@ def optional_durations(value: Iterable[timedelta] | None) -> list[Duration] | No
 
 
 def timestamp(value: datetime) -> Timestamp:
-    """Return the timestamp of an aware ``datetime``."""
+    """Return the timestamp of an aware `datetime`."""
     return Timestamp.of(value)
 
 
 def optional_timestamp(value: datetime | None) -> Timestamp | None:
-    """Return the timestamp of an aware ``datetime``, or None."""
+    """Return the timestamp of an aware `datetime`, or None."""
     return None if value is None else Timestamp.of(value)
 
 
 def optional_strings(value: Iterable[str] | None) -> list[str] | None:
     """Return a list of texts, or None.
 
-    A single text is refused: as an iterable it is a list of letters, which nobody means.
+    A single text is refused: as an iterable it would be a list of letters, which is never intended.
     """
     if isinstance(value, str):
         raise TypeError(f"expected a list of texts, got the text {value!r}; put it into [ ]")

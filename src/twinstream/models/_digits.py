@@ -1,17 +1,17 @@
-"""Numbers that come as text of any length."""
+"""Numbers in texts of any length."""
 
 from __future__ import annotations
 
 from typing import Final
 
 _LONGEST: Final = 40
-"""Digits of the longest number told apart from others: twice as many as 64 bits need."""
+"""Number of significant digits: twice as many as 64 bits need."""
 
 
 def whole_number(text: str) -> int:
-    """Return the number of a sign and digits; all far beyond 64 bits become one such number.
+    """Return the number of a sign and digits. Numbers far beyond 64 bits become one common value.
 
-    ``int`` refuses thousands of digits, even zeros in front, but servers read them.
+    `int` refuses thousands of digits, even leading zeros, but servers read them.
     """
     digits = text.lstrip("+-").lstrip("0") or "0"
     number = int(digits) if len(digits) <= _LONGEST else 10**_LONGEST

@@ -1,4 +1,4 @@
-"""A file's text, read into plain values that know where they stood."""
+"""The text of a file, parsed into plain values and their positions."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from attrs import Factory, define, frozen
 from twinstream.models.restorable import Restorable
 
 Place: TypeAlias = tuple[int, int]
-"""Line and column, both from 1."""
+"""Line and column, both counted from 1."""
 
 MAX_DEPTH = 100
-"""Configs are five levels deep; whatever is deeper is an accident or an attack."""
+"""Configs are five levels deep; deeper nesting is an accident or an attack."""
 
 
 @frozen
@@ -30,30 +30,30 @@ class TextError(Restorable):
     """The text cannot be read at all."""
 
     def __init__(self, fault: Fault) -> None:
-        """Carry where and why."""
+        """Store the position and the reason."""
         super().__init__(fault.message)
         self.fault = fault
 
 
 @define
 class Document:
-    """One value of a file, with the places of all of its parts."""
+    """One value of a file, with the positions of all of its parts."""
 
     value: Any
     places: dict[str, Place]
-    """Where the value at a path stands."""
+    """The position of the value at each path."""
 
     keys: dict[str, Place] = Factory(dict[str, Place])
-    """Where the key of the member at a path stands."""
+    """The position of the key of the member at each path."""
 
     faults: list[Fault] = Factory(list[Fault])
-    """What could be read but should not be there, such as a key that stands twice."""
+    """Parts that are readable but invalid, such as a duplicate key."""
 
     oddities: list[Fault] = Factory(list[Fault])
-    """What is read otherwise than most people would."""
+    """Parts that are read in another way than most people expect."""
 
     def place(self, path: str, *, key: bool = False) -> Place:
-        """Return where ``path`` stands, or the nearest thing around it."""
+        """Return the position of `path`, or of the nearest part that contains it."""
         if key and path in self.keys:
             return self.keys[path]
         while path and path not in self.places:
@@ -62,27 +62,27 @@ class Document:
 
 
 _LINE_END = re.compile(r"\r\n?|\n")
-"""What ends a line for editors and code hosts. YAML has more, such as U+2028."""
+"""A line end for editors and code hosts. YAML has more, such as U+2028."""
 
 
 class Lines:
-    """Turns an offset in a text into line and column."""
+    """Converts an offset in a text into line and column."""
 
     def __init__(self, text: str) -> None:
-        """Remember where each line begins."""
+        """Store the offsets of the lines."""
         self._starts = [0, *(end.end() for end in _LINE_END.finditer(text))]
 
     def place(self, offset: int) -> Place:
-        """Return the place of the character at ``offset``."""
+        """Return the position of the character at `offset`."""
         line = bisect_right(self._starts, offset)
         return line, offset - self._starts[line - 1] + 1
 
 
 def member(path: str, name: str) -> str:
-    """Return the path of a member of the object at ``path``."""
+    """Return the path of a member of the object at `path`."""
     return f"{path}.{name}" if path else name
 
 
 def parent(path: str) -> str:
-    """Return the path of what ``path`` is a part of."""
+    """Return the path of the value that contains `path`."""
     return path[: max(path.rfind("."), path.rfind("["), 0)]

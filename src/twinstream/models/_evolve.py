@@ -11,10 +11,10 @@ M = TypeVar("M", bound=Model)
 
 
 def evolve(model: M, **changes: object) -> M:
-    """Return a copy of ``model`` with other values in some fields.
+    """Return a copy of `model` with other values in some fields.
 
-    Members that this release does not know stay; a field set to None becomes absent.
-    Raises ``TypeError`` for a name that is no field.
+    Members that this release does not know are kept. A field set to None becomes absent. Raises
+    `TypeError` for a name that is not a field.
     """
     kept = {name: value for name, value in model.unknown.items() if name not in changes}
     return records.evolve(model, **cast("dict[str, Any]", {"unknown": kept, **changes}))

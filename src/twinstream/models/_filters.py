@@ -1,4 +1,4 @@
-"""What the filters of a consumer let through."""
+"""The filters of a consumer, and the subjects that they match."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from twinstream.models._subjects import is_contained
 
 
 def filters_of(members: JsonObject) -> list[str]:
-    """Return the filters of a stored consumer config; none at all lets everything through."""
+    """Return the filters of a stored consumer config; without any, everything matches."""
     one = members.get("filter_subject")
     return [one] if one else list(members.get("filter_subjects") or [">"])
 
 
 def covers(filters: list[str], subjects: list[str]) -> bool:
-    """Whether each of ``subjects`` is wholly within one of ``filters``."""
+    """Whether each of `subjects` is completely contained in one of `filters`."""
     return len(first_related(subjects, filters, is_contained)) == len(subjects)

@@ -1,4 +1,4 @@
-"""Times as the server reads them, which is a little wider than RFC 3339."""
+"""Parsing of times as by the server, which accepts a little more than RFC 3339."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ _TIME = re.compile(
 _DAYS_PER_400_YEARS = 146_097
 
 GO_ZERO = 306 * 86_400 * 1_000_000_000
-"""What ``go_time`` says of 0001-01-01T00:00:00Z, the server's "not set"."""
+"""The result of `go_time` for 0001-01-01T00:00:00Z, the server's "not set"."""
 
 
 def go_time(text: str) -> int | None:
-    """Return nanoseconds since 0000-03-01 in UTC, None for what the server does not take."""
+    """Return nanoseconds since 0000-03-01 in UTC, or None for a time that the server refuses."""
     match = _TIME.fullmatch(text)
     if match is None:
         return None
@@ -24,7 +24,7 @@ def go_time(text: str) -> int | None:
     fraction, sign, zone_hour, zone_minute = match.groups()[6:]
     if not (1 <= month <= 12 and hour < 24 and minute < 60 and second < 60):
         return None
-    # 2000 and 0 lie at the same place of the calendar's cycle; datetime has no year 0.
+    # 2000 and 0 have the same position in the calendar's cycle; datetime has no year 0.
     if not 1 <= day <= monthrange(2000 if year == 0 else year, month)[1]:
         return None
     offset = 0
@@ -37,7 +37,7 @@ def go_time(text: str) -> int | None:
 
 
 def go_time_text(text: str) -> str:
-    """Return a time that the server takes in the notation in which it answers."""
+    """Return a time that the server accepts in the notation of its responses."""
     match = _TIME.fullmatch(text)
     if match is None:
         raise ValueError(f"{text!r} is not a time")
@@ -50,7 +50,7 @@ def go_time_text(text: str) -> str:
 
 
 def has_zero_offset(text: str | None) -> bool:
-    """Whether a time has the zone Z written as an offset, which a running server tells from Z."""
+    """Whether a time has the zone Z written as an offset, which servers distinguish."""
     return text is not None and text.endswith(("+00:00", "-00:00"))
 
 

@@ -1,8 +1,8 @@
-"""What a JSON object is in signatures."""
+"""The type of JSON objects in signatures."""
 
 from __future__ import annotations
 
 from typing import Any, TypeAlias
 
 JsonObject: TypeAlias = dict[str, Any]
-"""Members of a JSON object, as ``json.loads`` gives them."""
+"""Members of a JSON object, as returned by `json.loads`."""

@@ -1,7 +1,7 @@
-"""JSON with places, read as strictly as the server reads it.
+"""JSON with positions, parsed as strictly as the server does.
 
-``json.loads`` forgets where things stood, takes ``NaN``, and keeps silent about keys that stand
-twice. The scanning of strings is the standard library's.
+`json.loads` keeps no positions, accepts `NaN`, and ignores duplicate keys. Strings are scanned by
+the standard library.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ class _Scan(Protocol):
     def __call__(self, text: str, at: int, strict: bool, /) -> tuple[str, int]: ...
 
 
-# Not in the stubs, but there since Python 3.0 and used by everybody who extends json.
+# Missing in the stubs, but available since Python 3.0 and used by many extensions of json.
 _scan_string = cast("_Scan", vars(decoder)["scanstring"])
 
 _BLANK = re.compile(r"[ \t\r\n]*")
@@ -26,19 +26,19 @@ _NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?", re.ASCII)
 _NO_UTF8 = re.compile("[\udc80-\udcff]")
 _WORDS = {"true": True, "false": False, "null": None}
 _DIGITS_MAX = 400
-"""More digits than any number that could be meant; int() gets slow far beyond."""
+"""More digits than any intended number has; int() gets slow far beyond."""
 
 
 def read_json(text: str) -> Document:
-    """Return the one value in ``text``; ``TextError`` where there is none, or more."""
+    """Return the single value in `text`. Raises `TextError` if there is none, or more than one."""
     return _Parser(text).document()
 
 
 def read_as_server(text: str | bytes, *, several: bool = True) -> Members:
-    """Return the members that a server reads in a body; ``TextError`` for what it refuses.
+    """Return the members that a server reads in a body. Raises `TextError` if it refuses the body.
 
-    Several values in a row are one object (only pull requests may not have them). An empty text
-    and ``null`` are an empty one; each byte that is no UTF-8 is replaced.
+    Several consecutive values are merged into one object (except for pull requests). An empty text
+    and `null` are an empty object; bytes that are not UTF-8 are replaced.
     """
     if isinstance(text, bytes):
         text = _NO_UTF8.sub("\ufffd", text.decode(errors="surrogateescape"))
@@ -115,7 +115,7 @@ class _Parser:
         here = member(path, name)
         if name in members:
             place = self.lines.place(start)
-            self.read.faults.append(Fault(place, f"the key {name!r} stands twice.", "Keep one."))
+            self.read.faults.append(Fault(place, f"the key {name!r} occurs twice.", "Keep one."))
         self.read.keys[here] = self.lines.place(start)
         at = self._skip(at)
         if self.text[at : at + 1] != ":":

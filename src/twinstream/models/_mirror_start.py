@@ -1,4 +1,4 @@
-"""The start of a mirror, which servers compare as it is written."""
+"""The start of a mirror, which servers compare as text."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from twinstream.models.validation import Config, members_of
 
 
 def keep_start(old: Config, new: Config) -> Mapping[str, Any] | None:
-    """Return the members of ``new`` with the start of its mirror written as in ``old``.
+    """Return the members of `new` with the start of its mirror written as in `old`.
 
-    None where they are different moments, or written alike. Servers (2.11 to 2.15) refuse an update
-    with the same moment in another time zone.
+    Return None if they are different times, or written alike. Servers (2.11 to 2.15) refuse an
+    update with the same time in another time zone.
     """
     try:
         before, members = _start(members_of(old)), members_of(new)
@@ -29,7 +29,7 @@ def keep_start(old: Config, new: Config) -> Mapping[str, Any] | None:
 
 
 def _start(members: object) -> str | None:
-    """Return when the mirror begins, None where it does not say so, or not as a server reads it."""
+    """Return the start of the mirror, or None if it is absent or not readable for a server."""
     value: Any = members
     for name in ("mirror", "opt_start_time"):
         value = cast("Mapping[str, Any]", value).get(name) if isinstance(value, Mapping) else None

@@ -1,4 +1,4 @@
-"""Finds values that stand where a record should; asked only after encoding failed."""
+"""Finds values of a wrong type in place of a record; used only after encoding failed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["misplaced"]
 
 
 def misplaced(model: Model) -> str:
-    """Name the places of a record that should hold a record and hold something else."""
+    """List the places in a record that should contain a record but contain another value."""
     return "; ".join(_look(model, type(model).__name__))
 
 
@@ -32,10 +32,10 @@ def _look(model: Model, path: str) -> Iterator[str]:
             if isinstance(item, Model):
                 yield from _look(item, place)
             else:
-                yield _told(place, kind.cls, item)
+                yield _described(place, kind.cls, item)
 
 
-def _told(place: str, wanted: type[Model], value: object) -> str:
+def _described(place: str, wanted: type[Model], value: object) -> str:
     name = wanted.__name__
     text = f"{place}: expected a {name}, got {value!r}"
     return f"{text}; write decode({value!r}, {name})" if isinstance(value, dict) else text

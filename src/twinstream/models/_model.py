@@ -1,4 +1,4 @@
-"""What all records have in common."""
+"""The base class of all records."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ def _no_members() -> JsonObject:
 class Model:
     """A record of the JetStream API.
 
-    Frozen: ``twinstream.models.evolve(record, field=value)`` makes a changed copy. A field that is
+    Frozen: `twinstream.models.evolve(record, field=value)` makes a changed copy. A field that is
     None is absent from the JSON text.
     """
 
     unknown: dict[str, Any] = field(factory=_no_members)
-    """Members without a field of their own, and members that came as null; written back."""
+    """Members without a field, and members that were null; they are written back."""
 
     @classmethod
     def __wrap_init__(cls, init: Callable[..., None]) -> Callable[..., None]:
-        """Let errors of the constructor say which field they are about."""
+        """Add the name of the field to errors of the constructor."""
         converts = any(member.converter for member in members(cls).values())
         return _naming(cls, init) if converts else init
 
     def __repr__(self) -> str:
-        """Show what is set; most of a config's fields are not."""
+        """Show only the fields that are set; most fields of a config are not."""
         pairs = [(name, getattr(self, name)) for name in members(type(self))]
         shown = [f"{name}={value!r}" for name, value in pairs if _is_set(name, value)]
         return f"{type(self).__name__}({', '.join(shown)})"
@@ -40,7 +40,7 @@ class Model:
 
 def _naming(cls: type[Model], init: Callable[..., None]) -> Callable[..., None]:
     @wraps(init)
-    def told(self: Model, *values: Any, **named: Any) -> None:
+    def with_field_name(self: Model, *values: Any, **named: Any) -> None:
         try:
             init(self, *values, **named)
         except (TypeError, ValueError) as error:
@@ -49,11 +49,11 @@ def _naming(cls: type[Model], init: Callable[..., None]) -> Callable[..., None]:
                 raise
             raise type(error)(f"{cls.__name__}.{name}: {error}") from None
 
-    return told
+    return with_field_name
 
 
 def _refusing(cls: type[Model], named: dict[str, Any]) -> str | None:
-    """Return the field whose converter refuses its value, as attrs does not say it."""
+    """Return the field whose converter refuses its value, because attrs does not report it."""
     for name, member in members(cls).items():
         if name in named and member.converter is not None:
             try:

@@ -1,7 +1,7 @@
-"""Enumerations that survive a newer server.
+"""Enumerations that accept values of newer servers.
 
-A server may answer with a word that this release does not know. Such a word becomes a member of
-its own, so that it can be read, compared, pickled and written back unchanged.
+A server may return a value that this release does not know. It becomes a member of its own, so
+that it can be read, compared, pickled and written back unchanged.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any, Self
 
 
 class OpenEnum(StrEnum):
-    """A string enumeration that accepts words it has no name for."""
+    """A string enumeration that accepts unknown values."""
 
     @classmethod
     def _missing_(cls, value: object) -> Self | None:
@@ -24,9 +24,9 @@ class OpenEnum(StrEnum):
 
     @property
     def is_known(self) -> bool:
-        """Whether this release has a name for the word."""
+        """Whether this release knows the value."""
         return self._value_ in type(self)._value2member_map_
 
     def __reduce_ex__(self, proto: Any) -> tuple[object, ...]:
-        # By value: some releases of Python 3.11 pickle by name, and unknown words have none there.
+        # By value: some releases of Python 3.11 pickle by name, which unknown values do not have.
         return (type(self), (self._value_,))

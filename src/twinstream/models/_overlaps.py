@@ -1,11 +1,11 @@
-"""Which of many subjects are related to which others, without comparing each with each.
+"""Find which of many subjects are related to which others, without comparing all pairs.
 
-The others are kept as sets of bits, one for each token and place: which of them have it there. To
-find what a subject is related to, the sets of its tokens are intersected. That takes a few
-operations on long integers for each subject, whatever the wildcards are, where a search in a trie
+The others are stored as bit sets, one for each token and position: which of them have it there. To
+find the subjects related to a given one, the sets of its tokens are intersected. That takes a few
+operations on long integers for each subject, whatever the wildcards are, while a search in a trie
 would branch at each of them.
 
-The relations are `is_contained` and `can_meet` of `_subjects`, by which few subjects are compared.
+The relations are `is_contained` and `can_meet` of `_subjects`, with which short lists are compared.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from twinstream.models._subjects import is_contained, is_literal
 Relation: TypeAlias = Callable[[str, str], bool]
 
 _PAIRS: Final = 256
-"""So many comparisons are quicker than making the sets."""
+"""Up to this number of pairs, comparing all is faster than building the sets."""
 _CHUNK: Final = 4096
 """Bits of a set. Each token has sets of its own, so they are short."""
 
-# What sets stand for besides a literal token; a token holds no dot.
+# Labels of sets other than literal tokens; a token contains no dot.
 _HAS: Final = ".has"
 _WORD: Final = ".word"
 _STAR: Final = ".star"
@@ -41,10 +41,10 @@ def first_related(
     apart: bool = False,
     later: bool = False,
 ) -> dict[int, int]:
-    """Return for each of `ones` that is related to some of `others` the first such, by indexes.
+    """Return for each of `ones` that is related to some of `others` the first one, by index.
 
-    With `apart` an index is not related to itself, with `later` only to what comes later: then
-    both are the same list.
+    With `apart` an index is not related to itself, with `later` only to later ones. In both cases
+    `ones` and `others` are the same list.
     """
     if len(ones) * len(others) <= _PAIRS:
         return _compared(ones, others, relation, apart, later)
@@ -107,11 +107,11 @@ class _Sets:
         return self._places[at] if at < len(self._places) else {}
 
     def containing(self, subject: str) -> int:
-        """Return which match all that a subject matches."""
+        """Return the subjects that match everything that `subject` matches."""
         return self._containing(subject.split("."), self._all)
 
     def meeting(self, subject: str) -> int:
-        """Return which match something that a subject matches."""
+        """Return the subjects that match something that `subject` matches."""
         tokens, wild = subject.split("."), self._all & ~self._literal
         found = self._equal.get(subject, 0)
         if is_literal(subject):
@@ -134,7 +134,7 @@ class _Sets:
         return found | left & self._place(len(tokens)).get(_END, 0)
 
     def _contained(self, tokens: list[str], left: int) -> int:
-        """Return which of the literal subjects in `left` one with wildcards matches."""
+        """Return the literal subjects in `left` that a subject with wildcards matches."""
         for at, token in enumerate(tokens):
             place = self._place(at)
             if token == ">":
@@ -147,7 +147,7 @@ class _Sets:
         return left & self._place(len(tokens)).get(_END, 0)
 
     def _crossing(self, tokens: list[str], left: int) -> int:
-        """Return which of the subjects with wildcards in `left` meet another such."""
+        """Return the subjects with wildcards in `left` that meet another one with wildcards."""
         found = 0
         for at, token in enumerate(tokens):
             place = self._place(at)
@@ -164,7 +164,7 @@ class _Sets:
 
 
 def _labels(token: str) -> list[str]:
-    """Return which sets a token belongs to."""
+    """Return the labels of the sets that a token belongs to."""
     if not token:
         return [_HAS]
     labels = [_HAS, _WORD, token]

@@ -1,7 +1,7 @@
 """Read a request as the server does, member by member.
 
-What the server's JSON decoder refuses comes out as problems with code 10025; the rest as
-``Settings``. Since 2.12 a member that the server does not know is refused, before it was dropped.
+Values that the server's JSON decoder refuses become problems with code 10025; the rest becomes
+`Settings`. Since 2.12 a member that the server does not know is refused, earlier it was ignored.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ INVALID_JSON = 10025
 STRICT_SINCE: Version = (2, 12, 0)
 
 ESCAPED_TIMES_SINCE: Version = (2, 14, 6)
-"""First server that undoes escapes in times; it and later ones are built with Go 1.27."""
+"""First server that decodes escapes in times; it and later ones are built with Go 1.27."""
 
 _BOUNDS = {
     "int64": (-(2**63), 2**63 - 1, "a whole number of 64 bits"),
@@ -31,42 +31,42 @@ _BOUNDS = {
 }
 
 _KEPT_BY_NULL = {"text", "bool", *_BOUNDS, "ConsumerLimits"}
-"""Kinds of which null leaves what the same key held before; the others are emptied by it."""
+"""Kinds for which null keeps the earlier value of a duplicate key; for others it is cleared."""
 
 _DAYS = re.compile(r"(?<![\d.])(\d{1,5})([dw])", re.ASCII)
-"""Days and weeks, which people write although durations in Go do not have them."""
+"""Days and weeks, which people write although Go durations do not have them."""
 
 _INTEGER = re.compile(r"[+-]?\d{1,19}", re.ASCII)
 
-# The two letters outside ASCII that the server's key comparison folds into it.
+# The two non-ASCII letters that the server's key comparison folds to ASCII.
 _FOLDS = str.maketrans({"\u017f": "s", "\u212a": "k"})
 
 
 class EscapedText(str):
-    """A text that was written with escapes; no server undoes them in words, few do in times."""
+    """A text written with escapes. No server decodes them in words, and few do in times."""
 
     __slots__ = ()
 
 
 class MinusZero(int):
-    """The number -0, which is fine only where a number may be negative."""
+    """The number -0, which is valid only if a number may be negative."""
 
 
 class Members(dict[str, Any]):
-    """An object of a text: the last value of each key, and in ``pairs`` those of repeated keys too.
+    """A parsed object: the last value of each key; `pairs` includes those of duplicate keys.
 
-    The server reads them all, one onto the other.
+    The server reads all of them, each over the earlier one.
     """
 
     __slots__ = ("pairs",)
 
     def __init__(self) -> None:
-        """Begin with nothing."""
+        """Create an empty object."""
         super().__init__()
         self.pairs: list[tuple[str, Any]] = []
 
     def add(self, name: str, value: object) -> None:
-        """Add what stands next in the text."""
+        """Add the next member of the text."""
         self[name] = value
         self.pairs.append((name, value))
 
@@ -76,10 +76,10 @@ def _pairs(members: Mapping[str, Any]) -> Iterable[tuple[str, Any]]:
 
 
 class Reader:
-    """Reads one request for one server version and collects what is wrong with it."""
+    """Reads a request for one server version and collects the problems."""
 
     def __init__(self, version: Version) -> None:
-        """Read as a server of ``version`` does."""
+        """Read as a server of `version` does."""
         self.version = version
         self.problems: list[Problem] = []
         self.ignored: list[Problem] = []
@@ -96,16 +96,16 @@ class Reader:
         path: str = "",
         before: Settings | None = None,
     ) -> Settings:
-        """Return the settings in ``members``; faults land in ``problems``.
+        """Return the settings in `members`; faults are added to `problems`.
 
-        ``before`` is what the same key held where it stood before; it grows.
+        `before` is the earlier value of a duplicate key; it is extended.
         """
         shape = SHAPES[record]
         settings = Settings(record) if before is None else before
         for name, value in _pairs(members):
             entry = shape.get(name)
             if entry is None:
-                name = _folded(str(name), shape)  # YAML has keys that are no text
+                name = _folded(str(name), shape)  # YAML keys need not be text
                 entry = shape.get(name)
             place = f"{path}{name}"
             if entry is None:
@@ -125,11 +125,11 @@ class Reader:
         return settings
 
     def refuse(self, path: str, value: object, message: str, hint: str = "") -> None:
-        """Note that the decoder refuses ``value``."""
+        """Record that the decoder refuses `value`."""
         self.problems.append(Problem(path, value, "R-JSON", message, hint, INVALID_JSON))
 
     def _refused(self, path: str, value: object, message: str, hint: str = "") -> Any:
-        """Refuse ``value`` and stand in for it."""
+        """Record a refusal of `value` and return None in its place."""
         self.refuse(path, value, message, hint)
         return None
 
@@ -205,7 +205,7 @@ class Reader:
             )
         items: list[Any] = []
         for index, item in enumerate(cast("list[Any]", value)):
-            # What stands at the same place of the same list, if the key stands there twice.
+            # The item at the same position of an earlier list with a duplicate key.
             old = before[index] if index < len(before) else None
             if item is None:
                 items.append(_null_item(kind, old))
@@ -253,11 +253,11 @@ _EXTRA_WORDS = {
     "ConsumerCreateAction": ("",),
     "DeliverPolicy": ("undefined",),
 }
-"""Words that the server takes for "not set"."""
+"""Words that the server reads as "not set"."""
 
 
 def show(value: object) -> str:
-    """Return a value as JSON people know it, cut to a readable length."""
+    """Return a value in JSON notation, cut to a readable length."""
     if value is None or isinstance(value, bool):
         return "null" if value is None else str(value).lower()
     if isinstance(value, Mapping):
@@ -272,14 +272,14 @@ def show(value: object) -> str:
 
 
 def _null_item(kind: str, before: Any) -> Any:
-    """Return what null in a list stands for; it empties sources alone."""
+    """Return what null in a list stands for; it clears sources only."""
     if before is not None and kind != "StreamSource":
         return before
     return "" if kind == "text" else 0 if kind == "duration" else Settings(kind)
 
 
 def _whole(text: str) -> str:
-    """Return text without halves of letters, for which the server reads U+FFFD."""
+    """Return text without lone surrogates, for which the server reads U+FFFD."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -316,7 +316,7 @@ def _as_hours(days: re.Match[str]) -> str:
 
 
 def _quotes(value: object) -> str:
-    # The text itself is not shown: 1.10 and 010 were read as numbers, which look different.
+    # The text itself is not shown: 1.10 and 010 were parsed as numbers, which look different.
     return "Put it into quotes." if isinstance(value, (bool, int, float)) else ""
 
 

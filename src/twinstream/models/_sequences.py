@@ -1,4 +1,4 @@
-"""Sequences that servers count but do not show."""
+"""Sequences that servers store but do not return."""
 
 from __future__ import annotations
 
@@ -7,6 +7,6 @@ from typing import Final
 HIDDEN_FROM: Final = 1 << 62
 """The first such sequence.
 
-A file store (seen on servers 2.11 to 2.15) acknowledges messages from here on, counts them and
-returns none of them: it keeps a mark of its own in that bit of the sequence.
+A file store (seen on servers 2.11 to 2.15) acknowledges messages from this sequence on and counts
+them, but returns none of them: it uses that bit of the sequence for a mark of its own.
 """

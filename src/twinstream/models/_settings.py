@@ -1,4 +1,4 @@
-"""A request as the server holds it after reading: every member has a value."""
+"""A request in the server's memory after parsing: every member has a value."""
 
 from __future__ import annotations
 
@@ -32,21 +32,21 @@ _ZEROS: dict[str, dict[str, Any]] = {
 
 
 class Settings(dict[str, Any]):
-    """Members of one record; one that is not there reads as its zero value.
+    """Members of one record; an absent one reads as its zero value.
 
-    Durations are whole nanoseconds and times stay text; lists read as an empty tuple, maps and
-    records as None. ``in`` tells what was there.
+    Durations are whole nanoseconds and times stay text. Absent lists read as an empty tuple, absent
+    maps and records as None. `in` tells whether a member was present.
     """
 
     __slots__ = ("record",)
 
     def __init__(self, record: str, *members: dict[str, Any]) -> None:
-        """Hold ``members`` of the record called ``record``."""
+        """Store `members` of the record named `record`."""
         super().__init__(*members)
         self.record = record
 
     def filled(self) -> Settings:
-        """Return a copy with every member, so that reading one takes no detour."""
+        """Return a copy with every member, so that reading one needs no fallback."""
         return Settings(self.record, {**_ZEROS[self.record], **self})
 
     def __missing__(self, member: str) -> Any:

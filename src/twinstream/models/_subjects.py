@@ -1,8 +1,8 @@
-"""Names and subjects, judged as the server does.
+"""Validation and comparison of names and subjects, with the rules of the server.
 
-Two relations matter. A subject is *contained* in another when the other matches all that it
-matches; two subjects *meet* when some subject matches both. Where one would compare a whole token
-with a wildcard, both look at its first letter only, because the server does.
+Two relations matter. A subject is *contained* in another one that matches everything it matches.
+Two subjects *meet* if some subject matches both. Where a whole token would have to be compared with
+a wildcard, both check its first letter only, because the server does.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ NAME_MAX_BYTES = 255
 
 
 def name_fault(name: str, *, separators: bool = False) -> str | None:
-    """Return what is wrong with a stream's or consumer's name, None for nothing.
+    """Return what is wrong with the name of a stream or consumer, or None.
 
-    With ``separators`` those of file paths are allowed.
+    With `separators`, those of file paths are allowed.
     """
     if not name:
         return "is empty"
@@ -29,7 +29,7 @@ def name_fault(name: str, *, separators: bool = False) -> str | None:
 
 
 def is_subject(subject: str) -> bool:
-    """Whether this is a subject, wildcards allowed."""
+    """Whether this is a valid subject, with or without wildcards."""
     if not subject or not _TOKEN_REFUSED.isdisjoint(subject):
         return False
     tokens = subject.split(".")
@@ -42,12 +42,12 @@ def is_literal(subject: str) -> bool:
 
 
 def is_literal_subject(subject: str) -> bool:
-    """Whether this is a subject without wildcards."""
+    """Whether this is a valid subject without wildcards."""
     return is_subject(subject) and is_literal(subject)
 
 
 def is_contained(subject: str, other: str) -> bool:
-    """Whether ``other`` matches all that ``subject`` matches."""
+    """Whether `other` matches everything that `subject` matches."""
     tokens, tests = subject.split("."), other.split(".")
     for index, test in enumerate(tests):
         if index >= len(tokens) or not test:

@@ -1,7 +1,7 @@
-"""Subject transforms, and whether the server can build one from source and destination.
+"""Subject transforms: whether the server accepts source and destination.
 
-A destination token is plain text, ``$1``, or a function such as ``{{wildcard(1)}}``. The server
-checks more where a stream stores the new subject than where it publishes again.
+A destination token is plain text, `$1`, or a function such as `{{wildcard(1)}}`. The server checks
+more for transforms of stored subjects than for republishing.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _INDEX_AND_NUMBER = (
     "right",
 )
 
-# Functions that need no wildcard in the source, and the first server that lets them do without.
+# Functions that need no wildcard in the source, and the first server with this rule.
 _FREE_SINCE: Version = (2, 12, 0)
 # First servers that refuse numbers beyond 32 bits.
 _BOUND_SINCE: Version = (2, 11, 8)
@@ -39,17 +39,17 @@ _LEFT_RIGHT_SINCE: Version = (2, 15, 0)
 
 @frozen
 class TokenFunction:
-    """What stands in the place of a destination token."""
+    """A function in the place of a destination token."""
 
     name: str
     indexes: tuple[int, ...] = ()
-    """Numbers of wildcards of the source, from 1 up."""
+    """Numbers of wildcards of the source, from 1."""
     number: int = 0
     separator: str = ""
 
 
 def token_function(target: str, version: Version = NEWEST) -> TokenFunction | None:
-    """Read a destination token without faults; None for plain text."""
+    """Parse a valid destination token; return None for plain text."""
     index = _short_index(target)
     if index is not None:
         return TokenFunction(_ONE_INDEX, (index,))
@@ -65,7 +65,7 @@ def token_function(target: str, version: Version = NEWEST) -> TokenFunction | No
 
 
 def target_pattern(destination: str, version: Version = NEWEST) -> str:
-    """Return a filter that matches all that a transform makes."""
+    """Return a filter that matches all results of a transform."""
     tokens: list[str] = []
     for token in destination.split("."):
         function = token_function(token, version)
@@ -76,7 +76,7 @@ def target_pattern(destination: str, version: Version = NEWEST) -> str:
 
 
 def _short_index(target: str) -> int | None:
-    """Return the number behind ``$``; what is no number, or too large a one, is plain text."""
+    """Return the number after `$`. Anything else, and a number that is too large, is plain text."""
     return _integer(target[1:]) if target.startswith("$") else None
 
 
@@ -93,31 +93,31 @@ def _is_call(target: str) -> bool:
 
 @frozen
 class _Call:
-    """The one function of a token and its arguments, as the server cuts them."""
+    """The function of a token and its arguments, as split by the server."""
 
     name: str
     arguments: list[str]
     version: Version
 
     def integer(self, place: int) -> int | None:
-        """Return an argument's number; None if it is not a number of 64 bits."""
+        """Return the number in an argument; None if it is not a 64-bit number."""
         return _integer(self.arguments[place].strip(" "))
 
     def number(self, place: int) -> int:
-        """Return the number of an argument that has no fault."""
+        """Return the number in a valid argument."""
         return self.integer(place) or 0
 
     def are_integers(self, *places: int) -> bool:
-        """Whether these arguments are numbers; all of them where none is named."""
+        """Whether these arguments are numbers; all of them if none is given."""
         chosen = places or range(len(self.arguments))
         return all(self.integer(place) is not None for place in chosen)
 
 
 def _call(target: str, version: Version) -> _Call | None:
-    """Find the function that a token stands for.
+    """Find the function in a token.
 
-    The server tries its functions one after the other, wherever they stand in the token, and takes
-    everything up to the last bracket for arguments. What is left of the token has no effect.
+    The server tries its functions one after the other, anywhere in the token, and takes everything
+    up to the last bracket as arguments. The rest of the token has no effect.
     """
     for name, pattern in _PATTERNS.items():
         match = pattern.search(target)
@@ -129,9 +129,9 @@ def _call(target: str, version: Version) -> _Call | None:
 def transform_fault(
     source: str, destination: str, version: Version, *, strict: bool = True
 ) -> str | None:
-    """Return why the server cannot build this transform, None where it can.
+    """Return why the server refuses this transform, or None if it accepts it.
 
-    ``strict`` is for transforms of what a stream stores; republishing is judged without.
+    `strict` is for transforms of stored subjects; republishing is checked without.
     """
     if not destination:
         return None
@@ -174,14 +174,14 @@ def _target_fault(target: str, sources: list[str], version: Version, strict: boo
 
 @frozen
 class _Wild:
-    """What of a source can be chosen."""
+    """The wildcards of a source."""
 
     stars: int
     has_rest: bool
-    """Whether it ends in a ``>`` that counts, as it does since 2.12."""
+    """Whether it ends in a `>` that counts, as it does since 2.12."""
 
     def fault(self, indexes: list[int], target: str) -> str | None:
-        """Return what is wrong with numbers of wildcards; those below 1 are not wrong."""
+        """Return what is wrong with numbers of wildcards; numbers below 1 are allowed."""
         beyond = any(index > self.stars for index in indexes)
         if not self.stars and (beyond or not self.has_rest):
             return f"{target} needs a * in the source"
@@ -193,7 +193,7 @@ class _Wild:
 def _function_fault(target: str, wild: _Wild, version: Version, strict: bool) -> str | None:
     call = _call(target, version)
     if call is None:
-        return f"{target} is not a function that the server knows"
+        return f"{target} is not a function known to the server"
     if strict and call.name in ("left", "right") and version < _LEFT_RIGHT_SINCE:
         return f"{call.name} needs server 2.15"
     fault = _FUNCTIONS[call.name](call)
@@ -209,11 +209,11 @@ def _function_fault(target: str, wild: _Wild, version: Version, strict: bool) ->
 def _free_fault(
     name: str, indexes: list[int], wild: _Wild, target: str, version: Version
 ) -> str | None:
-    """Judge the numbers of wildcards of functions that need none since 2.12."""
+    """Check the numbers of wildcards of functions that need none since 2.12."""
     if version < _FREE_SINCE:
         needs = f"{target} takes the number of partitions, then numbers of wildcards"
         return wild.fault(indexes, target) if indexes else needs
-    # Without any wildcard the server does not look at the numbers.
+    # Without any wildcard the server does not check the numbers.
     return wild.fault(indexes, target) if wild.stars or wild.has_rest else None
 
 
@@ -257,8 +257,8 @@ _FUNCTIONS: dict[str, Callable[[_Call], str | None]] = {
     **dict.fromkeys(_INDEX_AND_NUMBER, _index_and_number),
 }
 
-# Each word of a name may begin with a capital letter or not, and only its first letter.
-# In the order in which the server tries them.
+# The first letter of each word of a name may be upper or lower case. In the order in which the
+# server tries them.
 _SPELLINGS = {
     "wildcard": "[wW]ildcard",
     "partition": "[pP]artition",

@@ -1,4 +1,4 @@
-"""YAML with places; the parser is PyYAML's."""
+"""YAML with positions, parsed by PyYAML."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from twinstream.models._document import MAX_DEPTH, Document, Fault, Lines, Place
 from twinstream.models._reading import show
 
 MAX_NODES = 100_000
-"""Aliases and merges (``<<``) can make a few lines mean millions of values."""
+"""Aliases and merges (`<<`) can expand a few lines to millions of values."""
 
 MAX_PATHS = 50_000_000
-"""Letters of all paths together; aliases can repeat a long key in each."""
+"""Total letters of all paths; aliases can repeat a long key in each."""
 
 _MERGE = "tag:yaml.org,2002:merge"
 
@@ -25,11 +25,11 @@ _BINARY = "tag:yaml.org,2002:binary"
 _NUMBERS = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
 
 _UNMARKED = re.compile(r"[-+]?(0[0-7_]*[1-7]|[0-9_]+:)")
-"""Numbers to the base 8 or 60, which look like others; 0x and 0b say what they are."""
+"""Octal and base-60 numbers, which look like decimal ones; 0x and 0b are explicit."""
 
 
 def read_yaml(text: str) -> list[Document]:
-    """Return the documents in ``text``; ``TextError`` where it is not YAML."""
+    """Return the documents in `text`. Raises `TextError` if it is not YAML."""
     lines = Lines(text)
     try:
         loader = yaml.SafeLoader(text)
@@ -60,13 +60,13 @@ _Pair: TypeAlias = tuple[yaml.Node, yaml.Node]
 
 
 def _name(pair: _Pair) -> object:
-    """Return what tells a key from others."""
+    """Return a value that identifies a key."""
     key = pair[0]
     return key.value if isinstance(key, yaml.ScalarNode) else id(key)
 
 
 class _Builder:
-    """Turns the nodes of one document into values."""
+    """Converts the nodes of one document into values."""
 
     def __init__(self, loader: yaml.SafeLoader, lines: Lines) -> None:
         self.loader = loader
@@ -75,7 +75,7 @@ class _Builder:
         self.nodes = 0
         self.letters = 0
         self.merged: dict[int, list[_Pair]] = {}
-        """The members of mappings, with those that came with ``<<``."""
+        """The members of mappings, including those merged with `<<`."""
 
     def document(self, node: yaml.Node) -> Document:
         self.read.value = self._value(node, "", 0)
@@ -113,10 +113,10 @@ class _Builder:
                 raise TextError(Fault(place, "a key must be text."))
             name = str(key.value)
             here = member(path, name)
-            # A key that came with << may be overridden; one that stands there twice may not.
+            # A key merged with << may be overridden; a key of the mapping itself must be unique.
             if id(key) in own:
                 if here in self.read.keys:
-                    fault = Fault(place, f"the key {name!r} stands twice.", "Keep one.")
+                    fault = Fault(place, f"the key {name!r} occurs twice.", "Keep one.")
                     self.read.faults.append(fault)
                 self.read.keys[here] = place
             members[name] = self._value(value, here, depth + 1)
@@ -141,7 +141,7 @@ class _Builder:
         return found
 
     def _merged_by(self, value: yaml.Node) -> list[yaml.MappingNode]:
-        """Return what stands behind ``<<``, the strongest last."""
+        """Return the mappings after `<<`, the one with the highest priority last."""
         given: list[yaml.Node] = value.value if isinstance(value, yaml.SequenceNode) else [value]
         found: list[yaml.MappingNode] = []
         for one in given:
@@ -152,7 +152,7 @@ class _Builder:
         return found[::-1]
 
     def _scalar(self, node: yaml.Node, place: Place) -> Any:
-        # Times stay text: YAML would drop their nanoseconds and put them into UTC.
+        # Times stay text: YAML would drop their nanoseconds and convert them to UTC.
         if node.tag in (_TIMESTAMP, _BINARY):
             return str(node.value)
         try:
@@ -161,17 +161,17 @@ class _Builder:
             return value
         except (ArithmeticError, LookupError, ValueError):
             kind = node.tag.rpartition(":")[2]
-            raise TextError(Fault(place, f"{show(node.value)} is no !!{kind}.")) from None
+            raise TextError(Fault(place, f"{show(node.value)} is not a !!{kind}.")) from None
 
 
 def _other_base(node: yaml.Node, value: Any, place: Place) -> Iterator[Fault]:
-    """Tell of a number that YAML 1.1, which this is, does not count by tens without saying so."""
+    """Report a number that YAML 1.1, as used here, reads as octal or base 60 without a prefix."""
     text = str(node.value)
     if node.tag in _NUMBERS and _UNMARKED.match(text):
         what = f"YAML reads {show(text)} as {show(value)}."
-        yield Fault(place, what, "Write it by tens, or put it into quotes.")
+        yield Fault(place, what, "Write it as a decimal number, or put it into quotes.")
 
 
 def _is_nothing(node: yaml.Node) -> bool:
-    """Whether a document is empty, such as the one behind a last ``---``."""
+    """Whether a document is empty, such as the one after a final `---`."""
     return isinstance(node, yaml.ScalarNode) and node.tag == _NULL and not node.value

@@ -1,8 +1,8 @@
-"""JSON to models and back, without loss.
+"""Conversion between JSON and models, without loss.
 
-``encode(decode(text)) == json.loads(text)`` for everything a server sends: members that this
-release does not know, and explicit nulls, are kept in ``Model.unknown``; words that enumerations do
-not know become members of their own; durations and times are exact in nanoseconds.
+`encode(decode(text)) == json.loads(text)` for everything a server sends: members that this release
+does not know, and explicit nulls, are kept in `Model.unknown`; unknown values of enumerations
+become members of their own; durations and times have nanosecond precision.
 """
 
 from __future__ import annotations
@@ -33,12 +33,18 @@ def decode(data: bytes | str | Mapping[str, Any], as_: type[M], *, strict: bool 
 def decode(
     data: bytes | str | Mapping[str, Any], as_: type[Model] | None = None, *, strict: bool = False
 ) -> Model:
-    """Return the record that ``data`` (JSON text, or its members) holds.
+    """Return the record in `data`.
 
-    Without ``as_`` the record's class comes from the ``type`` member: an answer with an error is
-    an ``ErrorResponse``, a type that this release does not know an ``UnknownEvent``. With
-    ``strict`` a member without a field is an error, as it should be in what people write.
-    Raises ``DecodeError``.
+    Args:
+        data: JSON text, or its members.
+        as_: The class of the record. Without it, the class comes from the `type` member: a
+            response with an error is an `ErrorResponse`, an event of a type that this release does
+            not know an `UnknownEvent`.
+        strict: Whether a member without a field is an error, as it should be in files written by
+            people.
+
+    Raises:
+        DecodeError: The data is not JSON or not a record of the class.
     """
     members = load_object(data, "JSON" if as_ is None else as_.__name__)
     target = class_of(members) if as_ is None else as_
@@ -46,9 +52,9 @@ def decode(
 
 
 def decode_response(data: bytes | str | Mapping[str, Any], as_: type[M]) -> M | ErrorResponse:
-    """Return an API answer as ``as_``, or as ``ErrorResponse`` where it carries an error.
+    """Return an API response as `as_`, or as `ErrorResponse` if it carries an error.
 
-    Raises ``DecodeError`` where it is neither.
+    Raises `DecodeError` if it is neither.
     """
     members = load_object(data, as_.__name__)
     if members.get("error") is not None:
@@ -59,9 +65,9 @@ def decode_response(data: bytes | str | Mapping[str, Any], as_: type[M]) -> M | 
 
 
 def encode(model: Model) -> JsonObject:
-    """Return the members of ``model`` as ``json.dumps`` takes them; what is None is left out.
+    """Return the members of `model` as accepted by `json.dumps`; fields that are None are omitted.
 
-    Raises ``TypeError`` where something else stands in the place of a record.
+    Raises `TypeError` if there is another value in place of a record.
     """
     try:
         return write_record(model)
@@ -72,15 +78,15 @@ def encode(model: Model) -> JsonObject:
 
 
 def encode_json(model: Model) -> bytes:
-    """Return ``model`` as JSON text in UTF-8, without blanks."""
+    """Return `model` as compact JSON text in UTF-8."""
     return json.dumps(encode(model), separators=(",", ":"), ensure_ascii=False).encode()
 
 
 def class_of(members: Mapping[str, Any]) -> type[Model]:
-    """Return the class that the ``type`` member of an answer or event names."""
+    """Return the class for the `type` member of a response or event."""
     name = members.get("type")
     if not isinstance(name, str):
-        raise DecodeError("JSON", [("type", "missing; say what it is with as_=")])
+        raise DecodeError("JSON", [("type", "missing; pass the class as as_=")])
     if name in TYPES and members.get("error") is None:
         return model_class(TYPES[name])
     if name.startswith("io.nats.jetstream.api.") and members.get("error") is not None:
@@ -89,13 +95,13 @@ def class_of(members: Mapping[str, Any]) -> type[Model]:
 
 
 def model_class(name: str) -> type[Model]:
-    """Return the generated class called ``name``, importing only the module that has it."""
+    """Return the generated class with this name; imports only the module that has it."""
     found: type[Model] = getattr(import_module(MODULES[name]), name)
     return found
 
 
 def load_object(data: bytes | str | Mapping[str, Any], what: str) -> Mapping[str, Any]:
-    """Return the members of a JSON text; every fault of the text is a ``DecodeError``."""
+    """Return the members of a JSON text; raises `DecodeError` for every fault of the text."""
     if isinstance(data, Mapping):
         return data
     try:
@@ -114,7 +120,7 @@ def _refuse_constant(word: str) -> object:
     raise ValueError(f"{word} is not a JSON value")
 
 
-# json.loads would make a decoder for each call that refuses constants.
+# Created once: json.loads with parse_constant would create a decoder for each call.
 _DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
 
 

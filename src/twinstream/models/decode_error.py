@@ -1,4 +1,4 @@
-"""The error of data that is not the record that was asked for."""
+"""The error for data that is not the expected record."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ __all__ = ["DecodeError"]
 
 
 class DecodeError(Restorable, ValueError):
-    """The data is not the record that was asked for.
+    """The data is not the expected record.
 
-    ``problems`` has a path such as ``config.ack_wait`` and a reason for each place; the path is
-    empty where the whole text is at fault.
+    `problems` is a list of pairs: a path such as `config.ack_wait`, and the reason. The path is
+    empty if the whole text is invalid.
     """
 
     def __init__(self, what: str, problems: list[tuple[str, str]]) -> None:

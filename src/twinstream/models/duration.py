@@ -1,7 +1,7 @@
-"""Lengths of time, exact in nanoseconds.
+"""Durations with nanosecond precision.
 
-The server counts nanoseconds where ``timedelta`` counts microseconds. ``Duration`` is a
-``timedelta`` that keeps the rest, so that reading a setting and writing it back changes nothing.
+The server counts nanoseconds, `timedelta` only microseconds. `Duration` is a `timedelta` that keeps
+the rest, so that reading a setting and writing it back changes nothing.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ _NS_PER_US = 1_000
 
 
 def _ns_of(value: timedelta) -> int:
-    """Return the nanoseconds of any ``timedelta``, without a detour over floats."""
+    """Return the nanoseconds of any `timedelta`, without converting to float."""
     if isinstance(value, Duration):
         return value.ns
     return ((value.days * 86_400 + value.seconds) * 1_000_000 + value.microseconds) * _NS_PER_US
 
 
 class Duration(timedelta):
-    """A ``timedelta`` with nanoseconds.
+    """A `timedelta` with nanoseconds.
 
-    Takes the arguments of ``timedelta`` and ``nanoseconds``. The fields that ``timedelta`` has
-    are rounded down to the microsecond; ``ns`` is exact.
+    Takes the arguments of `timedelta`, and `nanoseconds`. The fields of `timedelta` are rounded
+    down to the microsecond; `ns` is exact.
     """
 
     __slots__ = ("_ns",)
@@ -42,20 +42,20 @@ class Duration(timedelta):
         *,
         nanoseconds: int = 0,
     ) -> Self:
-        """Add up the parts; ``nanoseconds`` must be whole."""
+        """Add up the parts; `nanoseconds` must be an integer."""
         base = timedelta(days, seconds, microseconds, milliseconds, minutes, hours, weeks)
         return cls.from_ns(_ns_of(base) + nanoseconds)
 
     @classmethod
     def from_ns(cls, ns: int) -> Self:
-        """Return the duration of ``ns`` nanoseconds."""
+        """Return the duration of `ns` nanoseconds."""
         self = super().__new__(cls, microseconds=ns // _NS_PER_US)
         self._ns = ns
         return self
 
     @classmethod
     def of(cls, value: timedelta) -> Self:
-        """Return ``value`` as a duration; itself if it is one."""
+        """Return `value` as a duration, unchanged if it is one. Raises TypeError for others."""
         if isinstance(value, cls):
             return value
         if isinstance(value, timedelta):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -64,7 +64,7 @@ class Duration(timedelta):
 
     @property
     def ns(self) -> int:
-        """The whole length in nanoseconds."""
+        """The total length in nanoseconds."""
         return self._ns
 
     def __repr__(self) -> str:
@@ -85,7 +85,7 @@ class Duration(timedelta):
         return self
 
     def __hash__(self) -> int:
-        # Equal to a plain timedelta's hash where the two can be equal.
+        # Equal to the hash of a plain timedelta if the two can be equal.
         return hash(self._ns) if self._ns % _NS_PER_US else timedelta.__hash__(self)
 
     def __bool__(self) -> bool:
@@ -97,7 +97,7 @@ class Duration(timedelta):
         return self._ns == _ns_of(other)
 
     def __ne__(self, other: object) -> bool:
-        # timedelta has one of its own, which would not see the nanoseconds.
+        # timedelta defines its own, which would ignore the nanoseconds.
         return not self == other
 
     def __lt__(self, other: timedelta) -> bool:
@@ -134,7 +134,7 @@ class Duration(timedelta):
         return self.from_ns(_ns_of(other) - self._ns)
 
     def __mul__(self, factor: float) -> Self:
-        """Multiply; exact by whole numbers, to the nanosecond otherwise."""
+        """Multiply: exactly by integers, otherwise rounded to the nanosecond."""
         return self.from_ns(_scaled(self._ns, factor))
 
     def __rmul__(self, factor: float) -> Self:
@@ -144,13 +144,13 @@ class Duration(timedelta):
 def _scaled(ns: int, factor: float) -> int:
     if isinstance(factor, int):
         return ns * factor
-    # A float holds fewer digits than a duration has; its exact value is a fraction.
+    # A float has fewer digits than a duration; its exact value is a fraction.
     numerator, denominator = factor.as_integer_ratio()
     return round_half_even(ns * numerator, denominator)
 
 
 def round_half_even(numerator: int, denominator: int) -> int:
-    """Divide and round to the nearest whole number, as ``timedelta`` does."""
+    """Divide and round to the nearest integer, as `timedelta` does."""
     quotient, rest = divmod(numerator, denominator)
     double = 2 * rest
     return quotient + (double > denominator or (double == denominator and quotient % 2 == 1))

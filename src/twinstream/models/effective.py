@@ -1,4 +1,4 @@
-"""What a server would store: defaults filled in, silent changes made."""
+"""The config that a server would store, with its defaults and implicit changes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class ConfigError(Restorable, ValueError):
-    """A server would refuse the config; ``problems`` says why."""
+    """A server would refuse the config; `problems` lists the reasons."""
 
     def __init__(self, problems: list[Problem]) -> None:
         self.problems = problems
@@ -27,11 +27,19 @@ class ConfigError(Restorable, ValueError):
 
 
 def effective_stream(config: Config, server: str | None = None) -> StreamConfig:
-    """Return what a server would store for a new stream.
+    """Return the config that a server would store for a new stream.
 
-    It includes the metadata that the server adds, but ``_nats.ver`` only if ``server`` names a
-    patch version. A mirror's ``mirror_direct`` follows its origin if the server can see that,
-    which is not known here. Raises ``ConfigError`` for a config that the server would refuse.
+    It includes the metadata that the server adds, but `_nats.ver` only if `server` is a patch
+    version. A mirror's `mirror_direct` follows its origin if the server can see that, which is not
+    known here.
+
+    Args:
+        config: The config as a model, as its members, or as JSON text.
+        server: A server version such as `2.12` or `2.12.8`; None means the newest known.
+
+    Raises:
+        ConfigError: The server would refuse the config.
+        ValueError: `server` is not a supported version.
     """
     from twinstream.models.generated.config.stream import StreamConfig
 
@@ -42,11 +50,11 @@ def effective_stream(config: Config, server: str | None = None) -> StreamConfig:
 def effective_consumer(
     config: Config, stream: Config | None = None, server: str | None = None
 ) -> ConsumerConfig:
-    """Return what a server would store for a new consumer of ``stream``.
+    """Return the config that a server would store for a new consumer of `stream`.
 
-    The parameters and errors are those of ``validate_consumer`` and ``effective_stream``. A
-    consumer without a name gets one from the server, which is not part of its config; one with
-    ``direct`` and ``sourcing`` on a stream with limits gets random letters behind its name.
+    Parameters and errors are those of `validate_consumer` and `effective_stream`. A consumer
+    without a name gets one from the server, which is not part of its config. A consumer with
+    `direct` and `sourcing` on a stream with limits retention gets random letters after its name.
     """
     from twinstream.models.generated.config.consumer import ConsumerConfig
 
@@ -56,7 +64,7 @@ def effective_consumer(
 
 
 def stored_stream_members(config: Config, version: Version) -> JsonObject:
-    """Return the members of a stream config as stored, whether or not it would be taken."""
+    """Return the members of a stream config as stored, whether or not it would be accepted."""
     from twinstream.models.rules.stream_case import StreamCase
     from twinstream.models.rules.stream_stored import stored_stream
 
@@ -66,7 +74,7 @@ def stored_stream_members(config: Config, version: Version) -> JsonObject:
 def stored_consumer_members(
     config: Config, stream: Config | None, version: Version, *, was_durable: bool = False
 ) -> JsonObject:
-    """Return the members of a consumer config as stored, whether or not it would be taken."""
+    """Return the members of a consumer config as stored, whether or not it would be accepted."""
     from twinstream.models.rules.consumer_case import ConsumerCase
     from twinstream.models.rules.consumer_stored import stored_consumer
 

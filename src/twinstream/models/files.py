@@ -1,10 +1,10 @@
-"""Configs in files: read, told apart, judged, with the place of every fault.
+"""Configs in files: parsing, detection of their kind, and validation with positions.
 
-A file is JSON or YAML and holds one stream config, one consumer config, a request or an answer
-that contains one (``config`` beside ``stream_name`` or ``state``), a list of these, or an object
-with lists ``streams`` and ``consumers``. That takes in what ``twinstream`` writes with ``--json``,
-and what the ``nats`` command writes and reads: ``nats stream info --json``, the files of
-``--config``, the ``backup.json`` of a backup. YAML may hold several documents.
+A file is JSON or YAML. It contains one stream config, one consumer config, a request or a response
+that contains one (`config` next to `stream_name` or `state`), a list of these, or an object with
+the lists `streams` and `consumers`. This includes the output of `twinstream` with `--json`, and the
+files that the `nats` command writes and reads: `nats stream info --json`, the files for `--config`,
+the `backup.json` of a backup. YAML may contain several documents.
 """
 
 from __future__ import annotations
@@ -27,24 +27,24 @@ from twinstream.models.version import parse_version
 Kind: TypeAlias = Literal["stream", "consumer"]
 
 SEALED: Final = "S-SEALED-CREATE"
-"""The rule that a new stream may not be sealed; it does not apply to one that exists."""
+"""The rule that a new stream must not be sealed; it does not apply to an existing one."""
 
 STDIN_NAME = "<stdin>"
 
 _LISTS: dict[str, Kind] = {"streams": "stream", "consumers": "consumer"}
 
 _PAGE = {"type", "total", "offset", "limit", "missing", "offline"}
-"""Members that a server's answer has beside its list."""
+"""Members of a server's list response other than the list."""
 
 _ANSWERED = {"created", "state"}
-"""Members that a server's answer has beside the config, and a request has not."""
+"""Members of a server's response other than the config, which a request does not have."""
 
 _ABOUT_KEYS = ("R-UNKNOWN", "R-TOO-NEW", DROPPED)
-"""Rules whose problems are about a key, whatever its value."""
+"""Rules whose problems concern a key, whatever its value."""
 
 _STREAM_KEYS = ("stream_name", "stream")
 _NAMED = "Write stream_name: with the name, and config: around the settings."
-"""Where a file says which stream a consumer is of."""
+"""How a file names the stream of a consumer."""
 
 _LISTED = "Put the settings around it into an item of the list streams:."
 
@@ -53,7 +53,7 @@ _RECORDS: dict[Kind, str] = {"stream": "StreamConfig", "consumer": "ConsumerConf
 
 @frozen
 class FileProblem:
-    """A problem and where in a file it is."""
+    """A problem and its position in a file."""
 
     file: str
     line: int
@@ -61,43 +61,43 @@ class FileProblem:
     problem: Problem
 
     def __str__(self) -> str:
-        """Return ``file:line:column: path: sentence (err_code) hint``."""
+        """Return `file:line:column: path: sentence (err_code) hint`."""
         return f"{self.file}:{self.line}:{self.column}: {self.problem}"
 
 
 @frozen
 class FileConfig:
-    """One config that a file holds."""
+    """One config in a file."""
 
     kind: Kind
     file: str
     line: int
     column: int
     members: JsonObject = field(repr=False)
-    """The config as it stands there."""
+    """The config as written in the file."""
 
     stream_name: str = ""
-    """The stream of a consumer, where the file names it; the name of a stream."""
+    """The stream of a consumer, if the file names it; the name of a stream."""
 
     @property
     def name(self) -> str:
-        """The name of the stream or consumer, empty where there is none."""
+        """The name of the stream or consumer, empty if there is none."""
         name = self.members.get("name") or self.members.get("durable_name")
         return name if isinstance(name, str) else ""
 
 
 @frozen
 class FileConfigs:
-    """What some files hold, and what is wrong with it."""
+    """The configs in some files, and their problems."""
 
     configs: list[FileConfig]
     problems: list[FileProblem]
     warnings: list[FileProblem] = Factory(list[FileProblem])
-    """What is legal but surprising, after ``lint_stream`` and ``lint_consumer``."""
+    """Legal but surprising settings, from `lint_stream` and `lint_consumer`."""
 
     @property
     def errors(self) -> list[FileProblem]:
-        """The problems without those that only a server can judge."""
+        """The problems without those that only a server can decide."""
         return [found for found in self.problems if not found.problem.needs_server]
 
 
@@ -109,13 +109,20 @@ def load_configs(
     kind: Kind | None = None,
     text: bytes | None = None,
 ) -> FileConfigs:
-    """Read and judge the configs in one file or in several.
+    """Read and validate the configs in one file or in several.
 
-    A consumer is judged together with its stream where one of the files holds that stream.
-    ``kind`` says what bare configs are, which is found out otherwise; ``text`` is used instead of
-    the contents of the one path, for example if they come from a pipe. Whatever is wrong with a
-    file or its contents is a problem, never an exception; only an unusable ``server`` is a
-    ``ValueError``.
+    A consumer is validated together with its stream if one of the files contains that stream.
+    Faults of files and their contents are reported as problems, not raised.
+
+    Args:
+        paths: One path, or several.
+        server: A server version such as `2.12` or `2.12.8`; None means the newest known.
+        pedantic: The flag of the requests.
+        kind: The kind of bare configs; None detects it.
+        text: Contents to use instead of those of the one path, for example from a pipe.
+
+    Raises:
+        ValueError: `server` is not a supported version.
     """
     names = [paths] if isinstance(paths, (str, Path)) else list(paths)
     loader = _Loader(kind)
@@ -134,16 +141,16 @@ class _Found:
     document: Document
     path: str
     is_answer: bool = False
-    """Whether it is from a server's answer, with the state."""
+    """Whether it is part of a server's response, with the state."""
 
     around: JsonObject = Factory(dict[str, Any])
-    """What a request has beside the config."""
+    """Members of a request other than the config."""
 
     def problem(self, problem: Problem) -> FileProblem:
         return self._placed(problem, self.path)
 
     def problem_around(self, problem: Problem) -> FileProblem:
-        """Return a problem of what stands beside the config."""
+        """Return a problem of a member next to the config."""
         return self._placed(problem, parent(self.path))
 
     def _placed(self, problem: Problem, outer: str) -> FileProblem:
@@ -169,7 +176,7 @@ def _judged(
         warnings += [one.problem_around(oddity) for oddity in oddities]
         if config.kind == "stream":
             faults = validate_stream(members, server, pedantic=flag)
-            if one.is_answer:  # only a stream that exists can be sealed, and this one does
+            if one.is_answer:  # only an existing stream can be sealed, and this one exists
                 faults = [fault for fault in faults if fault.rule != SEALED]
             oddities = lint_stream(members, server)
         else:
@@ -182,14 +189,14 @@ def _judged(
 
 
 def _moved(config: FileConfig, fault: Problem) -> Problem:
-    """Tell where a setting belongs that stands beside its config."""
+    """Add a hint where to move a setting that is next to its config."""
     if fault.path in SHAPES[_RECORDS[config.kind]]:
         return evolve(fault, hint="Move it into config.")
     return fault
 
 
 def _hinted(config: FileConfig, fault: Problem) -> Problem:
-    """Tell where belongs what is not one of the settings: a consumer's stream, and lists."""
+    """Add a hint where to move keys that are not settings: a consumer's stream, and lists."""
     if config.kind == "consumer" and fault.path in _STREAM_KEYS:
         return evolve(fault, hint=_NAMED)
     if fault.path in _LISTS:
@@ -268,8 +275,8 @@ class _Loader:
         return None
 
     def _only_lists(self, name: str, document: Document, members: JsonObject, path: str) -> None:
-        """Add the configs in the lists `streams` and `consumers`, and tell what else is there."""
-        message = "beside streams and consumers there are no other settings."
+        """Add the configs in the lists `streams` and `consumers`, and report other keys."""
+        message = "settings next to streams and consumers are not allowed."
         others = [key for key in members if key not in _LISTS and key not in _PAGE]
         for key in (member(path, other) for other in others):
             place = document.place(key, key=True)
@@ -331,7 +338,7 @@ def _byte_place(data: bytes, offset: int) -> Place:
 
 
 def _unwrapped(members: JsonObject, path: str) -> tuple[JsonObject, str, str]:
-    """Return the config inside a request or answer, its path, and the stream it names."""
+    """Return the config in a request or response, its path, and the named stream."""
     stream = members.get("stream_name")
     inner = members.get("config")
     named = stream if isinstance(stream, str) else ""
@@ -341,14 +348,14 @@ def _unwrapped(members: JsonObject, path: str) -> tuple[JsonObject, str, str]:
 
 
 def _around(members: JsonObject) -> JsonObject:
-    """Return what a request has beside its config; an answer may have anything there."""
+    """Return the members of a request other than its config; those of a response are ignored."""
     if members.keys() & _ANSWERED:
         return {}
     return {name: value for name, value in members.items() if name != "config"}
 
 
 def _kind_of(outer: JsonObject, inner: JsonObject) -> Kind | None:
-    """Return what a config is, judged by the settings that only one kind has."""
+    """Return the kind of a config, based on the settings that only one kind has."""
     if inner is not outer:
         if "stream_name" in outer:
             return "consumer"

@@ -1,4 +1,4 @@
-"""Durations in the notation of Go, such as ``1h30m`` or ``250ms``, as people write them."""
+"""Durations in Go's notation, such as `1h30m` or `250ms`."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _UNITS = {
     "h": 3_600_000_000_000,
 }
 _TOO_LONG = 2**63
-"""Nanoseconds that Go's own type cannot hold, 292 years."""
+"""First number of nanoseconds that does not fit into Go's type, 292 years."""
 
 _PART = re.compile(r"(\d++\.?\d*+|\.\d++)(ns|us|\u00b5s|\u03bcs|ms|s|m|h)", re.ASCII)
 
 
 def parse_go_duration(text: str) -> int | None:
-    """Return the nanoseconds of a duration such as ``1h30m``, None where it is none."""
+    """Return the nanoseconds of a duration such as `1h30m`, or None for other text."""
     sign, rest = (-1, text[1:]) if text.startswith("-") else (1, text.removeprefix("+"))
     if rest == "0":
         return 0

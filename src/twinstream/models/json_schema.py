@@ -1,7 +1,7 @@
-"""The spec as one JSON Schema document (2020-12), for validators and editors.
+"""The specification as one JSON Schema document (2020-12), for validators and editors.
 
-The document describes a file of configs; below ``$defs`` it has every type of the API. Members
-carry units (``x-unit``), the first server that knows them (``x-since``) and defaults.
+The document describes a file of configs; `$defs` contains every type of the API. Members have units
+(`x-unit`), the first server that knows them (`x-since`) and defaults.
 """
 
 from __future__ import annotations
@@ -14,17 +14,24 @@ from typing import Any, cast
 from twinstream.models._json import JsonObject
 
 STRICT = "strict."
-"""Prefix of the copies of types that people write, in which a misspelt member is an error."""
+"""Prefix for copies of types in hand-written files, in which a misspelt member is an error."""
 
 _REF = "#/$defs/"
 
 
 def json_schema(name: str | None = None, *, plain: bool = False) -> JsonObject:
-    """Return the whole document, or one for the type ``name`` with what it refers to.
+    """Return the JSON Schema document, or the part for one type.
 
-    Configs and requests are closed, so that misspelt members are found; answers and events are
-    open, since newer servers send more. ``plain`` leaves out the keywords that begin with ``x-``,
-    which some validators refuse. Raises ``ValueError`` for an unknown name.
+    Configs and requests are closed, so that misspelt members are found. Responses and events are
+    open, since newer servers send more.
+
+    Args:
+        name: A type, such as `StreamConfig`; the result includes all types that it refers to. None
+            means the whole document.
+        plain: Omit the keywords that begin with `x-`, which some validators refuse.
+
+    Raises:
+        ValueError: There is no such type.
     """
     text = files("twinstream.models").joinpath("schema.json").read_text("utf-8")
     document: JsonObject = json.loads(text)
@@ -43,7 +50,7 @@ def _of_type(document: JsonObject, name: str) -> JsonObject:
     if name not in definitions:
         close = difflib.get_close_matches(name, [key for key in definitions if "." not in key])
         hint = f"; did you mean {close[0]!r}?" if close else ""
-        raise ValueError(f"there is no type {name!r}{hint}")
+        raise ValueError(f"unknown type {name!r}{hint}")
     root = STRICT + name if STRICT + name in definitions else name
     needed = _reached(definitions, root)
     return {
@@ -55,7 +62,7 @@ def _of_type(document: JsonObject, name: str) -> JsonObject:
 
 
 def _reached(definitions: JsonObject, root: str) -> set[str]:
-    """Return the names that ``root`` refers to, directly or through others, and its own."""
+    """Return `root` and the names that it refers to, directly or through others."""
     reached: set[str] = set()
     waiting = [root]
     while waiting:

@@ -1,4 +1,4 @@
-"""What a server takes but people rarely mean; apart from errors, so that it can be ignored."""
+"""Settings that a server accepts but that are rarely intended; separate from errors."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from twinstream.models.validation import Config, members_of
 from twinstream.models.version import parse_version
 
 DROPPED: Final = "L-IGNORED"
-"""The rule that tells of members that the server would drop without a word."""
+"""The rule that reports members that the server would ignore."""
 
 _FIRST_NAME: Final = re.compile(r"[.[]")
 
 
 def lint_stream(config: Config, server: str | None = None) -> list[Problem]:
-    """Return what is legal but surprising in a stream config; nothing for one that is broken."""
+    """Return legal but surprising settings of a stream config; empty if the config is invalid."""
     from twinstream.models.rules.stream_case import StreamCase
     from twinstream.models.rules.stream_lint import STREAM_LINT
 
@@ -37,7 +37,7 @@ def lint_stream(config: Config, server: str | None = None) -> list[Problem]:
 def lint_consumer(
     config: Config, stream: Config | None = None, server: str | None = None
 ) -> list[Problem]:
-    """Return what is legal but surprising in a consumer config; nothing for one that is broken."""
+    """Return legal but surprising settings of a consumer config; empty if it is invalid."""
     from twinstream.models.rules.consumer_case import ConsumerCase
     from twinstream.models.rules.consumer_lint import CONSUMER_LINT
 
@@ -57,7 +57,7 @@ def lint_consumer(
 
 
 def _sure(found: list[Problem], members: Mapping[str, Any], reader: Reader) -> list[Problem]:
-    """Leave out what is said to be missing where it may be what was there and not read."""
+    """Remove reports about missing settings that may be present but were not readable."""
     unread = {one.path for one in reader.problems}
     return [
         one
@@ -67,7 +67,7 @@ def _sure(found: list[Problem], members: Mapping[str, Any], reader: Reader) -> l
 
 
 def dropped(reader: Reader) -> list[Problem]:
-    """Return the members that the server would drop without a word, as servers before 2.12 do."""
+    """Return the members that the server would ignore silently, as servers before 2.12 do."""
     return [
         Problem(one.path, one.value, DROPPED, f"{one.message[:-1]}; it is dropped.", one.hint)
         for one in reader.ignored

@@ -1,7 +1,7 @@
-"""Plans: whether to create, to update and which settings, to do nothing, or why it is impossible.
+"""Plans: create, update (with the settings), do nothing, or the reasons why it is impossible.
 
-Configs are compared as the server stores them, so that a default written out, a duration that the
-server fills in and the server's own metadata make no difference.
+Configs are compared as the server stores them, so that explicit defaults, durations that the server
+fills in and its own metadata make no difference.
 """
 
 from __future__ import annotations
@@ -28,42 +28,50 @@ Action: TypeAlias = Literal["create", "nothing", "update", "impossible"]
 
 @frozen
 class Change:
-    """One setting that would change."""
+    """A setting that would change."""
 
     path: str
-    """Name of the setting."""
+    """The name of the setting."""
 
     old: object
-    """What it is, None where it is not set."""
+    """The current value, None if it is not set."""
 
     new: object
-    """What it would be, None where it would not be set."""
+    """The new value, None if it would not be set."""
 
 
 @frozen
 class Plan:
-    """What has to be done."""
+    """The actions required to reach a config."""
 
     action: Action
-    """``create``, ``nothing``, ``update`` or ``impossible``."""
+    """`create`, `nothing`, `update` or `impossible`."""
 
     changes: list[Change] = Factory(list[Change])
-    """The settings that would change, by name."""
+    """The settings that would change, sorted by name."""
 
     problems: list[Problem] = Factory(list[Problem])
-    """Why it is impossible, and what only the server can tell."""
+    """Why it is impossible, and problems that only the server can decide."""
 
     losses: list[str] = Factory(list[str])
-    """What the change removes or ends for good, one sentence each."""
+    """What the change removes or ends permanently, one sentence each."""
 
 
 def plan_stream(old: Config | None, new: Config, server: str | None = None) -> Plan:
-    """Return what has to be done so that the stream has the config ``new``.
+    """Return the plan to give the stream the config `new`.
 
-    ``old`` is the config that the server has, None where there is no such stream. A mirror's
-    ``mirror_direct`` follows its origin, whatever the config says, so it is not compared; nor is
-    its ``duplicate_window``, which clusters drop and which means nothing without publishers. Times
-    are compared as moments; an update has to write the start of a mirror as the server answers it.
+    A mirror's `mirror_direct` follows its origin, whatever the config says, so it is not compared.
+    Neither is its `duplicate_window`, which clusters remove and which has no effect without
+    publishers. Times are compared independently of their zones. An update has to write the start of
+    a mirror as the server returns it.
+
+    Args:
+        old: The config on the server, None if the stream does not exist.
+        new: The intended config.
+        server: A server version such as `2.12` or `2.12.8`; None means the newest known.
+
+    Raises:
+        ValueError: `server` is not a supported version, or `old` cannot be read.
     """
     if old is None:
         return _creation(validate_stream(new, server))
@@ -93,10 +101,18 @@ def plan_consumer(
     stream: Config | None = None,
     server: str | None = None,
 ) -> Plan:
-    """Return what has to be done so that the consumer has the config ``new``.
+    """Return the plan to give the consumer the config `new`.
 
-    ``old`` is the config that the server has, None where there is no such consumer; ``stream`` is
-    the config of its stream. An update leaves ``pause_until`` alone, so it is not compared.
+    An update does not change `pause_until`, so it is not compared.
+
+    Args:
+        old: The config on the server, None if the consumer does not exist.
+        new: The intended config.
+        stream: The config of its stream; without it, rules that need it are skipped.
+        server: A server version such as `2.12` or `2.12.8`; None means the newest known.
+
+    Raises:
+        ValueError: `server` is not a supported version, or `old` cannot be read.
     """
     if old is None:
         return _creation(validate_consumer(new, stream, server))
@@ -109,22 +125,22 @@ def plan_consumer(
     after = stored_consumer_members(new, stream, version, was_durable=durable)
     ignored = {"pause_until"}
     if before.get("sourcing") and after.get("sourcing") and "durable_name" in after:
-        # Such a consumer starts where its copy stands.
+        # Such a consumer starts at the position of its copy.
         ignored |= {"deliver_policy", "opt_start_seq", "opt_start_time"}
     for members in (before, after):
         for name in ignored:
             members.pop(name, None)
         if members.get("max_ack_pending", 0) < 0:
-            # What a stream's consumer_limits set is kept as it is, but made -1 when it is sent.
+            # A value from a stream's consumer_limits is stored as it is, but becomes -1 when sent.
             members["max_ack_pending"] = -1
     losses = [] if stream is None else _interest_lost(before, after, stream, version)
     return _change(_changes(before, after), problems, losses)
 
 
 def _change(changes: list[Change], problems: list[Problem], losses: list[str]) -> Plan:
-    """Return the plan for what exists.
+    """Return the plan for an existing stream or consumer.
 
-    A server may refuse the very config that it has; that one needs no update.
+    A server may refuse the very config that it has; in that case no update is needed.
     """
     if not changes:
         return Plan("nothing")
@@ -134,16 +150,16 @@ def _change(changes: list[Change], problems: list[Problem], losses: list[str]) -
 
 
 def _everywhere(republish: JsonObject) -> JsonObject:
-    """Return a republish as an update stores it: what is empty becomes ``>``.
+    """Return a republish setting as stored by an update: empty values become `>`.
 
-    A creation leaves the destination empty, and the source too if it follows a transform to
-    nowhere, which has the same effect.
+    A creation keeps an empty destination, and an empty source if it belongs to a transform without
+    destination, which has the same effect.
     """
     return {**republish, "src": republish.get("src") or ">", "dest": republish["dest"] or ">"}
 
 
 def _unreadable(problems: list[Problem]) -> bool:
-    """Whether settings are missing from what was read, so that nothing can be compared."""
+    """Whether settings could not be read, so that nothing can be compared."""
     return any(problem.err_code == INVALID_JSON for problem in problems)
 
 
@@ -156,7 +172,7 @@ def _errors(problems: list[Problem]) -> bool:
 
 
 def _changes(before: JsonObject, after: JsonObject) -> list[Change]:
-    """Compare two stored configs, metadata key by key and without the server's own."""
+    """Compare two stored configs: metadata key by key, without the server's own."""
     old, new = _flat(before), _flat(after)
     return [
         Change(path, old.get(path), new.get(path))
@@ -166,7 +182,7 @@ def _changes(before: JsonObject, after: JsonObject) -> list[Change]:
 
 
 def _moments(value: Any, name: str) -> Any:
-    """Return a setting with moments in place of times, which may be written in several zones."""
+    """Return a setting with its times converted to numbers, which do not depend on zones."""
     if isinstance(value, dict):
         members = cast("JsonObject", value)
         return {name: _moments(each, name) for name, each in members.items()}
@@ -176,7 +192,7 @@ def _moments(value: Any, name: str) -> Any:
 
 
 def _flat(members: JsonObject) -> JsonObject:
-    # An empty object means what its absence does; servers keep some and drop others.
+    # An empty object is equivalent to its absence; servers keep some and drop others.
     flat = {name: value for name, value in members.items() if name != "metadata" and value != {}}
     for key, text in members.get("metadata", {}).items():
         if not key.startswith("_nats."):
@@ -193,22 +209,22 @@ _SHRINKING = {
 
 
 _ONE_WAY = ("deny_delete", "deny_purge", "allow_msg_ttl", "allow_msg_schedules")
-"""Settings that a server lets nobody turn off."""
+"""Settings that cannot be turned off on a server."""
 
 
 def _losses(change: Change) -> list[str]:
-    """Say what a change of a stream removes or ends for good."""
+    """Describe what a change of a stream removes or ends permanently."""
     old, new = _limit(change.old), _limit(change.new)
     if change.path in _SHRINKING and new is not None and (old is None or new < old):
         shown = Duration.from_ns(new) if change.path == "max_age" else new
         lost = _SHRINKING[change.path].format(new=shown)
         return [f"Lowering {change.path} removes {lost}."]
     if change.path == "sealed" and change.new:
-        return ["Sealing ends all writing and removing for good."]
+        return ["Sealing ends all writes and deletions permanently."]
     if change.path in _ONE_WAY and change.new:
         return [f"{change.path} cannot be turned off again."]
     if change.path == "mirror" and change.new is None:
-        return ["The stream stops following its origin for good."]
+        return ["The stream stops following its origin permanently."]
     if change.path == "retention" and change.new == "interest":
         return ["Messages that every consumer acknowledged are removed."]
     return []
@@ -217,22 +233,22 @@ def _losses(change: Change) -> list[str]:
 def _interest_lost(
     before: JsonObject, after: JsonObject, stream: Config, version: Version
 ) -> list[str]:
-    """Say what a stream with interest retention removes once a consumer wants other subjects."""
+    """Describe what a stream with interest retention removes if a consumer's filter changes."""
     parent = stored_stream_members(stream, version)
     wanted = filters_of(before)
     if parent["retention"] != "interest" or covers(filters_of(after), wanted):
         return []
     if wanted == [">"] and covers(filters_of(after), _stored_subjects(parent)):
         return []
-    return ["Messages that only the old filter wanted are removed, as the retention is interest."]
+    return ["Messages that only the old filter matches are removed, as the retention is interest."]
 
 
 def _stored_subjects(stream: JsonObject) -> list[str]:
-    """Return subjects that all messages of a stream are within."""
+    """Return subjects that contain those of all messages of a stream."""
     elsewhere = any(stream.get(name) for name in ("mirror", "sources", "subject_transform"))
     return [">"] if elsewhere else list(stream.get("subjects") or [">"])
 
 
 def _limit(value: Any) -> int | None:
-    """Return a limit, None for no limit."""
+    """Return a limit, or None for no limit."""
     return value if isinstance(value, int) and value > 0 else None

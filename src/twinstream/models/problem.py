@@ -1,4 +1,4 @@
-"""What is wrong with a setting, and what to do about it."""
+"""A problem with a setting, and a hint how to solve it."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ class Problem:
     """One reason why a server would refuse a request."""
 
     path: str
-    """Place of the setting, such as ``mirror.subject_transforms[0].src``."""
+    """Path of the setting, such as `mirror.subject_transforms[0].src`."""
 
     value: object
-    """What stands there; None where nothing does."""
+    """The value of the setting; None if it is not set."""
 
     rule: str
-    """Identity of the rule, such as ``S-DUP-AGE``; stays the same over releases."""
+    """Identifier of the rule, such as `S-DUP-AGE`; it is stable across releases."""
 
     message: str
-    """The reason, one sentence."""
+    """The reason, in one sentence."""
 
     hint: str = ""
-    """What to try, one sentence."""
+    """What to try, in one sentence."""
 
     err_code: int = 0
-    """The server's error code; 0 where the server has none."""
+    """The server's error code; 0 if the server has none."""
 
     needs_server: bool = False
-    """Whether only a server can tell if this is a problem; no error then."""
+    """Whether only a server can decide if this is a problem; then it is not an error."""
 
     def __str__(self) -> str:
         code = f" ({self.err_code})" if self.err_code else ""

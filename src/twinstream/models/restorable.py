@@ -1,4 +1,4 @@
-"""Exceptions that are the same after pickling and copying."""
+"""Exceptions that survive pickling and copying unchanged."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ E = TypeVar("E", bound=BaseException)
 
 
 class Restorable(Exception):
-    """The base of errors that keep arguments, attributes, notes and cause.
+    """Base class of errors that keep arguments, attributes, notes and cause.
 
-    Python rebuilds an exception by calling its class with `args`, the text, which fails where
-    `__init__` takes something else. Here `__init__` is not called again.
+    Python rebuilds an exception by calling its class with `args`, the text, which fails if
+    `__init__` takes other arguments. Here `__init__` is not called again.
     """
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Return how to rebuild the error: a cause that cannot be pickled becomes a note."""
+        """Return how to rebuild the error. A cause that cannot be pickled becomes a note."""
         state = self._state()
         cause = self.__cause__
         if cause is not None:
@@ -36,14 +36,14 @@ class Restorable(Exception):
         return copied.with_traceback(self.__traceback__)
 
     def _arguments(self) -> tuple[Any, ...]:
-        # An OSError has more arguments than it shows in `args`.
+        # An OSError has more arguments than those in `args`.
         arguments: Any = super().__reduce__()[1]
         return tuple(arguments)
 
     def _state(self) -> dict[str, Any]:
         state = dict(self.__dict__)
         if "__notes__" in state:
-            # A list of its own: `add_note` appends to it.
+            # A separate list, because `add_note` appends to it.
             state["__notes__"] = list(state["__notes__"])
         return state
 

@@ -1,7 +1,7 @@
-"""How much room messages take in a stream, by the server's own accounting.
+"""The storage size of messages in a stream, by the server's own accounting.
 
-These are the numbers that ``max_bytes`` and a stream's ``bytes`` count. Compression does not change
-them; files need a little more for indexes. Replicas multiply what a cluster holds.
+These are the numbers counted by `max_bytes` and a stream's `bytes`. Compression does not change
+them; files need a little more for indexes. Replicas multiply the size in a cluster.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ FILE_RECORD = 30
 """Length 4, sequence 8, time 8, length of the subject 2, checksum 8."""
 
 FILE_HEADERS = 4
-"""Length of the header block, where there is one."""
+"""Length of the header block, if there is one."""
 
 MEMORY_RECORD = 16
 """Sequence 8 and time 8."""
@@ -29,11 +29,18 @@ def storage_size(
     storage: str = StorageType.FILE,
     replicas: int = 1,
 ) -> int:
-    """Return the bytes that messages take.
+    """Return the bytes of storage that messages need.
 
-    ``payload`` is the size of one payload in bytes, ``headers`` the size of its header block on the
-    wire, 0 for none. Raises ``ValueError`` for negative numbers and for storage other than file and
-    memory.
+    Args:
+        subject: The subject of each message.
+        payload: Bytes of one payload.
+        headers: Bytes of the header block on the wire, 0 for none; see `headers_size`.
+        messages: The number of messages.
+        storage: `file` or `memory`.
+        replicas: The number of replicas.
+
+    Raises:
+        ValueError: A number is negative, or `storage` is neither file nor memory.
     """
     for name, number in (("payload", payload), ("headers", headers), ("messages", messages)):
         if number < 0:
@@ -53,7 +60,7 @@ def storage_size(
 def headers_size(headers: Mapping[str, str | Iterable[str]]) -> int:
     """Return the bytes of a header block on the wire, 0 for no headers.
 
-    A name may have several values; each takes a line of its own.
+    A name may have several values; each is a separate line.
     """
     if not headers:
         return 0

@@ -1,8 +1,8 @@
-"""Moments, exact in nanoseconds.
+"""Times with nanosecond precision.
 
-The server writes times after RFC 3339 with up to nine digits of a second, where ``datetime`` has
-six. ``Timestamp`` is a ``datetime`` that keeps the rest and the text that it was read from, so that
-what is read can be written back letter by letter.
+The server writes RFC 3339 times with up to nine digits of a second, `datetime` has six. `Timestamp`
+is a `datetime` that keeps the rest, and the text that it was parsed from, so that it can be written
+back unchanged.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ _RFC3339 = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.(\d{1,9}))?(Z|[+-]\d\
 
 
 class Timestamp(datetime):
-    """An aware ``datetime`` with nanoseconds.
+    """An aware `datetime` with nanoseconds.
 
-    The fields that ``datetime`` has are rounded down to the microsecond; ``nanosecond`` is the
-    rest, 0 to 999.
+    The fields of `datetime` are rounded down to the microsecond; `nanosecond` is the rest, 0 to
+    999.
     """
 
     __slots__ = ("_nanosecond", "_text")
@@ -43,7 +43,7 @@ class Timestamp(datetime):
         fold: int = 0,
         nanosecond: int = 0,
     ) -> Self:
-        """Take the fields of ``datetime`` and the nanoseconds below a microsecond."""
+        """Take the fields of `datetime` and the nanoseconds below a microsecond."""
         if tzinfo is None:
             raise ValueError("a time needs a zone; pass tzinfo=datetime.UTC")
         if not 0 <= nanosecond < 1_000:
@@ -57,7 +57,7 @@ class Timestamp(datetime):
 
     @classmethod
     def of(cls, value: datetime) -> Self:
-        """Return ``value`` as a timestamp; itself if it is one. Naive times are refused."""
+        """Return `value` as a timestamp, unchanged if it is one. Naive times raise ValueError."""
         if isinstance(value, cls):
             return value
         if not isinstance(value, datetime):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -79,9 +79,9 @@ class Timestamp(datetime):
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Read a time in the server's notation; ValueError says what is wrong with it.
+        """Parse a time in the server's notation; raises ValueError if it is invalid.
 
-        A moment of the year 0, which servers take, becomes the first one after it.
+        A time of the year 0, which servers accept, becomes the first one after it.
         """
         match = _RFC3339.fullmatch(text)
         if match is None:
@@ -89,8 +89,8 @@ class Timestamp(datetime):
         if text.startswith("0000-"):
             return cls._of_year_0(text)
         fraction, zone = match.groups()
-        base = datetime.fromisoformat(text)  # cuts what is finer than a microsecond
-        # Straight to the base class: answers are full of times, and the parts are known to be fine.
+        base = datetime.fromisoformat(text)  # truncates to microseconds
+        # Calls the base class: responses have many times, and the parts are known to be valid.
         self = datetime.__new__(
             cls,
             base.year,
@@ -103,23 +103,23 @@ class Timestamp(datetime):
             base.tzinfo,
         )
         self._nanosecond = int(fraction[6:].ljust(3, "0")) if fraction else 0
-        # The text is kept if the server would write it differently.
+        # The text is kept if the server would write the time differently.
         odd = (fraction and fraction[-1] == "0") or zone in ("+00:00", "-00:00")
         self._text = text if odd else None
         return self
 
     @classmethod
     def _of_year_0(cls, text: str) -> Self:
-        """Stand in for a moment before all that ``datetime`` has, and keep its text."""
-        datetime.fromisoformat(f"0004{text[4:]}")  # a leap year, too
-        # Not the very first one, which is the server's word for "never".
+        """Return a substitute for a time before the first `datetime`, with its text."""
+        datetime.fromisoformat(f"0004{text[4:]}")  # validates it; also a leap year
+        # Not the very first one, which the server uses for "never".
         self = cls(1, 1, 1, tzinfo=UTC, nanosecond=1)
         self._text = text
         return self
 
     @classmethod
     def from_ns(cls, ns: int) -> Self:
-        """Return the moment ``ns`` nanoseconds after 1970-01-01 in UTC."""
+        """Return the time `ns` nanoseconds after 1970-01-01 in UTC."""
         micros, rest = divmod(ns, 1_000)
         self = cls.of(_EPOCH + timedelta(microseconds=micros))
         self._nanosecond = rest
@@ -138,24 +138,24 @@ class Timestamp(datetime):
 
     @property
     def is_zero(self) -> bool:
-        """Whether this is the server's word for "never", 0001-01-01T00:00:00Z."""
+        """Whether this is 0001-01-01T00:00:00Z, which the server uses for "never"."""
         return self.year == 1 and self.ns == _ZERO_NS
 
     def rfc3339(self) -> str:
-        """Return the server's notation; the text that was read, if it was read."""
+        """Return the server's notation, or the text that was parsed."""
         return self._text or self._canonical()
 
     def replace(self, *fields: Any, nanosecond: int | None = None, **named: Any) -> Self:
-        """Return a copy with other fields, as ``datetime.replace``; the nanoseconds stay."""
-        # A plain datetime first: the base class would make a Timestamp without its own fields.
+        """Return a copy with other fields, as `datetime.replace`; the nanoseconds are kept."""
+        # Via a plain datetime: the base class would create a Timestamp without its own fields.
         plain = datetime.combine(self.date(), self.timetz())
         changed = self.of(plain.replace(*fields, **named))
         changed._nanosecond = self._nanosecond if nanosecond is None else nanosecond
         return changed
 
     def astimezone(self, tz: tzinfo | None = None) -> Self:
-        """Return the same moment in another zone."""
-        # As a plain datetime: some zones add to what they are given, which would come back here.
+        """Return the same time in another zone."""
+        # Via a plain datetime: some zones add to their argument, which would call this method.
         moved = self.of(datetime.combine(self.date(), self.timetz()).astimezone(tz))
         moved._nanosecond = self._nanosecond
         return moved
@@ -180,7 +180,7 @@ class Timestamp(datetime):
         return self
 
     def __hash__(self) -> int:
-        # Equal to a plain datetime's hash where the two can be equal.
+        # Equal to the hash of a plain datetime if the two can be equal.
         return hash(self.ns) if self._nanosecond else datetime.__hash__(self)
 
     def __eq__(self, other: object) -> bool:
@@ -189,7 +189,7 @@ class Timestamp(datetime):
         return datetime.__eq__(self, other) and self._nanosecond == _rest(other)
 
     def __ne__(self, other: object) -> bool:
-        # datetime has one of its own, which would not see the nanoseconds.
+        # datetime defines its own, which would ignore the nanoseconds.
         return not self == other
 
     def __lt__(self, other: datetime) -> bool:  # type: ignore[override]

@@ -1,6 +1,6 @@
-"""What the server makes of a subject: transforms and partitions, computed without it.
+"""Subject transforms and partitions, computed with the server's rules.
 
-Source: nats-server `subject_transform.go`. Lengths and positions are of bytes, as there.
+Source: nats-server `subject_transform.go`. Lengths and positions are in bytes, as there.
 """
 
 from __future__ import annotations
@@ -17,18 +17,25 @@ __all__ = ["partition", "transform_subject"]
 _OFFSET_BASIS: Final = 0x811C9DC5
 _PRIME: Final = 0x01000193
 _NO_PARTITIONS_SINCE: Final[Version] = (2, 12, 0)
-"""First server that answers partition 0 if there are 0 partitions; older ones divide by 0."""
+"""First server with partition 0 if there are 0 partitions; older ones divide by 0."""
 
 
 def partition(key: str | Sequence[str], partitions: int) -> int:
-    """Return which partition a key belongs to, as the server's ``partition`` function does.
+    """Return the partition of a key, as the server's `partition` function computes it.
 
-    A sequence is of tokens, which are put together without dots; that is ``{{partition(n,1,2)}}``
-    of those wildcards. Text is hashed as it is, and a whole subject is ``{{partition(n)}}``
-    (server 2.12). The hash is FNV-1a of 32 bits. Raises ``ValueError`` for less than 1 partition.
+    The hash is 32-bit FNV-1a.
+
+    Args:
+        key: Text is hashed as it is, and a whole subject corresponds to `{{partition(n)}}` (server
+            2.12). A sequence of tokens is joined without dots, which corresponds to
+            `{{partition(n,1,2)}}` of those wildcards.
+        partitions: The number of partitions.
+
+    Raises:
+        ValueError: `partitions` is below 1.
     """
     if partitions < 1:
-        raise ValueError(f"there must be 1 partition at least, got {partitions}")
+        raise ValueError(f"partitions must be at least 1, got {partitions}")
     text = key if isinstance(key, str) else "".join(key)
     return _hash(text.encode()) % partitions
 
@@ -43,11 +50,17 @@ def _hash(key: bytes) -> int:
 def transform_subject(
     source: str, destination: str, subject: str, *, server: str | None = None
 ) -> str | None:
-    """Return what a transform of a stream makes of a subject; None when it does not match.
+    """Return the result of a stream's transform for a subject; None if it does not match.
 
-    ``server`` is the version whose rules hold, the newest by default. Raises ``ValueError`` for a
-    transform that the server refuses, for a subject with wildcards, and for ``random``, whose
-    result only the server knows.
+    Args:
+        source: The source filter of the transform; empty means all subjects.
+        destination: The destination of the transform.
+        subject: A subject without wildcards.
+        server: The server version whose rules apply; None means the newest known.
+
+    Raises:
+        ValueError: The server refuses the transform, the subject has wildcards, or the transform
+            uses `random`, whose result only the server knows.
     """
     source = source or ">"
     version = parse_version(server)
@@ -55,7 +68,7 @@ def transform_subject(
     if fault:
         raise ValueError(f"{destination}: {fault}")
     if not is_literal_subject(subject):
-        raise ValueError(f"{subject!r} is not a subject that can be published to")
+        raise ValueError(f"cannot publish to {subject!r}")
     if not is_contained(subject, source):
         return None
     if not destination:
@@ -73,16 +86,16 @@ def _token(target: str, sources: list[str], tokens: list[bytes], version: Versio
     if function is None:
         return target.encode()
     if function.name == "random":
-        raise ValueError(f"{target}: the server draws the number")
+        raise ValueError(f"{target}: the server chooses the number at random")
     places = [place for place, token in enumerate(sources) if token == "*"]
-    # An index that is not of a wildcard means the first token, as it happens to in the server.
+    # An index that is not that of a wildcard means the first token, as in the server.
     indexes = function.indexes if places or sources[-1] == ">" else ()
     chosen = [tokens[places[index - 1] if index > 0 else 0] for index in indexes]
     if function.name == "partition":
         key = b"".join(chosen) if chosen else b".".join(tokens)
-        count = function.number % 2**32  # the server keeps so many bits
+        count = function.number % 2**32  # the server uses 32 bits
         if not count and version < _NO_PARTITIONS_SINCE:
-            raise ValueError(f"{target}: there are 0 partitions, which ends servers before 2.12")
+            raise ValueError(f"{target}: there are 0 partitions, which crash servers before 2.12")
         return str(_hash(key) % count if count else 0).encode()
     return _MAKERS[function.name](chosen[0], function)
 

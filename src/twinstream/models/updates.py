@@ -1,4 +1,4 @@
-"""Would the server take this change? Its own rules for updates, in its own order."""
+"""Validation of config updates, with the server's own rules, in its own order."""
 
 from __future__ import annotations
 
@@ -14,10 +14,18 @@ from twinstream.models.version import Version, parse_version
 def validate_stream_update(
     old: Config, new: Config, server: str | None = None, *, pedantic: bool = False
 ) -> list[Problem]:
-    """Return why a server would refuse to replace ``old`` by ``new``; empty if it would not.
+    """Return why a server would refuse to replace `old` by `new`; empty if it would accept it.
 
-    ``old`` is best the config that the server answered. The whole config is replaced: what
-    ``new`` leaves out takes its default. The other parameters are those of ``validate_stream``.
+    The whole config is replaced: settings omitted in `new` take their defaults.
+
+    Args:
+        old: The current config, ideally as returned by the server.
+        new: The intended config.
+        server: A server version such as `2.12` or `2.12.8`; None means the newest known.
+        pedantic: The flag of the request.
+
+    Raises:
+        ValueError: `server` is not a supported version, or `old` cannot be read.
     """
     from twinstream.models.rules.stream import STREAM_RULES
     from twinstream.models.rules.stream_case import StreamCase
@@ -48,10 +56,17 @@ def validate_consumer_update(
     *,
     pedantic: bool = False,
 ) -> list[Problem]:
-    """Return why a server would refuse to replace ``old`` by ``new``; empty if it would not.
+    """Return why a server would refuse to replace `old` by `new`; empty if it would accept it.
 
-    ``old`` is best the config that the server answered. The other parameters are those of
-    ``validate_consumer``.
+    Args:
+        old: The current config, ideally as returned by the server.
+        new: The intended config.
+        stream: The config of its stream; without it, rules that need it are skipped.
+        server: A server version such as `2.12` or `2.12.8`; None means the newest known.
+        pedantic: The flag of the request.
+
+    Raises:
+        ValueError: `server` is not a supported version, or `old` or `stream` cannot be read.
     """
     from twinstream.models.rules.consumer import EARLY_RULES
     from twinstream.models.rules.consumer_case import ConsumerCase
@@ -70,7 +85,7 @@ def validate_consumer_update(
     before = ConsumerCase(_old(old, "ConsumerConfig", version), parent, version)
     case = ConsumerCase(settings, parent, version, pedantic=pedantic)
     if case.given["sourcing"] and case.given["durable_name"]:
-        # Such a consumer starts where its copy stands; what an update says of it is ignored.
+        # Such a consumer starts at the position of its copy; the start in an update is ignored.
         settings = with_start_of(before.given, case.given)
         case = ConsumerCase(settings, parent, version, pedantic=pedantic)
     change = ConsumerUpdateCase(before, case)
@@ -84,7 +99,7 @@ def validate_consumer_update(
 
 
 def _old(config: Config, record: str, version: Version) -> Settings:
-    """Read a config that exists; members that the version does not know do not matter."""
+    """Read an existing config; members that the version does not know are ignored."""
     settings, problems = read(config, record, version)
     if settings is None:
         raise ValueError(f"the old config cannot be read: {problems[0].message}")

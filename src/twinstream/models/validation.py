@@ -1,7 +1,7 @@
-"""Would the server take this? Its own rules, in its own order, without a connection.
+"""Validation of configs and pull requests, with the server's own rules, in its own order.
 
-The first problem that is not ``needs_server`` is the error that the server would answer. What
-depends on the account, the cluster or other assets is never guessed.
+No connection is needed. The first problem without `needs_server` is the error that the server would
+return. Anything that depends on the account, the cluster or other assets is never guessed.
 """
 
 from __future__ import annotations
@@ -21,16 +21,21 @@ from twinstream.models.rules.rule import judge
 from twinstream.models.version import Version, parse_version
 
 Config: TypeAlias = Model | Mapping[str, Any] | str | bytes
-"""A config as model, as its members, or as JSON text."""
+"""A config as a model, as its members, or as JSON text."""
 
 
 def validate_stream(
     config: Config, server: str | None = None, *, pedantic: bool = False
 ) -> list[Problem]:
-    """Return why a server would refuse to make this stream; empty if it would not.
+    """Return why a server would refuse to create this stream; empty if it would accept it.
 
-    ``server`` is a version such as ``2.12`` or ``2.12.8``, the newest known when left out;
-    ``pedantic`` stands for the request's flag.
+    Args:
+        config: The config as a model, as its members, or as JSON text.
+        server: A server version such as `2.12` or `2.12.8`; None means the newest known.
+        pedantic: The flag of the request.
+
+    Raises:
+        ValueError: `server` is not a supported version.
     """
     from twinstream.models.rules.stream import STREAM_RULES
     from twinstream.models.rules.stream_case import StreamCase
@@ -52,10 +57,16 @@ def validate_consumer(
     *,
     pedantic: bool = False,
 ) -> list[Problem]:
-    """Return why a server would refuse to make this consumer; empty if it would not.
+    """Return why a server would refuse to create this consumer; empty if it would accept it.
 
-    ``stream`` is the config of its stream; rules that look at it are left out without. The other
-    parameters are those of ``validate_stream``.
+    Args:
+        config: The config as a model, as its members, or as JSON text.
+        stream: The config of its stream; without it, rules that need it are skipped.
+        server: A server version such as `2.12` or `2.12.8`; None means the newest known.
+        pedantic: The flag of the request.
+
+    Raises:
+        ValueError: `server` is not a supported version.
     """
     from twinstream.models.rules.consumer import CONSUMER_RULES
     from twinstream.models.rules.consumer_case import ConsumerCase
@@ -72,12 +83,19 @@ def validate_consumer(
 def validate_pull(
     request: Config, consumer: Config | None = None, server: str | None = None
 ) -> list[Problem]:
-    """Return why a server would refuse this pull request; empty if it would not.
+    """Return why a server would refuse this pull request; empty if it would accept it.
 
-    ``consumer`` is the config of the consumer; rules that look at it are left out without. A text
-    that does not begin with ``{`` is the number of messages, or means 1. The server answers pull
-    requests with statuses, so ``err_code`` is 400 or 409. It ignores members that it does not know;
-    a misspelt one is a problem all the same, with code 0.
+    The server answers pull requests with statuses, so `err_code` is 400 or 409. It ignores unknown
+    members; a misspelt one is reported nevertheless, with code 0.
+
+    Args:
+        request: The request as a model, as its members, or as text. A text that does not begin with
+            `{` is the number of messages, or means 1.
+        consumer: The config of the consumer; without it, rules that need it are skipped.
+        server: A server version such as `2.12` or `2.12.8`; None means the newest known.
+
+    Raises:
+        ValueError: `server` is not a supported version.
     """
     from twinstream.models.rules.consumer_case import ConsumerCase
     from twinstream.models.rules.pull import (
@@ -108,9 +126,9 @@ def validate_pull(
 def read(
     config: Config, record: str, version: Version, *, several: bool = True
 ) -> tuple[Settings | None, list[Problem]]:
-    """Return the settings as a server of ``version`` reads them, and what it would not read.
+    """Return the settings as read by a server of `version`, and the problems.
 
-    With ``several`` a text may hold several objects, which are merged.
+    With `several`, a text may contain several objects, which are merged.
     """
     reader = Reader(version)
     try:
@@ -120,14 +138,14 @@ def read(
         message = f"line {line}, column {column}: {error.fault.message}"
         reader.refuse("", None, message, error.fault.hint)
         return None, reader.problems
-    if not isinstance(members, Mapping):  # such as the list that a YAML file held
+    if not isinstance(members, Mapping):  # for example a list from a YAML file
         reader.refuse("", members, f"expected an object, got {show(members)}.")
         return None, reader.problems
     return reader.record(members, record), reader.problems
 
 
 def members_of(config: Config, *, several: bool = True) -> Mapping[str, Any]:
-    """Return the members of a config in any of its forms; ``TextError`` for bad text."""
+    """Return the members of a config in any form; raises `TextError` for invalid text."""
     if isinstance(config, Model):
         return encode(config)
     if isinstance(config, (str, bytes)):

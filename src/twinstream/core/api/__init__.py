@@ -1,1 +1,1 @@
-"""Calls of the JetStream API: one request, one typed answer."""
+"""JetStream API calls: one request, one typed response."""

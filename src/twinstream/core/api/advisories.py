@@ -1,7 +1,7 @@
-"""Advisories and metrics: on which subjects they come, and reading one.
+"""Advisories and metrics: their subjects, and parsing of a single one.
 
-Source: nats-server 2.11 to 2.15, `jetstream_events.go`. A server sends an event only while
-somebody listens to its subject, or a stream captures it.
+Source: nats-server 2.11 to 2.15, `jetstream_events.go`. A server sends an event only while a client
+subscribes to its subject, or a stream captures it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from twinstream.models.records import frozen
 __all__ = ["Event", "EventKind", "event_subjects", "read_event"]
 
 EventKind = type[Model] | str
-"""A kind of event: its class, such as `MaxDeliver` of the models, or its word: max_deliver."""
+"""A kind of event: its model class, such as `MaxDeliver`, or its name, such as max_deliver."""
 
 _ALL: Final = "$JS.EVENT.>"
 _ACTIONS: Final = ("CREATED", "UPDATED", "DELETED")
@@ -35,22 +35,23 @@ _WORDS: Final = re.compile(r"\{(\w+)\}")
 class Event:
     """One advisory or metric of a server.
 
-    `record` is the event as a typed model, an `UnknownEvent` with all its members for a type that
-    this release does not know; `raw` is what came. What cannot be read is told in `problem`.
+    `record` is the event as a typed model. For a type that this release does not know it is an
+    `UnknownEvent` with all members. `raw` is the payload as received. If it cannot be decoded,
+    `problem` is the reason.
     """
 
     subject: str
     record: Model
     raw: bytes
     missed: int = 0
-    """Events dropped right before this one, because too many waited for their reader."""
+    """Events dropped right before this one, because too many were buffered for their reader."""
     reconnected: bool = False
-    """Whether the link broke before this one, so that events may be missing."""
+    """Whether there was a reconnect before this event, so that events may be missing."""
     problem: str = ""
 
     @property
     def type(self) -> str:
-        """The full name of the type, empty where the event cannot be read."""
+        """The full name of the type, empty if the event cannot be decoded."""
         return self._text("type")
 
     @property
@@ -60,27 +61,27 @@ class Event:
 
     @property
     def stream(self) -> str:
-        """The stream that it is about, empty for events about none."""
+        """The stream that the event is about, empty if it is about none."""
         return self._text("stream")
 
     @property
     def consumer(self) -> str:
-        """The consumer that it is about, empty for events about none."""
+        """The consumer that the event is about, empty if it is about none."""
         return self._text("consumer")
 
     @property
     def domain(self) -> str:
-        """The JetStream domain of the server, empty where it has none."""
+        """The JetStream domain of the server, empty if it has none."""
         return self._text("domain")
 
     @property
     def cluster(self) -> str:
-        """The cluster of the server, where the kind of event tells it."""
+        """The cluster of the server, if the kind of event includes it, else empty."""
         return self._text("cluster")
 
     @property
     def time(self) -> Timestamp | None:
-        """When it happened, exact in nanoseconds."""
+        """When the event happened, with nanosecond precision."""
         found = getattr(self.record, "timestamp", None)
         return found if isinstance(found, Timestamp) else None
 
@@ -92,23 +93,23 @@ class Event:
 def event_subjects(
     stream: str | None, consumer: str | None, kinds: Iterable[EventKind] | None
 ) -> list[str]:
-    """Return the subjects to listen to, as narrow as the filters; no two of them overlap.
+    """Return the subjects to subscribe to, as narrow as the filters allow, without overlaps.
 
-    Raises `BadArgument` for a kind that does not exist, or that tells no stream or consumer while
-    one is asked for.
+    Raises `BadArgument` for an unknown kind, or for one whose subject lacks the stream or consumer
+    that is given.
     """
     values = {
         "stream": check_name(stream, "stream") if stream is not None else None,
         "consumer": check_name(consumer, "consumer") if consumer is not None else None,
     }
     if isinstance(kinds, str):
-        # One word is a list of letters to Python.
+        # Iterating over a string would yield its letters.
         kinds = [kinds]
     if kinds is not None:
         check_kind(kinds, Iterable, "kinds", "a list of classes of twinstream.models, or of words")
         found = [each for kind in kinds for each in _of_kind(_type_of(kind), values)]
         if not found:
-            raise BadArgument("kinds is empty: leave it out for all kinds")
+            raise BadArgument("kinds is empty: omit it for all kinds")
         return list(dict.fromkeys(found))
     if consumer is not None:
         return [f"$JS.EVENT.*.CONSUMER.*.{stream or '*'}.{consumer}"]
@@ -128,8 +129,8 @@ def _type_of(kind: EventKind) -> str:
         return name
     word = kind if isinstance(kind, str) else kind.__name__
     near = get_close_matches(word, _KINDS, 1)
-    hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(sorted(_KINDS))}"
-    raise BadArgument(f"there is no kind of event {word!r}: {hint}")
+    hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(sorted(_KINDS))}"
+    raise BadArgument(f"unknown kind of event {word!r}: {hint}")
 
 
 def _of_kind(name: str, values: dict[str, str | None]) -> list[str]:
@@ -138,7 +139,7 @@ def _of_kind(name: str, values: dict[str, str | None]) -> list[str]:
     for word, value in values.items():
         if value is not None and word not in words:
             kind = name.rpartition(".")[2]
-            raise BadArgument(f"events of kind {kind} tell no {word}: ask for them without one")
+            raise BadArgument(f"events of kind {kind} have no {word} to filter by: omit it")
     subject = _WORDS.sub(lambda found: values.get(found[1], found[0]) or "*", template)
     if "action" in words:
         return [subject.replace("{action}", action) for action in _ACTIONS]
@@ -146,7 +147,7 @@ def _of_kind(name: str, values: dict[str, str | None]) -> list[str]:
 
 
 def read_event(frame: Frame, missed: int = 0, reconnected: bool = False) -> Event:
-    """Return the event in a message; one that cannot be read is kept, with the reason."""
+    """Return the event in a message; if it cannot be decoded, with the reason in `problem`."""
     subject, _, header_size, body = frame
     raw = bytes(body[header_size:-2])
     record: Model = UnknownEvent()
@@ -156,7 +157,7 @@ def read_event(frame: Frame, missed: int = 0, reconnected: bool = False) -> Even
     except DecodeError as error:
         problem = str(error)
         try:
-            # The type is known, a member is not as it should be: keep all of them as they came.
+            # The type is known, but a member is invalid: keep all members undecoded.
             record = decode(raw, UnknownEvent)
         except DecodeError:
             pass

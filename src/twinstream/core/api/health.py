@@ -1,6 +1,6 @@
-"""How streams and consumers fare: findings out of what servers say of them, at two moments.
+"""The health of streams and consumers: findings from their infos at two points in time.
 
-Nothing is asked here. A finding says what it is about, how bad it is, the figures, and what to try.
+This module sends no requests. A finding has a subject, a severity, figures and an advice.
 """
 
 from __future__ import annotations
@@ -46,21 +46,24 @@ Key = tuple[str, str]
 
 @frozen(kw_only=True)
 class Thresholds:
-    """From when on something is a finding."""
+    """The thresholds above which a value becomes a finding.
+
+    Raises `BadArgument` for shares that are not above 0 and up to 1.
+    """
 
     full: float = 0.9
-    """Share of a limit at which it is near, up to 1."""
+    """The share of a limit from which it counts as nearly reached, up to 1."""
     redelivered: float = 0.5
     """Share of unacknowledged messages that were delivered more than once."""
     redelivered_least: int = 10
-    """Redelivered messages below which the share says nothing."""
+    """Minimum of redelivered messages for the share to be considered."""
     replica_lag: int = 1000
-    """Operations that a replica may be behind."""
+    """Operations that a replica may lag behind."""
 
     def __attrs_post_init__(self) -> None:
         for name in ("full", "redelivered"):
             if not 0 < getattr(self, name) <= 1:
-                raise BadArgument(f"{name} is a share, above 0 up to 1: {getattr(self, name)}")
+                raise BadArgument(f"{name} must be above 0 and up to 1, got {getattr(self, name)}")
 
 
 THRESHOLDS: Final = Thresholds()
@@ -68,7 +71,7 @@ THRESHOLDS: Final = Thresholds()
 
 @frozen(kw_only=True)
 class Finding:
-    """Something that is wrong, or soon will be."""
+    """A problem, or a likely one in the near future."""
 
     kind: FindingKind
     severity: Severity
@@ -77,29 +80,29 @@ class Finding:
     """Empty for a finding about the stream itself."""
     figures: Mapping[str, int | float | str] = field(factory=dict[str, "int | float | str"])
     text: str
-    """What was found, in one sentence."""
+    """The problem, in one sentence."""
     advice: str
     """What to try."""
 
 
 @frozen(kw_only=True)
 class Sample:
-    """What servers said at one moment."""
+    """The infos from the servers at one point in time."""
 
     streams: Mapping[str, StreamInfo]
     consumers: Mapping[Key, ConsumerInfo]
     missing: Mapping[Key, str] = field(factory=dict[Key, str])
-    """Streams and consumers that did not answer, with what is known of why.
+    """Streams and consumers that did not answer, with the reason if it is known.
 
     A stream has an empty second name.
     """
     offline: Mapping[Key, str] = field(factory=dict[Key, str])
-    """Those that the servers keep but cannot run, with the reason."""
+    """Streams and consumers that the servers store but cannot run, with the reason."""
 
 
 @frozen(kw_only=True)
 class Health:
-    """The findings, the worst first, and what was looked at."""
+    """The findings, the most severe first, and the numbers of checked streams and consumers."""
 
     findings: tuple[Finding, ...]
     streams: int
@@ -107,7 +110,7 @@ class Health:
 
     @property
     def is_well(self) -> bool:
-        """Tell whether there is no finding of severity error."""
+        """Whether there is no finding of severity error."""
         return all(each.severity != "error" for each in self.findings)
 
 
@@ -134,7 +137,7 @@ def judge(
 
 
 def stuck(before: Sample, now: Sample) -> Iterator[tuple[Key, int]]:
-    """Yield the consumers whose acknowledgement floor does not move, and where."""
+    """Yield the consumers whose acknowledgement floor does not move, and the next sequence."""
     for key, consumer in now.consumers.items():
         then = before.consumers.get(key)
         if then is not None and then.created == consumer.created and _is_stuck(then, consumer):
@@ -146,15 +149,15 @@ def _absent(now: Sample) -> Iterator[Finding]:
         yield Finding(
             kind="no_answer", severity="error", stream=stream, consumer=consumer,
             figures={"reason": reason} if reason else {},
-            text=f"nobody tells of it: {reason}" if reason else "it exists and does not answer",
-            advice="look for a lost leader or quorum: are all servers of its group up?",
+            text=f"no information: {reason}" if reason else "it exists but is silent",
+            advice="check for a lost leader or quorum: are all servers of its group up?",
         )  # fmt: skip
     for (stream, consumer), reason in now.offline.items():
         yield Finding(
             kind="offline", severity="error", stream=stream, consumer=consumer,
             figures={"reason": reason},
             text=f"the servers cannot run it: {reason}",
-            advice="bring the servers to the version that made it; its data is kept",
+            advice="upgrade the servers to the version that created it; its data is kept",
         )  # fmt: skip
 
 
@@ -169,13 +172,13 @@ def _limits(name: str, info: StreamInfo, thresholds: Thresholds) -> Iterator[Fin
         if most is None or most <= 0 or value < thresholds.full * most:
             continue
         if limit != "max_consumers" and config.discard != "new":
-            # It drops its oldest messages: a stream that rolls over is always near its limit.
+            # It drops its oldest messages: such a stream is normally near its limit.
             continue
         yield Finding(
             kind="near_limit", severity="error" if value >= most else "warning", stream=name,
             figures={"limit": limit, "value": value, "most": most},
             text=f"{limit} is used to {value / most:.0%} ({value:,} of {most:,});"
-            " full, it refuses more",
+            " when it is full, new ones are refused",
             advice=f"raise {limit}, or remove what is not needed",
         )  # fmt: skip
 
@@ -203,7 +206,7 @@ def _replicas(
                 kind="replica_behind", severity="warning", stream=stream, consumer=consumer,
                 figures={"server": peer.name, "lag": peer.lag or 0},
                 text=f"its replica on {peer.name} is {peer.lag:,} operations behind the leader",
-                advice="if it does not catch up, look at the disk and the network of that server",
+                advice="if it does not catch up, check the disk and the network of that server",
             )  # fmt: skip
 
 
@@ -219,23 +222,23 @@ def _state(key: Key, info: ConsumerInfo, thresholds: Thresholds) -> Iterator[Fin
             kind="paused", severity="warning", stream=stream, consumer=consumer,
             figures={"pending": pending},
             text=f"it is paused, and {_waiting(pending)}",
-            advice="resume it when what it was paused for is over",
+            advice="resume it when the reason for the pause no longer applies",
         )  # fmt: skip
     if again >= thresholds.redelivered_least and again >= thresholds.redelivered * unacknowledged:
         yield Finding(
             kind="redelivering", severity="warning", stream=stream, consumer=consumer,
             figures={"redelivered": again, "unacknowledged": unacknowledged},
             text=f"{again:,} of {unacknowledged:,} unacknowledged messages were delivered before",
-            advice="handlers fail, or take longer than ack_wait; set max_deliver and keep what"
-            " fails as dead letters",
+            advice="handlers fail, or take longer than ack_wait; set max_deliver and store failed"
+            " messages as dead letters",
         )  # fmt: skip
     if most > 0 and unacknowledged >= most and pending and config.ack_policy != AckPolicy.NONE:
         yield Finding(
             kind="ack_pending_full", severity="error", stream=stream, consumer=consumer,
             figures={"unacknowledged": unacknowledged, "max_ack_pending": most},
-            text=f"{unacknowledged:,} messages are unacknowledged, the most there may be:"
+            text=f"{unacknowledged:,} messages are unacknowledged, which is the maximum:"
             f" {pending:,} others wait",
-            advice="acknowledge what is done; add workers, or raise max_ack_pending",
+            advice="acknowledge processed messages; add workers, or raise max_ack_pending",
         )  # fmt: skip
 
 
@@ -255,14 +258,14 @@ def _movement(
         yield Finding(
             kind="no_pulls", severity="error", stream=stream, consumer=consumer,
             figures={"pending": pending},
-            text=f"{_waiting(pending)}, and nobody pulls",
+            text=f"{_waiting(pending)}, and no client pulls",
             advice="are its workers running, and connected to this account and domain?",
         )  # fmt: skip
     elif grown > 0 and not now.paused:
         yield Finding(
             kind="lag_growing", severity="warning", stream=stream, consumer=consumer,
             figures={"pending": pending, "grown": grown, "seconds": seconds},
-            text=f"{_waiting(pending)}, {grown:,} more than {seconds:g} s before",
+            text=f"{_waiting(pending)}, {grown:,} more than {seconds:g} s ago",
             advice="add workers, or make handlers faster",
         )  # fmt: skip
     if _is_stuck(then, now):
@@ -273,8 +276,8 @@ def _movement(
             figures={"seq": seq, "subject": subject, "unacknowledged": now.num_ack_pending or 0},
             text=f"nothing is acknowledged above sequence {seq - 1:,}; the next one is"
             f" {seq:,}{at}, {now.num_ack_pending:,} are unacknowledged",
-            advice="look at that message and at the handler that has it; terminate it if it is"
-            " poison",
+            advice="check that message and the handler that processes it; terminate it if it can"
+            " never succeed",
         )  # fmt: skip
 
 

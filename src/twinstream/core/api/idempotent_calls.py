@@ -1,9 +1,9 @@
-"""Which requests to the API may be sent again, and when.
+"""Which API requests may be retried, and when.
 
-A cluster whose meta leader changes forgets the requests that it was handling: no answer ever comes
-(seen on server 2.15.1 for 2 of 100 creations while the leader stepped down every second). A request
-that does the same when it comes twice is therefore sent again, under the same reply subject. So is
-one that was refused because there was no leader, and one that was lost with a broken link.
+A cluster whose meta leader changes loses the requests that it was processing: there is no response
+(seen on server 2.15.1 for 2 of 100 creations while the leader stepped down every second). An
+idempotent request is therefore sent again, with the same reply subject. So is one that was refused
+because there was no leader, and one that was lost with the connection.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from typing import Final
 __all__ = ["ASK_AGAIN", "CLUSTER_WITHOUT_LEADER", "is_repeatable", "pause_before_repeat"]
 
 ASK_AGAIN: Final = 1.0
-"""Seconds without an answer before a request is sent again; doubles with each time."""
+"""Seconds without a response before a request is sent again; doubled after each retry."""
 
 CLUSTER_WITHOUT_LEADER: Final = frozenset({10008, 10009})
-"""Error codes of a cluster that has no leader, or too few of whose servers are up."""
+"""Error codes of a cluster that has no leader, or not enough running servers."""
 
 _FIRST_PAUSE: Final = 0.1
 _LONGEST_PAUSE: Final = 1.0
 
-# Reads, and creating a stream: the same configuration sent again gets the same answer. Updates are
-# not among them: somebody else may have made a later one meanwhile.
+# Reads, and creating a stream, which returns the same response for the same configuration. Updates
+# are not included: another client may have made a later one meanwhile.
 _VERBS: Final = (
     "INFO",
     "STREAM.CREATE.",
@@ -37,17 +37,17 @@ _VERBS: Final = (
 
 
 def is_repeatable(subject: str, prefix: str) -> bool:
-    """Tell whether a request to an API subject does the same when it comes twice.
+    """Return whether a request to an API subject is idempotent.
 
-    `prefix` is that of the API, like ``$JS.API``.
+    `prefix` is that of the API, such as `$JS.API`.
     """
     return subject.removeprefix(prefix + ".").startswith(_VERBS)
 
 
 def pause_before_repeat(err_code: int, attempts: int, left: float) -> float | None:
-    """Return the seconds to wait before a refused request is sent again; None is never.
+    """Return the seconds to wait before a refused request is retried; None means no retry.
 
-    `attempts` were made so far, `left` are the seconds until its deadline.
+    `attempts` were made so far, `left` are the seconds until the deadline.
     """
     if err_code not in CLUSTER_WITHOUT_LEADER:
         return None

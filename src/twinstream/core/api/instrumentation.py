@@ -1,4 +1,4 @@
-"""What a program is told of each call that the SDK makes of JetStream."""
+"""The report that an application gets about each JetStream call."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ __all__ = ["Call"]
 
 @frozen(kw_only=True)
 class Call:
-    """One call that is over, as the `on_call` of a connection is told of it."""
+    """A completed call, as passed to the `on_call` of a connection."""
 
     kind: str
-    """What it was: `"api"`, a request to JetStream's API; `"direct_get"`, the reading of one
+    """The kind of call: `"api"`, a request to JetStream's API; `"direct_get"`, a read of one
     message from any replica; `"publish"`, a message that a stream acknowledges; `"atomic_batch"`,
     the first message of such a batch, or its commit. Later versions may have further kinds."""
     subject: str
-    """Where it went."""
+    """The subject of the request or message."""
     size: int
     """Bytes of the request or message, headers included."""
     seconds: float
-    """How long it took, all pauses and repeats included."""
+    """Duration in seconds, including pauses and retries."""
     attempts: int = 1
-    """How often it was tried: more than once where the SDK repeated it."""
+    """Number of attempts: more than one if the call was retried."""
     stream: str | None = None
-    """The stream that it was meant for, or that took the message; None where it is not known."""
+    """The target stream, or the stream that stored the message; None if unknown."""
     error: TwinstreamError | None = None
-    """Why it failed, None where it did not. What cut it short, a cancellation perhaps, is the
-    cause of an `OutcomeUnknown`."""
+    """Why the call failed, or None if it succeeded. If it was interrupted, for example by a
+    cancellation, that exception is the cause of an `OutcomeUnknown`."""

@@ -1,4 +1,4 @@
-"""Where the next leader should be: the body of a request to step down.
+"""The preferred next leader: the body of a step-down request.
 
 Source: nats-server 2.11 to 2.15, `jsClusteredStreamLeaderStepDownRequest` and its kin.
 """
@@ -14,13 +14,13 @@ __all__ = ["placement_of", "step_down_body"]
 
 
 def placement_of(preferred: str | None, cluster: str | None, tags: Sequence[str]) -> dict[str, Any]:
-    """Return a placement with what is given, empty where nothing is; raises `BadArgument`."""
+    """Return a placement with the given values, empty if there are none; raises `BadArgument`."""
     if isinstance(tags, str):
         raise BadArgument(f"tags must be a list of tags, got the text {tags!r}")
     found: dict[str, Any] = {}
     for name, value in (("preferred", preferred), ("cluster", cluster)):
         if value is not None and not value:
-            raise BadArgument(f"{name} may not be empty: leave it out for any")
+            raise BadArgument(f"{name} must not be empty: omit it for any")
         if value is not None:
             found[name] = value
     if tags:
@@ -31,6 +31,6 @@ def placement_of(preferred: str | None, cluster: str | None, tags: Sequence[str]
 def step_down_body(
     preferred: str | None, cluster: str | None, tags: Sequence[str]
 ) -> dict[str, Any] | None:
-    """Return the body of a request to step down, None for any other leader."""
+    """Return the body of a step-down request, or None if any other server may lead."""
     wanted = placement_of(preferred, cluster, tags)
     return {"placement": wanted} if wanted else None

@@ -1,1 +1,1 @@
-"""Streams into folders, and back."""
+"""Backups of streams in folders, and restoring them."""

@@ -1,7 +1,7 @@
-"""Backups of streams: what they are made of, and how the server's chunks become one.
+"""Backups of streams: their files, and the assembly of the server's chunks.
 
-The archive is the server's own, byte for byte. Source: nats-server 2.11 to 2.15; the folder is the
-one that the `nats` command line writes and reads.
+The archive is the server's own, byte for byte. Source: nats-server 2.11 to 2.15. The folder has the
+format of the `nats` command line.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ class Backup:
     config: StreamConfig
     """The stream's configuration when the backup was made."""
     state: StreamState
-    """What the backup holds at least: the stream's state when the server began.
+    """Minimum contents of the backup: the state of the stream when the server began.
 
-    Messages that were stored while it was being made may be in it besides.
+    The backup may also have messages that were stored while it was made.
     """
     size: int
     """Bytes of the archive."""
     sha256: str | None
-    """The archive's checksum, None where the folder has none (the `nats` command writes none)."""
+    """The archive's checksum, None if the folder has none (the `nats` command writes none)."""
     members: dict[str, Any]
-    """Configuration and state as the server gave them."""
+    """Configuration and state as sent by the server."""
 
     @property
     def stream(self) -> str:
@@ -53,20 +53,20 @@ class Backup:
 
 @frozen(kw_only=True)
 class TransferProgress:
-    """How far a backup or restore has come, in bytes."""
+    """The progress of a backup or restore, in bytes."""
 
     transferred: int
     """Bytes of the archive that were received or sent."""
     size: int | None
-    """All bytes of the archive; None while it is being made."""
+    """Total size of the archive; None while it is made."""
     unpacked: int
-    """Bytes of the stream that these hold, as the server stores them."""
+    """Bytes of the stream in the transferred part, as the server stores them."""
     expected: int
-    """Bytes that the stream holds; `unpacked` grows to some percent more or less than this."""
+    """Bytes of the stream; the final value of `unpacked` may differ from it by some percent."""
 
 
 class SnapshotChunks:
-    """Puts the chunks of a snapshot together, and notices when one is missing."""
+    """Assembles the chunks of a snapshot, and detects missing ones."""
 
     def __init__(self, stream: str) -> None:
         self._stream: Final = stream
@@ -77,13 +77,14 @@ class SnapshotChunks:
 
     @property
     def unpacked(self) -> int:
-        """Bytes of the stream that the chunks hold."""
+        """Bytes of the stream in the chunks."""
         return self._frames.unpacked
 
     def take(self, frame: Frame) -> bytes:
-        """Return the bytes of a chunk, none at the end, after which `ended` is set.
+        """Return the bytes of a chunk. At the end return `b""` and set `ended`.
 
-        Raises `JetStreamError` when the server gave up, `BadAnswer` when the archive has a hole.
+        Raises `JetStreamError` if the server reports an error, `BadAnswer` if the archive is
+        incomplete.
         """
         _, reply, header_size, body = frame
         data = body[header_size:-2]
@@ -97,13 +98,13 @@ class SnapshotChunks:
         return data
 
     def _check(self, reply: bytes, size: int) -> None:
-        """Compare what came with the length and the number that the server put in the reply."""
+        """Compare a chunk with the length and number that the server put in the reply subject."""
         self._index += 1
         length, index = reply.split(b".")[-2:]
         if (length, index) != (b"%d" % size, b"%d" % self._index):
             raise BadAnswer(
-                f"backup of {self._stream}: chunk {self._index} is missing or cut short;"
-                f" {size} bytes came for {reply.decode(errors='replace')}"
+                f"backup of {self._stream}: chunk {self._index} is missing or incomplete;"
+                f" {size} bytes arrived for {reply.decode(errors='replace')}"
             )
 
     def _end(self, block: bytes) -> None:
@@ -111,11 +112,11 @@ class SnapshotChunks:
         # A small snapshot ends with an empty message without a status.
         if code not in {0, _DONE}:
             raise JetStreamError(
-                f"backup of {self._stream}: the server gave up: {code} {text}",
+                f"backup of {self._stream}: the server failed: {code} {text}",
                 code=code,
                 err_code=0,
             )
         if not self._frames.whole:
-            reason = self._frames.trouble or "its last frame is cut short"
+            reason = self._frames.trouble or "its last frame is incomplete"
             raise BadAnswer(f"backup of {self._stream}: the archive is damaged: {reason}")
         self.ended = True

@@ -1,7 +1,7 @@
-"""The frames of an S2 stream, read just enough to tell a whole archive from one cut short.
+"""The frames of an S2 stream, parsed just enough to distinguish complete archives from others.
 
 Nothing is unpacked. S2 is an extension of Snappy with the same framing: a kind, three bytes of
-length, the body; compressed bodies tell their unpacked length.
+length, the body. Compressed bodies begin with their unpacked length.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ _PLAIN: Final = 0x01
 _BEGIN: Final = 0xFF
 _HEAD: Final = 4
 _CHECKSUM: Final = 4
-# Bytes of a frame that tell all about it: its head, a checksum, and a length in base 128.
-_ENOUGH: Final = _HEAD + _CHECKSUM + 5
+# Bytes needed to process a frame: its head, a checksum, and a length in base 128.
+_NEEDED_BYTES: Final = _HEAD + _CHECKSUM + 5
 _NAMES: Final = (b"S2sTwO", b"sNaPpY")
 
 
 class S2Frames:
-    """Walks over the frames of an archive that comes in pieces.
+    """Iterates over the frames of an archive that arrives in pieces.
 
-    `unpacked` counts the unpacked bytes of the frames seen so far; `trouble` says why this is not
-    an S2 stream, and is empty as long as all is well.
+    `unpacked` counts the unpacked bytes of the frames so far. `trouble` is why this is not a valid
+    S2 stream, or empty.
     """
 
     def __init__(self) -> None:
@@ -40,7 +40,7 @@ class S2Frames:
         return self._begun and not (self.trouble or self._rest or self._skip)
 
     def feed(self, data: bytes) -> None:
-        """Take the next piece."""
+        """Process the next piece."""
         at = 0
         while at < len(data) and not self.trouble:
             if self._skip:
@@ -48,8 +48,8 @@ class S2Frames:
                 self._skip -= step
                 at += step
                 continue
-            # A frame's beginning may be spread over pieces.
-            head = self._rest + data[at : at + _ENOUGH]
+            # The head of a frame may be spread over several pieces.
+            head = self._rest + data[at : at + _NEEDED_BYTES]
             size = self._enter(head)
             if size is None:
                 self._rest = head
@@ -61,25 +61,25 @@ class S2Frames:
             at += step
 
     def _enter(self, head: bytes) -> int | None:
-        """Return the size of the frame that begins here, None when too little of it is there."""
+        """Return the size of the frame that begins here, or None if its head is incomplete."""
         if len(head) < _HEAD:
             return None
         kind, length = head[0], int.from_bytes(head[1:_HEAD], "little")
-        needed = min(_HEAD + length, _ENOUGH)
+        needed = min(_HEAD + length, _NEEDED_BYTES)
         if len(head) < needed:
             return None
         if kind == _BEGIN:
             if head[_HEAD : _HEAD + length] not in _NAMES:
-                self.trouble = "it does not begin as an S2 stream does"
+                self.trouble = "it does not begin like an S2 stream"
             self._begun = True
         elif not self._begun:
-            self.trouble = "it does not begin as an S2 stream does"
+            self.trouble = "it does not begin like an S2 stream"
         elif kind == _COMPRESSED:
             self.unpacked += _base128(head[_HEAD + _CHECKSUM :])
         elif kind == _PLAIN:
             self.unpacked += max(length - _CHECKSUM, 0)
         elif kind < 0x80:
-            self.trouble = f"it holds a frame of an unknown kind, {kind}"
+            self.trouble = f"it contains a frame of an unknown kind, {kind}"
         return _HEAD + length
 
 

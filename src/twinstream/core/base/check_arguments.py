@@ -1,4 +1,4 @@
-"""What programs give as arguments: what is of another kind is refused where it is given."""
+"""Argument type checks that fail at the call site."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ __all__ = ["check_kind", "check_whole"]
 
 
 def check_kind(value: object, kind: type | UnionType, name: str, instead: str) -> None:
-    """Refuse what is of another kind; `instead` says in the error what is expected."""
+    """Raise `BadArgument` for a value of another type; `instead` describes the expected one."""
     if not isinstance(value, kind):
         raise BadArgument(f"{name} must be {instead}, got {value!r}")
 
 
 def check_whole(value: object, name: str, least: int = 1) -> int:
-    """Return a whole number from `least` up; refuses anything else."""
+    """Return an int of at least `least`; raises `BadArgument` for anything else."""
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
         raise BadArgument(f"{name} must be a whole number from {least} up, got {value!r}")
     return value

@@ -1,4 +1,4 @@
-"""Functions of a program: what they must be like to be called by the SDK."""
+"""Validation of user callbacks."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ __all__ = ["check_takes_one", "check_told"]
 
 
 def check_told(function: object, name: str) -> None:
-    """Refuse what a plain call with the news cannot tell, where that can be seen.
+    """Raise `BadArgument` for a callback that a plain function call cannot run, if detectable.
 
-    The coroutine of another would be lost, and the news with it.
+    The coroutine returned by a coroutine function would never run, and the report would be lost.
     """
     if function is None:
         return
@@ -22,19 +22,19 @@ def check_told(function: object, name: str) -> None:
     if not callable(function) or iscoroutinefunction(function):
         raise BadArgument(f"{name} must be a plain function, got {function!r}")
     if iscoroutinefunction(type(function).__call__):
-        raise BadArgument(f"{name} must be callable without waiting, got {function!r}")
+        raise BadArgument(f"{name} must not be a coroutine function, got {function!r}")
     check_takes_one(function, name)
 
 
 def check_takes_one(function: Callable[..., Any], name: str) -> None:
-    """Refuse what cannot be called with one argument, where that can be seen."""
+    """Raise `BadArgument` for a callback that does not take one argument, if detectable."""
     from inspect import signature
 
     try:
-        # Of the function itself: a decorator may give the one it wraps more arguments.
+        # Not of a wrapped function: a decorator may pass more arguments to it.
         found = signature(function, follow_wrapped=False)
     except (TypeError, ValueError):
-        # Of some builtins nobody knows it.
+        # Some builtins have no signature.
         return
     try:
         found.bind(None)

@@ -1,4 +1,4 @@
-"""Judges numbers that arrive from a server, or from any client that published a message."""
+"""Parsing of numbers from a server, or from any client that published a message."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ _LONGEST: Final = 20
 
 
 def natural(text: str | bytes | None) -> int | None:
-    """Return the number that ASCII digits spell; None for anything else.
+    """Return the number written in ASCII digits, or None for anything else.
 
-    More than 20 digits count as something else: `int` raises ValueError beyond 4,300 of them.
+    More than 20 digits also return None: `int` raises ValueError beyond 4,300 of them.
     """
     if text is None or len(text) > _LONGEST or not text.isascii() or not text.isdigit():
         return None

@@ -1,7 +1,7 @@
-"""Names of a package that are imported when they are first used.
+"""Package attributes that are imported on first access.
 
-A program that publishes needs no locks, backups or schedules; what it does not use costs it nothing
-at its start.
+Most applications need no locks, backups or schedules. Features that are not used do not slow down
+the start.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ __all__ = ["on_demand"]
 def on_demand(
     package: str, modules: Mapping[str, str]
 ) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
-    """Return `__getattr__` and `__dir__` for a package; `modules` says where each name lives."""
+    """Return `__getattr__` and `__dir__` for a package; `modules` maps names to their modules."""
 
     def find(name: str) -> object:
         module = modules.get(name)
         if module is None:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         value: object = getattr(import_module(module), name)
-        # Found without us from now on.
+        # Later accesses no longer call this function.
         setattr(sys.modules[package], name, value)
         return value
 

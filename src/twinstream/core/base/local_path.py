@@ -1,7 +1,7 @@
-"""Paths of the local file system; the URL of another one is refused, not written beside it.
+"""Paths of the local file system. URLs of other file systems are refused.
 
 `Path("s3a://lake/orders")` is a relative path: without a check, data would go into a folder `s3a:`
-of the working directory, and everything would report success.
+of the working directory, without any error.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from twinstream.errors import BadArgument
 
 __all__ = ["local_path"]
 
-#: Also `dbfs:/…` and what `Path` makes of a URL. One letter is a drive of Windows.
+#: Also matches `dbfs:/…` and a URL normalised by `Path`. A single letter is a Windows drive.
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):[/\\]", re.ASCII)
 _LOCAL: Final = re.compile(r"file:(?://(?:localhost)?)?(/(?!/).*)", re.ASCII | re.IGNORECASE)
 
 
 def local_path(path: object, name: str = "path") -> Path:
-    """Return a path that was given as text or as a path; `file:///…` is one of this machine.
+    """Return a path given as text or as a path; `file:///…` is a local path.
 
-    Raises `BadArgument`, which calls it `name`, for anything else and for any other scheme.
+    Raises `BadArgument`, with `name` in its message, for anything else and for other schemes.
     """
     try:
         whole = Path(cast("Any", path))
@@ -34,6 +34,6 @@ def local_path(path: object, name: str = "path") -> Path:
     if found := _SCHEME.match(text):
         raise BadArgument(
             f"{name} {text!r}: {found[1]}: is not supported, only folders of the local file system"
-            " are; mount it as one, or write there and copy the result"
+            " are; mount it locally, or write to a local folder and copy the result"
         )
     return whole

@@ -1,4 +1,4 @@
-"""Names of nats-py, and what stands in their place: hints for errors about unknown names.
+"""Names of nats-py and their equivalents: hints for errors about unknown names.
 
 `docs/from-nats-py.md` has the same table for readers; a test compares the two.
 """
@@ -57,7 +57,7 @@ ATTRIBUTES: Final[Mapping[str, Mapping[str, str]]] = {
         "unsubscribe": "close()",
     },
 }
-"""By class and name."""
+"""Hints by class and attribute name."""
 
 _COROUTINE: Final = 0x80
 """The flag of the code of a coroutine function."""
@@ -98,7 +98,7 @@ KEYWORDS: Final[Mapping[str, Mapping[str, str]]] = {
         "cb": "a loop `for message in messages` in a block, perhaps in a thread or task",
     },
 }
-"""By call and keyword argument."""
+"""Hints by function and keyword argument."""
 
 
 def _unknown(owner: object, name: str) -> AttributeError:
@@ -106,16 +106,16 @@ def _unknown(owner: object, name: str) -> AttributeError:
     tables = (ATTRIBUTES.get(each.__name__, {}) for each in type(owner).__mro__)
     hint = next((table[name] for table in tables if name in table), None)
     if hint is not None:
-        text = f"{text}: what nats-py calls so is {hint}"
-    # With these, Python adds its own suggestion for a misspelt name.
+        text = f"{text}: the equivalent of this nats-py name is {hint}"
+    # With these arguments, Python adds its own suggestion for a misspelt name.
     return AttributeError(text, name=name, obj=owner)
 
 
 class _Absent:
-    """A name that a class does not have.
+    """A descriptor for a name that a class does not have.
 
-    Not `__getattr__`: a class that has one reads each of its attributes more slowly (0.04 us in
-    place of 0.02, Python 3.11), as the interpreter does not specialise that.
+    Used instead of `__getattr__`: the interpreter does not specialise attribute access of a class
+    that defines it, which makes each access slower (0.04 µs instead of 0.02, Python 3.11).
     """
 
     __slots__ = ("_name",)
@@ -134,7 +134,7 @@ class _Absent:
 
 
 def hint_attributes(owner: type[T]) -> type[T]:
-    """Let the names of nats-py raise an error with a hint; completion does not offer them."""
+    """Make nats-py attribute names raise an error with a hint; they are hidden from `dir`."""
     names = ATTRIBUTES[owner.__name__]
     for name in names:
         setattr(owner, name, _Absent(name))
@@ -148,7 +148,7 @@ def hint_attributes(owner: type[T]) -> type[T]:
 
 
 def hint_keywords(function: F) -> F:
-    """Let keyword arguments of nats-py raise an error with a hint."""
+    """Make nats-py keyword arguments raise an error with a hint."""
     hints = KEYWORDS[function.__name__]
 
     @wraps(function)
@@ -172,13 +172,13 @@ def hint_keywords(function: F) -> F:
 
 
 def _mark(function: Any) -> None:
-    """Let others take a plain function that returns a coroutine for a coroutine function."""
+    """Mark a plain function that returns a coroutine as a coroutine function."""
     import inspect
 
     mark = getattr(inspect, "markcoroutinefunction", None)
     if mark is not None:
         mark(function)
     else:
-        # Python 3.11: the mark that asyncio looks for, whose module is there with the coroutine.
+        # Python 3.11: the mark that asyncio checks. Its module is imported if there is a coroutine.
         coroutines: Any = sys.modules["asyncio.coroutines"]
         function._is_coroutine = coroutines._is_coroutine

@@ -1,7 +1,7 @@
-"""Errors that name the right statement where `with` or `for` is written for the other twin.
+"""Errors that name the right statement if `with` or `for` is written for the other twin.
 
-Classes of `js_async` inherit from the first two, those of `js_sync` from the others. Type checkers
-do not see the methods, which they would take for support of the statement.
+Classes of `js_async` inherit from the first two, those of `js_sync` from the others. The methods
+are hidden from type checkers, which would take them for support of the statement.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ __all__ = ["AsyncBlock", "AsyncLoop", "SyncBlock", "SyncLoop"]
 
 
 class _Hint:
-    """The base of all: what happens to an object that is used in the wrong way."""
+    """Base class: what happens to an object that is used in the wrong statement."""
 
     def _unused(self) -> None:
-        """Release what the object holds, as the program will not use it."""
+        """Release the resources of the object, because it will not be used."""
 
     def _refuse(self, wrong: str, right: str) -> NoReturn:
         self._unused()
         name = type(self).__name__
-        raise TypeError(f"{name} is for {right!r}: write {right!r} in the place of {wrong!r}")
+        raise TypeError(f"{name} needs {right!r}: write {right!r} instead of {wrong!r}")
 
 
 class AsyncBlock(_Hint):

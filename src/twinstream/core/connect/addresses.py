@@ -1,6 +1,6 @@
-"""The addresses that a host name resolves to: the order in which to try them.
+"""The order in which to try the addresses that a host name resolves to.
 
-Source: ADR-11, and RFC 8305 for mixing families.
+Source: ADR-11, and RFC 8305 for alternating address families.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 __all__ = ["Shuffle", "resolvable", "spread"]
 
 Shuffle = Callable[[list[Any]], object]
-"""Puts a list into random order."""
+"""Shuffles a list in place."""
 
 A = TypeVar("A", bound="tuple[Any, ...]")
 
@@ -26,11 +26,11 @@ def resolvable(host: str) -> str | bytes:
 
 
 def spread(found: Sequence[A], shuffle: Shuffle | None) -> list[A]:
-    """Return what `getaddrinfo` found in the order in which to try it.
+    """Return the addresses found by `getaddrinfo` in the order in which to try them.
 
-    Without `shuffle` that is the resolver's own. Otherwise the addresses of each family are
-    shuffled, so that clients spread over the servers behind a name, and families take turns, so
-    that one of them that is not routed costs one attempt. The family of the resolver's first
+    Without `shuffle` this is the resolver's order. Otherwise the addresses of each family are
+    shuffled, so that clients spread over the servers behind a name, and families alternate, so
+    that a family without a route costs one attempt only. The family of the resolver's first
     address stays first.
     """
     if shuffle is None:

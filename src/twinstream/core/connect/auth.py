@@ -1,7 +1,7 @@
-"""Credentials: what CONNECT says of the user, and the signature of the server's nonce.
+"""User credentials for CONNECT, and the signature of the server's nonce.
 
-Source: ADR-14 and nats-server's authentication; nkeys need the package `nkeys` (extra `nkeys`).
-No secret appears in a repr, an error or a log: errors name the thing, never its content.
+Source: ADR-14 and nats-server's authentication. Nkeys need the package `nkeys` (extra `nkeys`).
+Secrets never appear in a repr, an error or a log: errors name the setting, not its value.
 """
 
 from __future__ import annotations
@@ -20,27 +20,31 @@ _SECTION: Final = r"-{3,}BEGIN (NATS USER JWT|USER NKEY SEED)-{3,}\s+(\S+)\s+-{3
 
 @frozen(kw_only=True)
 class Credentials:
-    """Who the client is: a user, a token, an nkey, or a JWT with its nkey."""
+    """How the client authenticates: with a user, a token, an nkey, or a JWT and its nkey.
+
+    Raises `BadArgument` for values that are not text, a password without a user, and several kinds
+    of credentials at once.
+    """
 
     user: str | None = None
     password: str | None = field(default=None, repr=False)
     token: str | None = field(default=None, repr=False)
     nkey_seed: str | None = field(default=None, repr=False)
-    """The seed (`SU…`) whose key signs the server's nonce; never sent."""
+    """The seed (`SU…`) of the key that signs the server's nonce; it is never sent."""
     jwt: str | None = field(default=None, repr=False)
-    """A user JWT; it needs the seed beside it, unless it is a bearer token."""
+    """A user JWT. It needs `nkey_seed` as well, unless it is a bearer token."""
 
     def __attrs_post_init__(self) -> None:
         for what in ("user", "password", "token", "nkey_seed", "jwt"):
             value = getattr(self, what)
             if value is not None and not isinstance(value, str):
-                # Not shown, as it may be a secret.
+                # The value is not shown, as it may be a secret.
                 raise BadArgument(f"{what} must be text, got {type(value).__name__}")
         if self.password is not None and self.user is None:
             raise BadArgument("a password needs a user")
         kinds = [self.token is not None, self.user is not None, self._has_key]
         if sum(kinds) > 1:
-            raise BadArgument("give a user, a token or a key, not several of them")
+            raise BadArgument("pass a user, a token or a key, not several of them")
 
     @property
     def _has_key(self) -> bool:
@@ -48,13 +52,16 @@ class Credentials:
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """What must not be shown, even if a server quotes it."""
+        """Values that must not be shown, even if a server quotes them."""
         given = (self.password, self.token, self.nkey_seed, self.jwt)
         return tuple(each for each in given if each)
 
     @classmethod
     def parse(cls, text: str, name: str) -> Credentials:
-        """Read the text of a credentials file (`nsc` writes them); `name` is for the error."""
+        """Parse a credentials file (as written by `nsc`); `name` is used in the error message.
+
+        Raises `BadArgument` unless it contains a user JWT and an nkey seed.
+        """
         found = dict(re.findall(_SECTION, text))
         if "NATS USER JWT" not in found or "USER NKEY SEED" not in found:
             raise BadArgument(f"{name}: not a credentials file with a user JWT and an nkey seed")
@@ -62,11 +69,14 @@ class Credentials:
 
     @property
     def is_empty(self) -> bool:
-        """Tell whether nothing is said."""
+        """Whether no credentials are set."""
         return self.user is None and self.token is None and not self._has_key
 
     def fields(self, nonce: str) -> dict[str, Any]:
-        """Return the members of CONNECT, with `nonce` from INFO signed where a key is given."""
+        """Return the members of CONNECT, with the signature of `nonce` (from INFO) if a key is set.
+
+        Raises `AuthenticationFailed` if there is a key without JWT but the server sent no nonce.
+        """
         fields: dict[str, Any] = {}
         if self.token is not None:
             fields["auth_token"] = self.token
@@ -81,7 +91,7 @@ class Credentials:
             if self.jwt is None:
                 fields["nkey"] = public
         elif self.nkey_seed is not None and self.jwt is None:
-            raise AuthenticationFailed("the server asks for no key: it sent no nonce to sign")
+            raise AuthenticationFailed("the server sent no nonce, so it accepts no nkey")
         return fields
 
 
@@ -90,8 +100,8 @@ def _sign(seed: str, nonce: str) -> tuple[str, str]:
         keys: Any = import_module("nkeys")
     except ImportError as error:
         raise BadArgument(
-            "keys need the package nkeys: install Twinstream with its extra nkeys (in a clone: pip"
-            " install '.[nkeys]')"
+            "nkey authentication needs the package nkeys: install Twinstream with its extra nkeys"
+            " (in a clone: pip install '.[nkeys]')"
         ) from error
     import base64
 
@@ -100,7 +110,7 @@ def _sign(seed: str, nonce: str) -> tuple[str, str]:
         public = bytes(pair.public_key).decode()
         signature = base64.urlsafe_b64encode(pair.sign(nonce.encode())).rstrip(b"=").decode()
     except Exception as error:
-        # The cause may quote the seed, so its kind alone is told.
+        # The cause may quote the seed, so only its type is shown.
         kind = type(error).__name__
         raise BadArgument(f"the nkey seed cannot be used ({kind}): is it a user seed?") from None
     pair.wipe()

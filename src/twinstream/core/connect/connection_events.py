@@ -1,4 +1,4 @@
-"""What happens to a connection, as typed events."""
+"""Typed events of a connection."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = [
 
 @frozen
 class Connected:
-    """A link was made; `epoch` counts them, 1 is the first."""
+    """A TCP connection was established; `epoch` counts them, starting with 1."""
 
     server: str
     epoch: int
@@ -26,7 +26,7 @@ class Connected:
 
 @frozen
 class Disconnected:
-    """The link broke; mending begins at once, unless reconnecting is off."""
+    """The TCP connection was lost. Reconnecting starts immediately, unless it is disabled."""
 
     server: str
     cause: str
@@ -34,38 +34,38 @@ class Disconnected:
 
 @frozen
 class Closed:
-    """The connection is closed for good; `cause` is empty when the program closed it."""
+    """The connection is permanently closed; `cause` is empty if the application closed it."""
 
     cause: str = ""
 
 
 @frozen
 class LameDuck:
-    """The server is about to stop and asks its clients to go elsewhere."""
+    """The server is about to shut down and asks its clients to use another one."""
 
     server: str
 
 
 @frozen
 class ServersDiscovered:
-    """The server named others of its cluster."""
+    """The server announced other servers of its cluster."""
 
     servers: tuple[str, ...]
 
 
 @frozen
 class ServerReported:
-    """The server sent -ERR: a permission violation, say."""
+    """The server sent -ERR, for example because of a permission violation."""
 
     text: str
 
 
 @frozen
 class MessagesDropped:
-    """A core subscription is full: its owner is too slow. `dropped` counts all of it so far.
+    """A core subscription is full, because its consumer is too slow. `dropped` is the total so far.
 
-    Also sent when a message could not be taken in, a fault of this package. Then `dropped` counts
-    those of the connection, and the error is logged.
+    Also sent if a message could not be processed because of a bug in this package. Then `dropped`
+    is the total of the connection, and the error is logged.
     """
 
     subject: str

@@ -1,4 +1,4 @@
-"""Events told one at a time, whichever threads they come from."""
+"""Delivers events one at a time, whichever threads they come from."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ __all__ = ["Announcer"]
 
 
 class Announcer:
-    """Passes events on in the order in which they come; `Closed` is the last.
+    """Passes events on in the order of their arrival; `Closed` is the last one.
 
-    Nobody waits: a thread that comes while another one passes an event on leaves its own event to
-    that thread.
+    No thread waits. If another thread is delivering an event, the caller's event is queued for that
+    thread.
     """
 
     def __init__(self, pass_on: Callable[[ConnectionEvent], None]) -> None:
         self._pass_on: Final = pass_on
         self._due: Final[deque[ConnectionEvent]] = deque()
-        # Empty while one is told: taking out of it is one step for all threads.
+        # Holds the token of the delivering thread, empty while one delivers. pop() is atomic.
         self._turn: Final = deque([True])
         self._over = False
 
     def tell(self, event: ConnectionEvent) -> None:
-        """Pass an event on, now or behind those that are being told."""
+        """Deliver an event, or queue it if another one is being delivered."""
         self._due.append(event)
-        # Looked at again after each: what came meanwhile was left to us.
+        # Checked after each delivery: events that arrived meanwhile were queued for this thread.
         while self._due:
             try:
                 turn = self._turn.pop()

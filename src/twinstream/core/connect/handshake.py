@@ -1,4 +1,4 @@
-"""Greeting a server: what INFO says, and the CONNECT that answers it."""
+"""Parsing of the server's INFO and -ERR, and the members of CONNECT."""
 
 from __future__ import annotations
 
@@ -41,16 +41,16 @@ _DENIED: Final = (
     r' "((?:[^"\\]|\\.)*)"(?: using queue "((?:[^"\\]|\\.)*)")?'
 )
 NO_CREDENTIALS: Final = "no credentials were given"
-"""Stands in the error if a server refuses a client that gave none."""
+"""Part of the error message if a server rejects a client without credentials."""
 _CONNECT: Final = r"CONNECT\s*\{.*"
-# A shorter one could be any part of a word.
+# Shorter secrets are not masked: they could be part of any word.
 _SHORTEST_SECRET: Final = 4
 _TOO_MANY: Final = "maximum subscriptions exceeded"
 
 
 @frozen
 class ServerInfo:
-    """The parts of INFO that the SDK reads; `raw` is all of it."""
+    """The members of INFO that this package uses; `raw` is the whole object."""
 
     raw: Mapping[str, Any]
     server_id: str = ""
@@ -70,7 +70,7 @@ class ServerInfo:
 
     @classmethod
     def read(cls, raw: Mapping[str, Any]) -> ServerInfo:
-        """Read an INFO object; raises `ProtocolError` when a member has the wrong type."""
+        """Parse an INFO object; raises `ProtocolError` if a member has the wrong type."""
         try:
             return cls(
                 raw,
@@ -94,7 +94,7 @@ class ServerInfo:
 
     @property
     def version_numbers(self) -> tuple[int, int, int]:
-        """The version as numbers; (0, 0, 0) when the server does not say."""
+        """The version as numbers; (0, 0, 0) if the server does not send one."""
         found = re.match(_NUMBERS, self.version, re.ASCII)
         if not found:
             return 0, 0, 0
@@ -121,24 +121,24 @@ def connect_fields(name: str | None, credentials: Credentials, nonce: str) -> di
 
 
 def url_credentials(address: ServerAddress) -> Credentials:
-    """Return the user info of a server URL; a user without a password is a token."""
+    """Return the user info of a server URL. A user without a password is a token."""
     if address.user is not None and address.password is not None:
         return Credentials(user=address.user, password=address.password)
     return Credentials(token=address.user)
 
 
 def without_secrets(text: str, secrets: Iterable[str]) -> str:
-    """Return the text of a -ERR without what CONNECT said, should the server quote that."""
+    """Mask secrets in the text of a -ERR, in case the server quotes CONNECT."""
     text = re.sub(_CONNECT, "CONNECT ***", text, flags=re.IGNORECASE | re.DOTALL)
     for secret in secrets:
         if len(secret) >= _SHORTEST_SECRET:
-            # As it is, and as it stands in JSON.
+            # Masked both as plain text and as a JSON string.
             text = text.replace(secret, "***").replace(json.dumps(secret)[1:-1], "***")
     return text
 
 
 def server_error(text: str, secrets: Iterable[str] = ()) -> ServerError | AuthenticationFailed:
-    """Return the error for the text of a -ERR, which shows none of the secrets."""
+    """Return the error for the text of a -ERR, with secrets masked."""
     lower = text.lower()
     text = without_secrets(text, secrets)
     if lower.startswith("permissions violation"):
@@ -149,49 +149,49 @@ def server_error(text: str, secrets: Iterable[str] = ()) -> ServerError | Authen
 
 
 def trouble_text(error: Exception) -> str:
-    """Return what an attempt to connect met and, where TLS is in the way, what to set."""
+    """Describe a failed attempt to connect, with a hint at the TLS option to set."""
     text = str(error) or type(error).__name__
     if not isinstance(error, OSError | TwinstreamError):
         text = f"{type(error).__name__}: {text}"
-    # Known by this attribute: `ssl` takes long to import, and few programs need it.
+    # Identified by this attribute: `ssl` takes long to import, and few applications need it.
     if hasattr(error, "verify_code"):
-        return f"{text} (TlsOptions: ca_file is whom to trust, server_name the name to expect)"
+        return f"{text} (see TlsOptions: ca_file sets the trusted authority, server_name the name)"
     if "CERTIFICATE_REQUIRED" in text:
-        return f"{text} (TlsOptions: cert_file and key_file are the client's own)"
+        return f"{text} (see TlsOptions: cert_file and key_file set the client certificate)"
     return text
 
 
 class Attempts:
-    """What each attempt of one round met."""
+    """Collects the errors of one round of attempts to connect."""
 
     def __init__(self) -> None:
         self._met: list[str] = []
         self._refused = True
 
     def add(self, address: ServerAddress, error: Exception) -> None:
-        """Note an attempt that failed."""
+        """Record a failed attempt."""
         self._met.append(f"{address}: {trouble_text(error)}")
         self._refused = self._refused and isinstance(error, AuthenticationFailed)
 
     def error(self) -> ConnectionFailed:
-        """Return the error of the round; `AuthenticationFailed` if all refused the credentials."""
+        """Return the error of the round: `AuthenticationFailed` if all rejected the credentials."""
         kind = AuthenticationFailed if self._met and self._refused else ConnectionFailed
-        return kind("no server took the connection: " + "; ".join(self._met))
+        return kind("no server accepted the connection: " + "; ".join(self._met))
 
 
 @frozen
 class Denied:
-    """What the server refused, where it leaves the link as it is."""
+    """An operation that the server denied without closing the connection."""
 
     publishing: bool
-    """False: listening."""
+    """True for a denied publish, False for a denied subscription."""
     subject: bytes
-    """Empty where it says no more than that there are too many subscriptions."""
+    """Empty if the server reports only that there are too many subscriptions."""
     queue: bytes = b""
 
 
 def read_denied(text: str) -> Denied | None:
-    """Return what a -ERR refuses; None when it is about something else."""
+    """Return the operation that a -ERR denies; None if the -ERR is about something else."""
     if text.lower().startswith(_TOO_MANY):
         return Denied(False, b"")
     found = re.search(_DENIED, text, re.IGNORECASE)

@@ -1,6 +1,7 @@
-"""Where the frames of one subscription wait until somebody takes them.
+"""The buffer of the frames of one subscription.
 
-The reader appends, the owner takes; a deque makes both safe between threads without a lock.
+The reader appends and the owner of the subscription takes. A deque makes both safe between threads
+without a lock.
 """
 
 from __future__ import annotations
@@ -16,14 +17,14 @@ __all__ = ["Mailbox", "Wakeable"]
 
 
 class Wakeable(Protocol):
-    """The flag that a waiter sleeps on; each twin has its own."""
+    """The flag that a waiting owner waits for; each twin has its own implementation."""
 
     def set(self) -> None:
-        """Raise the flag and wake the waiter."""
+        """Set the flag and wake the waiting owner."""
         ...
 
     def clear(self) -> None:
-        """Lower the flag."""
+        """Clear the flag."""
         ...
 
 
@@ -31,10 +32,11 @@ S = TypeVar("S", bound=Wakeable)
 
 
 class Mailbox(Generic[S]):
-    """Frames of one subscription in the order of arrival.
+    """Buffered frames of one subscription, in the order of arrival.
 
-    `signal` is raised whenever frames came or the link changed; `heard_at` is when (monotonic),
-    kept by the reader so that a slow owner does not look like a silent server.
+    `signal` is set whenever frames arrive or the state of the connection changes. `heard_at` is the
+    monotonic time of the last arrival. The reader maintains it, so that a slow owner does not look
+    like a silent server.
     """
 
     __slots__ = ("asks", "error", "frames", "heard_at", "queue", "sid", "signal", "subject")
@@ -46,13 +48,14 @@ class Mailbox(Generic[S]):
         self.signal: Final = signal
         self.frames: Final[deque[Frame]] = deque()
         self.heard_at = now
-        # What is asked for the messages that come here: without the right to, none comes.
+        # The subject of the requests whose replies arrive here. Without the permission to publish
+        # to it, nothing arrives.
         self.asks = b""
-        # Why nothing can come any more: a permission violation, say.
+        # Why nothing more can arrive, such as a permission violation.
         self.error: TwinstreamError | None = None
 
     def is_refused(self, denied: Denied, *, lower: bool = False) -> bool:
-        """Tell whether nothing comes any more; `lower` where the server's words lost their case."""
+        """Return whether `denied` ends this subscription; `lower` if its text is in lower case."""
         if denied.publishing:
             mine = (self.asks, b"")
         else:
@@ -62,14 +65,14 @@ class Mailbox(Generic[S]):
         return mine == (denied.subject, denied.queue)
 
     def refuse(self, error: TwinstreamError) -> None:
-        """Note why nothing comes any more, and wake the owner."""
+        """Record why nothing more can arrive, and wake the owner."""
         self.error = error
         self.signal.set()
 
     def take_all(self) -> list[Frame]:
-        """Take every frame that is here, and lower the flag.
+        """Clear the flag and take all buffered frames.
 
-        The flag goes down first: a frame that arrives meanwhile raises it again.
+        The flag is cleared first: a frame that arrives meanwhile sets it again.
         """
         self.signal.clear()
         frames = self.frames
@@ -79,6 +82,6 @@ class Mailbox(Generic[S]):
             for _ in range(len(frames)):
                 taken.append(take())
         except IndexError:
-            # Another thread takes too, and had the last one.
+            # Another thread took the last frame meanwhile.
             pass
         return taken

@@ -1,4 +1,4 @@
-"""One line of the table of operations, and how arguments come into it."""
+"""Entries of the table of operations, and the substitution of their arguments."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NAMES: Final = frozenset({"account", "consumer", "into", "stream"})
 
 @frozen
 class Operation:
-    """Something that a program does, and the subjects it takes, still with `P` and `INBOX`."""
+    """A client operation and the subjects it uses, with the placeholders `P` and `INBOX`."""
 
     name: str
     publishes: tuple[str, ...]
@@ -30,7 +30,7 @@ def _words(text: str | tuple[str, ...]) -> tuple[str, ...]:
 
 @frozen
 class Pattern:
-    """A line of the table: the arguments, and the subjects with the arguments' names in braces."""
+    """A table entry: the arguments, and the subjects with argument names in braces."""
 
     name: str
     takes: tuple[str, ...] = field(converter=_words)
@@ -39,23 +39,23 @@ class Pattern:
 
     @property
     def usage(self) -> str:
-        """The name with its arguments, as people write them: `consume STREAM CONSUMER`."""
+        """The operation with its arguments, as in usage texts: `consume STREAM CONSUMER`."""
         shown = (word.replace("*", "...").upper() for word in self.takes)
         return " ".join([self.name, *shown])
 
     def of(self, *arguments: str) -> Operation:
-        """Return the operation on those arguments; raises `BadArgument`."""
+        """Return the operation with these arguments; raises `BadArgument`."""
         most = len(self.takes)
         if self.takes and self.takes[-1].endswith("*"):
             most = max(most, len(arguments))
         least = sum(1 for word in self.takes if not word.startswith("["))
         if not least <= len(arguments) <= most:
-            raise BadArgument(f"wrong number of arguments; the form is: {self.usage}")
+            raise BadArgument(f"wrong number of arguments; usage: {self.usage}")
         each = self._named(arguments)
         return Operation(self.name, _all(self.publishes, each), _all(self.subscribes, each))
 
     def _named(self, arguments: tuple[str, ...]) -> list[dict[str, str]]:
-        """Return the arguments by name, one set for each use of the subjects."""
+        """Return the arguments by name, one mapping for each repetition of the subjects."""
         names = [word.strip("[]*") for word in self.takes]
         if self.takes and self.takes[-1].endswith("*"):
             return [{names[0]: _checked(names[0], value)} for value in arguments]
@@ -64,10 +64,10 @@ class Pattern:
 
 
 def _checked(name: str, value: str) -> str:
-    """Return an argument that may stand in a subject; `*` stands for any name."""
+    """Return an argument that is valid in a subject; `*` stands for any name."""
     check_filter(value)
     if name in _NAMES and ("." in value or value == ">"):
-        raise BadArgument(f"{value!r} is no name of a {name}; use * for any")
+        raise BadArgument(f"{value!r} is not the name of a {name}; use * for any")
     return value
 
 

@@ -1,11 +1,11 @@
-"""What each operation sends to and listens to: the one table that permissions are made from.
+"""The subjects that each operation publishes and subscribes to, from which permissions are made.
 
-``P`` stands for the prefix of the API and ``INBOX`` for the inboxes of the connection; names in
-braces are the arguments. ``[…]`` is left out without its argument, ``*`` behind an argument's name
-means any number of them. `tests/_async/test_permissions.py` runs each operation with exactly what
-is said here, and shows that it fails without any single one of them.
+`P` stands for the prefix of the API and `INBOX` for the inboxes of the connection; names in braces
+are arguments. `[…]` is omitted without its argument, `*` after an argument's name means any number
+of them. `tests/_async/test_permissions.py` runs each operation with exactly these permissions, and
+shows that it fails without any single one of them.
 
-Source: nats-server 2.11 to 2.15, as that test finds them.
+Source: nats-server 2.11 to 2.15, as observed by that test.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ __all__ = ["OPERATIONS", "operation"]
 
 
 def operation(name: str, *arguments: str) -> Operation:
-    """Return an operation of the table by its name; raises `BadArgument`."""
+    """Return the operation of this name with its arguments; raises `BadArgument`."""
     pattern = OPERATIONS.get(name)
     if pattern is None:
-        raise BadArgument(f"no operation {name!r}; there are: {', '.join(OPERATIONS)}")
+        raise BadArgument(f"unknown operation {name!r}; known ones are: {', '.join(OPERATIONS)}")
     return pattern.of(*arguments)
 
 
@@ -119,7 +119,7 @@ _TABLE: Final = (
         "stream",
         "P.STREAM.INFO.{stream} P.CONSUMER.LIST.{stream} P.STREAM.MSG.GET.{stream}",
     ),
-    # Who waits for a slot listens for the word of who frees it.
+    # A client that waits for a slot subscribes to the messages about released slots.
     Pattern(
         "coordination",
         "stream",
@@ -182,7 +182,7 @@ _TABLE: Final = (
     Pattern("reset", "stream consumer", "P.CONSUMER.RESET.{stream}.{consumer}"),
     Pattern("unpin", "stream consumer", "P.CONSUMER.UNPIN.{stream}.{consumer}"),
     Pattern("step_down", "stream consumer", "P.CONSUMER.LEADER.STEPDOWN.{stream}.{consumer}"),
-    # The cluster, by the system account.
+    # Operations on the cluster, which need the system account.
     Pattern("meta.step_down", "", "P.META.LEADER.STEPDOWN"),
     Pattern("meta.remove_server", "", "P.SERVER.REMOVE"),
     Pattern("meta.evacuate_server", "", "P.SERVER.EVACUATE"),
@@ -195,4 +195,4 @@ _TABLE: Final = (
 )
 
 OPERATIONS: Final = {pattern.name: pattern for pattern in _TABLE}
-"""The lines of the table by name."""
+"""The table entries by name."""

@@ -1,4 +1,4 @@
-"""The options of a connection: checked when made, picklable, secrets never shown."""
+"""Connection options: validated on creation, picklable, secrets hidden in the repr."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from twinstream.models.records import field, frozen
 __all__ = ["ConnectOptions"]
 
 
-# A mistaken unit must not cost a processor for good (seconds).
-_LONGEST_POLL: Final = 0.1
+# Seconds. A value in the wrong unit must not keep a processor busy permanently.
+_MAX_BUSY_POLL: Final = 0.1
 
 
 def _connect_timeout(value: Seconds) -> float:
@@ -46,7 +46,10 @@ def _inbox_prefix(value: str) -> str:
 
 @frozen(kw_only=True)
 class ConnectOptions:
-    """What `connect` was asked for; each member is explained there."""
+    """The options of a connection; see `connect` for each of them.
+
+    Raises `BadArgument` for invalid values and contradictory options.
+    """
 
     servers: tuple[ServerAddress, ...] = field(converter=parse_servers)
     name: str | None = None
@@ -65,17 +68,17 @@ class ConnectOptions:
         self._check_kinds()
         given = callable(self.credentials) or not self.credentials.is_empty
         if given and self.credentials_file is not None:
-            raise BadArgument("give credentials or a credentials_file, not both")
+            raise BadArgument("pass credentials or a credentials_file, not both")
         if self.ping_interval == 0 or self.connect_timeout == 0:
             raise BadArgument("ping_interval and connect_timeout must be above 0 seconds")
-        if self.busy_poll > _LONGEST_POLL:
+        if self.busy_poll > _MAX_BUSY_POLL:
             raise BadArgument(
-                f"busy_poll must be at most {_LONGEST_POLL:g} seconds, got {self.busy_poll:g}: each"
-                " wait keeps a processor busy that long; 0.0003 serves a server near by"
+                f"busy_poll must be at most {_MAX_BUSY_POLL:g} seconds, got {self.busy_poll:g}:"
+                " each wait keeps a processor busy that long; use 0.0003 for a nearby server"
             )
 
     def _check_kinds(self) -> None:
-        # A wrong one would not be noticed before TLS begins or the link breaks.
+        # Otherwise a wrong type would be noticed only by TLS or after the connection was lost.
         kinds = {"reconnect": ReconnectPolicy, "tls": TlsOptions, "name": str}
         for what, kind in kinds.items():
             value = getattr(self, what)
@@ -83,10 +86,10 @@ class ConnectOptions:
                 named = "text" if kind is str else f"a {kind.__name__}"
                 raise BadArgument(f"{what} must be {named} or None, got {value!r}")
         if not isinstance(self.credentials, Credentials) and not callable(self.credentials):
-            # Not shown, as it may be a secret.
+            # The value is not shown, as it may be a secret.
             kind = type(self.credentials).__name__
             raise BadArgument(f"credentials must be a function that returns them, got {kind}")
         file = self.credentials_file
         if file is not None and not (isinstance(file, str) or hasattr(file, "__fspath__")):
-            # A number would be read as a file, or a socket, that is open.
+            # A number would be taken for the descriptor of an open file or socket.
             raise BadArgument(f"credentials_file must be a path or None, got {file!r}")

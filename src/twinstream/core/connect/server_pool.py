@@ -1,4 +1,4 @@
-"""Server addresses, and the pool that decides which one to try next and after what pause.
+"""Server addresses, and the pool that decides which server to try next and after what pause.
 
 Source: ADR-40 and the connect logic of the official clients. Randomness is injected.
 """
@@ -27,10 +27,10 @@ __all__ = [
 
 DEFAULT_PORT: Final = 4222
 _ESCAPES: Final = "in a password write / as %2F, ? as %3F, # as %23 and a comma as %2C"
-# Announced addresses beyond that many are passed over: a cluster has fewer servers.
-_MOST_ANNOUNCED: Final = 1000
-# Seconds. A server on the same machine that is down is tried a hundred times a second then.
-_SHORTEST_PAUSE: Final = 0.01
+# Announced addresses beyond this number are ignored: no cluster has as many servers.
+_MAX_ANNOUNCED: Final = 1000
+# Seconds. With this pause, a local server that is down is tried a hundred times a second.
+_MIN_PAUSE: Final = 0.01
 _SCHEMES: Final = ("nats", "tls")
 # The usual form of a URL: no user, and a name or an address of IPv4.
 _PLAIN: Final = r"(?:(nats|tls)://)?([a-z0-9.-]+)(?::([0-9]{1,5}))?/?"
@@ -42,7 +42,7 @@ _NUMBERS: Final = r"[\d.]+|.*:.*"
 
 @frozen
 class ServerAddress:
-    """Where one server listens, and the user info of its URL (never shown)."""
+    """The address of one server, and the user info of its URL (hidden in the repr)."""
 
     host: str
     port: int = DEFAULT_PORT
@@ -50,35 +50,38 @@ class ServerAddress:
     user: str | None = field(default=None, repr=False)
     password: str | None = field(default=None, repr=False)
     origin: str | None = None
-    """The host that the user gave, if this address was announced by a server."""
+    """The host given by the caller, if this address was announced by a server."""
 
     @property
     def name(self) -> str:
-        """The name to expect in its certificate.
+        """The host name to expect in the server's certificate.
 
-        Certificates of clusters hold names. An announced IP address is held against the name that
-        the user gave, never against one that a server chose.
+        Certificates of clusters contain names. An announced IP address is therefore checked against
+        the name given by the caller, never against a name chosen by a server.
         """
         if self.origin is not None and _is_number(self.host) and not _is_number(self.origin):
             return certificate_name(self.origin)
         return certificate_name(self.host)
 
     def announced(self, host: str, port: int) -> ServerAddress:
-        """Return the address of another server that this one announced, with the same user info."""
+        """Return the address of a server announced by this one, with the same user info."""
         return ServerAddress(
             host, port, self.tls, self.user, self.password, self.origin or self.host
         )
 
     @classmethod
     def parse(cls, url: str) -> ServerAddress:
-        """Read `nats://[user[:password]@]host[:port]`, `tls://…` or plain `host[:port]`."""
+        """Parse `nats://[user[:password]@]host[:port]`, `tls://…` or plain `host[:port]`.
+
+        Raises `BadArgument` without showing the URL.
+        """
         plain = re.fullmatch(_PLAIN, url)
         if plain is not None and 0 < int(plain[3] or DEFAULT_PORT) <= _LAST_PORT:
             return cls(_host(plain[2]), int(plain[3] or DEFAULT_PORT), plain[1] == "tls")
-        # Of any other form, which takes milliseconds to import.
+        # Any other form. This import takes milliseconds.
         from urllib.parse import unquote, urlsplit
 
-        # The URL itself may hold a password, so errors show host and port at most.
+        # The URL may contain a password, so error messages never quote it.
         try:
             parts = urlsplit(url if "://" in url else f"nats://{url}")
         except ValueError:
@@ -87,11 +90,11 @@ class ServerAddress:
             raise BadArgument(f"server URL scheme {parts.scheme!r}: use nats:// or tls://")
         where = parts.netloc.rpartition("@")[2]
         if where.count(":") > 1 and "[" not in where:
-            raise BadArgument("server URL: an IPv6 address stands in brackets: nats://[::1]:4222")
+            raise BadArgument("server URL: an IPv6 address needs brackets: nats://[::1]:4222")
         try:
             port = DEFAULT_PORT if parts.port is None else parts.port
         except ValueError:
-            # What stands before the first of / ? # is taken for host and port.
+            # urlsplit takes everything before the first of / ? # as host and port.
             escapes = f"; {_ESCAPES}" if "@" in url else ""
             raise BadArgument(
                 f"server URL: the port must be a number up to 65535{escapes}"
@@ -100,16 +103,16 @@ class ServerAddress:
             raise BadArgument("server URL: the port must be from 1 to 65535, got 0")
         if not parts.hostname or parts.path.strip("/") or parts.query or parts.fragment:
             raise BadArgument(
-                f"server URL: expected nats://host:port and nothing behind it; {_ESCAPES}"
+                f"server URL: expected nats://host:port and nothing after it; {_ESCAPES}"
             )
         if parts.password and not parts.username:
-            raise BadArgument("server URL: a password needs a user; a token stands alone, token@")
+            raise BadArgument("server URL: a password needs a user; write a token as token@host")
         return cls(
             _host(parts.hostname),
             port,
             parts.scheme == "tls",
             unquote(parts.username) if parts.username else None,
-            # An empty password is a password; without any, the user is a token.
+            # An empty password is a password. Without a password, the user is a token.
             unquote(parts.password) if parts.username and parts.password is not None else None,
         )
 
@@ -119,19 +122,19 @@ class ServerAddress:
 
 
 def _is_number(host: str) -> bool:
-    """Tell whether a host is an IP address rather than a name."""
+    """Return whether a host is an IP address rather than a name."""
     return re.fullmatch(_NUMBERS, host) is not None
 
 
 def certificate_name(host: str) -> str:
-    """Return a host as certificates name it: without the dot behind an absolute name, or a zone."""
+    """Return a host as it is written in certificates: without trailing dot and zone id."""
     return host.partition("%")[0].removesuffix(".")
 
 
 def _host(host: str) -> str:
-    """Return the host of a URL as the resolver takes it; raises `BadArgument`."""
+    """Return the host of a URL in the form that the resolver accepts; raises `BadArgument`."""
     if ":" in host:
-        # RFC 6874: what stands before the zone of a link-local address is escaped.
+        # RFC 6874: the % before the zone of a link-local address is escaped in a URL.
         number, _, zone = host.partition("%25")
         if not zone:
             return host
@@ -157,27 +160,27 @@ def _is_name(host: str) -> bool:
 
 
 def _split(urls: str) -> list[str]:
-    """Return the URLs of a list with commas.
+    """Split a comma-separated list of URLs.
 
     Raises `BadArgument` where a comma may belong to a password: the text before it would be taken
-    for a server, and the text behind it for a token.
+    for a server, and the text after it for a token.
     """
     found = [url.strip() for url in urls.split(",")]
     for before, url in pairwise(found):
         is_part = "://" in before or (":" in before and not before.rpartition(":")[2].isdigit())
         if "@" in url and "://" not in url and is_part and "@" not in before:
             raise BadArgument(
-                "server URLs: in a password write a comma as %2C; if it was meant to separate two"
-                " servers, give a list of them"
+                "server URLs: in a password write a comma as %2C; if the comma separates two"
+                " servers, pass a list of URLs"
             )
     return found
 
 
 def parse_servers(servers: str | Iterable[str]) -> tuple[ServerAddress, ...]:
-    """Read one URL, several separated by commas, or a list of them."""
+    """Parse one URL, a comma-separated list of URLs, or an iterable of them."""
     urls = _split(servers) if isinstance(servers, str) else servers
     if isinstance(urls, bytes) or not isinstance(urls, Iterable):
-        # The value is not shown: it may hold a password.
+        # The value is not shown, because it may contain a password.
         raise BadArgument(f"servers must be a URL or a list of them, got {type(urls).__name__}")
     urls = tuple(urls)
     for url in urls:
@@ -195,10 +198,10 @@ def _attempts(value: int) -> int:
 
 def _pause(value: Seconds, name: str) -> float:
     found = seconds(value, name)
-    if found < _SHORTEST_PAUSE:
+    if found < _MIN_PAUSE:
         raise BadArgument(
-            f"{name} must be at least {_SHORTEST_PAUSE} seconds, got {value!r}: without a pause,"
-            " trying a server that is down takes a whole core"
+            f"{name} must be at least {_MIN_PAUSE} seconds, got {value!r}: without a pause,"
+            " retrying a server that is down keeps a processor core busy"
         )
     return found
 
@@ -213,30 +216,30 @@ def _max_wait(value: Seconds) -> float:
 
 def _jitter(value: float) -> float:
     if not isinstance(value, float | int) or not 0 <= value < math.inf:
-        raise BadArgument(f"jitter must be a number from 0 up, a part of each pause, got {value!r}")
+        raise BadArgument(f"jitter must be a number >= 0, a fraction of each pause, got {value!r}")
     return value
 
 
 @frozen
 class ReconnectPolicy:
-    """When to try again after the link broke. Pickles, shared by both twins.
+    """When to reconnect after the connection was lost. Picklable, shared by both twins.
 
-    Raises `BadArgument` for what would fail only then.
+    Raises `BadArgument` for invalid values.
     """
 
     attempts: int = field(default=60, converter=_attempts)
-    """Rounds over the whole pool before the connection closes for good; -1 is for ever.
+    """Rounds over the whole pool before the connection closes permanently; -1 means no limit.
 
-    A connection that breaks within `max_wait` seconds counts as a failed round."""
+    A connection that is lost within `max_wait` seconds counts as a failed round."""
     wait: float = field(default=0.1, converter=_wait)
-    """Seconds before the second round, 0.01 at least; doubles each round."""
+    """Seconds before the second round, at least 0.01; doubled after each round."""
     max_wait: float = field(default=5.0, converter=_max_wait)
-    """Longest pause in seconds, 0.01 at least."""
+    """Maximum pause in seconds, at least 0.01."""
     jitter: float = field(default=0.25, converter=_jitter)
-    """Random part of each pause, so that many clients do not come back at once."""
+    """Random part of each pause as a fraction, so that clients do not all reconnect at once."""
 
     def pause(self, round_: int, random: float) -> float:
-        """Return the seconds to wait before a round (0 is the first: at once)."""
+        """Return the seconds to wait before a round; the first one, 0, starts immediately."""
         if round_ <= 0:
             return 0.0
         base = min(self.max_wait, self.wait * 2.0 ** min(round_ - 1, 30))
@@ -244,39 +247,39 @@ class ReconnectPolicy:
 
 
 class Rounds:
-    """The rounds of attempts of one connection: whether there is another, and after what pause.
+    """Counts the rounds of attempts to connect: whether there is another, and after what pause.
 
-    A connection that breaks within `max_wait` seconds counts as a failed round: else one that
-    breaks whenever it was made would be made again without any pause, for ever.
+    A connection that is lost within `max_wait` seconds counts as a failed round. Otherwise a
+    connection that is always lost right after it was established would be retried without pause.
     """
 
     def __init__(self, policy: ReconnectPolicy) -> None:
         self._policy: Final = policy
         self.count = 0
-        """Rounds since a connection served for a while."""
+        """Rounds since the last connection that lasted `max_wait` seconds."""
 
     def broke(self, served: float) -> None:
-        """Note that a connection broke after `served` seconds."""
+        """Record that a connection was lost after `served` seconds."""
         if served >= self._policy.max_wait:
             self.count = 0
 
     @property
     def is_over(self) -> bool:
-        """Tell whether all rounds were made."""
+        """Return whether all rounds were used."""
         return 0 <= self._policy.attempts <= self.count
 
     def next_pause(self, random: float) -> float:
-        """Begin another round; return the seconds to wait before it."""
+        """Start another round; return the seconds to wait before it."""
         self.count += 1
         return self._policy.pause(self.count - 1, random)
 
 
 class ServerPool:
-    """The servers to try, in the order of this client.
+    """The servers to try, in an order of this client.
 
-    The given ones are shuffled, discovered ones are added behind, the last good one is tried first.
-    `discover` is called where the link is read, all else where links are made, perhaps in another
-    thread.
+    The given servers are shuffled, discovered ones are appended, and the last good one is tried
+    first. `discover` is called by the reader of the connection, everything else where connections
+    are made, possibly in another thread.
     """
 
     def __init__(
@@ -286,7 +289,7 @@ class ServerPool:
     ) -> None:
         self._given: Final = tuple(servers)
         self._servers = list(servers)
-        # Always replaced as a whole: a round that is being put in order does not change under it.
+        # Replaced as a whole, so that `round` in another thread sees a consistent value.
         self._found: tuple[ServerAddress, ...] = ()
         if shuffle is not None:
             shuffle(self._servers)
@@ -301,25 +304,25 @@ class ServerPool:
         ]
 
     def prefer(self, good: ServerAddress) -> None:
-        """Put a server that took the connection first."""
+        """Move a server that accepted the connection to the front."""
         self._servers = sorted(self.round(), key=lambda server: server != good)
 
     def demote(self, bad: ServerAddress) -> None:
-        """Put a server that ended the connection last."""
+        """Move a server that ended the connection to the end."""
         self._servers = sorted(self.round(), key=lambda server: server == bad)
 
     def discover(self, urls: Iterable[str], current: ServerAddress) -> list[ServerAddress]:
-        """Take the servers that the current one named, 1,000 at most; return the new ones.
+        """Store the servers announced by the current one, at most 1,000; return the new ones.
 
-        Servers that were discovered earlier and are not named now have left the cluster.
+        Servers that were discovered earlier and are no longer announced have left the cluster.
         """
         known = {(each.host, each.port): each for each in (*self._given, *self._found)}
         found: dict[tuple[str, int], ServerAddress] = {}
-        for url in islice(urls, _MOST_ANNOUNCED):
+        for url in islice(urls, _MAX_ANNOUNCED):
             try:
                 named = ServerAddress.parse(url)
             except BadArgument:
-                # An address that nobody can use is no reason to give up the link it came over.
+                # An unusable address is ignored; the connection stays usable.
                 continue
             place = named.host, named.port
             found[place] = known.get(place) or current.announced(*place)

@@ -1,1 +1,1 @@
-"""Consuming: pulls, iterations, handlers, ordered and pushed messages, acknowledgements."""
+"""Consuming: pull requests, iterations, ordered and push consumers, acknowledgements."""

@@ -1,7 +1,7 @@
-"""How long to wait while nobody answers for a consumer, and the user may not ask why.
+"""Limit on the time without responders when the user may not look up the consumer.
 
-The consumer is deleted, or it has no leader for a moment. The second passes, so it is waited for,
-but not for ever.
+Either the consumer was deleted or it has no leader at the moment. The latter is temporary, so the
+iteration waits, but not indefinitely.
 """
 
 from __future__ import annotations
@@ -13,31 +13,31 @@ from twinstream.errors import NoResponders
 __all__ = ["BOUND", "Doubt"]
 
 BOUND: Final = 60.0
-"""Seconds that nobody may answer before an iteration ends; elections take a few."""
+"""Seconds without responders after which an iteration ends; elections take a few."""
 
 
 class Doubt:
-    """How long nobody has answered while `CONSUMER.INFO` was not permitted."""
+    """Measures the time without responders while `CONSUMER.INFO` is not permitted."""
 
     def __init__(self) -> None:
         self._since: float | None = None
 
     @property
     def is_known(self) -> bool:
-        """Tell whether asking was refused before, so that it needs no further refusal."""
+        """Whether the look-up was denied before, so that it need not be tried again."""
         return self._since is not None
 
     def clear(self) -> None:
-        """Note an answer, or a new link, with which permissions may have changed."""
+        """Record a response, or a reconnect, after which permissions may have changed."""
         self._since = None
 
     def grow(self, now: float) -> NoResponders | None:
-        """Note that still nobody answers; return the error to raise when that lasts too long."""
+        """Record that there are still no responders; return the error to raise after `BOUND`."""
         if self._since is None:
             self._since = now
         if now - self._since < BOUND:
             return None
         return NoResponders(
-            f"nobody has answered for the consumer for {BOUND:g} s, and the user may not ask"
-            " whether it exists (CONSUMER.INFO): it is deleted, or has no leader"
+            f"no responders for the consumer for {BOUND:g} s, and the user may not look it up"
+            " (CONSUMER.INFO): it was deleted, or has no leader"
         )

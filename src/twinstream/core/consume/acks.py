@@ -1,4 +1,4 @@
-"""The words of an acknowledgement.
+"""Payloads of acknowledgements.
 
 Source: ADR-15 and nats-server `processAck`; NAK with a delay since 2.7.1, TERM with a reason
 since 2.10.4.
@@ -15,25 +15,25 @@ from twinstream.errors import BadArgument
 __all__ = ["ACK", "ACK_COMMAND", "IN_PROGRESS", "NEXT", "nak", "term"]
 
 ACK: Final = b"+ACK"
-# The whole line of the word that most messages get: filled in with the reply subject it is a
-# third of the work of `publish_command`.
+# The complete command for the most frequent acknowledgement. Formatting it with the reply subject
+# takes a third of the time of `publish_command`.
 ACK_COMMAND: Final = b"PUB %b 4\r\n+ACK\r\n"
 IN_PROGRESS: Final = b"+WPI"
 NEXT: Final = b"+NXT "
 
 
 def nak(delay: Seconds | None) -> bytes:
-    """Return a negative acknowledgement; redelivery after `delay` seconds, None is at once."""
+    """Return a negative acknowledgement; `delay` in seconds, None redelivers immediately."""
     if delay is None:
         return b"-NAK"
     return b'-NAK {"delay": %d}' % round(finite_seconds(delay, "delay") * 1e9)
 
 
 def term(reason: str | None) -> bytes:
-    """Return the word that ends redelivery; the reason goes into the advisory, as one line."""
+    """Return the payload that stops redelivery; the reason goes into the advisory, on one line."""
     if reason is None:
         return b"+TERM"
     if not isinstance(reason, str):
-        raise BadArgument(f"reason must be text, got {reason!r}; of an error give str(error)")
-    # Often the text of an error, which may hold anything.
+        raise BadArgument(f"reason must be text, got {reason!r}; for an error pass str(error)")
+    # Often the text of an error, which may contain any character.
     return b"+TERM " + one_line(reason).encode()

@@ -1,8 +1,8 @@
-"""One fetch: a single pull request and the facts that end it, with no I/O.
+"""The sans-I/O state of one fetch: a single pull request and the events that end it.
 
-Theory of operation: the request ends when it is full, when a status ends it, when the link is
-lost, or when the server is silent for too long. The server's own end is to win the race against
-the client's patience, so that no request stays behind; `is_clean` tells whether it did.
+Theory of operation: the request ends when it is complete, when a status ends it, when the
+connection is lost, or when the server is silent for too long. The server should end the request
+before the client's timeout does, so that no request stays open; `is_clean` tells whether it did.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from twinstream.errors import PullError, TwinstreamError
 
 __all__ = ["GRACE", "Fetch", "frame_size"]
 
-# How much longer than the server a client waits for the end of a request (seconds).
+# Seconds that a client waits for the end of a request after the server should have sent it.
 GRACE: Final = 1.0
 
 _ENDS: Final = {
@@ -37,7 +37,7 @@ _ENDS: Final = {
 def frame_size(frame: Frame, *, pinned: bool = False) -> int:
     """Return the size of a message as the server counts it against max_bytes (ADR-37).
 
-    Where a client may be `pinned`, that is without the pin.
+    For a client that may be `pinned`, this excludes the pin header.
     """
     subject, reply, _, body = frame
     size = len(subject) + len(reply) + len(body) - 2
@@ -69,33 +69,33 @@ class Fetch:
         self._give_up_at: Final = now + patience + GRACE
         self._size = 0
         self.frames: Final[list[Frame]] = []
-        # When how many of the frames had arrived.
+        # Pairs of a number of frames and the time at which they had arrived.
         self.arrivals: Final[list[tuple[int, float]]] = []
-        # Whether it ended, well (`end`) or not (`error`). Asked all the time, so no property.
+        # Whether the fetch ended, with `end` or `error`. An attribute, as it is read very often.
         self.is_over = False
         self.end: BatchEnd | None = None
         self.detail = ""
         self.error: TwinstreamError | None = None
-        # Whether the server ended the request, so that nothing can come any more.
+        # Whether the server ended the request, so that no more messages can arrive.
         self.is_clean = True
 
     def take_all(self, frames: deque[Frame], at: float) -> bool:
-        """Take frames that had arrived `at` a time, in order; tell whether the fetch is over.
+        """Take frames that arrived at the time `at`, in order; return whether the fetch is over.
 
-        Plain messages of a fetch by count go straight into the batch, at a quarter of what `take`
-        costs for each.
+        For a fetch by count, plain messages are moved directly into the batch, at a quarter of the
+        cost of `take` for each.
         """
         most, before = self._limits.max_messages, len(self.frames)
         if self._limits.max_bytes is None and not self.is_over:
             if most == 1 and frames and not frames[0][2]:
-                # As below, for who asks one by one, and waits: a third of the steps.
+                # Fast path for a fetch of one message: a third of the steps.
                 self.frames.append(frames.popleft())
                 self.arrivals.append((1, at))
                 self.is_over, self.end = True, BatchEnd.FILLED
                 return True
             put, pop = self.frames.append, frames.popleft
             for _ in range(min(len(frames), most - len(self.frames))):
-                # With headers it may be a status.
+                # A frame with headers may be a status.
                 if frames[0][2]:
                     break
                 put(pop())
@@ -108,7 +108,7 @@ class Fetch:
         return self.is_over
 
     def take(self, frame: Frame) -> bool:
-        """Take one frame that arrived; tell whether it was a message of this fetch."""
+        """Take one frame; return whether it is a message of this fetch."""
         if is_status(frame):
             status = read_status(frame)
             if status.token == self._token:
@@ -121,8 +121,8 @@ class Fetch:
         if limits.max_bytes is not None:
             self._size += frame_size(frame, pinned=limits.may_pin)
             if self._size >= limits.max_bytes:
-                # The server sends no more than was asked for. If that is less by its own count,
-                # after an import of another account say, it goes on.
+                # The server sends at most what was requested. If its own count is still below the
+                # limit, for example after an import from another account, it continues.
                 self.is_clean = self._size == limits.max_bytes
                 self._finish(BatchEnd.BYTES_FILLED)
         if len(self.frames) >= limits.max_messages:
@@ -143,34 +143,34 @@ class Fetch:
         if not status.ends or self.is_over:
             return
         self.detail = str(status)
-        # Whether a status of a later server ends a request is a guess.
+        # An unknown status, of a later server, may or may not end the request.
         self.is_clean = status.kind is not Kind.UNKNOWN
         if status.kind is Kind.DELETED and self.frames:
             self._finish(BatchEnd.DELETED)
         elif status.kind is Kind.TOO_BIG and not self.frames:
             self._fail(
                 PullError(
-                    f"the next message is bigger than the {self._limits.max_bytes} bytes asked"
-                    " for: raise max_bytes"
+                    f"the next message does not fit into {self._limits.max_bytes} bytes: raise"
+                    " max_bytes"
                 )
             )
         elif status.kind in _ENDS:
             self._finish(_ENDS[status.kind])
         elif self.frames:
-            # An error would lose these; the next fetch meets it again, with nothing in its hands.
+            # An error would lose these messages. The next fetch gets the same status and raises.
             self._finish(BatchEnd.INTERRUPTED)
         else:
             self._fail(pull_error(status, self._limits))
 
     def lost(self) -> None:
-        """Note that the link the request was sent over is gone, and the request with it."""
+        """Record that the connection was lost, and the request with it."""
         if not self.is_over:
-            self._finish(BatchEnd.INTERRUPTED, "the connection broke")
-            # The server may not have noticed: on a new link the inbox would serve the request.
+            self._finish(BatchEnd.INTERRUPTED, "the connection was lost")
+            # The server may not have noticed: after a reconnect it could still serve the request.
             self.is_clean = False
 
     def check(self, now: float, heard_at: float) -> None:
-        """Give up when the server was silent for two heartbeats or the patience is over."""
+        """End the fetch if the server was silent for two heartbeats or the fetch timed out."""
         self._heard_at = max(self._heard_at, heard_at)
         if self.is_over or now < self.wake_at():
             return
@@ -178,9 +178,9 @@ class Fetch:
         if now >= self._give_up_at:
             self._finish(BatchEnd.EXPIRED, "the server did not end the request in time")
         else:
-            silence = f"nothing heard for {2 * self._limits.heartbeat:g} s, two heartbeats"
+            silence = f"nothing received for {2 * self._limits.heartbeat:g} s, two heartbeats"
             self._finish(BatchEnd.INTERRUPTED, silence)
 
     def wake_at(self) -> float:
-        """Return when `check` may give up."""
+        """Return the time at which `check` may end the fetch."""
         return min(self._give_up_at, self._heard_at + 2 * self._limits.heartbeat)

@@ -1,4 +1,4 @@
-"""Reading the reply subject of a delivered message, which carries its metadata.
+"""Parse the reply subject of a delivered message, which contains its metadata.
 
 Two layouts exist (server 2.2, and `js_ack_fc_v2` since 2.14)::
 
@@ -6,7 +6,7 @@ Two layouts exist (server 2.2, and `js_ack_fc_v2` since 2.14)::
     $JS.ACK.<domain>.<account>.<stream>.<consumer>.<delivered>.<stream seq>.<consumer seq>
         .<ns>.<pending>[.…]
 
-A reply is only ever read, never rebuilt: acknowledgements go to it as received.
+A reply subject is only parsed, never rebuilt: acknowledgements go to the subject as received.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _LEAST: Final = -_MOST
 @hint_attributes
 @frozen
 class Metadata:
-    """Where a message stands in its stream and consumer, as the server said on delivery."""
+    """The position of a message in its stream and consumer, as sent by the server on delivery."""
 
     stream: str
     consumer: str
@@ -36,19 +36,19 @@ class Metadata:
     stream_seq: int
     consumer_seq: int
     timestamp_ns: int
-    """When the stream stored it, in nanoseconds since 1970."""
+    """When the stream stored the message, in nanoseconds since 1970."""
     num_pending: int
-    """Messages that match the consumer and were not delivered yet."""
+    """Messages that match the consumer and have not been delivered yet."""
     domain: str = ""
 
     @property
     def timestamp(self) -> datetime:
-        """When the stream stored it, cut to microseconds."""
+        """When the stream stored the message, truncated to microseconds."""
         return _EPOCH + timedelta(microseconds=self.timestamp_ns // 1000)
 
 
 def parse_ack_reply(reply: bytes) -> Metadata | None:
-    """Return the metadata, or None when the reply is not one of JetStream's."""
+    """Return the metadata, or None if the reply subject is not one of JetStream's."""
     parts = reply.decode("utf-8", "replace").split(".")
     if len(parts) == 9:
         domain, names, numbers = "", parts[2:4], parts[4:9]
@@ -63,7 +63,7 @@ def parse_ack_reply(reply: bytes) -> Metadata | None:
     except ValueError:
         return None
     if stream_seq > _MOST or not _LEAST <= timestamp <= _MOST:
-        # Another client may send whatever it likes to the inbox of a pull.
+        # Another client may publish any reply subject to the inbox of a pull.
         return None
     return Metadata(
         names[0],

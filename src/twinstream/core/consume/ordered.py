@@ -1,33 +1,33 @@
-"""Reading a stream in order without gaps: which consumer to make next, and what is in order.
+"""Reading a stream in order without gaps: the next consumer to create, and the order check.
 
 Theory of operation (ADR-17, pull form)
 ---------------------------------------
-An ordered read uses consumers that want no acknowledgement and live in memory. Their messages are
-numbered without a gap. A message with another number than the last one plus one shows that
-something was lost. So does an idle heartbeat, which says how many messages were sent before it.
-Then, and whenever the consumer may be gone, the read makes a new consumer that starts after the
-last stream sequence that was handed over.
+An ordered read uses consumers without acknowledgements, with state in memory. They number their
+messages without gaps. A message whose number is not the last one plus one shows that messages were
+lost. So does an idle heartbeat, which reports how many messages were sent before it. In these
+cases, and whenever the consumer may have been deleted, the read creates a new consumer that starts
+after the last stream sequence that was handed over.
 
-* The first consumer starts where the user says. A policy that depends on the moment (new, last)
-  must not be asked for again: the position that the first consumer had replaces it.
-* An idle heartbeat also says up to which stream sequence the server has looked for messages. When
-  all messages before it were handed over, the next consumer starts there, so that it need not look
-  through the same part of the stream again.
-* `last_per_subject` is a snapshot, the last message of each subject, and then every message that
-  was stored after the read began. The stream's last sequence, asked for before the first consumer
-  is made, divides the two. The snapshot is over when a message at or above it was handed over or
-  the server has looked beyond it. `num_pending` proves nothing: it counts messages that were
-  overwritten or removed since.
-* Where the stream keeps one message of each subject, each message that it still has is the last
-  of its subject. A new consumer goes on after the position, in the snapshot and after it.
-* Where it keeps more, a consumer made in the middle of the snapshot takes the snapshot again, and
-  what was handed over is skipped. Its snapshot is a later one: it lacks messages that were stored
-  since the read began and overwritten already. So it is good up to the dividing sequence only; then
-  another consumer delivers every message after that.
-* On such a stream the server forgets a message of the snapshot when it does not fit into the bytes
-  that a pull request has left (2.11 to 2.15). So the requests for a snapshot are by count, and here
-  too another consumer takes over at the end of it.
-* A stream that was deleted and created again counts from 1 again: positions in it mean nothing.
+* The first consumer starts where the caller requests. A policy that depends on the current state
+  (new, last) must not be used again: it is replaced by the start position of the first consumer.
+* An idle heartbeat also reports the stream sequence up to which the server has scanned the stream.
+  Once all messages before the heartbeat were handed over, the next consumer starts there, so that
+  it need not scan the same part of the stream again.
+* `last_per_subject` is a snapshot, the last message of each subject, followed by every message that
+  was stored after the read began. The two are divided by the last sequence of the stream, which is
+  requested before the first consumer is created. The snapshot is complete when a message at or
+  above this sequence was handed over or the server has scanned past it. `num_pending` is no
+  criterion: it counts messages that have been overwritten or removed since.
+* If the stream keeps one message per subject, each message it still has is the last one of its
+  subject. A new consumer continues after the position, during the snapshot and after it.
+* If it keeps more, a consumer created in the middle of the snapshot delivers the snapshot again,
+  and messages that were handed over before are skipped. Its snapshot is a later one: it lacks
+  messages that were stored since the read began and have already been overwritten. So it is valid
+  up to the dividing sequence only; then another consumer delivers every message after that.
+* On such a stream the server skips a message of the snapshot that does not fit into the remaining
+  bytes of a pull request (2.11 to 2.15). So the requests for a snapshot are limited by count, and
+  here, too, another consumer takes over at the end of it.
+* A stream that was deleted and re-created counts from 1 again, so earlier positions are invalid.
 """
 
 from __future__ import annotations
@@ -59,10 +59,10 @@ from twinstream.models.records import evolve
 
 __all__ = ["Mark", "OrderedRead", "ordered_config"]
 
-# Long enough to survive a pause of the reader, short enough not to litter (ADR-17).
+# Long enough to survive a pause of the reader, short enough not to leave many consumers (ADR-17).
 _INACTIVE: Final = Duration(minutes=5)
-# A request takes its time to the server and back.
-_LEAST_INACTIVE: Final = 1.0
+# Seconds. Allows for the round trip between two requests.
+_MIN_INACTIVE: Final = 1.0
 
 
 def ordered_config(
@@ -76,9 +76,9 @@ def ordered_config(
     inactive_threshold: Seconds | None = None,
     metadata: Mapping[str, str] | None = None,
 ) -> ConsumerConfig:
-    """Return what the user wants of an ordered read, as a consumer's configuration."""
+    """Return the caller's settings of an ordered read as a consumer configuration."""
     if start_seq is not None and start_time is not None:
-        raise BadArgument("give start_seq or start_time, not both")
+        raise BadArgument("pass start_seq or start_time, not both")
     if start_seq is not None:
         deliver_policy = DeliverPolicy.BY_START_SEQUENCE
     elif start_time is not None:
@@ -88,7 +88,7 @@ def ordered_config(
         check_filter(subject)
     filters = list(widest(filters))
     if deliver_policy == DeliverPolicy.LAST_PER_SUBJECT and not filters:
-        # The server wants a filter with this policy (10094); this one takes all.
+        # The server requires a filter with this policy (10094); this one matches everything.
         filters = [">"]
     return ConsumerConfig(
         deliver_policy=DeliverPolicy(deliver_policy or DeliverPolicy.ALL),
@@ -114,22 +114,22 @@ def _idle(inactive_threshold: Seconds | None) -> Duration | None:
     if inactive_threshold is None:
         return None
     idle = finite_seconds(inactive_threshold, "inactive_threshold")
-    if idle < _LEAST_INACTIVE:
+    if idle < _MIN_INACTIVE:
         raise BadArgument(
-            f"inactive_threshold must be at least {_LEAST_INACTIVE:g} s, got"
-            f" {inactive_threshold!r}: between two requests the consumer would vanish"
+            f"inactive_threshold must be at least {_MIN_INACTIVE:g} s, got"
+            f" {inactive_threshold!r}: the consumer could be deleted between two requests"
         )
     return Duration(seconds=idle)
 
 
 Mark = tuple[Timestamp | None, int, int]
-"""Where a read stands: when its stream was created, its position, and what was looked through."""
+"""Position of a read: creation time of the stream, position, and scanned sequence."""
 
 
 class OrderedRead:
     """The state of one ordered read.
 
-    `by_bytes` is whether its pull requests have a limit of bytes.
+    `by_bytes` tells whether its pull requests have a byte limit.
     """
 
     def __init__(self, config: ConsumerConfig, prefix: str, *, by_bytes: bool = False) -> None:
@@ -139,58 +139,58 @@ class OrderedRead:
         self._is_snapshot: Final = config.deliver_policy == DeliverPolicy.LAST_PER_SUBJECT
         self._serial = 1
         self._is_made = False
-        # Whether a consumer was made: from then on the position says where to go on.
+        # Whether a consumer was created. From then on the next one starts after the position.
         self._began = False
         self._created: Timestamp | None = None
         self._keeps_one = False
-        # The stream's last sequence when the read began.
+        # The last sequence of the stream when the read began.
         self._last_seq = 0
         self._most_idle: Duration | None = None
         self._consumer_seq = 0
-        self._looked = 0
-        # Where the first consumer of the stream began.
+        self._scanned_seq = 0
+        # Start position of the first consumer of the stream.
         self._before = 0
-        # What the last heartbeat said, until the messages before it are handed over.
+        # Values of the last heartbeat, until the messages before it were handed over.
         self._sent = -1
-        self._looked_then = 0
+        self._scanned_at_heartbeat = 0
         self.position = 0
-        """The stream sequence of the last message handed over; 0 before the first."""
+        """The stream sequence of the last message handed over; 0 before the first one."""
         self.is_bounded = False
-        """Whether the present consumer is good only for the snapshot."""
+        """Whether the current consumer is valid only for the snapshot."""
         self.is_outdated = False
-        """Whether another consumer has to deliver what comes next."""
+        """Whether another consumer has to deliver the next messages."""
 
     @property
     def name(self) -> str:
-        """The name of the present consumer, or of the one that is made next."""
+        """The name of the current consumer, or of the one to create next."""
         return f"{self._prefix}_{self._serial}"
 
     @property
     def scanned(self) -> int:
-        """The stream sequence up to which every message that is wanted was handed over."""
-        return max(self.position, self._looked)
+        """The stream sequence up to which every requested message was handed over."""
+        return max(self.position, self._scanned_seq)
 
     @property
     def is_current(self) -> bool:
-        """Whether all messages were handed over that were stored when the read began."""
+        """Whether all messages that were stored when the read began were handed over."""
         return self._began and self.scanned >= self._last_seq
 
     @property
     def has_list(self) -> bool:
-        """Whether the present consumer walks through a list, where it may stop (see `probing`)."""
+        """Whether the current consumer iterates over a list and may stall (see `probing`)."""
         return self._is_snapshot and not self._keeps_one and self.scanned < self._last_seq
 
     @property
     def progress(self) -> tuple[int, int]:
-        """How far the present consumer is: what its last heartbeat said."""
-        return self._sent, self._looked_then
+        """The progress of the current consumer, as reported by its last heartbeat."""
+        return self._sent, self._scanned_at_heartbeat
 
     # ---- consumers
 
     def found_stream(self, stream: StreamInfo) -> bool:
-        """Note the state of the stream; tell whether it is another one than before.
+        """Record the state of the stream; return whether it was re-created since the last call.
 
-        The read of another stream of the same name begins at its beginning, or with its snapshot.
+        The read of a re-created stream starts at the beginning, or with its snapshot.
         """
         another = self._created is not None and self._created != stream.created
         self._created = stream.created
@@ -198,7 +198,7 @@ class OrderedRead:
         limits = stream.config.consumer_limits
         self._most_idle = limits.inactive_threshold if limits is not None else None
         if another:
-            self.position = self._looked = self._before = 0
+            self.position = self._scanned_seq = self._before = 0
             self._began = not self._is_snapshot
         if another or not self._began:
             self._last_seq = stream.state.last_seq
@@ -207,8 +207,8 @@ class OrderedRead:
     def next_config(self) -> ConsumerConfig:
         """Return the configuration of the next consumer, within the limits of its stream.
 
-        It has the name of the one before if that was not made: it may be on the server, where it
-        is taken for this one.
+        If the creation of the previous one failed, its name is used again: it may exist on the
+        server, which then treats this request as the same one.
         """
         if self._is_made:
             self.rename()
@@ -238,14 +238,14 @@ class OrderedRead:
         return min(_INACTIVE, self._most_idle) if self._most_idle else _INACTIVE
 
     def rename(self) -> None:
-        """Give the next consumer another name."""
+        """Choose another name for the next consumer."""
         self._serial += 1
         self._is_made = False
 
     def made(self, info: ConsumerInfo) -> None:
-        """Note that the consumer was made, and where it stands."""
+        """Record that the consumer was created, and its position."""
         if not self._began and not self._is_snapshot and info.delivered is not None:
-            # "new" and "last" begin after this; it replaces them from now on.
+            # "new" and "last" start after this position, which replaces them from now on.
             self.position = self._before = max(self.position, info.delivered.stream_seq)
         self._began = self._is_made = True
         self.is_outdated = False
@@ -255,38 +255,38 @@ class OrderedRead:
     # ---- going back
 
     def mark(self) -> Mark:
-        """Return where the read stands, for `go_back`."""
-        return self._created, self.position, self._looked
+        """Return the position of the read, for `go_back`."""
+        return self._created, self.position, self._scanned_seq
 
     def go_back(self, mark: Mark) -> None:
-        """Have what was handed over since the mark delivered again, by another consumer."""
+        """Return to `mark`: another consumer delivers the messages since then again."""
         created, position, looked = mark
         if created is not None and created != self._created:
             position = looked = 0
         self.position = max(position, self._before)
-        self._looked = looked
+        self._scanned_seq = looked
         self.is_outdated = True
 
     # ---- messages and heartbeats
 
     def is_in_order(self, metadata: Metadata) -> bool:
-        """Tell whether a message is the one that comes next; nothing is noted of it."""
+        """Return whether a message is the next one in order, without recording it."""
         return metadata.consumer_seq == self._consumer_seq + 1
 
     def wants(self, metadata: Metadata) -> bool:
-        """Tell whether to hand over a message in order, or to skip it; nothing is noted of it."""
+        """Return whether to hand over a message that is in order, without recording it."""
         seq = metadata.stream_seq
         return seq > self.position and not (self.is_bounded and seq > self._last_seq)
 
     def take(self, metadata: Metadata) -> bool:
-        """Note a message in order; tell whether to hand it over, or to skip it."""
+        """Record a message that is in order; return whether to hand it over or to skip it."""
         self._consumer_seq = metadata.consumer_seq
         seq = metadata.stream_seq
         is_new = seq > self.position
         if self.is_bounded and seq >= self._last_seq:
             self.is_outdated = True
             if seq > self._last_seq:
-                self._looked = max(self._looked, self._last_seq)
+                self._scanned_seq = max(self._scanned_seq, self._last_seq)
                 is_new = False
         if is_new:
             self.position = seq
@@ -295,30 +295,30 @@ class OrderedRead:
         return is_new
 
     def heard(self, heartbeat: Status, buffered: int) -> str | None:
-        """Note a heartbeat; tell what is wrong if messages before it were lost.
+        """Record a heartbeat; return a description if messages before it were lost.
 
-        `buffered` messages came before it and are not handed over yet.
+        `buffered` is the number of messages that arrived before it and were not handed over yet.
         """
         sent, looked = heartbeat.last_consumer, heartbeat.last_stream
         if sent is None or looked is None:
             return None
         came = self._consumer_seq + buffered
         if sent != came:
-            return f"the server has sent {sent} messages with the consumer, {came} came"
-        self._sent, self._looked_then = sent, looked
+            return f"the server has sent {sent} messages with the consumer, {came} arrived"
+        self._sent, self._scanned_at_heartbeat = sent, looked
         if not buffered:
             self._look()
         return None
 
     def _look(self) -> None:
-        """Note up to where the server had looked when it sent the messages so far."""
-        looked = self._looked_then
+        """Record how far the server had scanned when it sent the messages so far."""
+        looked = self._scanned_at_heartbeat
         if self.is_bounded and looked >= self._last_seq:
-            # At the end of its list it has looked at the last message of each subject only.
+            # At the end of its list it has scanned only the last message of each subject.
             looked = self._last_seq
             self.is_outdated = True
-        self._looked = max(self._looked, looked)
+        self._scanned_seq = max(self._scanned_seq, looked)
 
     def has_all(self, sent: int) -> bool:
-        """Tell whether the first `sent` messages of the consumer were handed over."""
+        """Return whether the first `sent` messages of the consumer were handed over."""
         return self._consumer_seq >= sent

@@ -1,7 +1,7 @@
-"""The pin of a pinned client: which id the server gave, and when it was lost.
+"""The pin of a pinned client: the id assigned by the server, and its loss.
 
-Source: ADR-42 and nats-server 2.11. The id is one per consumer and group, so all pulls of a
-consumer object share it. It is no promise of exclusivity: messages may be on the way to two
+Source: ADR-42 and nats-server 2.11. There is one id per consumer and group, so all pulls of a
+consumer object share it. A pin does not guarantee exclusivity: messages may be in flight to two
 clients while the pin moves.
 """
 
@@ -20,13 +20,13 @@ _EMPTY_BLOCK: Final = len(b"NATS/1.0\r\n\r\n")
 
 
 def pin_of(frame: Frame) -> str | None:
-    """Return the pin id that a message carries."""
+    """Return the pin id in the headers of a message."""
     found = _line(frame)
     return found.group(1).decode("utf-8", "replace") if found else None
 
 
 def pin_size(frame: Frame) -> int:
-    """Return the bytes that the pin added after the server had measured the message."""
+    """Return the bytes that the pin header added after the server measured the message."""
     found = _line(frame)
     if found is None:
         return 0
@@ -36,7 +36,7 @@ def pin_size(frame: Frame) -> int:
 
 
 def _line(frame: Frame) -> re.Match[bytes] | None:
-    """Return the line of the pin: the last of that name, where a publisher copied one before."""
+    """Match the pin header: the last of this name, as the publisher may have copied another one."""
     _, _, header_size, body = frame
     start = body.rfind(_NAME, 0, header_size)
     return _LINE.match(body, start, header_size) if start >= 0 else None
@@ -49,15 +49,15 @@ class Pins:
         self._ids: dict[str, str] = {}
 
     def get(self, group: str) -> str | None:
-        """Return the id to send with pulls of a group."""
+        """Return the id to send with pulls for a group."""
         return self._ids.get(group)
 
     def note(self, group: str, pin: str) -> bool:
-        """Keep the id that a message carried; tell whether it is a new one."""
+        """Store the id found in a message; return whether it is a new one."""
         new = self._ids.get(group) != pin
         self._ids[group] = pin
         return new
 
     def drop(self, group: str) -> bool:
-        """Forget the id, because the server says another client holds the pin."""
+        """Remove the id, because the server reports that another client holds the pin."""
         return self._ids.pop(group, None) is not None

@@ -1,11 +1,11 @@
-"""When an ordered read sends a probe: one more pull request, with fast idle heartbeats.
+"""When an ordered read sends a probe: an additional pull request with fast idle heartbeats.
 
-A consumer that delivers the last message of each subject of a stream that keeps more than one of
-each walks through a list of sequences, which the server makes with the consumer. A message of the
-list that was removed before its delivery stops the delivery until something wakes the consumer: a
-new message, a new pull request, or an idle heartbeat of a request (servers 2.11 to 2.15). The
-heartbeats of a probe wake it once each, so one probe brings it past many removed messages. They
-also say up to where the consumer has looked, which proves that nothing is left.
+If a stream keeps more than one message per subject, a consumer that delivers the last message of
+each subject iterates over a list of sequences, which the server makes when it creates the consumer.
+If a listed message is removed before its delivery, the delivery stalls until something wakes the
+consumer: a new message, a new pull request, or an idle heartbeat of a request (servers 2.11 to
+2.15). Each heartbeat of a probe wakes it once, so one probe takes it past many removed messages.
+The heartbeats also report how far the consumer has scanned, which proves that nothing is left.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from typing import Final
 __all__ = ["LIFE", "Probing"]
 
 LIFE: Final = 20
-"""How many heartbeats fit into the life of a probe."""
+"""Number of heartbeats within the lifetime of a probe."""
 
 # Seconds without a message before the first probe.
 _QUIET: Final = 0.01
-# Seconds between the heartbeats of a probe; more where probes change nothing.
+# Seconds between the heartbeats of a probe; the interval grows while probes have no effect.
 _FASTEST: Final = 0.001
 _SLOWEST: Final = 0.25
 
@@ -27,8 +27,9 @@ _SLOWEST: Final = 0.25
 class Probing:
     """The schedule of the probes of one consumer.
 
-    With `pause` (seconds) probes are rare and without heartbeats. They only ask anew, in case the
-    server forgot the requests before: it sends no heartbeats while it waits for a message's time.
+    With `pause` (seconds), probes are infrequent and have no heartbeats. They only repeat the
+    request, in case the server lost the earlier ones: it sends no heartbeats while a replay waits
+    for the original time of a message.
     """
 
     def __init__(self, pause: float | None = None) -> None:
@@ -38,31 +39,31 @@ class Probing:
         self._seen: object = None
 
     def moved(self) -> None:
-        """Note that a message came: no probe is needed now."""
+        """Record that a message arrived: no probe is needed now."""
         self._due = None
 
     def hurry(self, now: float) -> None:
-        """Have the next probe sent at once."""
+        """Make the next probe due immediately."""
         self._due = now
 
     def due_at(self, now: float) -> float:
-        """Return when the next probe is due if no message comes."""
+        """Return when the next probe is due if no message arrives."""
         if self._due is None:
             self._due = now + (self._pause or _QUIET)
         return self._due
 
     def rare(self, now: float) -> bool:
-        """Tell whether the probe that is sent now is one without heartbeats."""
+        """Return whether the probe that is sent now has no heartbeats."""
         if self._pause is None:
             return False
         self._due = now + self._pause
         return True
 
     def heartbeat(self, now: float, progress: object) -> float:
-        """Return the seconds between the heartbeats of the probe that is sent now.
+        """Return the heartbeat interval, in seconds, of the probe that is sent now.
 
-        `progress` is how far the consumer is. Probes that change nothing become slower and rarer:
-        the consumer may be paused, or behind the leader of its stream.
+        `progress` is the consumer's progress. Probes without effect become slower and rarer: the
+        consumer may be paused, or its replica may lag behind the leader of its stream.
         """
         stuck = progress == self._seen
         self._seen = progress

@@ -1,4 +1,4 @@
-"""The error for a pull that ended: what a status means that waiting cannot mend."""
+"""Errors for pulls that ended with a status from which waiting cannot recover."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ _GO_DURATION: Final = rf"(?:{_GO_PART})+"
 
 
 def pull_error(status: Status, limits: PullLimits) -> TwinstreamError:
-    """Return the error for a status that waiting cannot mend."""
+    """Return the error for a status from which waiting cannot recover."""
     match status.kind:
         case Kind.DELETED:
             return ConsumerDeleted("the consumer was deleted while it was pulled from")
         case Kind.NOT_PULL:
             return ConsumerIsPush(
-                "a push consumer cannot be pulled from; listen to it with Stream.bind_push"
+                "a push consumer cannot be pulled from; subscribe with Stream.bind_push"
             )
         case Kind.NO_RESPONDERS:
             return NoResponders(
-                "nobody answered the pull: no such consumer (one that is not durable vanishes when"
-                " idle), no leader now, or JetStream is not served here"
+                "no responders for the pull: no such consumer (one that is not durable is deleted"
+                " when idle), no leader at the moment, or JetStream is not available"
             )
         case Kind.REFUSED:
             return _refused(status, limits)
@@ -52,7 +52,7 @@ def pull_error(status: Status, limits: PullLimits) -> TwinstreamError:
 
 
 def of_consumer(error: TwinstreamError, stream: str, name: str) -> TwinstreamError:
-    """Return the error, with its consumer named in front: a program may pull from many."""
+    """Prefix the error with the consumer's name: an application may pull from several."""
     error.args = (f"{stream}/{name}: {error}",)
     return error
 
@@ -68,9 +68,9 @@ def _refused(status: Status, limits: PullLimits) -> PullRefused:
 
 
 def refused_limit(refusal: str) -> tuple[str, float | None]:
-    """Return which limit of the consumer a request is beyond, and what it allows.
+    """Return which limit of the consumer a request exceeds, and the allowed value.
 
-    The server says, for example, "Exceeded MaxRequestBatch of 2", or "MaxRequestExpires of 1m30s".
+    The server sends, for example, "Exceeded MaxRequestBatch of 2", or "MaxRequestExpires of 1m30s".
     """
     allowed = refusal.rpartition(" of ")[2]
     lower = refusal.lower()
@@ -82,7 +82,7 @@ def refused_limit(refusal: str) -> tuple[str, float | None]:
 
 
 def _go_seconds(text: str) -> float | None:
-    """Return a duration as Go prints it in seconds, None for other text."""
+    """Return the seconds of a duration in Go's format, or None for other text."""
     if not re.fullmatch(_GO_DURATION, text):
         return None
     return math.fsum(float(value) * _GO_UNITS[unit] for value, unit in re.findall(_GO_PART, text))

@@ -1,4 +1,4 @@
-"""One pull request: its limits, checked before anything is sent, and its JSON.
+"""One pull request: its limits, validated before it is sent, and its JSON.
 
 Source: ADR-37 (bounds, and most defaults), ADR-13 and nats-server `nextReqFromMsg`.
 """
@@ -30,30 +30,30 @@ __all__ = [
 ]
 
 Wait = Literal["none", "first", "full"]
-"""When a fetch may end: with what is there now, with the first messages, or only when full."""
+"""When a fetch may end: immediately, with the first messages, or only when complete."""
 
 OnRefused = Literal["raise", "retry"]
-"""When the consumer's limits refuse the first request: raise, or report it and retry."""
+"""What to do if the consumer's limits refuse the first request: raise, or report and retry."""
 
 DEFAULT_MESSAGES: Final = 500
 _EXPIRES: Final = 30.0
-_LEAST_EXPIRES: Final = 1.0
-# ADR-37: with a byte limit the batch must not be the limit; the server takes a missing one as 1.
+_MIN_EXPIRES: Final = 1.0
+# ADR-37: with a byte limit the batch must not be the limit. The server reads a missing one as 1.
 MANY: Final = 1_000_000
 _MIN_HEARTBEAT: Final = 0.5
 _MAX_HEARTBEAT: Final = 30.0
-# Less than ADR-37's half of `expires`: a consumer whose leader changes may forget a pull without a
-# word (9 of 30 times on server 2.15.1), and only two missing heartbeats show that.
+# Seconds. Less than ADR-37's half of `expires`: a consumer whose leader changes may lose a pull
+# without a reply (9 of 30 times on server 2.15.1), and only two missing heartbeats show that.
 _HEARTBEAT: Final = 5.0
 _GROUP: Final = r"[A-Za-z0-9/_=-]{1,16}"
-# Below this a lost answer is noticed by the deadline as early as by missed heartbeats.
-_HEARTBEAT_FROM: Final = 10.0
+# Seconds. With a shorter timeout, missed heartbeats detect a lost response no earlier than it.
+_MIN_TIMEOUT_WITH_HEARTBEAT: Final = 10.0
 
 
 def _group(value: str) -> str:
     if not isinstance(value, str) or not re.fullmatch(_GROUP, value):
         raise BadArgument(
-            f"priority group {value!r}: 1 to 16 of the characters A-Z a-z 0-9 _ - / = are allowed"
+            f"priority group {value!r}: must be 1 to 16 of the characters A-Z a-z 0-9 _ - / ="
         )
     return value
 
@@ -70,11 +70,18 @@ def _rank(value: int | None) -> int | None:
 
 @frozen(kw_only=True)
 class Priority:
-    """The place of a client in a priority group of a consumer (ADR-42, server 2.11).
+    """The role of a client in a priority group of a consumer (ADR-42, server 2.11).
 
-    With policy overflow a client gets messages only while the consumer has `min_pending` messages
-    pending or `min_ack_pending` unacknowledged (servers before 2.12.5 want both, where both are
-    given). With policy prioritized (2.12) the lowest `rank` is served first.
+    Raises `BadArgument` for an invalid group name, negative numbers or a rank above 9.
+
+    Args:
+        group: The name of the group, 1 to 16 of the characters `A-Z a-z 0-9 _ - / =`.
+        min_pending: With policy overflow, deliver to this client only while the consumer has at
+            least this many messages pending.
+        min_ack_pending: With policy overflow, deliver to this client only while at least this many
+            messages are unacknowledged. Servers before 2.12.5 require both conditions if both are
+            given; later ones require either.
+        rank: With policy prioritized (2.12), 0 to 9; clients with the lowest rank are served first.
     """
 
     group: str = field(converter=_group)
@@ -84,21 +91,21 @@ class Priority:
 
     @property
     def may_pin(self) -> bool:
-        """Tell whether the policy may be pinned_client: all but the group is of other policies."""
+        """Whether the policy may be pinned_client: the other fields belong to other policies."""
         return self.min_pending is self.min_ack_pending is self.rank is None
 
 
 @frozen(kw_only=True)
 class PullBounds:
-    """What a consumer's configuration bounds; None where it does not, or is not known."""
+    """Limits from a consumer's configuration; None means unlimited or unknown."""
 
     max_batch: int | None = None
     max_waiting: int | None = None
-    """Requests that may be open at once, of all clients."""
+    """Requests that may be open at once, across all clients."""
     max_expires: float | None = None
-    """Seconds that a request may live."""
+    """Maximum lifetime of a request in seconds."""
     max_age: float | None = None
-    """Seconds that a message may wait in a buffer."""
+    """Seconds that a message may stay in a buffer."""
     pull_every: float | None = None
     """Seconds within which a pinned client should pull."""
 
@@ -112,42 +119,42 @@ def _priority(value: Priority | None) -> Priority | None:
     return value
 
 
-# The key under which request bodies are remembered, so the hash is too.
+# Used as the key of the cache of request bodies, so the hash is cached as well.
 @frozen(kw_only=True, cache_hash=True)
 class PullLimits:
-    """What the requests of one fetch or one buffer ask for. Durations in seconds."""
+    """Limits of the requests of one fetch or one buffer. Durations are in seconds."""
 
     max_messages: int
     max_bytes: int | None = None
     max_batch: int | None = None
-    """The most messages of one request; None is no bound."""
+    """Maximum messages of one request; None means no limit."""
     max_waiting: int | None = None
-    """The most requests that are open at once; None is no bound."""
+    """Maximum number of open requests; None means no limit."""
     threshold: int = 0
-    """Pull again when no more messages than this are buffered or under way."""
+    """Pull again when at most this many messages are buffered or in flight."""
     threshold_bytes: int = 0
     expires: float | None = None
-    """When the server ends a request; None: at once (no_wait)."""
+    """When the server ends a request; None means immediately (no_wait)."""
     heartbeat: float = field(default=float("inf"))
-    """Idle heartbeats of a request; infinite is none."""
+    """Idle heartbeat interval of a request; infinity means none."""
     no_wait: bool = False
     max_age: float | None = None
-    """Seconds that a message may wait in the buffer, by the user's pace; None is no bound."""
+    """Seconds that a message may stay in the buffer, at the caller's pace; None means no limit."""
     pull_every: float | None = None
-    """Seconds after which to pull though there is no need, to keep a pin; None is never."""
+    """Seconds after which to pull only to keep a pin; None means never."""
     priority: Priority | None = field(default=None, converter=_priority)
     stop_after: int | None = None
-    """End after so many messages; None is no end."""
+    """End after this many messages; None means no end."""
     on_refused: OnRefused = "raise"
-    """What to do when the first request is refused, because a setting is wrong."""
+    """What to do if the first request is refused, because a setting is wrong."""
 
     @property
     def may_pin(self) -> bool:
-        """Tell whether messages may bring a pin."""
+        """Whether messages may carry a pin."""
         return self.priority is not None and self.priority.may_pin
 
 
-# Programs ask for the same again and again: it is checked and written only once.
+# Applications repeat the same requests, so these are validated and encoded only once.
 _remembered = lru_cache(maxsize=256, typed=True)
 
 
@@ -160,10 +167,10 @@ def fetch_limits(
     priority: Priority | None = None,
     heartbeat: Seconds | None = None,
 ) -> PullLimits:
-    """Return the limits of one fetch; without `max_messages` it is by bytes alone."""
+    """Return the limits of one fetch; without `max_messages` it is limited by bytes alone."""
     if max_messages is None:
         if max_bytes is None:
-            raise BadArgument("give max_messages, max_bytes or both: a fetch needs an end (ADR-37)")
+            raise BadArgument("pass max_messages, max_bytes or both, as a fetch needs a limit")
         max_messages = MANY
     check_whole(max_messages, "max_messages")
     if max_bytes is not None:
@@ -174,12 +181,12 @@ def fetch_limits(
     patience = finite_seconds(timeout, years=LONGEST_WAIT)
     if wait == "none" or patience == 0:
         if heartbeat is not None:
-            raise BadArgument("heartbeat is for a fetch that waits: wait is 'none' or timeout 0")
+            raise BadArgument("heartbeat needs a fetch that waits: wait is 'none' or timeout is 0")
         return evolve(limits, no_wait=True)
     if heartbeat is not None:
         beat = _given_heartbeat(heartbeat, patience, "timeout")
     else:
-        beat = _HEARTBEAT if patience >= _HEARTBEAT_FROM else float("inf")
+        beat = _HEARTBEAT if patience >= _MIN_TIMEOUT_WITH_HEARTBEAT else float("inf")
     return evolve(limits, no_wait=wait == "first", expires=patience, heartbeat=beat)
 
 
@@ -196,9 +203,9 @@ def buffer_limits(
     stop_after: int | None = None,
     on_refused: OnRefused = "raise",
 ) -> PullLimits:
-    """Return the limits of a buffer that refills itself, with ADR-37's bounds.
+    """Return the limits of a self-refilling buffer, with ADR-37's bounds.
 
-    Its requests keep to the consumer's own `bounds`, but for an `expires` that is given.
+    Its requests respect the consumer's own `bounds`, except for an explicit `expires`.
     """
     if max_messages is None:
         messages = DEFAULT_MESSAGES if max_bytes is None else MANY
@@ -227,13 +234,13 @@ def buffer_limits(
 
 
 def _lifetime(expires: Seconds | None, bounds: PullBounds) -> float:
-    """Return the life of a request in seconds: as given, or as long as the consumer allows."""
+    """Return the lifetime of a request in seconds: as given, or as long as the consumer allows."""
     if expires is not None:
         given = finite_seconds(expires, "expires", years=LONGEST_WAIT)
-        if given < _LEAST_EXPIRES:
+        if given < _MIN_EXPIRES:
             raise BadArgument(f"expires must be at least 1 second, got {expires!r}")
         return given
-    return max(_LEAST_EXPIRES, min(_EXPIRES, bounds.max_expires or _EXPIRES))
+    return max(_MIN_EXPIRES, min(_EXPIRES, bounds.max_expires or _EXPIRES))
 
 
 def _threshold(value: int | None, limit: int, name: str) -> int:
@@ -265,9 +272,9 @@ def _given_heartbeat(value: Seconds, lifetime: float, name: str) -> float:
 def request_body(
     batch: int, max_bytes: int | None, limits: PullLimits, pin: str | None = None
 ) -> bytes:
-    """Return the JSON of one request; always JSON, because a bare number skips the checks.
+    """Return the JSON of one request. Always JSON, because a bare number skips the server's checks.
 
-    `pin` is the id that a pinned client was given.
+    `pin` is the id that the server assigned to a pinned client.
     """
     body: dict[str, Any] = {"batch": batch}
     if max_bytes is not None:
@@ -277,14 +284,14 @@ def request_body(
         body["expires"] = expires
     if limits.heartbeat != float("inf"):
         heartbeat = round(limits.heartbeat * 1e9)
-        # Half of an odd number of nanoseconds is rounded up here, and refused by the server.
+        # Half of an odd number of nanoseconds is rounded up above, which the server would refuse.
         body["idle_heartbeat"] = heartbeat if expires is None else min(heartbeat, expires // 2)
     if limits.no_wait:
         body["no_wait"] = True
     priority = limits.priority
     if priority is not None:
         body["group"] = priority.group
-        # 0 is a value of each: only None is left out.
+        # 0 is a valid value of each: only None is omitted.
         optional = {
             "min_pending": priority.min_pending,
             "min_ack_pending": priority.min_ack_pending,

@@ -1,4 +1,4 @@
-"""What an iteration over messages reports besides the messages."""
+"""Reports of an iteration over messages."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ __all__ = [
 
 @frozen
 class PullWarning:
-    """Something went wrong and is being mended; `status` is the server's word for it, if any.
+    """A problem from which the iteration is recovering; `status` is the server's status, if any.
 
-    `again` says that it was reported before and nothing went well since; iterations do not pass
-    such a warning on.
+    `again` is true if the same problem was reported before and there was no progress since.
+    Iterations do not pass such a warning on.
     """
 
     text: str
@@ -31,7 +31,7 @@ class PullWarning:
 
 @frozen
 class Pinned:
-    """The client is the pinned one of its priority group now."""
+    """The client is now the pinned one of its priority group."""
 
     group: str
     pin: str
@@ -39,14 +39,14 @@ class Pinned:
 
 @frozen
 class Unpinned:
-    """Another client was pinned; this one stands by."""
+    """Another client was pinned; this one is on standby."""
 
     group: str
 
 
 @frozen
 class Recreated:
-    """The consumer was gone and was made anew."""
+    """The consumer did not exist any more and was re-created."""
 
     name: str
 
@@ -56,9 +56,10 @@ PullReport = PullWarning | Pinned | Unpinned | Recreated
 
 @frozen
 class HandlerFailed:
-    """A handler failed at a message; `retry_in` is in seconds, None when the message is given up.
+    """A handler failed for a message.
 
-    `attempt` counts from 1, over all deliveries.
+    `retry_in` is in seconds, or None if there is no further attempt. `attempt` counts from 1, over
+    all deliveries.
     """
 
     subject: str

@@ -1,8 +1,8 @@
-"""Where locks and their kin live in a stream, and which settings of it their promises rest on.
+"""Locks, leases and rate limits in a stream: their subjects, and the required stream settings.
 
-Every slot is a subject that holds one message or none. It is taken by a publish that expects
-nothing there, kept by one that expects the holder's own last sequence, and given up by removing
-that sequence; the message's TTL frees it when its holder is gone.
+Every slot is a subject that has one message or none. It is acquired by a publish that expects no
+message on the subject, renewed by one that expects the holder's own last sequence, and released by
+deleting that sequence. The TTL of the message releases the slot if its holder dies.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from twinstream.models.records import field, frozen
 __all__ = ["CoordinationSubjects", "check_coordination", "check_count", "coordination_config"]
 
 _KINDS: Final = ("lock", "semaphore", "rate", "once", "leader")
-# A slot's message is a small record; this many slots make a listing of some megabytes.
+# A slot's message is a small record; listing this many slots takes some megabytes.
 MOST_SLOTS: Final = 10_000
-# Bytes of a record: a note of 1,000 characters of up to 12 bytes, the owner, and what is its own.
+# Bytes of a record: a note of 1,000 characters of up to 12 bytes, the owner, and other members.
 _LARGEST_RECORD: Final = 16_384
 
 
@@ -37,31 +37,31 @@ class CoordinationSubjects:
 
     @property
     def held(self) -> str:
-        """What the stream listens to."""
+        """The subject filter of the stream."""
         return f"{self.root}.held.>"
 
     def slot(self, kind: str, name: str, number: int | None = None) -> str:
-        """Return the subject of a slot; semaphores and rate limits have numbered ones."""
+        """Return the subject of a slot; semaphores and rate limits have numbered slots."""
         subject = f"{self.root}.held.{kind}.{name}"
         check_subject(subject)
         return subject if number is None else f"{subject}.{number}"
 
     def slots(self, kind: str, name: str) -> str:
-        """Return the filter of all numbered slots of a name."""
+        """Return the filter of all numbered slots with a name."""
         return f"{self.slot(kind, name)}.*"
 
     def freed(self, kind: str, name: str) -> str:
-        """Return the subject that tells waiters of a release; no stream holds it."""
+        """Return the subject that notifies waiters of a release; it is not stored by the stream."""
         return f"{self.root}.freed.{kind}.{name}"
 
     def kind(self, kind: str | None) -> str:
-        """Return the filter of all slots of a kind, or of all."""
+        """Return the filter of all slots of a kind, or of all slots."""
         if kind is not None and kind not in _KINDS:
             raise BadArgument(f"kind must be one of {', '.join(_KINDS)}, got {kind!r}")
         return f"{self.root}.held.{kind}.>" if kind is not None else self.held
 
     def parts(self, subject: str) -> tuple[str, str, int | None]:
-        """Return kind, name and number of a slot's subject."""
+        """Return kind, name and number from the subject of a slot."""
         kind, _, rest = subject.removeprefix(f"{self.root}.held.").partition(".")
         name, _, number = rest.rpartition(".")
         slot = natural(number)
@@ -71,17 +71,22 @@ class CoordinationSubjects:
 
 
 def check_count(count: int, what: str) -> int:
-    """Return a number of slots, or raise `BadArgument`."""
+    """Return a number of slots; raises `BadArgument` if it is out of range."""
     if type(count) is not int or not 1 <= count <= MOST_SLOTS:
         raise BadArgument(f"{what} must be a whole number from 1 to {MOST_SLOTS:,}, got {count!r}")
     return count
 
 
 def coordination_config(name: str, *, replicas: int = 1) -> StreamConfig:
-    """Return the configuration of a stream for locks and their kin.
+    """Return the configuration of a stream for locks, semaphores, rate limits and leaders.
 
-    Change what the promises do not rest on (placement, description) with `attrs.evolve`, and
-    create the stream with `create_stream`.
+    Create the stream with `create_stream`. Settings that the guarantees do not depend on
+    (placement, description) may be changed with `attrs.evolve`. Raises `BadArgument` for an invalid
+    name.
+
+    Args:
+        name: The name of the stream, also the first token of its subjects.
+        replicas: Number of replicas.
     """
     return StreamConfig(
         name=name,
@@ -96,28 +101,28 @@ def coordination_config(name: str, *, replicas: int = 1) -> StreamConfig:
     )
 
 
-# Setting, values that will do (None is a setting that was left out), and what follows otherwise.
+# Setting, valid values (None is an omitted setting), and the consequence of other values.
 _NEEDED: Final[tuple[tuple[str, tuple[object, ...], str], ...]] = (
-    ("allow_msg_ttl", (True,), "no slot of a holder that died is ever freed"),
-    ("max_msgs_per_subject", (1,), "a slot may hold more than one record"),
+    ("allow_msg_ttl", (True,), "the slot of a holder that died is never released"),
+    ("max_msgs_per_subject", (1,), "a slot may have more than one record"),
     ("discard_new_per_subject", (False, None), "renewals are refused"),
-    ("retention", ("limits",), "records that are valid are removed by others"),
-    ("max_age", (None, 0), "slots are freed before their time"),
-    ("max_msgs", (-1, None), "records that are valid are dropped at the limit"),
-    ("max_bytes", (-1, None), "records that are valid are dropped at the limit"),
-    ("subject_delete_marker_ttl", (None, 0), "a marker takes the slot of what ran out"),
+    ("retention", ("limits",), "valid records are removed by others"),
+    ("max_age", (None, 0), "slots are released before their time"),
+    ("max_msgs", (-1, None), "valid records are dropped at the limit"),
+    ("max_bytes", (-1, None), "valid records are dropped at the limit"),
+    ("subject_delete_marker_ttl", (None, 0), "a marker occupies the slot of an expired record"),
     ("deny_delete", (False, None), "nothing can be released"),
-    ("no_ack", (False, None), "no holder learns that it holds a slot"),
+    ("no_ack", (False, None), "holders get no confirmation that they hold a slot"),
     ("mirror", (None,), "nothing can be published into it"),
-    ("sources", (None,), "messages of other streams take slots"),
-    ("subject_transform", (None,), "records land on other subjects"),
+    ("sources", (None,), "messages of other streams occupy slots"),
+    ("subject_transform", (None,), "records are stored on other subjects"),
     ("sealed", (False, None), "nothing can be published into it"),
-    ("persist_mode", ("default", None), "a restart may forget what was confirmed"),
+    ("persist_mode", ("default", None), "a restart may lose confirmed records"),
 )
 
 
 def check_coordination(config: StreamConfig, subjects: CoordinationSubjects) -> None:
-    """Raise `NotPromised`, which names every setting that breaks a promise."""
+    """Raise `NotPromised`, with every setting that breaks a guarantee."""
     holes = [
         Hole(name, _shown(getattr(config, name)), because, _instead(allowed[0]))
         for name, allowed, because in _NEEDED
@@ -127,17 +132,17 @@ def check_coordination(config: StreamConfig, subjects: CoordinationSubjects) -> 
         most, because = str(config.max_msg_size), "records may not fit"
         holes.append(Hole("max_msg_size", most, because, "set it to -1"))
     if config.storage == "memory" and (config.num_replicas or 1) == 1:
-        because = "with one replica a restart forgets who holds what"
+        because = "with one replica a restart loses all slots"
         holes.append(Hole("storage", "memory", because, "set it to file"))
     if subjects.held not in (config.subjects or ()):
         shown = ", ".join(config.subjects or ()) or "unset"
-        holes.append(Hole("subjects", shown, "slots are not kept", f"add {subjects.held}"))
+        holes.append(Hole("subjects", shown, "slots are not stored", f"add {subjects.held}"))
     if holes:
         raise NotPromised(config.name or "", "coordination", tuple(holes))
 
 
 def _is_in(value: object, allowed: tuple[object, ...]) -> bool:
-    # A duration of nothing is a timedelta here; an empty list is as good as none.
+    # A zero duration is an empty timedelta here, and an empty list is equivalent to None.
     return value in allowed or (not value and None in allowed)
 
 
@@ -148,4 +153,4 @@ def _shown(value: object) -> str:
 
 
 def _instead(value: object) -> str:
-    return "take it out" if value is None else f"set it to {_shown(value)}"
+    return "omit it" if value is None else f"set it to {_shown(value)}"

@@ -1,25 +1,26 @@
-"""Taking, keeping and leaving one slot: what to do next, and until when to believe in it.
+"""Acquiring, renewing and releasing one slot: the next action, and how long the lease is valid.
 
-Theory of operation. A slot is a subject that holds one record or none; the server stores a publish
-only where the last sequence of the subject is the expected one. To take a slot is to publish with
-nothing expected, to keep it is to publish anew with the own last sequence expected, to leave it is
-to remove that sequence. Each record has a TTL, and the server frees a slot when its clock is
-that far beyond the time at which it stored the record, never before (tried on 2.11 to 2.15, also
-over restarts, kills and pauses).
+Theory of operation. A slot is a subject that has one record or none. The server stores a publish
+only if the last sequence of the subject is the expected one. A slot is acquired by publishing with
+expected sequence 0 (no record), renewed by publishing with the sequence of our last record, and
+released by deleting that sequence. Each record has a TTL, and the server releases a slot when its
+clock is that far beyond the time at which it stored the record, never before (tested on 2.11 to
+2.15, also across restarts, kills and pauses).
 
-So a holder that sent its record at S on its own clock may believe until S + TTL - margin: the
-server stored the record after S. The margin is there for what clocks differ in. A renewal counts
-from its own sending. Once a belief ran out the lease is lost for good, also if a late answer
-shows that the server still has the record: somebody may have been told.
+So a holder that sent its record at S on its own clock may consider the lease valid until
+S + TTL - margin: the server stored the record after S. The margin allows for differences between
+the clocks. A renewal counts from the time at which it was sent. Once its validity has ended the
+lease is permanently lost, even if a late response shows that the server still has the record: the
+loss may already have been reported.
 
-An answer that never came leaves two worlds. The next attempt decides: where the lost one was not
-stored, it is, otherwise it is refused and the record is looked at. A record of our own tenure
-tells which attempt it was, and that attempt's sending time is what counts. Looks may be stale (a
-leader that was deposed may answer), so a look never moves anything back.
+If a response is lost, the outcome is unknown. The next attempt decides: if the lost one was not
+stored, this one is; otherwise it is refused and the record is looked up. A record of our own tenure
+contains the number of the attempt, and the time at which that attempt was sent counts. A look-up
+may return an old state (a deposed leader may reply), so it never moves anything back.
 
-The engine is told what happened (`stored`, `refused`, `unanswered`, `looked`, `dropped`) and says
-what to do (`poll`) and when to ask again (`wake_at`). One action is under way at a time; times are
-seconds of one monotonic clock. Nothing here waits, sends or draws.
+The owner reports events (`stored`, `refused`, `unanswered`, `looked`, `dropped`); `poll` returns
+the action to take and `wake_at` when to poll again. One action is in flight at a time. Times are
+seconds of one monotonic clock. The engine itself has no I/O, no clock and no randomness.
 """
 
 from __future__ import annotations
@@ -37,18 +38,18 @@ __all__ = ["FOREVER", "Action", "Drop", "LeaseEngine", "Look", "Phase", "Put", "
 
 _FIRST_PAUSE: Final = 0.05
 _LONGEST_PAUSE: Final = 1.0
-# A request that was lost, while leaders change say, is repeated after this long at the latest.
+# Seconds after which a lost request is repeated at the latest, for example during an election.
 _LONGEST_PATIENCE: Final = 5.0
-# Empty slots that refuse a record: somebody else takes and leaves it faster than we ask.
+# Look-ups of an empty slot that refused a record: others acquire and release it faster than we do.
 _MOST_EMPTY_LOOKS: Final = 3
 _SHORTEST_TTL: Final = 2
 
 
 @frozen
 class Terms:
-    """How long a record is valid on the server, and how much earlier its holder stops to believe.
+    """How long a record is valid on the server, and how much earlier its holder gives it up.
 
-    Both in seconds; an infinite `ttl` is a record that stays until it is removed.
+    Both are in seconds; with an infinite `ttl` a record stays until it is deleted.
     """
 
     ttl: float
@@ -56,11 +57,11 @@ class Terms:
 
     @classmethod
     def of(cls, ttl: Seconds, margin: Seconds | None) -> Terms:
-        """Return checked terms; the margin is a quarter of the TTL, 1 s at most, unless given."""
+        """Return validated terms; the default margin is a quarter of the TTL, at most 1 s."""
         whole = finite_seconds(ttl, "ttl")
         if whole < _SHORTEST_TTL or whole != int(whole):
             raise BadArgument(
-                f"ttl must be whole seconds from {_SHORTEST_TTL} up, got {ttl!r}:"
+                f"ttl must be whole seconds from {_SHORTEST_TTL}, got {ttl!r}:"
                 " the server counts in seconds"
             )
         spare = min(1.0, whole / 4) if margin is None else finite_seconds(margin, "margin")
@@ -72,22 +73,22 @@ class Terms:
 
     @classmethod
     def period(cls, per: Seconds, what: str) -> Terms:
-        """Return the terms of records that nobody renews: they stay for a period."""
+        """Return the terms of records that are never renewed: they stay for a period."""
         whole = finite_seconds(per, what)
         if whole < 1 or whole != int(whole):
             raise BadArgument(
-                f"{what} must be whole seconds from 1 up, got {per!r}: the server counts in seconds"
+                f"{what} must be whole seconds from 1, got {per!r}: the server counts in seconds"
             )
         return cls(whole, 0.0)
 
     @property
     def belief(self) -> float:
-        """Seconds from the sending of a record for which its holder believes in it."""
+        """Seconds after the sending of a record during which its holder considers it valid."""
         return self.ttl - self.margin
 
     @property
     def interval(self) -> float:
-        """Seconds between two renewals: two of three may fail."""
+        """Seconds between two renewals, such that two of three may fail."""
         return self.belief / 3
 
 
@@ -95,25 +96,25 @@ FOREVER: Final = Terms(math.inf, 0.0)
 
 
 class Phase(Enum):
-    """Where a lease stands."""
+    """The state of a lease."""
 
     ASKING = auto()
-    """It wants the slot."""
+    """It tries to acquire the slot."""
     REFUSED = auto()
-    """Somebody else has the slot; `ask_again` asks again."""
+    """Another holder has the slot; `ask_again` retries."""
     HELD = auto()
-    """It has the slot, as far as `believes` says so."""
+    """It has the slot, as long as `believes` returns True."""
     LEAVING = auto()
-    """It gives the slot up, and believes no more."""
+    """It is releasing the slot, and is no longer valid."""
     LEFT = auto()
-    """The slot is given up, or holds the final record."""
+    """The slot is released, or has the final record."""
     LOST = auto()
-    """It had the slot and does not believe any more; `reason` says why."""
+    """It had the slot but is no longer valid; `reason` says why."""
 
 
 @frozen
 class Put:
-    """Store a record of the tenure where `expected` is the slot's last sequence; 0 is none."""
+    """Store a record if `expected` is the slot's last sequence; 0 means no record."""
 
     attempt: int
     expected: int
@@ -123,12 +124,12 @@ class Put:
 
 @frozen
 class Look:
-    """Ask the leader for the slot's record."""
+    """Request the slot's record from the leader."""
 
 
 @frozen
 class Drop:
-    """Remove the record with this sequence."""
+    """Delete the record with this sequence."""
 
     seq: int
 
@@ -137,22 +138,22 @@ Action = Put | Look | Drop
 
 
 class LeaseEngine:
-    """Decides for one slot and one tenure; see the module's text."""
+    """The state machine of one slot and one tenure; see the module docstring."""
 
     def __init__(self, terms: Terms, tenure: str, now: float) -> None:
         self.terms: Final = terms
         self.tenure: Final = tenure
         self.phase = Phase.ASKING
         self.token = 0
-        """The fencing token: the sequence with which the slot was got; 0 before."""
+        """The fencing token: the sequence with which the slot was acquired; 0 before that."""
         self.until = -math.inf
-        """When the belief ends, unless it is renewed before."""
+        """When the lease becomes invalid, unless it is renewed before."""
         self.holder: SlotRecord | None = None
-        """Who had the slot when it was refused, if anybody had."""
+        """The record of the current holder when the slot was refused, if there is one."""
         self.reason = ""
-        """Why it was lost, or what went wrong last."""
+        """Why it was lost, or the last problem."""
         self.seq = 0
-        """The sequence of the own record that is known to be the slot's last; 0 for none."""
+        """The sequence of our record if it is known to be the slot's last; 0 for none."""
         self._attempt = 0
         self._sent: dict[int, float] = {}
         self._look = False
@@ -160,38 +161,38 @@ class LeaseEngine:
         self._pause = _FIRST_PAUSE
         self._again_at = now
         self._final = False
-        self._gone_at = math.inf
+        self._expired_at = math.inf
 
-    # ---- what it says
+    # ---- state
 
     def believes(self, now: float) -> bool:
-        """Tell whether nobody else can have the slot now."""
+        """Return whether it is certain that no other client can have the slot now."""
         return self.phase is Phase.HELD and now < self.until
 
     @property
     def is_over(self) -> bool:
-        """Tell whether nothing is left to do."""
+        """Return whether there is nothing left to do."""
         return self.phase in {Phase.REFUSED, Phase.LEFT, Phase.LOST}
 
     @property
     def may_be_stored(self) -> bool:
-        """Tell whether a record may be on the server though the slot is not held."""
+        """Return whether a record may be on the server although the slot is not held."""
         return self.phase is Phase.ASKING and self._attempt > 0
 
     def wake_at(self) -> float:
-        """Return when to poll again; infinity when nothing will be due by itself."""
+        """Return when to poll again; infinity if there is no timer."""
         if self.is_over:
             return math.inf
         return min(self._again_at, self.until) if self.phase is Phase.HELD else self._again_at
 
     def patience(self, now: float) -> float:
-        """Return how many seconds to wait for the answer to an action that starts now."""
+        """Return how many seconds to wait for the response to an action that starts now."""
         if self.phase is Phase.HELD:
             return max(0.0, min(self.until - now, max(self.terms.interval / 2, _LONGEST_PAUSE)))
         return min(max(self.terms.belief / 2, _LONGEST_PAUSE), _LONGEST_PATIENCE)
 
     def poll(self, now: float) -> Action | None:
-        """Return what to do now; a publish counts as sent at `now`."""
+        """Return the action to take now; a publish counts as sent at `now`."""
         self._lapse(now)
         if self.is_over or now < self._again_at:
             return None
@@ -203,73 +204,73 @@ class LeaseEngine:
         self._sent[self._attempt] = now
         return Put(self._attempt, self.seq, self.token, self._final)
 
-    # ---- what it is told
+    # ---- events
 
     def stored(self, attempt: int, seq: int, now: float) -> None:
-        """Hear that the server confirmed a record."""
+        """Handle the server's confirmation of a record."""
         self._lapse(now)
         self._own(attempt, seq, self.token or seq, now)
 
     def refused(self, now: float) -> None:
-        """Hear that the slot's last sequence was not the expected one."""
+        """Handle a refusal: the slot's last sequence was not the expected one."""
         self._lapse(now)
         self._look, self._again_at = True, now
 
     def unanswered(self, reason: str, now: float, *, look: bool = False) -> None:
-        """Hear that nobody knows whether the server acted, or that it could not for a while."""
+        """Handle an unknown outcome, or a server that could not act temporarily."""
         self.reason = reason
         self._lapse(now)
         self._look = self._look or look
         self._wait(now)
 
     def looked(self, record: SlotRecord | None, now: float) -> None:
-        """Hear from the leader what the slot holds."""
+        """Handle the slot's record, or None, as returned by the leader."""
         self._lapse(now)
         self._look = False
         if record is not None and record.tenure == self.tenure:
             self._recognise(record, now)
         elif record is not None and record.seq < self.seq:
-            self._wait(now)  # older than what we know: a stale look
+            self._wait(now)  # older than our record: an outdated look-up
         elif self.phase is Phase.HELD:
-            self._lose("its record is gone" if record is None else f"{record.owner} has it now")
+            self._lose("its record was removed" if record is None else f"{record.owner} has it now")
         elif self.phase is Phase.LEAVING:
-            self._end("its record is gone")
+            self._end("its record was removed")
         elif self.phase is Phase.ASKING:
             self._make_room(record, now)
 
     def dropped(self, found: bool, now: float) -> None:
-        """Hear that the record was removed, or was not there to be removed."""
+        """Handle the deletion of the record; `found` is False if it did not exist."""
         if found:
             self.phase = Phase.LEFT
         else:
             self._look, self._again_at = True, now
 
     def ask_again(self, now: float) -> None:
-        """Ask for the slot once more, after a refusal."""
+        """Try to acquire the slot again after a refusal."""
         if self.phase is Phase.REFUSED:
             self.phase = Phase.ASKING
             self.holder, self._empty_looks, self._again_at = None, 0, now
 
     def leave(self, now: float, *, final: bool = False) -> None:
-        """Give the slot up; `final` leaves a last record there instead of none."""
+        """Release the slot; `final` stores a last record instead of deleting it."""
         self._lapse(now)
         if self.is_over:
             return
         if self.phase is Phase.ASKING and not self._attempt:
             self.phase = Phase.LEFT
             return
-        # Without a confirmed record, one may be there all the same.
+        # Even without a confirmed record, there may be one.
         self._look = self._look or not self.seq
         confirmed = self.until + self.terms.margin
-        self._gone_at = max([confirmed, *(at + self.terms.ttl for at in self._sent.values())])
+        self._expired_at = max([confirmed, *(at + self.terms.ttl for at in self._sent.values())])
         self.phase, self._final, self._again_at = Phase.LEAVING, final, now
 
     def fail(self, reason: str) -> None:
-        """Hear that nothing can be done any more, the connection is closed say."""
+        """Handle a permanent failure, such as a closed connection."""
         if not self.is_over:
             self._lose(reason)
 
-    # ---- inside
+    # ---- internal
 
     def _lapse(self, now: float) -> None:
         if self.phase is Phase.HELD and now >= self.until:
@@ -280,27 +281,27 @@ class LeaseEngine:
         self.phase, self.reason = Phase.LOST, reason
 
     def _end(self, reason: str) -> None:
-        """End without a record: that was the aim, unless one was to stay."""
+        """End without a record: as intended, unless a final record was to stay."""
         if self._final:
             self._lose(reason)
         else:
             self.phase = Phase.LEFT
 
     def _wait(self, now: float) -> None:
-        if self.phase is Phase.LEAVING and now >= self._gone_at:
-            self._end(f"its record ran out ({self.reason})")
+        if self.phase is Phase.LEAVING and now >= self._expired_at:
+            self._end(f"its record expired ({self.reason})")
         self._again_at = now + self._pause
         self._pause = min(self._pause * 2, _LONGEST_PAUSE, max(self.terms.interval, _FIRST_PAUSE))
 
     def _recognise(self, record: SlotRecord, now: float) -> None:
-        """Take in a record of ours; perhaps one whose confirmation never came."""
+        """Handle a record of our tenure, possibly one whose confirmation was lost."""
         if record.seq > self.seq and record.attempt in self._sent:
             self._own(record.attempt, record.seq, record.token, now)
         else:
-            self._wait(now)  # no news: a stale look, or an attempt that is still on its way
+            self._wait(now)  # nothing new: an outdated look-up, or an attempt is still in flight
 
     def _own(self, attempt: int, seq: int, token: int, now: float) -> None:
-        """Take it that a record of ours is the slot's last."""
+        """Record that a record of ours is the slot's last."""
         sent = self._sent[attempt]
         self.seq, self.token = seq, token
         self._sent = {each: at for each, at in self._sent.items() if each > attempt}
@@ -312,7 +313,7 @@ class LeaseEngine:
         elif self.phase in {Phase.ASKING, Phase.HELD}:
             self.until = max(self.until, sent + self.terms.belief)
             self.reason = ""
-            # A confirmation that came too late is no reason to believe, but one to renew at once.
+            # A late confirmation does not make the lease valid, but causes an immediate renewal.
             if now < self.until:
                 self.phase = Phase.HELD
                 self._again_at = sent + self.terms.interval

@@ -1,7 +1,7 @@
-"""What a taken slot holds: who has it, since which message, and what became of the work.
+"""The record in an acquired slot: the holder, its fencing token, and the result of the work.
 
-JSON, so that people can read it with any tool. Unknown members and foreign texts are no error:
-a slot that holds something else is taken by somebody else.
+It is JSON, so that people can read it with any tool. Unknown members and other payloads are not
+errors: a slot with another payload is treated as held by another client.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ HELD: Final = "held"
 
 @frozen(kw_only=True)
 class LeaseRecord:
-    """What one holder writes into a slot."""
+    """The record that a holder writes into a slot."""
 
     owner: str
-    """For people: who it is."""
+    """A name of the holder, for people."""
     tenure: str
-    """Unique for each attempt to become a holder, so that a holder knows its own record."""
+    """Unique for each attempt to become a holder, so that a holder recognises its own record."""
     attempt: int
-    """Which of the tenure's messages this is, counted from 1."""
+    """The number of this message of the tenure, starting with 1."""
     token: int = 0
     """The stream sequence of the tenure's first message; 0 in that message itself."""
     state: str = HELD
     note: str = ""
     data: bytes = b""
-    """The result of work that ran once."""
+    """The result of work that was done once."""
 
     def encode(self) -> bytes:
         """Return the payload of the message."""
@@ -53,23 +53,23 @@ class LeaseRecord:
             "data": base64.b64encode(self.data).decode(),
         }
         kept = {name: value for name, value in members.items() if value}
-        # A note may be the text of an error, which may hold anything.
+        # A note may be the text of an error, which may contain any character.
         return valid(json.dumps(kept, separators=(",", ":"), ensure_ascii=False)).encode()
 
 
 @frozen(kw_only=True)
 class SlotRecord:
-    """A taken slot, as the stream holds it."""
+    """An acquired slot, as stored in the stream."""
 
     subject: str
     seq: int
     """The stream sequence of the record; each renewal has a new one."""
     token: int
-    """The fencing token: the stream sequence with which the holder got the slot."""
+    """The fencing token: the stream sequence with which the holder acquired the slot."""
     time: datetime
     """When the record was stored, by the server's clock."""
     ttl: int | None
-    """Seconds from `time` after which the server frees the slot; None is never."""
+    """Seconds from `time` after which the server releases the slot; None means never."""
     owner: str
     tenure: str
     attempt: int
@@ -79,7 +79,7 @@ class SlotRecord:
 
 
 def read_slot(message: StreamMessage) -> SlotRecord:
-    """Return what a message in a slot says; a foreign one has no tenure."""
+    """Parse a message in a slot; a message of another format has no tenure."""
     members = _members(message.data)
     token = _integer(members.get("token"))
     return SlotRecord(

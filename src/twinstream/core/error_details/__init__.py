@@ -1,1 +1,1 @@
-"""What errors carry besides their text."""
+"""Values that errors carry in addition to their text."""

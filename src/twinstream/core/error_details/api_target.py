@@ -1,4 +1,4 @@
-"""What a request to the JetStream API is about: the stream and consumer that its subject names."""
+"""The target of a JetStream API request: the stream and consumer in its subject."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Final
 __all__ = ["api_names", "api_target"]
 
 _KINDS: Final = frozenset(("STREAM", "CONSUMER", "DIRECT"))
-# Verbs of two tokens start with these: MSG.GET, LEADER.STEPDOWN, PEER.REMOVE, DURABLE.CREATE.
+# First tokens of two-token verbs: MSG.GET, LEADER.STEPDOWN, PEER.REMOVE, DURABLE.CREATE.
 _TWO_TOKENS: Final = frozenset(("MSG", "LEADER", "PEER", "DURABLE"))
 
 
 def api_names(call: str) -> tuple[str, ...]:
-    """Return the stream that a call names, and the consumer if it names one.
+    """Return the name of the stream in an API subject, and that of the consumer if there is one.
 
     `call` is an API subject without its prefix: `CONSUMER.INFO.ORDERS.worker`.
     """
@@ -24,11 +24,11 @@ def api_names(call: str) -> tuple[str, ...]:
 
 
 def api_target(subject: str) -> str:
-    """Return in words what an API subject names, or else the subject itself.
+    """Describe the target of an API subject, or return the subject itself.
 
-    `$JS.API.CONSUMER.INFO.ORDERS.worker` is `consumer worker of stream ORDERS`. Subjects below
-    another prefix than `$JS` (an account import) stay as they are, for the prefix is then the
-    likely mistake.
+    `$JS.API.CONSUMER.INFO.ORDERS.worker` is `consumer worker of stream ORDERS`. Subjects with
+    another prefix than `$JS` (an account import) are returned unchanged, because the prefix is then
+    the likely mistake.
     """
     prefix, api, call = subject.partition(".API.")
     if not api or not prefix.startswith("$JS"):

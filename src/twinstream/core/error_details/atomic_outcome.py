@@ -1,4 +1,4 @@
-"""How an atomic batch ended."""
+"""The outcome of an atomic batch."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ __all__ = ["AtomicOutcome"]
 
 
 class AtomicOutcome(Enum):
-    """What became of an atomic batch."""
+    """The outcome of an atomic batch."""
 
     OPEN = "open"
     """Messages may be added; nothing is stored yet."""
     COMMITTED = "committed"
     """Every message is stored."""
     REFUSED = "refused"
-    """The server, or a check before sending, refused; nothing is stored."""
+    """The server, or a check before sending, refused the batch; nothing is stored."""
     ABANDONED = "abandoned"
-    """It was given up before a commit took effect; nothing is stored."""
+    """The batch was abandoned before a commit took effect; nothing is stored."""
     UNKNOWN = "unknown"
-    """A commit was sent, and what it did could not be found out: all is stored, or nothing."""
+    """A commit was sent, but its outcome could not be determined: all is stored, or nothing."""

@@ -1,4 +1,4 @@
-"""How a configuration differs from the one that the server holds, field by field."""
+"""Differences between a configuration and the one on the server, field by field."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["LIMITED", "Difference", "differences"]
 
 @frozen
 class Difference:
-    """One field; None where a side does not have it."""
+    """A field that differs; None means that a side does not have it."""
 
     field: str
     wanted: Any
@@ -25,21 +25,21 @@ class Difference:
         return f"{self.field}: wanted {self.wanted!r}, is {self.actual!r}"
 
 
-# Where these are left out, the server takes them from limits of its own, of the stream, or from the
-# origin of a mirror.
+# If these fields are omitted, the server takes them from its own limits, from those of the stream,
+# or from the origin of a mirror.
 LIMITED: Final = frozenset(
     {"duplicate_window", "inactive_threshold", "max_ack_pending", "max_batch", "mirror_direct"}
 )
 
 
 def differences(wanted: Model, actual: Model, given: Model) -> tuple[Difference, ...]:
-    """Return what the server holds otherwise than a program wants it.
+    """Return the fields in which the server's configuration differs from the requested one.
 
-    `given` is the configuration of the program, `wanted` the same with the server's defaults.
-    What may only look different, as a limit of the server changed a default, is named where
-    nothing else is. Metadata of the server's own makes no difference.
+    `given` is the caller's configuration, `wanted` the same with the server's defaults. Fields that
+    may only seem to differ, because a limit of the server changed a default, are returned only if
+    no others differ. Metadata added by the server is ignored.
     """
-    # Only who looks for differences needs it.
+    # Imported here, because it is needed only if there is a difference.
     from twinstream.models import encode
 
     asked = {name: value for name, value in encode(given).items() if value is not None}
@@ -57,7 +57,7 @@ def differences(wanted: Model, actual: Model, given: Model) -> tuple[Difference,
 def _odd(
     wanted: Mapping[str, Any], actual: Mapping[str, Any], given: Mapping[str, Any]
 ) -> list[Difference]:
-    """Return what means the same and is not: empty and absent, two spellings of one time."""
+    """Return values that are equivalent but not equal: empty and absent, or spellings of a time."""
     mine, theirs = _nested({**wanted, **_of_users(given)}), _nested(actual)
     return [
         Difference(name, mine.get(name), theirs.get(name))
@@ -71,12 +71,12 @@ def _nested(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _same(wanted: Any, actual: Any) -> bool:
-    # The server leaves out what is zero, false or empty.
+    # The server omits members that are zero, false or empty.
     return bool(wanted == actual or (not wanted and not actual))
 
 
 def _of_users(config: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a configuration without the metadata that the server adds."""
+    """Return a configuration without the metadata added by the server."""
     metadata = config.get("metadata")
     if not metadata:
         return config

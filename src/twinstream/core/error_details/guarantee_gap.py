@@ -1,4 +1,4 @@
-"""A setting of a stream or consumer that lets a promise down."""
+"""A setting of a stream or consumer that breaks a guarantee."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["Hole"]
 
 @frozen
 class Hole:
-    """One setting, what follows from it, and what to set instead."""
+    """One setting, its consequence, and what to set instead."""
 
     setting: str
     value: object

@@ -1,4 +1,4 @@
-"""The attempts of one write under one deadline: when to try again, and with which error to end."""
+"""The attempts of one write within one deadline: when to retry, and the final error."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from twinstream.errors import OutcomeUnknown, TwinstreamError
 
 __all__ = ["Tries"]
 
-# Seconds between attempts that were answered; the last one is repeated. A leader that steps down is
-# replaced in about a second, one that was lost in about four.
+# Seconds between attempts that got a response; the last one is repeated. After a leader stepped
+# down it takes about a second to elect another one, after it was lost about four.
 _PAUSES: Final = (0.05, 0.1, 0.2, 0.4)
-# An attempt waits for a third of the whole time at most: if its answer is lost, the next one needs
-# some, too.
+# An attempt may use at most a third of the timeout: if its response is lost, the next attempt needs
+# time as well.
 _SHARE: Final = 3.0
 _SHORTEST: Final = 0.5
 
 
 class Tries:
-    """Keeps the books of one write, which may take until the deadline."""
+    """Keeps track of the attempts of one write until its deadline."""
 
     def __init__(self, deadline: Deadline) -> None:
         self.deadline: Final = deadline
@@ -29,17 +29,17 @@ class Tries:
         """Whether there was an attempt whose outcome is unknown."""
 
     def patience(self) -> float:
-        """Return how many seconds the next attempt may wait for its answer."""
+        """Return how many seconds the next attempt may wait for its response."""
         return min(self.deadline.remaining(), self._patience)
 
     def lost(self) -> None:
-        """Note an attempt without an answer."""
+        """Record an attempt without a response."""
         self.unknown = True
 
     def pause(self, error: TwinstreamError, what: str) -> float:
-        """Return the seconds to wait before the next attempt, after `error` or a lost answer.
+        """Return the seconds to wait before the next attempt, after `error` or a lost response.
 
-        Raises when there is no time left: `OutcomeUnknown` after a lost answer, else the error.
+        Raises if there is no time left: `OutcomeUnknown` after a lost response, else the error.
         """
         pause = _PAUSES[min(self._answered, len(_PAUSES) - 1)]
         self._answered += 1
@@ -51,6 +51,6 @@ class Tries:
         """Return the error to raise if the write ends now, after `error`."""
         if not self.unknown:
             return error
-        unknown = OutcomeUnknown(f"{what}: an answer was lost, and then: {error}")
+        unknown = OutcomeUnknown(f"{what}: a response was lost, and then: {error}")
         unknown.__cause__ = error
         return unknown

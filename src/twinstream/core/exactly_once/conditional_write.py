@@ -1,9 +1,9 @@
-"""Insert, update and upsert: what came of a write, and when to write again.
+"""Insert, update and upsert: the outcome of a write, and when to retry.
 
-A write goes out with an identity, by which a message found under its subject is recognised as this
-very one. When a write that was stored is repeated, servers differ: some acknowledge it as a
-duplicate, others (2.12 to 2.15, unreplicated) judge the condition first and refuse it. So a refusal
-is no proof that somebody else was faster: the message that is there is looked at.
+A write carries an identity, by which a stored message is recognised as the result of this write.
+If a stored write is repeated, servers differ: some acknowledge it as a duplicate, others (2.12 to
+2.15, unreplicated) check the condition first and refuse it. So a refusal does not prove that
+another client was faster: the stored message has to be checked.
 """
 
 from __future__ import annotations
@@ -27,17 +27,16 @@ from twinstream.models.records import frozen
 
 __all__ = ["AlreadyThere", "Refusal", "Stored", "is_mine", "judge"]
 
-# Being processed already, leader not ready, overloaded, cluster changing: the same write may
-# succeed a moment later.
-_PASSING: Final = frozenset({10004, 10007, 10008, 10009, 10163, 10167})
+# In process, leader not ready, overloaded, cluster change: the same write may succeed soon.
+_TEMPORARY: Final = frozenset({10004, 10007, 10008, 10009, 10163, 10167})
 
 
 @frozen(kw_only=True)
 class Stored:
     """The message is in the stream.
 
-    `repeated` tells that an earlier attempt stored it, of this call or, with a `msg_id` of the
-    program's own, of an earlier one.
+    `repeated` is true if an earlier attempt stored it: of this call or, with the caller's own
+    `msg_id`, of an earlier call.
     """
 
     stream: str
@@ -47,10 +46,10 @@ class Stored:
 
 @frozen(kw_only=True)
 class AlreadyThere:
-    """The subject holds another message, and nothing was stored.
+    """The subject has another message, and nothing was stored.
 
-    `message` is what it holds. It is None if a message with this `msg_id` was stored at `seq`
-    before and has been removed, and the duplicate window is not over.
+    `message` is that message. It is None if a message with this `msg_id` was stored at `seq` before
+    and has been removed, within the duplicate window.
     """
 
     stream: str
@@ -59,26 +58,26 @@ class AlreadyThere:
 
 
 class Refusal(Enum):
-    """What an error of an attempt to write means."""
+    """The meaning of an error of an attempt to write."""
 
     HELD = auto()
-    """The condition does not hold, or the subject is full: look which message is there."""
+    """The condition is not met, or the subject is full: check the stored message."""
 
     IN_PROCESS = auto()
-    """The server has seen the id and cannot say more: look, then try again."""
+    """The server has seen the id, outcome unknown: check the stored message, then retry."""
 
     PASSING = auto()
-    """Not stored; it may be soon: try again."""
+    """Not stored, but only temporarily refused: retry."""
 
     LOST = auto()
-    """No answer: stored or not."""
+    """No response: the outcome is unknown."""
 
     FINAL = auto()
-    """Not stored, and trying again would not help."""
+    """Not stored, and a retry would not help."""
 
 
 def judge(error: TwinstreamError) -> Refusal:
-    """Return what an error of an attempt means."""
+    """Return the meaning of an error of an attempt."""
     if isinstance(error, WrongLastSequence | MessageExists):
         return Refusal.HELD
     if isinstance(error, RequestTimeout | ConnectionLost):
@@ -87,11 +86,11 @@ def judge(error: TwinstreamError) -> Refusal:
         return Refusal.PASSING
     if isinstance(error, MessageIdInProcess):
         return Refusal.IN_PROCESS
-    if isinstance(error, JetStreamError) and error.err_code in _PASSING:
+    if isinstance(error, JetStreamError) and error.err_code in _TEMPORARY:
         return Refusal.PASSING
     return Refusal.FINAL
 
 
 def is_mine(message: StreamMessage, msg_id: str) -> bool:
-    """Tell whether a stored message carries an identity."""
+    """Return whether a stored message has this identity."""
     return message.headers.get(MSG_ID) == msg_id

@@ -1,8 +1,8 @@
-"""What a stream's settings promise to those who write by subject.
+"""What a stream's settings guarantee to clients that write by subject.
 
-Each function returns the holes in one promise, none when it is given; the tables say which
-setting tears which hole. Sources: nats-server `processJetStreamMsg`, `store.go`; tried on 2.11.11,
-2.12.8, 2.14.6 and 2.15.1, alone and replicated.
+Each function returns the gaps in one guarantee, and an empty list if it holds; the tables define
+which setting causes which gap. Sources: nats-server `processJetStreamMsg`, `store.go`; tested on
+2.11.11, 2.12.8, 2.14.6 and 2.15.1, alone and replicated.
 """
 
 from __future__ import annotations
@@ -22,29 +22,29 @@ __all__ = [
     "write_holes",
 ]
 
-# Since then a rollup replaces the message of a full subject that discards new ones.
+# Since this version a rollup replaces the message of a full subject that discards new ones.
 ROLLUP_REPLACES: Final = (2, 14, 0)
 _ZERO: Final = timedelta()
-# Half of the window is used, and an attempt may start at the end of it: 4 leaves a half unused.
+# Half of the window is used, and an attempt may start at the end of it: 4 leaves half of it unused.
 _WINDOW_SHARE: Final = 4
 
 
 def write_holes(config: StreamConfig) -> list[Hole]:
-    """Return why a write cannot be confirmed, or be found again under its subject."""
+    """Return why a write cannot be confirmed, or not be found again under its subject."""
     holes: list[Hole] = []
     if config.no_ack:
-        holes.append(Hole("no_ack", True, "no write is confirmed", "set no_ack=False"))
+        holes.append(Hole("no_ack", True, "writes are not confirmed", "set no_ack=False"))
     if config.mirror is not None:
         origin = config.mirror.name
-        holes.append(Hole("mirror", origin, "it takes no writes", f"write to {origin}"))
+        holes.append(Hole("mirror", origin, "it accepts no writes", f"write to {origin}"))
     if config.sealed:
-        holes.append(Hole("sealed", True, "it takes no writes", "use another stream"))
+        holes.append(Hole("sealed", True, "it accepts no writes", "use another stream"))
     if config.subject_transform is not None:
         holes.append(
             Hole(
                 "subject_transform",
                 config.subject_transform.dest,
-                "messages lie under another subject than they were written to",
+                "messages are stored under another subject than they were written to",
                 "write to the final subject, without a transform",
             )
         )
@@ -52,17 +52,17 @@ def write_holes(config: StreamConfig) -> list[Hole]:
 
 
 def insert_holes(config: StreamConfig, lasting: float | None = None) -> list[Hole]:
-    """Return why a subject could be inserted twice within `lasting` seconds; None is ever."""
+    """Return why a subject could be inserted twice within `lasting` seconds (None: ever)."""
     return [*write_holes(config), *_keeping_holes(config, lasting)]
 
 
 def _keeping_holes(config: StreamConfig, lasting: float | None = None) -> list[Hole]:
-    """Return why a stored message may go away by itself within `lasting` seconds."""
+    """Return why a stored message may be removed automatically within `lasting` seconds."""
     holes = _forgetting(config)
     age = config.max_age or _ZERO
     if age and (lasting is None or age.total_seconds() < lasting):
         wanted = "max_age=0" if lasting is None else f"max_age to {lasting:g} s or more, or 0"
-        because = "a message older than that is forgotten"
+        because = "messages older than that are removed"
         holes.append(Hole("max_age", age, because, f"set {wanted}"))
     if config.discard is not DiscardPolicy.NEW:
         for limit in ("max_msgs", "max_bytes"):
@@ -77,14 +77,14 @@ def _forgetting(config: StreamConfig) -> list[Hole]:
     holes: list[Hole] = []
     if config.storage is StorageType.MEMORY:
         holes.append(
-            Hole("storage", "memory", "a restart forgets what was stored", "set storage=file")
+            Hole("storage", "memory", "a restart loses stored messages", "set storage=file")
         )
     if config.retention not in {None, RetentionPolicy.LIMITS}:
         holes.append(
             Hole(
                 "retention",
                 config.retention,
-                "acknowledged messages go, and could be stored again",
+                "acknowledged messages are removed, and could be stored again",
                 "set retention=limits",
             )
         )
@@ -92,10 +92,10 @@ def _forgetting(config: StreamConfig) -> list[Hole]:
 
 
 def identity_holes(config: StreamConfig, timeout: float) -> list[Hole]:
-    """Return why identities would not keep a message from being stored twice.
+    """Return why identities would not prevent a message from being stored twice.
 
-    They do within the duplicate window; beyond it what was stored is looked up, which takes a
-    stream that still holds it. An attempt may take `timeout` seconds.
+    They do within the duplicate window. After it the stored message is looked up, for which the
+    stream must still have it. An attempt may take `timeout` seconds.
     """
     holes = [*write_holes(config), *_forgetting(config)]
     window = config.duplicate_window
@@ -104,7 +104,7 @@ def identity_holes(config: StreamConfig, timeout: float) -> list[Hole]:
             Hole(
                 "duplicate_window",
                 window,
-                f"a repeat after {timeout:g} s without an answer could come too late",
+                f"a retry after {timeout:g} s without a response could come too late",
                 f"set duplicate_window to {_WINDOW_SHARE * timeout:g} s or more",
             )
         )
@@ -113,7 +113,7 @@ def identity_holes(config: StreamConfig, timeout: float) -> list[Hole]:
             Hole(
                 "max_msgs_per_subject",
                 config.max_msgs_per_subject,
-                "what was stored may be gone when it is looked up",
+                "a stored message may be removed before it is looked up",
                 "set max_msgs_per_subject=-1, or give each message a subject of its own",
             )
         )
@@ -121,16 +121,16 @@ def identity_holes(config: StreamConfig, timeout: float) -> list[Hole]:
 
 
 def rolls_up(config: StreamConfig, *, history: bool) -> bool:
-    """Tell whether a write must carry a rollup to replace what the subject holds.
+    """Return whether a write needs a rollup to replace the message of its subject.
 
-    With `history` older messages may stay where the stream keeps some.
+    With `history`, older messages may stay if the stream keeps several.
     """
     keeps_more = config.max_msgs_per_subject != 1
     return bool(config.discard_new_per_subject) or (keeps_more and not history)
 
 
 def update_holes(config: StreamConfig, server: tuple[int, int, int]) -> list[Hole]:
-    """Return why a message cannot be replaced on condition."""
+    """Return why a message cannot be replaced conditionally."""
     holes = write_holes(config)
     if config.discard_new_per_subject:
         holes.extend(_full_subject(config, server))
@@ -138,7 +138,7 @@ def update_holes(config: StreamConfig, server: tuple[int, int, int]) -> list[Hol
 
 
 def upsert_holes(config: StreamConfig, server: tuple[int, int, int]) -> list[Hole]:
-    """Return why a subject would not hold just the newest message."""
+    """Return why a subject would not have only the newest message."""
     holes = write_holes(config)
     if config.discard_new_per_subject:
         holes.extend(_full_subject(config, server))
@@ -162,7 +162,7 @@ def _full_subject(config: StreamConfig, server: tuple[int, int, int]) -> list[Ho
         Hole(
             "discard_new_per_subject",
             True,
-            "a subject that holds a message refuses the next one",
+            "a subject that has a message refuses the next one",
             "set discard_new_per_subject=False (insert works without it), or"
             " allow_rollup_hdrs=True on server 2.14",
         )

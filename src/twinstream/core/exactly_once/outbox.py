@@ -1,4 +1,4 @@
-"""Events that wait in an outbox, in which order they go, and which errors are an event's own."""
+"""Events in an outbox: the order in which they are sent, and errors specific to one event."""
 
 from __future__ import annotations
 
@@ -26,9 +26,8 @@ __all__ = [
     "is_of_event_alone",
 ]
 
-# What the server says to a message that no repeat makes better: too large, headers too large,
-# rollup, time to live, counters, batches, schedules, a condition that cannot be read, a header that
-# only a server may write.
+# Refusals of a message for which a retry does not help: too large, headers too large, rollup, time
+# to live, counters, batches, schedules, an invalid condition, a header that only servers may write.
 _SCHEDULES: Final = frozenset({*range(10188, 10193), 10203, 10212, 10223})
 _FAULTS: Final = _SCHEDULES | {
     *(10054, 10097, 10111, 10165, 10166),
@@ -39,9 +38,9 @@ _FAULTS: Final = _SCHEDULES | {
 
 @frozen(kw_only=True)
 class OutboxEvent:
-    """A message that is to be stored once. Those of one `key` are stored in the order of `number`.
+    """A message to be stored once. Events with the same `key` are stored in the order of `number`.
 
-    `id` is its identity for ever, made when it was added.
+    `id` is its permanent identity, created when it was added.
     """
 
     number: int
@@ -65,9 +64,9 @@ class OutboxEvent:
 
 @frozen(kw_only=True)
 class OutboxReport:
-    """Something that a relay met: an event that is `refused` for good, or trouble that passes.
+    """A report of a relay: an event that was permanently `refused`, or a temporary problem.
 
-    With `ended` it is what ended a relay that worked beside the program; `wait` raises it.
+    With `ended`, `error` ended a relay that ran in the background; `wait` raises it.
     """
 
     error: TwinstreamError
@@ -77,7 +76,7 @@ class OutboxReport:
 
     @property
     def subject(self) -> str:
-        """The subject of the event; empty where no event is concerned."""
+        """The subject of the event; empty if the report concerns no event."""
         return "" if self.event is None else self.event.subject
 
     def __str__(self) -> str:
@@ -90,9 +89,9 @@ class OutboxReport:
 
 
 class Lanes:
-    """A page of events as waves: of each key one event a wave, all of those without a key.
+    """A page of events as waves: one event of each key per wave, and all events without a key.
 
-    Events of keys in `held` do not go; a key that is held here is added to it.
+    Events whose keys are in `held` are not sent; `hold` adds keys to it.
     """
 
     def __init__(self, events: Iterable[OutboxEvent], held: set[str] | None = None) -> None:
@@ -106,7 +105,7 @@ class Lanes:
                 self._lanes.setdefault(event.key, deque()).append(event)
 
     def next_wave(self) -> list[OutboxEvent]:
-        """Return the events that may be under way together now; empty when all went."""
+        """Return the events that may be in flight together now; empty if all were sent."""
         wave, self._free = self._free, []
         for key in list(self._lanes):
             lane = self._lanes[key]
@@ -116,26 +115,26 @@ class Lanes:
         return wave
 
     def hold(self, event: OutboxEvent) -> None:
-        """Let nothing more of the event's key go: it was not stored."""
+        """Send no more events with the key of this event, because it was not stored."""
         if event.key is not None:
             self._lanes.pop(event.key, None)
             self._held.add(event.key)
 
 
 def is_fault_of_event(error: TwinstreamError) -> bool:
-    """Tell whether an error is of the event, so that trying again does not help."""
+    """Return whether an error is specific to the event, so that a retry does not help."""
     if isinstance(error, JetStreamError):
         return error.err_code in _FAULTS
     return isinstance(error, BadArgument | SubjectTaken)
 
 
 def is_of_event_alone(error: TwinstreamError) -> bool:
-    """Tell whether trouble that may pass says nothing of other events: its subject is denied."""
+    """Return whether a temporary error concerns only this event: its subject is denied."""
     return isinstance(error, PermissionDenied)
 
 
 def graver(one: TwinstreamError | None, other: TwinstreamError | None) -> TwinstreamError | None:
-    """Return of two troubles, if there are two, one that other events meet, too."""
+    """Return the more serious of two errors, if there are two: one that affects other events."""
     if one is None or other is None:
         return one or other
     return other if is_of_event_alone(one) else one

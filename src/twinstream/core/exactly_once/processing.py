@@ -1,7 +1,7 @@
-"""Processing without doubles: the identities of results, and what the consumer must promise.
+"""Processing without duplicates: identities of results, and requirements on the consumer.
 
-A result's identity says which input it comes from, so that a repeat of the work makes the same
-identities, in whichever process and however much later.
+A result's identity names the input message, so that a retry of the processing makes the same
+identities, in any process and at any time.
 """
 
 from __future__ import annotations
@@ -29,26 +29,26 @@ __all__ = [
 ]
 
 _PLACE: Final = "{id}"
-# Identities that are kept for later messages: some tens of megabytes.
-_MOST: Final = 200_000
+# Maximum of identities cached for later messages: some tens of megabytes.
+_MAX_CACHED: Final = 200_000
 
 
 class Reject(Exception):
-    """Raise it out of a handler: the message must not come again, for the reason given."""
+    """Raised by a handler to reject a message, with the reason: it is not delivered again."""
 
 
 @frozen(kw_only=True)
 class ProcessReport:
-    """A message that was not done: worked on again later, or `rejected` for good."""
+    """A message that was not processed: it is retried later, or permanently `rejected`."""
 
     subject: str
     seq: int
     error: Exception
     rejected: bool = False
     delay: float = 0.0
-    """Seconds until it is worked on again."""
+    """Seconds until the next attempt."""
     attempt: int = 1
-    """How often the message was delivered, this time included."""
+    """The number of deliveries of the message, including this one."""
 
     def __str__(self) -> str:
         verdict = "rejected" if self.rejected else f"again in {self.delay:g} s"
@@ -57,9 +57,9 @@ class ProcessReport:
 
 @frozen
 class InputStream:
-    """The stream that messages come from, as results name it.
+    """The stream that messages come from, as part of the identity of results.
 
-    `created` is part of it: a stream that was deleted and made anew counts from 1 again.
+    It includes `created`: a stream that was deleted and re-created counts from 1 again.
     """
 
     processor: str
@@ -67,29 +67,29 @@ class InputStream:
     created: Timestamp
 
     def result_id(self, seq: int, index: int) -> str:
-        """Return the identity of a result: the `index`-th of the message at `seq`."""
+        """Return the identity of the `index`-th result of the message at `seq`."""
         return f"{self.prefix}{seq}-{index}"
 
     @property
     def prefix(self) -> str:
-        """What the identities of all results begin with."""
+        """The common prefix of the identities of all results."""
         return f"{self.processor}-{self.name}-{base62(self.created.ns)}-"
 
     def check(self) -> None:
-        """Raise `BadArgument` when identities could not be part of a subject."""
+        """Raise `BadArgument` if identities could not be part of a subject."""
         check_name(self.processor, "name")
 
 
 class OwnIds:
-    """What to keep of the identities in a stream: those asked for, and other results.
+    """A filter for the identities in a stream: those in `asked`, and other results.
 
-    The others are kept up to a number, to be at hand for the messages behind this one.
+    The others are kept up to a maximum, for use with the following messages.
     """
 
     def __init__(self, stream: InputStream, asked: Container[str | None]) -> None:
         self._prefix: Final = stream.prefix
         self._asked: Final = asked
-        self._left = _MOST
+        self._left = _MAX_CACHED
 
     def __contains__(self, id: object) -> bool:
         if not isinstance(id, str) or not id.startswith(self._prefix):
@@ -99,14 +99,14 @@ class OwnIds:
 
     @property
     def is_whole(self) -> bool:
-        """Whether none was left out."""
+        """Whether none was omitted."""
         return self._left >= 0
 
 
 def results_of(returned: object, stream: InputStream, seq: int, into: str) -> list[PublishRequest]:
-    """Return what a handler returned as messages with identities; `{id}` in subjects is filled in.
+    """Return the results of a handler as messages with identities; replaces `{id}` in subjects.
 
-    Raises `BadArgument` for anything else, and for results with promises of their own.
+    Raises `BadArgument` for anything else, and for results with conditions of their own.
     """
     if returned is None:
         return []
@@ -124,7 +124,7 @@ def results_of(returned: object, stream: InputStream, seq: int, into: str) -> li
 
 def _wanted(value: object) -> str:
     return (
-        f"a handler returns None, a PublishRequest or several of them, got {type(value).__name__}"
+        f"a handler must return None or one or several PublishRequests, got {type(value).__name__}"
     )
 
 
@@ -132,7 +132,7 @@ def _identified(result: PublishRequest, id: str, into: str) -> PublishRequest:
     plain = result._replace(headers=None, ttl=None)
     if plain != PublishRequest(subject=result.subject, data=result.data):
         raise BadArgument(
-            f"{result.subject}: a result has subject, data, headers and ttl only; its identity and"
+            f"{result.subject}: a result may have subject, data, headers and ttl only; identity and"
             " conditions are set when it is stored"
         )
     subject = result.subject.replace(_PLACE, id)
@@ -140,34 +140,34 @@ def _identified(result: PublishRequest, id: str, into: str) -> PublishRequest:
 
 
 def processing_holes(config: ConsumerConfig) -> list[Hole]:
-    """Return why a consumer could lose messages, or let them count as done too early."""
+    """Return why a consumer could lose messages, or count them as processed too early."""
     holes: list[Hole] = []
     if config.ack_policy is not AckPolicy.EXPLICIT:
         policy = config.ack_policy or AckPolicy.NONE
-        because = "messages count as done that are not"
+        because = "messages count as processed too early"
         holes.append(Hole("ack_policy", policy, because, "set ack_policy=explicit"))
     if config.max_deliver is not None and config.max_deliver > 0:
-        because = "a message is given up after that many deliveries"
+        because = "a message is not delivered again after that many deliveries"
         holes.append(
             Hole(
                 "max_deliver",
                 config.max_deliver,
                 because,
-                "set max_deliver=-1, and raise Reject for what can never be done",
+                "set max_deliver=-1, and raise Reject for messages that can never be processed",
             )
         )
     if not config.durable_name:
-        because = "the consumer vanishes when nobody pulls, with what it knows to be done"
+        because = "the consumer is deleted when no client pulls, and its state is lost"
         holes.append(Hole("durable_name", None, because, "give it a durable_name"))
     if config.mem_storage:
-        because = "a restart of its server forgets what is done"
+        because = "a restart of its server loses its state"
         holes.append(Hole("mem_storage", True, because, "set mem_storage=False"))
     return holes
 
 
 def delays(retry: Seconds | Sequence[Seconds]) -> tuple[float, ...]:
-    """Return the seconds before each further delivery; the last one goes for the rest."""
+    """Return the seconds before each further delivery; the last value is used for the rest."""
     steps = retry if isinstance(retry, Sequence) else [retry]
     if not steps:
-        raise BadArgument("retry needs a delay in seconds, or several")
+        raise BadArgument("retry needs at least one delay in seconds")
     return tuple(seconds(step, "retry") for step in steps)

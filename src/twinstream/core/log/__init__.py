@@ -1,1 +1,1 @@
-"""Reports: their log records, and the callbacks that receive them."""
+"""Log records of reports, and the callbacks that receive the reports."""

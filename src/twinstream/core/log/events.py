@@ -1,4 +1,4 @@
-"""Events that exist for the log alone: no callback receives them."""
+"""Events that are only logged: no callback receives them."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ __all__ = [
 
 @frozen
 class ReconnectFailed:
-    """One round of reconnecting failed; `attempt` counts the rounds of this outage from 1."""
+    """A round of reconnecting failed; `attempt` counts the rounds of this outage from 1."""
 
     attempt: int
     error: Exception
 
     @property
     def is_refusal(self) -> bool:
-        """Tell whether servers refused the credentials, which waiting rarely changes."""
+        """Return whether servers refused the credentials, which waiting rarely changes."""
         return isinstance(self.error, AuthenticationFailed)
 
 
 @frozen
 class CallbackFailed:
-    """A callback of the program raised an error; `name` is the parameter that it was given as."""
+    """A user callback raised an error; `name` is the parameter that it was passed as."""
 
     name: str
     error: BaseException
@@ -46,7 +46,7 @@ class CallbackFailed:
 
 @frozen
 class MessageNotRead:
-    """Reading a message raised an error, a fault of this package; the message was dropped."""
+    """Processing a message raised an error, a bug in this package; the message was dropped."""
 
     subject: str
     error: BaseException
@@ -54,7 +54,7 @@ class MessageNotRead:
 
 @frozen
 class PullSent:
-    """A pull request was sent: up to `batch` messages, `max_bytes` at most."""
+    """A pull request was sent, for up to `batch` messages and at most `max_bytes`."""
 
     batch: int
     max_bytes: int | None
@@ -64,7 +64,7 @@ class PullSent:
 
 @frozen
 class WillRetry:
-    """Something failed and is tried again; `what` names it."""
+    """Something failed and will be retried; `what` names it."""
 
     what: str
     error: BaseException
@@ -73,7 +73,7 @@ class WillRetry:
 
 @frozen
 class WorkerStarted:
-    """A worker takes messages from now on."""
+    """A worker has started to process messages."""
 
     concurrency: int
 
@@ -89,7 +89,7 @@ class WorkerStopped:
 
 @frozen
 class WorkEnded:
-    """An error ended work in the background, before the program stopped it."""
+    """An error ended background work before it was stopped."""
 
     what: str
     error: BaseException
@@ -97,9 +97,9 @@ class WorkEnded:
 
 @frozen
 class DeadLettered:
-    """A message was given up and is stored as a dead letter under `letter`.
+    """A failed message was stored as a dead letter.
 
-    `by_worker` says that a worker of this program rejected it, which logged the error itself.
+    `by_worker` means that a worker of this application rejected it and logged the error itself.
     """
 
     stream: str
@@ -112,21 +112,21 @@ class DeadLettered:
 
 @frozen
 class NoDeadLetter:
-    """An advisory makes no dead letter, for this reason."""
+    """An advisory does not become a dead letter, for this reason."""
 
     reason: str
 
 
 @frozen
 class LeaseWasLost:
-    """A lock, a place of a semaphore or a leader's term was lost before it was released."""
+    """A lock, a semaphore slot or a leader's term was lost before it was released."""
 
     reason: str
 
 
 @frozen
 class Elected:
-    """The candidate leads from now on; `token` is the fencing token of the term."""
+    """The candidate is the leader now; `token` is the fencing token of the term."""
 
     name: str
     token: int

@@ -1,8 +1,8 @@
-"""Logging: passes reports to `logging`, under loggers named `twinstream.<area>`.
+"""Logging: passes reports to `logging`, with loggers named `twinstream.<area>`.
 
-`twinstream.core.log.table` says which report is logged how. `logging` takes some milliseconds to
-import, so it is imported with the first warning. A record below a warning is seen only by a program
-that has imported `logging` itself, to configure it. No handler is installed.
+`twinstream.core.log.table` defines how each report is logged. `logging` takes some milliseconds to
+import, so it is imported with the first warning. A record below a warning is visible only if the
+application has imported `logging` itself, to configure it. No handler is installed.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ __all__ = ["MINOR", "Log"]
 
 _DEBUG: Final = 10
 _WARNING: Final = 30
-# A repeat is logged as such once in so many seconds; the others are counted.
-_QUIET: Final = 60.0
-_MOST_KINDS: Final = 200
-#: What is logged below WARNING in every case: without `logging`, the table need not be loaded.
+# Seconds. Within this time after a record, repeats are only counted.
+_REPEAT_INTERVAL: Final = 60.0
+_MAX_KINDS: Final = 200
+#: Reports that are always logged below WARNING. Without `logging`, the table need not be loaded.
 MINOR: Final = frozenset(
     {
         "BackedUp",
@@ -52,7 +52,7 @@ class Log:
     """The log of one object: adds its stream and consumer, and limits repeats.
 
     The area of a report is that of the table, or `area`. With `lower` each record is one level
-    lower: the program has a callback for the same reports.
+    lower, because a callback receives the same reports.
     """
 
     __slots__ = ("_area", "_consumer", "_logger", "_lower", "_repeats", "_stream")
@@ -73,7 +73,7 @@ class Log:
         self._repeats: dict[Hashable, _Repeats] = {}
 
     def debugs(self) -> bool:
-        """Tell whether records of level DEBUG are wanted now, for calls where each costs time."""
+        """Return whether DEBUG records are enabled, for calls where each costs time."""
         logger = self._logger
         if logger is None:
             if "logging" not in sys.modules:
@@ -82,9 +82,9 @@ class Log:
         return logger.isEnabledFor(_DEBUG)
 
     def __call__(self, report: object, *, kind: Hashable = None, **given: object) -> None:
-        """Log a report; `given` are values that its text names and that it does not have.
+        """Log a report; `given` are values used by its text that are not its attributes.
 
-        `kind` is what its repeats have in common, if that is not what the table says.
+        `kind` identifies repeats, instead of the function in the table.
         """
         is_configured = "logging" in sys.modules
         if not is_configured and type(report).__name__ in MINOR:
@@ -105,18 +105,18 @@ class Log:
                 return
         error = getattr(report, "error", None) if row.traceback and repeats is not None else None
         text, values = self._text(row, report, given, repeats)
-        # An empty mapping would count as an argument that the text does not name.
+        # An empty mapping would count as an unused argument of the text.
         values_if_any = (values,) if values else ()
         logger.log(level, text, *values_if_any, exc_info=error, extra=self._extra(report))
 
     def _count(self, row: Row, report: object, kind: Hashable) -> int | None:
-        """Return how many repeats were not logged since the last one; None to count this one."""
+        """Return how many repeats were suppressed since the last record; None to suppress this."""
         if kind is None and row.same is not None:
             kind = row.same(report)
         kind = row.name, row.level, kind
         found = self._repeats.get(kind)
         if found is None:
-            if len(self._repeats) >= _MOST_KINDS:
+            if len(self._repeats) >= _MAX_KINDS:
                 self._repeats.clear()
             found = self._repeats[kind] = _Repeats()
         return found.count(monotonic())
@@ -147,7 +147,7 @@ class Log:
 
 
 class _Repeats:
-    """Counts what is of one kind; it is due at first, and again after a while."""
+    """Counts reports of one kind; the first is due, then one after each `_REPEAT_INTERVAL`."""
 
     __slots__ = ("_due_at", "_missed")
 
@@ -156,11 +156,11 @@ class _Repeats:
         self._missed = 0
 
     def count(self, now: float) -> int | None:
-        """Return how many were not due since the last one that was; None where this one is not."""
+        """Return how many were suppressed since the last due one; None if this one is not due."""
         if now < self._due_at:
             self._missed += 1
             return None
-        self._due_at = now + _QUIET
+        self._due_at = now + _REPEAT_INTERVAL
         missed, self._missed = self._missed, 0
         return missed
 

@@ -1,8 +1,8 @@
-"""How a report becomes a log record: the only place that says so.
+"""The table that defines how reports become log records.
 
 One row for each class and case: the area (the logger is `twinstream.<area>`), the level, the text.
-Values are taken from the attributes that the text names. Classes are named, not imported, so that
-a program that locks nothing loads nothing of locks. `docs/logging.md` shows the table.
+The values are the attributes named in the text. Classes are named, not imported, so that features
+that are not used are not loaded. `docs/logging.md` shows the table.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from typing import Any, Final, Literal
 
 __all__ = ["DEBUG", "ERROR", "EXTRAS", "INFO", "ROWS", "WARNING", "Row", "row_of"]
 
-# The numbers of `logging`, which is imported when a record is due and not before.
+# The numbers of `logging`, which is imported only for the first record.
 DEBUG: Final = 10
 INFO: Final = 20
 WARNING: Final = 30
 ERROR: Final = 40
 
 Limit = Literal["none", "record", "traceback"]
-"""What repeats of a record leave out: nothing, the record as a whole, its traceback."""
+"""What is omitted from repeats of a record: nothing, the whole record, its traceback."""
 
 _NAMES: Final = re.compile(r"%\(([\w.]+)\)")
 _NO_DIGITS: Final = dict.fromkeys(range(ord("0"), ord("9") + 1))
 
-#: Attributes of each record, and the attributes of reports that they are taken from.
+#: Attributes of each log record, and the attributes of reports that they are taken from.
 EXTRAS: Final = {
     "nats_stream": ("stream",),
     "nats_consumer": ("consumer",),
@@ -37,7 +37,7 @@ EXTRAS: Final = {
 
 
 class Row:
-    """How reports of one class are logged, in one case: when `when` holds of them."""
+    """How reports of one class are logged, if `when` is true for them."""
 
     def __init__(
         self,
@@ -58,12 +58,12 @@ class Row:
         self.when: Final = when
         self.limit: Final = limit
         self.same: Final = same
-        """What repeats have in common."""
+        """Returns a key that repeats have in common."""
         self.traceback: Final = traceback
         """Whether the traceback of the report's `error` is part of the record."""
 
     def values(self, report: object, given: dict[str, object]) -> dict[str, object]:
-        """Return what the text names: attributes of the report, or what the caller gave."""
+        """Return the values named in the text: attributes of the report, or those in `given`."""
         return {
             name: given[name] if name in given else attrgetter(name)(report)
             for name in _NAMES.findall(self.text)
@@ -81,7 +81,7 @@ def _error(report: Any) -> Hashable:
 
 
 def _text(report: Any) -> Hashable:
-    """Return a text without the numbers in it, which change from one repeat to the next."""
+    """Return a text without its numbers, which may differ between repeats."""
     text: str = report.text
     return text.translate(_NO_DIGITS)
 

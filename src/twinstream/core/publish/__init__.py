@@ -1,1 +1,1 @@
-"""Publishing: one message, many, batches, schedules and counters."""
+"""Publishing: single messages, many messages, batches, schedules and counters."""

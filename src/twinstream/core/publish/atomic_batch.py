@@ -1,11 +1,11 @@
-"""Atomic batches: what a message of one carries, what makes the server refuse all of it.
+"""Atomic batches: the headers of their messages, and the checks of what the server would refuse.
 
 Theory of operation (ADR-50, server 2.12). Each message of a batch carries the batch's id and its
-number, from 1 without a gap. The server keeps them apart from the stream until the commit arrives.
-Only then does it judge the expectations, against the state before the batch, and stores either
-every message, one behind the other, or none. A message out of sequence makes the server drop the
-batch at once; that is how a batch is given up, since there is no call for it. A batch without
-traffic for ten seconds is dropped too.
+number, counted from 1 without gaps. The server stages them, apart from the stream, until the commit
+arrives. Only then does it check the expectations, against the state before the batch, and stores
+either all messages, consecutively, or none. A message out of sequence makes the server drop the
+batch at once; a client abandons a batch this way, since there is no request for it. A batch without
+traffic for ten seconds is dropped, too.
 """
 
 from __future__ import annotations
@@ -51,19 +51,19 @@ _END_OF_BATCH: Final = "eob"
 
 _SINCE: Final = (2, 12, 0)
 _SINCE_IDS: Final = (2, 12, 1)
-# Before these, a counter's value and a schedule's rollup were left out of what was stored.
+# Earlier versions omit a counter's value and a schedule's rollup from the stored messages.
 _SINCE_REWRITES: Final = (2, 12, 12)
 _AND_AGAIN: Final = (2, 14, 3)
 
-# ADR-50; the server counts bytes.
+# Bytes (ADR-50).
 _MAX_ID: Final = 64
-# How far beyond the end the number of the message is that makes the server drop the batch: never
-# the next one, which would be taken.
+# Distance from the last number to the number that makes the server drop the batch. It must not be
+# the next one, which would be accepted.
 _GAP: Final = 3
 
 
 class BatchSheet:
-    """Numbers the messages of one batch and checks what the server would refuse all of it for."""
+    """Numbers the messages of one batch and checks them against the server's rules for batches."""
 
     def __init__(self, batch_id: str, limit: int = BATCH_MESSAGES) -> None:
         check_kind(batch_id, str, "a batch id", "text")
@@ -73,7 +73,7 @@ class BatchSheet:
         self.id: Final = batch_id
         self.limit: Final = limit
         self.count = 0
-        """How many messages were added."""
+        """Number of messages added so far."""
         self._has_ids = False
         self._has_rewrites = False
         self._written: set[str] = set()
@@ -83,8 +83,8 @@ class BatchSheet:
         """Return the header block of the next message, or raise `BadArgument`."""
         if self.count >= self.limit:
             raise BadArgument(
-                f"the batch is full: the server takes {self.limit} messages in one; use several,"
-                " or max_messages= where the server is configured for more"
+                f"the batch is full: the server accepts {self.limit} messages in one; use several,"
+                " or pass max_messages= if the server is configured for more"
             )
         block = publish_headers(request)
         if block:
@@ -96,19 +96,19 @@ class BatchSheet:
     def _check(self, headers: Headers, subject: str) -> None:
         own = [name for name in headers if name.startswith("Nats-Batch-")]
         if own:
-            raise BadArgument(f"header {own[0]} belongs to the batch, leave it out")
+            raise BadArgument(f"header {own[0]} is set by the batch: remove it")
         if EXPECTED_LAST_MSG_ID in headers:
             raise BadArgument("expected_last_msg_id cannot be used in an atomic batch (ADR-50)")
         if self.count and EXPECTED_LAST_SEQ in headers:
             raise BadArgument(
-                "expected_last_seq can stand at the first message of a batch only: it is judged"
+                "expected_last_seq is allowed in the first message of a batch only: it is checked"
                 " against the state before the batch"
             )
         judged = headers.get(EXPECTED_LAST_SUBJECT_SEQ_SUBJECT, subject)
         if EXPECTED_LAST_SUBJECT_SEQ in headers and judged in self._written:
             raise BadArgument(
-                f"expected_last_subject_seq: {judged} was written earlier in this batch, so"
-                " the state before the batch does not tell"
+                f"expected_last_subject_seq: {judged} was written earlier in this batch, but the"
+                " server checks the state before the batch"
             )
         self._has_rewrites |= INCREMENT in headers or SCHEDULE in headers
         self._check_rollup(headers.get(ROLLUP), subject)
@@ -116,7 +116,7 @@ class BatchSheet:
 
     def _check_rollup(self, rollup: str | None, subject: str) -> None:
         if rollup == "all" and self.count:
-            raise BadArgument("a rollup of all can stand at the first message of a batch only")
+            raise BadArgument("rollup 'all' is allowed in the first message of a batch only")
         if rollup == "sub" and subject in self._written:
             raise BadArgument(f"rollup: {subject} was written earlier in this batch")
 
@@ -124,12 +124,12 @@ class BatchSheet:
         if msg_id is None:
             return
         if msg_id in self._ids:
-            raise BadArgument(f"msg_id {msg_id!r} is twice in the batch: the server refuses that")
+            raise BadArgument(f"msg_id {msg_id!r} occurs twice in the batch: the server refuses it")
         self._ids.add(msg_id)
         self._has_ids = True
 
     def check_server(self, version: tuple[int, ...], text: str) -> None:
-        """Raise `Unsupported` when a server is too old for what was added; `text` names it."""
+        """Raise `Unsupported` if a server is too old for the added messages; `text` names it."""
         if version < _SINCE:
             raise Unsupported(f"an atomic batch needs server 2.12.0, connected to {text}")
         if self._has_ids and version < _SINCE_IDS:
@@ -137,28 +137,28 @@ class BatchSheet:
         if self._has_rewrites and (version < _SINCE_REWRITES or (2, 14) <= version < _AND_AGAIN):
             raise Unsupported(
                 "counters and schedules in an atomic batch need server 2.12.12 or 2.14.3, connected"
-                f" to {text}: before, streams without replicas store them broken"
+                f" to {text}: earlier, streams without replicas store them incorrectly"
             )
 
     def commit_with(self, block: bytes) -> bytes:
-        """Return the header block of the last message made to commit; it is stored too."""
+        """Add the commit to the header block of the last message, which is stored as well."""
         return _with(block, ((BATCH_COMMIT, _STORE_THIS),))
 
     def commit_after(self) -> bytes:
-        """Return the header block of a message that commits and is not stored (server 2.14)."""
+        """Return the header block of a commit message that is not stored (server 2.14)."""
         pairs = ((BATCH_ID, self.id), (BATCH_SEQUENCE, str(self.count + 1)))
         return _with(b"", (*pairs, (BATCH_COMMIT, _END_OF_BATCH)))
 
     def drop(self) -> bytes:
-        """Return the header block of a message that is never stored and ends the batch.
+        """Return the header block of a message that is never stored and drops the batch.
 
-        When it is answered, a commit that is still on its way comes too late.
+        Once it is answered, a commit that is still in flight has no effect.
         """
         return _with(b"", ((BATCH_ID, self.id), (BATCH_SEQUENCE, str(self.count + _GAP))))
 
 
 def _with(block: bytes, pairs: Iterable[tuple[str, str]]) -> bytes:
-    """Return a header block with further lines."""
+    """Return a header block with additional lines."""
     added = encode_headers(dict(pairs))
     if not block:
         return added
@@ -166,19 +166,19 @@ def _with(block: bytes, pairs: Iterable[tuple[str, str]]) -> bytes:
 
 
 def read_staged(frame: Frame, subject: str) -> None:
-    """Read the answer to a message that is not the last; raises what it says against it."""
+    """Check the reply to a message before the last one; raises the error that it carries."""
     _, _, header_size, body = frame
     if len(body) - header_size > 2:
-        # Only an error has a body here; the reader raises it.
+        # Only an error has a body here; read_pub_ack raises it.
         read_pub_ack(frame, subject)
         raise BadAnswer(
-            f"{subject}: stored at once instead of kept for the batch; its stream or the server"
-            " does not know atomic batches"
+            f"{subject}: stored immediately instead of staged for the batch; its stream or the"
+            " server does not support atomic batches"
         )
 
 
 def read_batch_ack(frame: Frame, subject: str, sheet: BatchSheet) -> PubAck:
-    """Return the acknowledgement of a commit; `BadAnswer` when it is not of this very batch."""
+    """Return the acknowledgement of a commit; `BadAnswer` if it belongs to another batch."""
     ack = read_pub_ack(frame, subject)
     if ack.batch != sheet.id or ack.count != sheet.count or ack.seq < sheet.count:
         raise BadAnswer(
@@ -189,24 +189,24 @@ def read_batch_ack(frame: Frame, subject: str, sheet: BatchSheet) -> PubAck:
 
 
 def commit_seq(headers: Headers, batch_id: str) -> int:
-    """Return the number of a stored message if it is the last of a batch, else 0."""
+    """Return the batch sequence of a stored message if it is the last of the batch, else 0."""
     if headers.get(BATCH_ID) != batch_id or BATCH_COMMIT not in headers:
         return 0
     return natural(headers.get(BATCH_SEQUENCE)) or 0
 
 
 def doubt_of_absence(info: StreamInfo, since: Timestamp) -> str:
-    """Return why a batch that the stream does not hold may have been stored after all.
+    """Return why a batch that is not found in the stream may have been stored nevertheless.
 
-    Empty when it was certainly not: `since` is before its commit, the server has dropped what was
-    left of it, and `info` is from later.
+    Empty if it was certainly not stored: `since` is before its commit, the server has dropped the
+    rest of it, and `info` was requested later.
     """
     state = info.state
     if (info.config.num_replicas or 1) > 1:
-        return "the stream has replicas, and the commit may be on its way between them"
+        return "the stream has replicas, and the commit may be in flight between them"
     if state.last_ts is not None and state.last_ts < since:
         return ""
     front = state.first_seq > 1 and (state.first_ts is None or state.first_ts >= since)
     if not state.messages or state.num_deleted or front:
-        return "messages were removed from the stream, perhaps these"
+        return "messages were removed from the stream, possibly those of the batch"
     return ""

@@ -1,7 +1,7 @@
-"""Counters (ADR-49, server 2.12): what an addition carries and what a stored value says.
+"""Counters (ADR-49, server 2.12): headers of an increment, and parsing of a stored value.
 
-A subject of a counter stream is a counter. Publishing to it adds; the server writes the new value
-into the stored message, as decimal text of any length.
+Each subject of a counter stream is a counter. Publishing to it adds an increment; the server writes
+the new value into the stored message, as decimal text of any length.
 """
 
 from __future__ import annotations
@@ -21,28 +21,28 @@ __all__ = ["Counter", "check_counters", "counter_of", "from_decimal", "to_decima
 
 _SOURCES: Final = "Nats-Counter-Sources"
 
-# Python turns at most 4300 digits into a number, and back, at a time; the server knows no limit.
+# Python converts at most 4300 digits to a number, or back, at a time. The server has no limit.
 _DIGITS: Final = 4000
 _CHUNK: Final = 10**_DIGITS
 
 
 @frozen(kw_only=True)
 class Counter:
-    """A counter as its last stored message tells."""
+    """The state of a counter, as in its last stored message."""
 
     subject: str
     value: int
     delta: int
-    """What was added last."""
+    """The last increment."""
     sources: Mapping[str, Mapping[str, int]]
-    """What came in from other streams: by stream, then by the subject there, the last value."""
+    """Values from other streams: by stream, then by the subject there, the last value."""
     seq: int
     time: Timestamp
-    """When it was stored."""
+    """When the message was stored."""
 
 
 def check_counters(config: StreamConfig) -> None:
-    """Raise `BadArgument` for a stream without counters."""
+    """Raise `BadArgument` if a stream has no counters."""
     if not config.allow_msg_counter:
         raise BadArgument(
             f"stream {config.name} has no counters: create one with allow_msg_counter=True, which"
@@ -51,9 +51,9 @@ def check_counters(config: StreamConfig) -> None:
 
 
 def to_decimal(number: int) -> str:
-    """Return a number of any size as the server writes increments: with its sign."""
+    """Return a number of any size in the form of an increment, with its sign."""
     if not isinstance(number, int) or isinstance(number, bool):
-        raise BadArgument(f"a counter adds whole numbers, got {number!r}")
+        raise BadArgument(f"the increment of a counter must be an int, got {number!r}")
     rest, digits = abs(number), ""
     while rest >= _CHUNK:
         rest, low = divmod(rest, _CHUNK)
@@ -62,7 +62,7 @@ def to_decimal(number: int) -> str:
 
 
 def from_decimal(text: str) -> int:
-    """Return the number of any size in decimal text. Raises ValueError."""
+    """Parse decimal text of any length. Raises ValueError."""
     digits = text.removeprefix("-" if text.startswith("-") else "+")
     if not digits.isascii() or not digits.isdigit():
         raise ValueError(f"{text[:40]!r} is not a decimal number")
@@ -78,7 +78,7 @@ def _parts(digits: str) -> Iterator[str]:
 
 
 def counter_of(message: StreamMessage) -> Counter:
-    """Read a message of a counter stream; `BadAnswer` for one that is no counter's."""
+    """Parse a message of a counter stream; raises `BadAnswer` if it is not a counter's."""
     try:
         return Counter(
             subject=message.subject,
@@ -90,7 +90,8 @@ def counter_of(message: StreamMessage) -> Counter:
         )
     except ValueError as error:
         raise BadAnswer(
-            f"{message.stream}: message {message.seq} on {message.subject} is no counter: {error}"
+            f"{message.stream}: message {message.seq} on {message.subject} is not a counter:"
+            f" {error}"
         ) from error
 
 

@@ -1,11 +1,12 @@
-"""Cron patterns of six fields, and when they fire: the server's own rules (ADR-51, 2.14).
+"""Cron patterns of six fields and their times, with the rules of the server (ADR-51, 2.14).
 
 The fields are second, minute, hour, day of the month, month and day of the week (0 is Sunday).
-A field is `*` or `?`, a number or name, a range, each with a step, or several with commas. Where
-both days are restricted, either suffices; a step such as `*/2` restricts, too.
+A field is `*` or `?`, a number or name, a range, each with an optional step, or a comma-separated
+list of these. If both day fields are restricted, either suffices; a step such as `*/2` is a
+restriction, too.
 
-Source: nats-server `cron.go`. The walk below takes the same steps in the same order, because
-around a change of the clocks the order decides what comes out.
+Source: nats-server `cron.go`. The search below takes the same steps in the same order, because
+around a change of the clocks the result depends on the order.
 """
 
 from __future__ import annotations
@@ -30,15 +31,15 @@ WORDS: Final = {
     "@midnight": "0 0 0 * * *",
     "@hourly": "0 0 * * * *",
 }
-"""Words that stand for patterns."""
+"""Predefined words and the patterns they stand for."""
 
 _NUMBER: Final = re.compile(r"[+-]?\d+", re.ASCII)
-# What stands between white space for Go, to which U+001C to U+001F are no white space.
+# A field, split as in Go, to which U+001C to U+001F are not white space.
 _WORD: Final = re.compile(r"[\S\x1c-\x1f]+")
 _MINUTE: Final = 60
 _HOUR: Final = 3600
 _DAY: Final = 86400
-# The server looks no further ahead than into the fifth year after the next second.
+# The server searches up to the fifth year after the next second.
 _YEARS: Final = 5
 
 
@@ -77,7 +78,7 @@ _FIELDS: Final = (
 
 @frozen
 class _Allowed:
-    """The values that a field lets pass, and whether it was left open with a star."""
+    """The values that a field allows, and whether it is a plain star."""
 
     values: frozenset[int]
     is_open: bool
@@ -87,7 +88,7 @@ class _Allowed:
 
 
 class Cron:
-    """A pattern, read once. Raises `BadArgument` for one that the server would not take."""
+    """A parsed cron pattern. Raises `BadArgument` for one that the server would refuse."""
 
     def __init__(self, pattern: str) -> None:
         self.pattern: Final = pattern
@@ -102,7 +103,7 @@ class Cron:
     def next_after(self, at: int, zone: tzinfo = UTC) -> int:
         """Return the first second after `at` at which it fires; both in seconds since 1970.
 
-        Raises `BadArgument` when that is not within five years: the server refuses such a pattern.
+        Raises `BadArgument` if that is not within five years: the server refuses such a pattern.
         """
         walk = _Walk(at + 1, zone)
         last_year = walk.local().year + _YEARS
@@ -112,9 +113,9 @@ class Cron:
         raise BadArgument(f"cron {self.pattern!r} does not fire within five years")
 
     def _settle(self, walk: _Walk) -> bool:
-        """Move on to where every field fits; False when one went around.
+        """Advance to a time that fits every field; return False if one field wrapped around.
 
-        Then those above it may not fit any more, and all are looked at again.
+        In that case the fields above it may no longer fit, and all have to be checked again.
         """
         while walk.local().month not in self._month:
             walk.cut(2)
@@ -152,7 +153,7 @@ class Cron:
 
 
 class _Walk:
-    """A moment that moves ahead, in seconds since 1970, seen on the clock of a zone."""
+    """A point in time, in seconds since 1970, that advances by the clock of a time zone."""
 
     def __init__(self, at: int, zone: tzinfo) -> None:
         self.at = at
@@ -163,7 +164,7 @@ class _Walk:
         return datetime.fromtimestamp(self.at, self._zone)
 
     def cut(self, kept: int) -> None:
-        """Take the clock back to the start of the month (2), day (3) or hour (4), but only once.
+        """Set the clock back to the start of the month (2), day (3) or hour (4), but only once.
 
         From then on the smaller fields are at their start anyway.
         """
@@ -174,7 +175,7 @@ class _Walk:
             self.at = self._moment(*fields)
 
     def cut_to(self, size: int) -> None:
-        """Take the moment back to a whole minute or second, once."""
+        """Set the time back to a whole minute or second, but only once."""
         if not self._is_cut:
             self._is_cut = True
             self.at -= self.at % size
@@ -194,9 +195,9 @@ class _Walk:
     def _moment(
         self, year: int, month: int, day: int, hour: int = 0, minute: int = 0, second: int = 0
     ) -> int:
-        """Return the moment at which the clock shows this; days beyond the month run on.
+        """Return the time at which the clock shows this; days beyond the month are carried over.
 
-        Of a time that the clock skips or shows twice, it is the one that Go's `time.Date` gives.
+        For a time that the clock skips or shows twice, the result is that of Go's `time.Date`.
         """
         first = timegm((year, month, 1, hour, minute, second))
         shown = first + (day - 1) * _DAY

@@ -1,17 +1,17 @@
-"""Fast ingest: the numbers of a batch, and what the server's answers say of each message.
+"""Fast ingest: numbering of the messages of a batch, and what the replies imply for each message.
 
-Theory of operation (ADR-50, server 2.14). A message of a batch carries nothing but a reply subject
-``<inbox>.<batch>.<interval>.<gaps>.<number>.<operation>.$FI``, and is stored as it arrives. The
-first one opens the batch; its answer tells the interval, at most the one asked for, in which the
-server acknowledges from then on: "handled up to number n". It may change with each such answer.
-They carry no sequence of the stream, and a ping only repeats the last one, so the messages behind
-it are told by the end alone: a commit, answered with a publish acknowledgement whose `count` is
-the last number handled.
+Theory of operation (ADR-50, server 2.14). A message of a batch carries only a reply subject
+`<inbox>.<batch>.<interval>.<gaps>.<number>.<operation>.$FI`, and is stored as it arrives. The
+first one opens the batch. The reply contains the interval, at most the requested one, at which the
+server acknowledges from then on: "handled up to number n". It may change with each such reply.
+These replies carry no stream sequence, and a ping only repeats the last one. So the messages after
+it are confirmed by the end of the batch only: a commit, answered with a publish acknowledgement
+whose `count` is the last number handled.
 
-With gaps "fail" a number that is missing, or a message that the server refuses, ends the batch
-there, and everything up to the end is stored. With "ok" the batch goes on; then "handled" does not
-say stored, since the notice of a gap is sent once and may get lost. A batch that was idle for ten
-seconds is dropped without a word, and its number is unknown from then on (10208).
+With gaps "fail", a missing number or a message that the server refuses ends the batch at that
+point, and everything before it is stored. With "ok" the batch continues; then "handled" does not
+imply stored, since the notice of a gap is sent once and may get lost. A batch that was idle for ten
+seconds is dropped without a reply, and is unknown to the server from then on (10208).
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ __all__ = [
 ]
 
 Gaps = Literal["fail", "ok"]
-"""What a missing number, or a refused message, does to its batch: end it, or nothing."""
+"""What happens to a batch with a missing number or a refused message: it fails, or continues."""
 
 _START: Final = 0
 _APPEND: Final = 1
@@ -66,71 +66,71 @@ _TOO_MANY_BATCHES: Final = 10211
 class Ingested:
     """A message that fast ingest has put into a stream.
 
-    The server tells no sequence for it, and not whether it was a duplicate of one stored before.
+    The server sends neither its sequence nor whether it was a duplicate of an earlier message.
     """
 
     stream: str
     batch: str
     number: int
-    """Its place in the batch, from 1 up."""
+    """Its number in the batch, starting with 1."""
     is_certain: bool = True
-    """False with `gaps="ok"`: the server is past it, and no word came that it was lost."""
+    """False with `gaps="ok"`: the server has passed it and has not reported it as lost."""
 
 
 class Fate(Enum):
-    """What is known of a message of a batch."""
+    """What is known about a message of a batch."""
 
     STORED = auto()
-    """It is in the stream, or a duplicate of one that is."""
+    """It is in the stream, or a duplicate of a stored message."""
     PASSED = auto()
-    """The server is past it, where gaps are allowed."""
+    """The server has passed it, with gaps allowed."""
     REFUSED = auto()
-    """Its error says why; sending it again would not help."""
+    """The server refused it with an error; a retry would not help."""
     LOST = auto()
-    """Not stored: it never arrived, where gaps are allowed."""
+    """Not stored: it never arrived, with gaps allowed."""
     AGAIN = auto()
-    """Not stored, and may be sent again."""
+    """Not stored; it may be sent again."""
     UNKNOWN = auto()
-    """Nothing is known of it (yet)."""
+    """Unknown (so far)."""
 
 
 def check_gaps(gaps: Gaps) -> Gaps:
-    """Return the policy for gaps; raises `BadArgument` for what is none."""
+    """Return the policy for gaps; raises `BadArgument` if it is invalid."""
     if gaps not in ("fail", "ok"):
         raise BadArgument(f"gaps must be 'fail' or 'ok', got {gaps!r}")
     return gaps
 
 
 def check_stream(config: StreamConfig) -> None:
-    """Raise `BadArgument` for a stream that fast ingest cannot use."""
+    """Raise `BadArgument` if fast ingest cannot use a stream."""
     if not config.allow_batched:
         raise BadArgument(
             f"{config.name} does not allow fast ingest: set allow_batched, or use publish_many"
         )
     if config.no_ack:
-        raise BadArgument(f"{config.name} has no_ack, so it would answer nothing: use publish_many")
+        raise BadArgument(f"{config.name} has no_ack, so it sends no replies: use publish_many")
 
 
 def check_headers(block: bytes) -> None:
-    """Raise `BadArgument` for headers that a message of a fast batch cannot have."""
+    """Raise `BadArgument` for headers that a message of a fast batch must not have."""
     if b"\r\nNats-Expected-Last-Msg-Id:" in block:
         raise BadArgument(
-            "expected_last_msg_id cannot be used with fast ingest: where it does not hold, the"
-            " server (2.15.1) counts the message as handled all the same; use publish"
+            "expected_last_msg_id cannot be used with fast ingest: if the expectation fails, the"
+            " server (2.15.1) still counts the message as handled; use publish"
         )
     if b"\r\nNats-Batch-" in block:
         raise BadArgument("headers Nats-Batch-… belong to atomic batches, not to fast ingest")
 
 
 def interval_for(window: int) -> int:
-    """Return the interval to ask for so that at most `window` messages are under way."""
+    """Return the interval to request so that at most `window` messages are in flight."""
     return max(1, min(INGEST_INTERVAL, window // INGEST_INTERVALS))
 
 
 class FastBatch:
-    """Numbers the messages of one batch and reads the answers to it.
+    """Numbers the messages of one batch and parses the replies to it.
 
-    The owner counts `sent`; whoever receives calls `take`.
+    The owner counts `sent`; the receiver of the replies calls `take`.
     """
 
     def __init__(self, inbox: bytes, name: str, stream: str, interval: int, gaps: Gaps) -> None:
@@ -143,15 +143,15 @@ class FastBatch:
         self.passed = 0
         """The number up to which the server has handled messages."""
         self.interval = 0
-        """How often it acknowledges; 0 until it has answered the first message."""
+        """The server's acknowledgement interval; 0 until it has answered the first message."""
         self.ack: PubAck | None = None
-        """The acknowledgement at the end."""
+        """The acknowledgement of the commit."""
         self.trouble: TwinstreamError | None = None
-        """Why it ended without one."""
+        """Why the batch ended without an acknowledgement."""
         self.vanished: TwinstreamError | None = None
-        """The server's word that it does not know the batch; its end may be on the way still."""
+        """The server's error that the batch is unknown; its final reply may still be in flight."""
         self.stray = b""
-        """What somebody else answered."""
+        """An unexpected reply, for example of another client."""
         self.refused: Final[dict[int, TwinstreamError]] = {}
         self._lost: Final[list[range]] = []
 
@@ -159,17 +159,17 @@ class FastBatch:
 
     @property
     def has_room(self) -> bool:
-        """Tell whether another message may be sent now."""
+        """Return whether another message may be sent now."""
         return self.sent == 0 or self.sent < self.passed + INGEST_INTERVALS * self.interval
 
     @property
     def is_over(self) -> bool:
-        """Tell whether the batch has ended."""
+        """Return whether the batch has ended."""
         return self.ack is not None or self.trouble is not None
 
     @property
     def is_broken(self) -> bool:
-        """Tell whether the batch cannot go on, though its end is not here."""
+        """Return whether the batch cannot continue, although it has not ended yet."""
         return self.vanished is not None or (self._fails and bool(self.refused))
 
     def next_reply(self) -> bytes:
@@ -178,8 +178,8 @@ class FastBatch:
         return b"%b%d.%d.$FI" % (self._prefix, self.sent + 1, operation)
 
     def ping_reply(self) -> bytes:
-        """Return the reply subject that asks for the last acknowledgement again."""
-        # Not a number of its own: a ping that gets lost must not look like a gap.
+        """Return the reply subject that requests the last acknowledgement again."""
+        # It reuses the last number, so that a lost ping does not look like a gap.
         return b"%b%d.%d.$FI" % (self._prefix, self.sent, _PING)
 
     def commit_reply(self) -> bytes:
@@ -189,23 +189,23 @@ class FastBatch:
     # ---- answers
 
     def fail(self, error: TwinstreamError) -> None:
-        """End the batch without an acknowledgement, unless it has ended."""
+        """End the batch without an acknowledgement, unless it has already ended."""
         if not self.is_over:
             self.trouble = error
 
     def take(self, frame: Frame) -> None:
-        """Read an answer; answers to another batch change nothing."""
+        """Process a reply; replies to another batch are ignored."""
         subject, _, header_size, body = frame
         if not subject.startswith(self._prefix):
             return
         tokens = subject[len(self._prefix) :].split(b".")
         number, operation = natural(tokens[0]), natural(b"".join(tokens[1:2]))
         if number is None or operation is None:
-            # Another client may send whatever it likes to this inbox.
+            # Another client may publish anything to this inbox.
             self.stray = body[:80]
             return
         if is_unserved(frame):
-            self._refuse(number, operation, NoResponders("nobody serves the subject"))
+            self._refuse(number, operation, NoResponders("no responders for the subject"))
             return
         try:
             members = read_object(body[header_size:-2])
@@ -216,7 +216,7 @@ class FastBatch:
             self.stray = body[:80]
 
     def _note(self, number: int, operation: int, members: dict[str, Any]) -> bool:
-        """Take in what the server says of a batch or message; False if that is nothing known."""
+        """Process the reply about a batch or message; return False if it is not a known one."""
         error: object = members.get("error")
         refusal = api_error(cast("dict[str, object]", error)) if isinstance(error, dict) else None
         if error is not None and refusal is None:
@@ -226,7 +226,7 @@ class FastBatch:
                 self.passed = max(self.passed, seq)
                 self.interval = max(1, interval)
             case {"type": "gap", "last_seq": int(first), "seq": int(end)}:
-                # It ends before it begins when a number came twice: nothing was lost then.
+                # The range is empty if a number came twice: nothing was lost then.
                 self._lost.append(range(first, end))
             case {"type": "err", "seq": int(seq)} if refusal is not None:
                 self.refused[seq] = refusal
@@ -243,10 +243,10 @@ class FastBatch:
                     stream=stream, seq=seq, domain=domain, batch=self.id, count=count
                 )
             case {"stream": str(stream), "seq": int(seq)}:
-                # Something that forwards messages may have given it another reply subject.
+                # The message may have been forwarded with another reply subject.
                 text = (
-                    f"stream {stream} stored the message as {seq}, outside of the batch: the server"
-                    " saw no batch in its reply subject; use publish_many"
+                    f"stream {stream} stored the message as {seq}, outside of the batch: its reply"
+                    " subject was replaced on the way to the server; use publish_many"
                 )
                 self._refuse(number, operation, BadAnswer(text))
             case _:
@@ -255,7 +255,7 @@ class FastBatch:
 
     def _explained(self, error: JetStreamError, stream: object) -> TwinstreamError:
         if isinstance(stream, str) and stream != self.stream:
-            return BadArgument(f"stream {stream} has the subject, the batch is for {self.stream}")
+            return BadArgument(f"the subject is of stream {stream}, the batch of {self.stream}")
         return error
 
     def _refuse(self, number: int, operation: int, error: TwinstreamError) -> None:
@@ -265,18 +265,18 @@ class FastBatch:
             # Without its first message there is no batch.
             self.fail(error)
         elif operation != _APPEND:
-            # With replicas the end is told when it is agreed on, and this at once.
+            # With replicas the final reply follows when it is agreed on, but this one comes first.
             self.vanished = error
 
-    # ---- what became of a message
+    # ---- outcome of a message
 
     def fate(self, number: int) -> Fate:
-        """Return what is known of a message."""
+        """Return what is known about a message."""
         handled = self.passed if self.ack is None else max(self.passed, self.ack.count or 0)
         refusal = self.refused.get(number)
-        # First: 2.15 goes on behind some refusals as if the message had been handled.
+        # Checked first: 2.15 continues after some refusals as if the message had been handled.
         if refusal is not None:
-            # Where gaps are allowed the batch went on without it, and it would come out of order.
+            # If gaps are allowed the batch has continued, and a retry would be out of order.
             ended = self._fails or number > handled
             return Fate.AGAIN if ended and _passes(refusal) else Fate.REFUSED
         if not self._fails and any(number in lost for lost in self._lost):
@@ -287,7 +287,7 @@ class FastBatch:
 
 
 def _passes(error: TwinstreamError) -> bool:
-    """Tell whether a refusal was of the moment, or of the batch, rather than of the message."""
+    """Return whether a refusal was temporary, or concerns the batch rather than the message."""
     if isinstance(error, JetStreamError):
         return error.err_code in (_UNKNOWN_BATCH, _TOO_MANY_BATCHES) or passes(error)
     return isinstance(error, NoResponders)

@@ -1,4 +1,4 @@
-"""How much of a publisher may be under way, and for how long."""
+"""Limits on the messages that a publisher has in flight."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ __all__ = [
     "PublishLimits",
 ]
 
-# As in the Go client.
+# Messages, as in the Go client.
 WINDOW: Final = 4000
-# What a program may be surprised to find in its memory.
+# Bytes, to limit the memory of the publisher.
 WINDOW_BYTES: Final = 32 << 20
 
 BATCH_MESSAGES: Final = 1000
@@ -49,7 +49,7 @@ def _from_one(value: int, name: str) -> int:
 
 @frozen(kw_only=True)
 class PublishLimits:
-    """At most `window` messages and `window_bytes` bytes, each for `timeout` seconds."""
+    """At most `window` messages and `window_bytes` bytes in flight, each for `timeout` seconds."""
 
     window: int = field(default=WINDOW, converter=_window)
     window_bytes: int = field(default=WINDOW_BYTES, converter=_window_bytes)
@@ -57,8 +57,8 @@ class PublishLimits:
     retry: RetryPolicy
 
     def is_full(self, count: int, size: int, more: int) -> bool:
-        """Tell whether another message of `more` bytes has to wait.
+        """Return whether another message of `more` bytes has to wait.
 
-        One that is larger than everything allowed goes alone.
+        A message that exceeds `window_bytes` by itself is sent alone.
         """
         return count > 0 and (count >= self.window or size + more > self.window_bytes)

@@ -1,4 +1,4 @@
-"""Publishing into a stream: a message, its conditions, and the headers that say them.
+"""Publishing into a stream: a message, its conditions, and their headers.
 
 Source: ADR-22, ADR-42, ADR-43 and nats-server `processJetStreamMsg`.
 """
@@ -51,7 +51,7 @@ _ROLLUPS: Final = get_args(Rollup)
 
 
 class PublishRequest(NamedTuple):
-    """One message for `publish_many`: what `publish` takes, as a value.
+    """One message for `publish_many`: the arguments of `publish` as a value.
 
     A named tuple, because one is made for every message: that takes 0.9 µs, a frozen class of attrs
     2.3 (Python 3.13). `_replace` returns a copy with other values.
@@ -61,26 +61,26 @@ class PublishRequest(NamedTuple):
     data: bytes = b""
     headers: HeaderValues | None = None
     msg_id: str | None = None
-    """Identity within the stream's duplicate window; no blanks at its ends."""
+    """Identity within the stream's duplicate window; it must not begin or end with blanks."""
     expected_stream: str | None = None
     expected_last_seq: int | None = None
     expected_last_msg_id: str | None = None
     expected_last_subject_seq: int | None = None
-    """0: the subject must hold nothing yet."""
+    """0 means that the stream must have no message on the subject."""
     expected_last_subject_seq_subject: str | None = None
-    """Another subject, or a filter, whose last sequence is meant (server 2.11)."""
+    """Another subject, or a filter, to compare the sequence with (server 2.11)."""
     rollup: Rollup | None = None
-    """`sub` removes what the subject held before, `all` what the stream did."""
+    """`sub` removes earlier messages of the subject, `all` those of the stream."""
     ttl: Ttl | None = None
-    """Seconds until the server removes the message, whole ones from 1 up (server 2.11).
+    """Seconds until the server removes the message, a whole number from 1 (server 2.11).
 
-    `never` keeps it beyond the stream's `max_age`. A stream with `subject_delete_marker_ttl` raises
-    a shorter one to that.
+    `never` keeps it beyond the stream's `max_age`. A stream with `subject_delete_marker_ttl` uses
+    that as the minimum.
     """
 
     @property
     def is_repeatable(self) -> bool:
-        """Tell whether sending it again cannot store it twice."""
+        """Whether sending it again cannot store it twice."""
         return (
             self.msg_id is not None
             or self.expected_last_seq is not None
@@ -93,24 +93,24 @@ request_of: Final[Callable[[tuple[Any, ...]], PublishRequest]] = partial(
     tuple.__new__,  # pyright: ignore[reportUnknownMemberType]
     PublishRequest,
 )
-"""Return a request made of its fields, all of them in their order: 0.3 µs, by their names 1.7."""
+"""Return a request from a tuple of all its fields, in order: 0.3 µs instead of 1.7 by name."""
 
 PLAIN: Final = PublishRequest("")[2:]
-"""What stands behind the subject and data of a message where there is nothing more to it."""
+"""The fields after subject and data of a message without headers and conditions."""
 
-_NO_PROMISES: Final = PLAIN[1:]
-"""What stands behind the headers of a message that asks nothing of the stream."""
+_NO_CONDITIONS: Final = PLAIN[1:]
+"""The fields after the headers of a message without conditions."""
 
 
 Publishable = PublishRequest | tuple[str, bytes]
 """A message for `publish_many`: a request, or a pair of its subject and data.
 
-A pair takes 0.05 µs to make, a request 0.9 (Python 3.13).
+Making a pair takes 0.05 µs, a request 0.9 (Python 3.13).
 """
 
 
 def as_request(given: object) -> PublishRequest:
-    """Return the request that was given, or that a pair means; raises `BadArgument`."""
+    """Return a request, or the request for a pair; raises `BadArgument` for anything else."""
     if isinstance(given, PublishRequest):
         return given
     pair = cast("tuple[str, bytes]", given)
@@ -121,47 +121,47 @@ def as_request(given: object) -> PublishRequest:
 
 def _no_message(given: object) -> BadArgument:
     return BadArgument(
-        "a message is a PublishRequest or a pair of subject and data, got"
+        "a message must be a PublishRequest or a pair of subject and data, got"
         f" {type(given).__name__}: {given!r:.60}"
     )
 
 
 def several(requests: R) -> R:
-    """Return what should be several requests; raises `BadArgument` for anything else.
+    """Return an iterable of requests; raises `BadArgument` for anything else.
 
-    A request is a tuple, so going through it would say what it goes through, not what is wrong.
+    A single request is a tuple, so iterating over it would report one of its fields as wrong.
     """
     if isinstance(requests, PublishRequest):
         raise BadArgument(
-            f"{requests.subject}: several requests are expected, got one: give a list of it"
+            f"{requests.subject}: expected several requests, got a single one: pass a list"
         )
     given: object = requests
     if not isinstance(given, Iterable | AsyncIterable) and not hasattr(given, "__getitem__"):
-        raise BadArgument(f"several requests are expected, as in a list, got {given!r}")
+        raise BadArgument(f"expected several requests, such as a list, got {given!r}")
     return requests
 
 
 LISTED: Final = 100
-"""Failures that a `PublishFailures` lists; it counts the others."""
+"""Number of failures that a `PublishFailures` lists; further ones are only counted."""
 
 
 class UnreadFailures:
-    """The failures of a bulk writer whose `error` the program has not read.
+    """The failures of a bulk writer whose `error` the caller has not read.
 
-    Keeps the first `LISTED` and counts the others. Several threads may use it: each step is one
-    atomic operation. With `is_wanted` off it stays empty.
+    Keeps the first `LISTED` failures and counts the others. It is safe to use from several threads:
+    each step is one atomic operation. If `is_wanted` is False it stays empty.
     """
 
     __slots__ = ("_listed", "_unlisted", "is_wanted")
 
     def __init__(self, is_wanted: bool) -> None:
         self.is_wanted: Final = is_wanted
-        # By identity: failures that are equal count each.
+        # By identity, because equal failures count separately.
         self._listed: Final[dict[int, PublishFailure]] = {}
         self._unlisted: Final[deque[None]] = deque()
 
     def add(self, failure: PublishFailure) -> None:
-        """Add a failure that the program has not got yet."""
+        """Add a failure that the caller has not received yet."""
         if not self.is_wanted:
             return
         if len(self._listed) < LISTED:
@@ -171,13 +171,13 @@ class UnreadFailures:
         failure.enter(self)
 
     def discard(self, failure: PublishFailure) -> None:
-        """Remove a failure whose error is being read."""
-        # After `take` there may be none left.
+        """Remove a failure whose error was read."""
+        # After `take` there may be no failure left.
         if self._listed.pop(id(failure), None) is None and self._unlisted:
             self._unlisted.pop()
 
     def take(self) -> PublishFailures | None:
-        """Return the error for all that is unread, None if that is nothing, and forget them."""
+        """Remove all failures and return the error for them, or None if there are none."""
         failures = list(self._listed.values())
         count = len(failures) + len(self._unlisted)
         self._listed.clear()
@@ -187,22 +187,22 @@ class UnreadFailures:
 
 @frozen(repr=False, match_args=False)
 class PublishFailure:
-    """A message of a bulk writer that was not acknowledged, and why.
+    """A message of a bulk writer that was not acknowledged, and the error.
 
-    A program has looked at a failure once it reads `error`. The writer that handed it over raises
-    `PublishFailures` in the end for those that nothing has looked at.
+    A failure counts as handled once the caller reads `error`. Otherwise the writer that returned it
+    raises `PublishFailures` at the end.
     """
 
     request: PublishRequest
     _error: TwinstreamError = field(alias="error")
-    # At most one: the writer's list, until the error is read. Taken out by one atomic step.
+    # At most one item: the writer's list, until the error is read. Removed by an atomic pop.
     _unread: list[UnreadFailures] = field(init=False, factory=list[UnreadFailures], eq=False)
 
     __match_args__ = ("request", "error")
 
     @property
     def error(self) -> TwinstreamError:
-        """Why the message was not acknowledged. Reading it counts as looking at the failure."""
+        """Why the message was not acknowledged. Reading it marks the failure as handled."""
         try:
             unread = self._unread.pop()
         except IndexError:
@@ -212,12 +212,12 @@ class PublishFailure:
         return self._error
 
     def peek(self) -> TwinstreamError:
-        """Return the error; this does not count as looking at the failure."""
+        """Return the error without marking the failure as handled."""
         return self._error
 
     def enter(self, unread: UnreadFailures) -> None:
-        """Note in which list it is until its error is read; the writer calls it."""
-        # The frames of whoever read the answer refer to the writer, which could not be dropped.
+        """Register the list that contains it until its error is read; called by the writer."""
+        # The frames of the traceback refer to the writer, which could not be garbage-collected.
         _forget_frames(self._error)
         self._unread.append(unread)
 
@@ -238,7 +238,7 @@ def _forget_frames(error: BaseException) -> None:
 
 
 def check_data(subject: str, data: object) -> None:
-    """Raise `BadArgument` for what cannot be sent as it is, which exact `bytes` always can."""
+    """Raise `BadArgument` unless data can be sent without conversion; `bytes` always can."""
     if isinstance(data, bytes | bytearray):
         return
     kind = type(data).__name__
@@ -251,35 +251,35 @@ def check_data(subject: str, data: object) -> None:
 
 
 def check_size(subject: bytes, size: int, allowed: int) -> None:
-    """Raise `BadArgument` for a message, headers included, of more bytes than the server takes."""
+    """Raise `BadArgument` if a message, headers included, has more bytes than `allowed`."""
     if size > allowed:
         raise BadArgument(
-            f"{subject.decode()}: {size} bytes with headers, the server takes {allowed}"
+            f"{subject.decode()}: {size} bytes with headers, the server accepts {allowed}"
         )
 
 
 def publish_headers(request: PublishRequest) -> bytes:
-    """Return the header block for a message and its promises, empty when there is none.
+    """Return the header block for a message and its conditions, empty if there are none.
 
-    Raises `BadArgument` for what no server could keep, and for data that is not bytes.
+    Raises `BadArgument` for conditions that no server accepts, and for data that is not bytes.
     """
     if type(request.data) is not bytes:
         check_data(request.subject, request.data)
-    if request[3:] == _NO_PROMISES:
+    if request[3:] == _NO_CONDITIONS:
         return encode_headers(request.headers)
-    promises = _promises(request)
+    conditions = _condition_headers(request)
     if not request.headers:
-        return encode_headers(promises)
+        return encode_headers(conditions)
     given = request.headers
     check_mapping(given)
-    doubled = promises.keys() & set(given)
+    doubled = conditions.keys() & set(given)
     if doubled:
         raise BadArgument(f"header {min(doubled)} is given twice: as an argument and in headers")
     both: dict[str, str | Iterable[str]] = {name: _values(given, name) for name in given}
-    return encode_headers(both | promises)
+    return encode_headers(both | conditions)
 
 
-def _promises(request: PublishRequest) -> dict[str, str]:
+def _condition_headers(request: PublishRequest) -> dict[str, str]:
     msg_id, stream, last_seq, last_msg_id, subject_seq, subject, rollup, ttl = request[3:]
     found: dict[str, str] = {}
     if msg_id is not None:
@@ -295,8 +295,8 @@ def _promises(request: PublishRequest) -> dict[str, str]:
     if subject is not None:
         if subject_seq is None:
             raise BadArgument(
-                "expected_last_subject_seq_subject says of which subject, so give the sequence"
-                " too, as expected_last_subject_seq"
+                "expected_last_subject_seq_subject needs the sequence of that subject: pass"
+                " expected_last_subject_seq as well"
             )
         found[EXPECTED_LAST_SUBJECT_SEQ_SUBJECT] = check_filter(subject).decode()
     if rollup is not None:
@@ -309,22 +309,22 @@ def _promises(request: PublishRequest) -> dict[str, str]:
 
 
 def check_message_id(value: str, name: str = "msg_id") -> str:
-    """Return a message id; raises `BadArgument` for one that would be taken for another.
+    """Return a message id; raises `BadArgument` for one that would be read as another one.
 
-    Servers (2.11 to 2.15) leave out blanks in front of a header's value, and readers of headers
-    those behind it, too: two ids would become one, and one of blanks none.
+    Servers (2.11 to 2.15) remove blanks before a header's value, and readers of headers those after
+    it as well. Two different ids would become equal, and an id of blanks empty.
     """
     if _text(value, name).strip(_BLANKS) != value or not value:
         if not value.strip(_BLANKS):
-            raise BadArgument(f"{name} may not be empty or blank: leave it out, got {value!r}")
+            raise BadArgument(f"{name} must not be empty or blank, got {value!r}: omit it")
         raise BadArgument(
-            f"{name} may not begin or end with blanks, got {value!r}: the server leaves them out"
+            f"{name} must not begin or end with blanks, got {value!r}: the server removes them"
         )
     return value
 
 
 def _text(value: str, name: str) -> str:
-    # Several values, which a header may have, would be several promises.
+    # A header may have several values, but a condition has one.
     if not isinstance(value, str):
         raise BadArgument(f"{name} must be text, got {value!r}")
     return value
@@ -332,7 +332,7 @@ def _text(value: str, name: str) -> str:
 
 def _sequence(value: int, name: str) -> str:
     if type(value) is not int or value < 0:
-        raise BadArgument(f"{name} must be a sequence, 0 for none yet, got {value!r}")
+        raise BadArgument(f"{name} must be a sequence >= 0 (0 for no message), got {value!r}")
     return str(value)
 
 

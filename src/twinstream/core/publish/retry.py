@@ -1,13 +1,14 @@
-"""When a publish is sent again, and what its last failure means.
+"""When a publish is retried, and how its last failure is treated.
 
-A message may be sent again when it is certain that nothing was stored: nobody took it (503), or
-the server said that it could not judge it yet. After a time-out or a broken link that is unknown,
-and only a message id or an expectation keeps a repeat from being stored twice.
+A message may be sent again if it is certain that nothing was stored: there were no responders
+(503), or the server replied that it cannot process the message yet. After a timeout or a lost
+connection the outcome is unknown, and only a message id or an expectation prevents a retry from
+storing the message twice.
 
-Peers repeat a 503 twice, 250 milliseconds apart, which is about what the election of a leader
-takes after one that stepped down. That is the default here; where a stream has no leader then, or
-holds the message id for one in process, the default goes on: a leader that was lost is replaced
-after some seconds, and what it had in process ends with it.
+Other clients retry after a 503 twice, 250 milliseconds apart, which is about the duration of an
+election after a leader stepped down. That is the default here as well. If the stream has no leader
+then, or the message id is still in process, the default continues: a lost leader is replaced after
+some seconds, and ids in process are released with it.
 """
 
 from __future__ import annotations
@@ -41,27 +42,27 @@ __all__ = [
     "retry_policy",
 ]
 
-# The id is being stored, the expectation cannot be judged yet, too many requests: each says that
-# this attempt was not stored, and passes.
-_PASSING: Final = frozenset({10158, 10163, 10167})
+# The message id is in process, the expectation cannot be checked yet, too many requests: each means
+# that this attempt was not stored, and is temporary.
+_TEMPORARY: Final = frozenset({10158, 10163, 10167})
 
-# What a leader that has just stepped down says before 2.12, with no code: it proposed nothing.
+# The error, without a code, of a leader that has just stepped down before 2.12: nothing was stored.
 _NOT_LEADER: Final = "raft: not leader"
 
 _RETRIES: Final = 2
-# Seconds; whoever wants shorter pauses would flood a stream that has no leader for long.
-_LEAST_WAIT: Final = 0.01
+# Seconds. Retries with shorter pauses would flood a stream that has no leader for a long time.
+_MIN_WAIT: Final = 0.01
 
-# Within so many seconds a server says that it has no leader for a stream.
-_HEARING: Final = 0.5
+# Seconds within which a server replies that a stream has no leader.
+_REPLY_TIME: Final = 0.5
 
-# The part of the whole time that is kept for asking why no acknowledgement comes (seconds).
-_QUESTION: Final = 1.0
+# Seconds of the timeout reserved for finding out why there is no acknowledgement.
+_DIAGNOSIS_TIME: Final = 1.0
 
 
 def _retries(value: int) -> int:
     if type(value) is not int or value < 0:
-        raise BadArgument(f"retries must be a number from 0 up, got {value!r}")
+        raise BadArgument(f"retries must be an int >= 0, got {value!r}")
     return value
 
 
@@ -71,19 +72,19 @@ def _wait(value: Seconds) -> float:
 
 @frozen
 class RetryPolicy:
-    """How often a publish is sent again, and seconds between attempts that were turned away."""
+    """How often a publish is retried, and the seconds between attempts that were refused."""
 
     retries: int = field(default=_RETRIES, converter=_retries)
     wait: float = field(default=0.25, converter=_wait)
     waits_for_leader: bool = False
-    """Whether a stream that has no leader, or an id in process, is tried until the time is over."""
+    """Whether to retry until the timeout if the stream has no leader or the id is in process."""
 
     def left(
         self, attempts: int, seconds: float, error: TwinstreamError, *, lacks_leader: bool
     ) -> int:
-        """Return how many attempts there may be after `attempts`, the last of which met `error`.
+        """Return how many attempts may follow `attempts`, of which the last failed with `error`.
 
-        `seconds` is the time that is left, `lacks_leader` whether the stream is known to have none.
+        `seconds` is the remaining time, `lacks_leader` whether the stream is known to have none.
         """
         if lacks_leader and isinstance(error, NoResponders):
             return int(self.may_wait_for_leader(seconds))
@@ -94,31 +95,31 @@ class RetryPolicy:
         return max(self.retries + 1 - attempts, 0)
 
     def may_wait_for_leader(self, left: float) -> bool:
-        """Tell whether `left` seconds are enough to pause, send again and hear of it.
+        """Return whether `left` seconds are enough to pause, send again and get a reply.
 
-        A last attempt that is not answered in time would put in doubt what is certain before.
+        A last attempt without a reply would turn a known outcome into an unknown one.
         """
-        return self.waits_for_leader and left > self.wait + _HEARING
+        return self.waits_for_leader and left > self.wait + _REPLY_TIME
 
     def patience(self, left: float, repeatable: bool, attempts: int) -> float:
-        """Return how many of the `left` seconds to wait for the answer to the next attempt.
+        """Return how many of the `left` seconds to wait for the reply to the next attempt.
 
-        `attempts` were made before. Where a repeat is possible, all get an equal share;
-        otherwise a little is kept back for asking why there is no answer.
+        `attempts` were made before. If a retry is possible, all attempts get an equal share;
+        otherwise some time is reserved for finding out why there is no reply.
         """
         if repeatable and attempts < self.retries:
             return left / (self.retries + 1 - attempts)
-        return max(left * 0.8, left - _QUESTION)
+        return max(left * 0.8, left - _DIAGNOSIS_TIME)
 
 
-# Nearly every publish has the same policy, and checking it is a tenth of the work of one.
+# Cached: nearly every publish has the same policy, and checking it is a tenth of the work of one.
 @lru_cache(maxsize=64, typed=True)
 def retry_policy(retries: int | None = None, wait: Seconds = 0.25) -> RetryPolicy:
-    """Return a `RetryPolicy`, made and checked once; None is twice, and on without a leader."""
+    """Return a `RetryPolicy`. None means two retries, and more while there is no leader."""
     if retries is not None:
         return RetryPolicy(retries, wait)
     policy = RetryPolicy(wait=wait)
-    return evolve(policy, waits_for_leader=policy.wait >= _LEAST_WAIT)
+    return evolve(policy, waits_for_leader=policy.wait >= _MIN_WAIT)
 
 
 class Step(Enum):
@@ -127,18 +128,18 @@ class Step(Enum):
     REPEAT = auto()
     """Send it again."""
     PROVE = auto()
-    """Find out whether an attempt without an answer was stored after all."""
+    """Find out whether an attempt without a reply was stored."""
     EXPLAIN = auto()
-    """Find out why nobody answers, then fail."""
+    """Find out why there is no reply, then fail."""
     FAIL = auto()
-    """The error says it all."""
+    """Raise the error as it is."""
 
 
 def next_step(error: TwinstreamError, *, repeatable: bool, doubt: bool, left: int) -> Step:
     """Return what to do after an attempt failed.
 
-    `repeatable` is that of the message, `left` how many attempts there may be, and `doubt`
-    whether an earlier one may have been stored.
+    `repeatable` is that of the message, `left` how many attempts may follow, and `doubt` whether an
+    earlier one may have been stored.
     """
     match error:
         case NoResponders():
@@ -150,28 +151,28 @@ def next_step(error: TwinstreamError, *, repeatable: bool, doubt: bool, left: in
         case JetStreamError() if left and passes(error):
             return Step.REPEAT
         case JetStreamError() | BadArgument() | PermissionDenied() if doubt:
-            # It may be refused because the earlier one is there, be too large for this server, or
-            # be permitted no more.
+            # The reason may be that the earlier attempt was stored, that the message is too large
+            # for this server, or that permissions have changed.
             return Step.PROVE
         case _:
             return Step.FAIL
 
 
 def passes(error: JetStreamError) -> bool:
-    """Tell whether a refusal says that nothing was stored now, and that trying again may do."""
-    return error.err_code in _PASSING or error.description == _NOT_LEADER
+    """Return whether a refusal means that nothing was stored and that a retry may succeed."""
+    return error.err_code in _TEMPORARY or error.description == _NOT_LEADER
 
 
 def leaves_doubt(error: TwinstreamError) -> bool:
-    """Tell whether the attempt that failed may have been stored."""
+    """Return whether the attempt that failed may have been stored."""
     return isinstance(error, RequestTimeout | ConnectionLost)
 
 
 def may_get_leader(why: NoResponders) -> bool:
-    """Tell whether what took nothing may do so soon: no leader is there, or none that answers."""
+    """Return whether the subject may be served soon: its stream lacks a leader, or is silent."""
     return isinstance(why, NoLeader) or isinstance(why.__cause__, RequestTimeout)
 
 
 def needs_pause(error: TwinstreamError) -> bool:
-    """Tell whether the next attempt should wait: the server was there and turned this one away."""
+    """Return whether to pause before the next attempt: the server replied and refused this one."""
     return isinstance(error, NoResponders | JetStreamError)

@@ -1,7 +1,7 @@
-"""Schedules (ADR-51): messages that the server publishes later, or again and again.
+"""Schedules (ADR-51): messages that the server publishes later, once or repeatedly.
 
-A schedule is a message on a subject of its own whose headers tell when to publish, and to which
-subject of the same stream. There are three kinds: `@at` a moment (server 2.12), `@every` interval,
+A schedule is a message on a subject of its own whose headers define when to publish, and to which
+subject of the same stream. There are three kinds: `@at` a time (server 2.12), `@every` interval,
 and a cron pattern (both 2.14).
 """
 
@@ -51,7 +51,7 @@ TIME_ZONE: Final = "Nats-Schedule-Time-Zone"
 SCHEDULER: Final = "Nats-Scheduler"
 NEXT: Final = "Nats-Schedule-Next"
 PURGE: Final = "purge"
-# What the server leaves out of the messages that it publishes.
+# Headers that the server does not copy to the messages that it publishes.
 _LEFT_OUT: Final = (SCHEDULE, "Nats-Expected-", MSG_ID, "Nats-TTL", "Nats-Rollup")
 
 _AT: Final = "@at "
@@ -63,26 +63,30 @@ _SINCE_ALL: Final = (2, 14, 0)
 
 @frozen
 class Schedule:
-    """When the server publishes. Make one with `at`, `every`, `cron`, or `parse`."""
+    """When the server publishes. Create one with `at`, `every`, `cron`, or `parse`."""
 
     pattern: str
-    """As the server has it: `@at 2026-01-31T08:00:00Z`, `@every 5m`, `0 30 9 * * mon-fri`."""
+    """In the server's format: `@at 2026-01-31T08:00:00Z`, `@every 5m`, `0 30 9 * * mon-fri`."""
     time_zone: str | None = None
-    """Whose clock a cron pattern means; None is UTC."""
+    """The time zone of a cron pattern; None means UTC."""
 
     @classmethod
     def at(cls, moment: datetime) -> Schedule:
-        """Publish once, at a moment with a time zone; immediately if that is in the past."""
+        """Publish once, at a time with a time zone; immediately if that is in the past.
+
+        Raises `BadArgument` for a time without a time zone.
+        """
         try:
             return cls(f"{_AT}{Timestamp.of(moment).astimezone(UTC).rfc3339()}")
         except (TypeError, ValueError) as error:
-            raise BadArgument(f"a schedule cannot be at {moment!r}: {error}") from error
+            raise BadArgument(f"invalid time for a schedule {moment!r}: {error}") from error
 
     @classmethod
     def every(cls, interval: Seconds) -> Schedule:
-        """Publish again and again, for the first time after one interval of 1 second or more.
+        """Publish repeatedly, the first time after one interval, in seconds.
 
-        The server rounds each time to a whole second before it adds the interval.
+        Raises `BadArgument` for an interval below 1 second. The server rounds each time to a whole
+        second before it adds the interval.
         """
         number = finite_seconds(interval, "interval")
         if isinstance(interval, timedelta):
@@ -90,29 +94,34 @@ class Schedule:
         else:
             ns = round(number * _SECOND)
         if ns < _SECOND:
-            raise BadArgument(f"a schedule repeats at most once a second, got {interval!r}")
+            raise BadArgument(f"the interval of a schedule must be at least 1 s, got {interval!r}")
         whole, rest = divmod(ns, _SECOND)
         return cls(f"{_EVERY}{whole}s" + (f"{rest}ns" if rest else ""))
 
     @classmethod
     def cron(cls, pattern: str, *, time_zone: str | None = None) -> Schedule:
-        """Publish at the times of a cron pattern with six fields, or of a word such as `@daily`.
+        """Publish at the times of a cron pattern with six fields.
 
-        The fields are second, minute, hour, day of month, month, day of week. `time_zone` is a
-        name such as `Europe/Berlin`, which the server must know, too. Avoid times that its clock
-        skips or shows twice when summer time comes or goes.
+        Avoid times that the clock skips or shows twice when summer time begins or ends. Raises
+        `BadArgument` for a pattern or time zone that is invalid.
+
+        Args:
+            pattern: Second, minute, hour, day of month, month and day of week, or a word such as
+                `@daily`.
+            time_zone: A name such as `Europe/Berlin`, which the server must know as well; None
+                means UTC.
         """
         Cron(pattern)
         return cls._checked(cls(pattern, time_zone))
 
     @classmethod
     def parse(cls, pattern: str, time_zone: str | None = None) -> Schedule:
-        """Read what the server stores. Raises `BadArgument` for what it would refuse."""
+        """Parse a schedule as stored by the server. Raises `BadArgument` if it is invalid."""
         return cls._checked(cls(pattern, time_zone))
 
     @classmethod
     def _checked(cls, schedule: Schedule) -> Schedule:
-        # The server checks a schedule by computing its first time, and refuses one without any.
+        # The server validates a schedule by computing its first time, and refuses one without any.
         schedule.next_times(datetime(2026, 1, 1, tzinfo=UTC), 1)
         return schedule
 
@@ -127,12 +136,18 @@ class Schedule:
     def next_times(
         self, after: datetime, count: int = 5, *, started: datetime | None = None
     ) -> list[Timestamp]:
-        """Return the next times, in UTC, at which the server publishes after a moment.
+        """Return the next times, in UTC, at which the server publishes.
 
-        They are computed here, by the server's rules. The server itself may be some tenths of a
-        second late, and publishes only once for all times that it missed. The times of `@every`
-        depend on when the schedule was `started`, by default at `after`. For `@at` it is the one
-        moment, even if that is in the past.
+        They are computed by the client, with the server's rules. The server itself may be some
+        tenths of a second late, and publishes only once for all times that it missed. For `@at` the
+        result is the one time, even if it is in the past. Raises `BadArgument` for times outside
+        of the years 1 to 9999.
+
+        Args:
+            after: The time after which to start, with a time zone.
+            count: How many times to return.
+            started: When the schedule was started, on which the times of `@every` depend; by
+                default `after`.
         """
         begin = Timestamp.of(after).ns
         times = self._times(begin, begin if started is None else Timestamp.of(started).ns)
@@ -146,7 +161,7 @@ class Schedule:
 
     def _times(self, after: int, started: int) -> Iterator[int]:
         if self.time_zone is not None and self.pattern.startswith((_AT, _EVERY)):
-            raise BadArgument(f"{self.pattern}: a time zone is for cron patterns only")
+            raise BadArgument(f"{self.pattern}: a time zone is allowed for cron patterns only")
         if self.pattern.startswith(_AT):
             return iter([self._moment()])
         if self.pattern.startswith(_EVERY):
@@ -162,8 +177,8 @@ class Schedule:
     def _intervals(self, after: int, started: int) -> Iterator[int]:
         interval = parse_go_duration(self.pattern.removeprefix(_EVERY))
         if interval is None or interval < _SECOND:
-            raise BadArgument(f"schedule {self.pattern!r}: write @every 1h30m, from 1s up")
-        # Each time is rounded before the interval is added, so the whole seconds decide the step.
+            raise BadArgument(f"schedule {self.pattern!r}: write @every 1h30m, at least 1s")
+        # Each time is rounded before the interval is added, so the step is in whole seconds.
         first, step = _rounded(started) + interval, _rounded(interval)
         if first <= after:
             first += ((after - first) // step + 1) * step
@@ -183,13 +198,13 @@ def _cron_times(cron: Cron, zone: ZoneInfo, after: int) -> Iterator[int]:
 
 def _zone(name: str | None) -> ZoneInfo:
     if name == "Local":
-        raise BadArgument("time zone Local is the server's own: name the zone that is meant")
+        raise BadArgument("time zone Local is the server's own: pass the name of a time zone")
     try:
         return ZoneInfo("UTC" if name is None else name)
     except (ZoneInfoNotFoundError, ValueError, OSError) as error:
         raise BadArgument(
-            f"time zone {name!r} is not known here; give a name such as Europe/Berlin"
-            " (if the system has no time zones, install tzdata)"
+            f"unknown time zone {name!r}; pass a name such as Europe/Berlin"
+            " (install tzdata if the system has no time zones)"
         ) from error
 
 
@@ -198,22 +213,22 @@ class StoredSchedule:
     """A schedule in a stream."""
 
     subject: str
-    """The schedule's own subject; there is one schedule on a subject."""
+    """The schedule's own subject. A subject has at most one schedule."""
     schedule: Schedule
     target: str
-    """Where the server publishes."""
+    """The subject to which the server publishes."""
     source: str | None
-    """The subject whose last message is published; None: the schedule's own data is."""
+    """The subject whose last message is published; None publishes the schedule's own data."""
     ttl: str | None
-    """How long published messages live, as the server has it."""
+    """The time to live of published messages, in the server's format."""
     rollup: bool
-    """Whether a published message replaces the earlier ones of its subject."""
+    """Whether a published message replaces earlier ones of its subject."""
     data: bytes
     headers: Headers
-    """The headers that published messages get, without the schedule's own."""
+    """The headers of published messages, without the schedule's own headers."""
     seq: int
     time: Timestamp
-    """When it was stored."""
+    """When the schedule was stored."""
 
     def next_times(self, after: datetime, count: int = 5) -> list[Timestamp]:
         """Return the next times at which the server publishes; see `Schedule.next_times`."""
@@ -221,11 +236,11 @@ class StoredSchedule:
 
 
 def check_schedules(config: StreamConfig) -> None:
-    """Raise `BadArgument` for a stream without schedules."""
+    """Raise `BadArgument` if a stream does not allow schedules."""
     if not config.allow_msg_schedules:
         raise BadArgument(
-            f"stream {config.name} has no schedules: set allow_msg_schedules=True, which cannot be"
-            " undone"
+            f"stream {config.name} does not allow schedules: set allow_msg_schedules=True, which"
+            " cannot be undone"
         )
 
 
@@ -260,7 +275,7 @@ def schedule_headers(
 def check_schedule_server(
     headers: Iterable[str], schedule: Schedule, version: tuple[int, ...], text: str
 ) -> None:
-    """Raise `Unsupported` when a server is too old for a schedule; `text` names it."""
+    """Raise `Unsupported` if a server is too old for a schedule; `text` is its version."""
     if version < _SINCE_AT:
         raise Unsupported(f"schedules need server 2.12.0, connected to {text}")
     if version >= _SINCE_ALL:
@@ -269,23 +284,23 @@ def check_schedule_server(
     if schedule.repeats or newer:
         what = f"schedule {schedule.pattern!r}" if schedule.repeats else min(newer)
         raise Unsupported(
-            f"{what} needs server 2.14.0, connected to {text}, which knows @at, targets and TTLs"
+            f"{what} needs server 2.14.0, connected to {text}, which supports @at, targets, TTLs"
         )
 
 
 def finish_headers(schedule: StoredSchedule) -> dict[str, str]:
-    """Return the headers of a message that cancels a schedule if that was not replaced."""
+    """Return the headers of a message that cancels a schedule unless it was replaced."""
     return {
         SCHEDULER: schedule.subject,
         NEXT: PURGE,
         EXPECTED_LAST_SUBJECT_SEQ: str(schedule.seq),
-        # 2.12 would purge any message that is there.
+        # Without it, 2.12 would purge any message on the subject.
         EXPECTED_LAST_SUBJECT_SEQ_SUBJECT: schedule.subject,
     }
 
 
 def explained(error: JetStreamError, target: str, source: str | None) -> JetStreamError | None:
-    """Return the server's refusal with a hint that it lacks; None if there is no hint for it."""
+    """Return the server's refusal with an additional hint; None if there is no hint for it."""
     hints = {
         10166: "ttl and lifetime need allow_msg_ttl on the stream",
         10190: f"{target} must be a subject of the same stream",
@@ -304,12 +319,12 @@ def explained(error: JetStreamError, target: str, source: str | None) -> JetStre
 
 
 def is_schedule(message: StreamMessage) -> bool:
-    """Tell whether a stored message is a schedule."""
+    """Return whether a stored message is a schedule."""
     return SCHEDULE in message.headers
 
 
 def stored_schedule(message: StreamMessage) -> StoredSchedule:
-    """Read a schedule; `BadAnswer` for a message that is none."""
+    """Parse a stored schedule; raises `BadAnswer` for another message."""
     headers = message.headers
     if not is_schedule(message):
         raise BadAnswer(f"{message.stream}: the last message on {message.subject} is no schedule")

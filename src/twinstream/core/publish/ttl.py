@@ -1,4 +1,4 @@
-"""How long a message lives, as its header says it.
+"""The time to live of a message, and its header.
 
 Source: ADR-43; servers 2.11 to 2.15.
 """
@@ -13,13 +13,13 @@ from twinstream.errors import BadArgument
 __all__ = ["NEVER", "Ttl", "ttl_header"]
 
 Ttl: TypeAlias = Seconds | Literal["never"]
-"""Whole seconds from 1 up, or `never`: then the stream's `max_age` does not remove it either."""
+"""Whole seconds from 1, or `never`, which exempts the message from the stream's `max_age`."""
 
 NEVER: Final = "never"
 
 
 def ttl_header(ttl: Ttl, name: str = "ttl") -> str:
-    """Return the value of the header. Raises `BadArgument`; `name` is for the error."""
+    """Return the header value. Raises `BadArgument`; `name` is used in the error message."""
     if ttl == NEVER:
         return NEVER
     if isinstance(ttl, str):
@@ -27,6 +27,6 @@ def ttl_header(ttl: Ttl, name: str = "ttl") -> str:
     whole = finite_seconds(ttl, name)
     if whole < 1 or whole != int(whole):
         raise BadArgument(
-            f"{name} must be whole seconds from 1 up, got {ttl!r}: the server cuts parts"
+            f"{name} must be whole seconds from 1, got {ttl!r}: the server has no fractions"
         )
     return str(int(whole))

@@ -1,1 +1,1 @@
-"""Reading stored messages without a consumer of the user's."""
+"""Reading stored messages without a consumer created by the caller."""

@@ -1,4 +1,4 @@
-"""Pages of stored messages as Arrow arrays. pyarrow is loaded when it is used."""
+"""Pages of stored messages as Arrow arrays. pyarrow is imported on first use."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ __all__ = [
 
 
 def require_arrow() -> None:
-    """Raise `Unsupported` where pyarrow is not installed."""
+    """Raise `Unsupported` if pyarrow is not installed."""
     if find_spec("pyarrow") is None:
         raise Unsupported("Arrow tables need pyarrow: pip install pyarrow")
 
 
 def arrow_schema() -> pa.Schema:
-    """Return the columns of a read: subject, seq, time, headers, data.
+    """Return the schema of the columns of a read: subject, seq, time, headers, data.
 
-    `time` is in nanoseconds, UTC; `headers` has all values of each name and is null where a
-    message has none. `seq` is a signed integer: a read raises `Unsupported` at a sequence from
-    2**63 up. Raises `Unsupported` without pyarrow.
+    `time` is in nanoseconds, UTC. `headers` has all values of each name and is null for a message
+    without headers. `seq` is a signed integer: a read raises `Unsupported` for sequences from 2**63
+    up. Raises `Unsupported` if pyarrow is not installed.
     """
     require_arrow()
     import pyarrow as pa
@@ -77,7 +77,7 @@ def _signed(seqs: pa.Array) -> pa.Array:
     if seqs.type == pa.int64():
         return seqs
     raise Unsupported(
-        f"sequence {seqs[-1]} does not fit the column seq, a signed integer of 64 bits: iterate"
+        f"sequence {seqs[-1]} does not fit into the column seq, a signed 64-bit integer: iterate"
         " over the messages of the read, or read its pages with `next_page`"
     )
 
@@ -90,7 +90,7 @@ def table(batches: Sequence[pa.RecordBatch]) -> pa.Table:
 
 
 def text_array(values: pa.Array) -> pa.Array:
-    """Return text; bytes that are not UTF-8, which subjects may hold, become U+FFFD."""
+    """Return values as text; bytes that are not UTF-8, allowed in subjects, become U+FFFD."""
     import pyarrow as pa
 
     try:
@@ -111,10 +111,10 @@ def header_array(blocks: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def header_pairs(block: bytes) -> list[tuple[str, list[str]]] | None:
-    """Return the names of a stored header block with all their values, None when it is empty.
+    """Return the names in a stored header block with all their values; None if it is empty.
 
-    A block that is not one of NATS (see `Headers.malformed`) stands under the empty name, bytes
-    that are no text as escapes.
+    A malformed block (see `Headers.malformed`) is returned under the empty name, with bytes that
+    are not UTF-8 as escapes.
     """
     if not block:
         return None

@@ -1,6 +1,6 @@
-"""Operations on whole columns of bytes with Arrow's functions. pyarrow is loaded when it is used.
+"""Operations on whole columns of bytes with Arrow's functions. pyarrow is imported on first use.
 
-They work on values that are all of one form and raise `NotUniform` for others.
+They require that all values have the same form, and raise `NotUniform` otherwise.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ __all__ = [
     "require",
 ]
 
-# Longer than any text that is cut off at its beginning here.
+# Longer than any text whose beginning is removed here.
 _END: Final = 1 << 30
 
 
 @lru_cache(64)
 def _whole(value: int) -> pa.Scalar:
-    """Return a number as Arrow has it, by its type: guessing that takes longer than most work here.
+    """Return a number as a typed Arrow scalar, because type inference takes longer than most work.
 
-    pyarrow looks for modules that may not be installed, at each guess.
+    On each inference pyarrow tries to import modules that may not be installed.
     """
     import pyarrow as pa
 
@@ -44,11 +44,11 @@ def _whole(value: int) -> pa.Scalar:
 
 
 class NotUniform(Exception):
-    """The values are not all of one form."""
+    """The values do not all have the same form."""
 
 
 def require(truth: pa.Array) -> None:
-    """Raise `NotUniform` unless all are true."""
+    """Raise `NotUniform` unless all values are true."""
     import pyarrow.compute as pc
 
     if not pc.all(truth, min_count=0).as_py():
@@ -56,7 +56,7 @@ def require(truth: pa.Array) -> None:
 
 
 def parts_of(data: bytes, start: int, end: int, by: bytes) -> tuple[pa.Array, pa.Array, pa.Array]:
-    """Return the parts of ``data`` from ``start`` to ``end``, and where each starts and ends."""
+    """Return the parts of `data` from `start` to `end`, and where each starts and ends."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -69,15 +69,15 @@ def parts_of(data: bytes, start: int, end: int, by: bytes) -> tuple[pa.Array, pa
 
 
 def between(data: bytes, *edges: pa.Array) -> list[pa.Array]:
-    """Return the bytes between neighbouring edges: a column less than there are edges.
+    """Return the bytes between adjacent edges: one column less than there are edges.
 
-    The edges of one row come before those of the next.
+    The edges of one row precede those of the next.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
 
     flat = pa.concat_arrays(edges).take(_turned(len(edges), len(edges[0])))
-    # Arrow trusts offsets: they must be in order and within the bytes.
+    # Arrow does not check offsets: they must be in order and within the bytes.
     require(pc.less_equal(flat[:-1], flat[1:]))
     if flat[0].as_py() < 0 or flat[-1].as_py() > len(data):
         raise NotUniform
@@ -87,7 +87,7 @@ def between(data: bytes, *edges: pa.Array) -> list[pa.Array]:
 
 
 def _every(values: pa.Array, step: int, start: int) -> pa.Array:
-    """Return ``values[start::step]``, for which pyarrow before 21 wants numpy."""
+    """Return `values[start::step]`, for which pyarrow before 21 needs numpy."""
     import pyarrow.compute as pc
 
     count = len(range(start, len(values), step))
@@ -96,7 +96,7 @@ def _every(values: pa.Array, step: int, start: int) -> pa.Array:
 
 
 def _turned(rows: int, columns: int) -> pa.Array:
-    """Return the indices that read a table of rows, one behind the other, by columns."""
+    """Return the indices that transpose a table of concatenated rows."""
     import pyarrow.compute as pc
 
     index = _Counting.up_to(rows * columns)
@@ -106,7 +106,7 @@ def _turned(rows: int, columns: int) -> pa.Array:
 
 
 class _Counting:
-    """The numbers from 0 up, kept: making them anew is the dearest part of their use."""
+    """The numbers from 0 up, cached: creating them is the most expensive part of their use."""
 
     _kept: pa.Array | None = None
 
@@ -122,9 +122,9 @@ class _Counting:
 def fields(
     values: pa.Array, by: bytes, least: int, most: int, pick: Sequence[int] | None = None
 ) -> list[pa.Array]:
-    """Return the parts of values that all have equally many, from ``least`` to ``most``.
+    """Split values that all have the same number of parts, from `least` to `most`.
 
-    All parts, or those at the positions to ``pick``.
+    Return a column for each part, or for those at the positions in `pick`.
     """
     import pyarrow.compute as pc
 
@@ -139,7 +139,7 @@ def fields(
 
 
 def halves(values: pa.Array, by: bytes, *, last: bool = False) -> tuple[pa.Array, pa.Array]:
-    """Return what stands before and behind the first (or last) occurrence, which all must have."""
+    """Return the text before and after the first (or last) occurrence, which all must have."""
     import pyarrow.compute as pc
 
     parts = pc.split_pattern(values, by, max_splits=1, reverse=last).values
@@ -149,7 +149,7 @@ def halves(values: pa.Array, by: bytes, *, last: bool = False) -> tuple[pa.Array
 
 
 def behind(values: pa.Array, start: bytes) -> pa.Array:
-    """Return what stands behind the given start, which all must have."""
+    """Return the text after the given start, which all values must have."""
     import pyarrow.compute as pc
 
     require(pc.starts_with(values, start))
@@ -157,21 +157,21 @@ def behind(values: pa.Array, start: bytes) -> pa.Array:
 
 
 def number(values: pa.Array) -> pa.Array:
-    """Return decimal text as integers; raises ``ArrowInvalid`` for other text."""
+    """Return decimal text as integers; raises `ArrowInvalid` for other text."""
     import pyarrow as pa
 
     return values.cast(pa.string()).cast(pa.int64())
 
 
 def plus(values: pa.Array, more: int) -> pa.Array:
-    """Return the sums of values and a number."""
+    """Add a number to all values."""
     import pyarrow.compute as pc
 
     return pc.add(values, _whole(more))
 
 
 def lengths(values: pa.Array) -> pa.Array:
-    """Return how many bytes each has."""
+    """Return the lengths of the values in bytes."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -179,7 +179,7 @@ def lengths(values: pa.Array) -> pa.Array:
 
 
 def ascending(values: pa.Array) -> pa.Array:
-    """Return the values, which must grow."""
+    """Return the values, which must be strictly increasing."""
     import pyarrow.compute as pc
 
     require(pc.less(values[:-1], values[1:]))
@@ -187,7 +187,7 @@ def ascending(values: pa.Array) -> pa.Array:
 
 
 def blank(count: int) -> pa.Array:
-    """Return so many empty values."""
+    """Return `count` empty values."""
     import pyarrow as pa
 
     offsets = pa.py_buffer(bytes(4 * (count + 1)))

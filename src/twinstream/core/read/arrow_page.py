@@ -1,4 +1,4 @@
-"""A page of stored messages as Arrow arrays. pyarrow is loaded when it is used."""
+"""A page of stored messages as Arrow arrays. pyarrow is imported on first use."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _MOST_SIGNED: Final = 2**63 - 1
 class ArrowPage:
     """Messages in the order of their sequences, as arrays of one length.
 
-    ``seqs`` are signed 64-bit integers, or unsigned ones in a page that has a sequence from 2**63
-    up: the server counts to 2**64 - 1. ``times`` are nanoseconds in UTC; ``subjects``, ``headers``
-    and ``payloads`` are bytes as in `StoredPage`. ``pending`` is what the server said behind the
-    last one: how many messages were left then.
+    `seqs` are signed 64-bit integers, or unsigned ones in a page that has a sequence from 2**63
+    up: the server counts to 2**64 - 1. `times` are nanoseconds in UTC; `subjects`, `headers`
+    and `payloads` are bytes as in `StoredPage`. `pending` is the number of messages that were left
+    after the last one, as sent by the server.
     """
 
     seqs: pa.Array
@@ -41,7 +41,7 @@ class ArrowPage:
 
     @classmethod
     def of(cls, page: StoredPage) -> ArrowPage:
-        """Return the messages of a page: its blocks, and what it holds as lists."""
+        """Return the messages of a page: its blocks, followed by its lists."""
         import pyarrow as pa
 
         pages = list(page.blocks)
@@ -58,7 +58,7 @@ class ArrowPage:
         )
 
     def accepted(self, read: RangeRead) -> ArrowPage:
-        """Hand the sequences to a read and return the messages that it keeps."""
+        """Pass the sequences to a read and return the messages that it accepts."""
         if read.accept_run(self.seqs[0].as_py(), self.seqs[-1].as_py(), len(self)):
             return self
         import pyarrow as pa
@@ -99,10 +99,10 @@ def _times(times: Sequence[bytes | int]) -> pa.Array:
     import pyarrow as pa
 
     moment = pa.timestamp("ns", "UTC")
-    # A page holds one kind: numbers from a consumer, text from everything else.
+    # A page contains one kind: numbers from a consumer, text from everything else.
     if times and isinstance(times[0], int):
         return pa.array(times, pa.int64()).cast(moment)
     try:
         return pa.array(times, pa.binary()).cast(pa.string()).cast(moment)
     except pa.ArrowInvalid as error:
-        raise BadAnswer(f"a stored message has a bad time: {error}") from error
+        raise BadAnswer(f"a stored message has an invalid time: {error}") from error

@@ -1,14 +1,16 @@
-"""The answer of a page in bulk: its bytes are kept together and cut in one go when all are here.
+"""The response of a page in bulk: its bytes are buffered and cut at once when it is complete.
 
-Theory of operation ------------------- A session shows what arrives to the bulk answer first. From
-the first message of the page on it keeps all bytes, until it has seen the last message (it counts,
-without parsing) or a status of the server (the end of a direct get, an empty pull, a failure). Then
-the messages are cut into columns (`twinstream.core.read.arrow_cut`), and what stands behind them,
-the status for one, is the parser's.
+Theory of operation
+-------------------
+A session passes incoming bytes to the bulk answer first. From the first message of the page on it
+buffers all bytes, until it has seen the last message (it counts, without parsing) or a status of
+the server (the end of a direct get, an empty pull, a failure). Then the messages are cut into
+columns (`twinstream.core.read.arrow_cut`), and the bytes after them, such as the status, are
+returned to the parser.
 
-Bytes that cannot be cut like that go to the parser as they came, which makes of them what it
-always makes: nothing is lost, the page only costs more. What arrives amid a page waits for its
-end; a connection that reads in bulk should therefore do nothing else.
+Bytes that cannot be cut are passed to the parser unchanged and are processed as usual: nothing is
+lost, the page only takes longer. Other messages that arrive during a page are delayed to its end,
+so a connection that reads in bulk should be used for nothing else.
 """
 
 from __future__ import annotations
@@ -21,28 +23,28 @@ from twinstream.core.read.arrow_page import ArrowPage
 
 __all__ = ["LEAST", "BulkAnswer", "DirectBulk", "PullBulk"]
 
-#: Messages from which a page is worth it: the calls cost about as much as so many frames.
+#: Minimum messages of a page in bulk: its fixed cost is about that of parsing this many frames.
 LEAST: Final = 500
 
-#: The most that is kept: four times the bytes of a page, for messages that are mostly headers.
-_MOST: Final = 64 * 1024 * 1024
+#: Maximum of buffered bytes: four times those of a page, for messages that are mostly headers.
+_MAX_BYTES: Final = 64 * 1024 * 1024
 
-# Longer than a mark and the numbers behind it.
+# Longer than a mark and the numbers after it.
 _SEAM: Final = 512
 
 _STATUS: Final = b"\r\nNATS/1.0 "
 
 
 class BulkAnswer:
-    """Bytes of one page. ``mark`` stands in the control line of each of its messages."""
+    """Buffered bytes of one page. `mark` is part of the control line of each of its messages."""
 
     def __init__(self, sid: bytes, reply: bytes, mark: bytes) -> None:
         self.sid: Final = sid
         self.page: ArrowPage | None = None
         self.is_over = False
         self.size = 0
-        """How much is kept (bytes)."""
-        # How a status that answers the request begins.
+        """The number of buffered bytes."""
+        # The start of a status message that answers the request.
         self._own: Final = b"HMSG %b %b " % (reply, sid)
         self._mark: Final = mark
         self._pieces: list[bytes] = []
@@ -50,7 +52,7 @@ class BulkAnswer:
         self._given_up = False
 
     def give_up(self) -> None:
-        """Leave everything to the parser: what is kept, as soon as the next bytes come."""
+        """Leave all bytes to the parser, buffered ones as soon as the next bytes arrive."""
         self._given_up = True
 
     def take(self, data: bytes) -> bytes:
@@ -59,27 +61,27 @@ class BulkAnswer:
         if not (self._pieces or self._given_up):
             start = self._begin(data)
             if start < 0:
-                # Something else, or a status without a message.
+                # Other messages, or a status without any message.
                 self.is_over = self._own in data or self._mark in data
                 return data
-            # What stands before the page, the last word on an earlier one mostly.
+            # Bytes before the page, usually the final status of an earlier one.
             before, data = data[:start], data[start:]
         self._pieces.append(data)
         self.size += len(data)
-        if self._given_up or self.size > _MOST:
+        if self._given_up or self.size > _MAX_BYTES:
             return before + self._finish(0)
         end = self._end(data)
         self._seam = (self._seam + data)[-_SEAM:]
         return before if end is None else before + self._finish(end)
 
     def _begin(self, data: bytes) -> int:
-        """Return where the line of the first message begins, -1 when there is none."""
+        """Return where the line of the first message begins, -1 if there is none."""
         place = data.find(self._mark)
         start = data.rfind(b"\n", 0, place + 1) + 1
         return start if place >= 0 and data.startswith((b"MSG ", b"HMSG "), start) else -1
 
     def _finish(self, end: int) -> bytes:
-        """Cut the messages before ``end`` and return what is behind them."""
+        """Cut the messages before `end` and return the bytes after them."""
         self.is_over = True
         data = self._joined()
         self._pieces.clear()
@@ -93,12 +95,12 @@ class BulkAnswer:
         return self._pieces[0]
 
     def _count(self, what: bytes, data: bytes) -> int:
-        """Return how often a text begins in what is new, or begins in the seam and ends there."""
+        """Count occurrences in new data, including those that begin in the seam before it."""
         edge = len(what) - 1
         return data.count(what) + (self._seam[-edge:] + data[:edge]).count(what)
 
     def _end(self, data: bytes) -> int | None:
-        """Return where the messages end, None as long as more are to come."""
+        """Return where the messages end, or None while more are expected."""
         raise NotImplementedError
 
     def _cut(self, data: bytes, end: int) -> ArrowPage | None:
@@ -106,7 +108,7 @@ class BulkAnswer:
 
 
 class DirectBulk(BulkAnswer):
-    """The answer of a direct get batch of ``stream``; its end is always a status."""
+    """The response to a direct get batch of `stream`; it always ends with a status."""
 
     def __init__(self, sid: bytes, reply: bytes, stream: bytes) -> None:
         super().__init__(sid, reply, b"HMSG %b %b " % (reply, sid))
@@ -118,7 +120,7 @@ class DirectBulk(BulkAnswer):
         return self._joined().rfind(self._own)
 
     def _is_status(self, recent: bytes) -> bool:
-        """Tell a status from a payload that holds the text of one."""
+        """Distinguish a status from a payload that contains the text of one."""
         start = recent.rfind(self._own)
         sizes, found, _ = recent[start + len(self._own) :].partition(_STATUS)
         return start >= 0 and bool(found) and sizes.replace(b" ", b"").isdigit()
@@ -128,14 +130,14 @@ class DirectBulk(BulkAnswer):
 
 
 class PullBulk(BulkAnswer):
-    """The answer of a pull of ``batch`` messages; a full one has no status at its end."""
+    """The response to a pull of `batch` messages; a full one ends without a status."""
 
     def __init__(self, sid: bytes, reply: bytes, consumer: str, batch: int) -> None:
-        # The name was drawn at random for this read.
+        # The name was chosen at random for this read.
         super().__init__(sid, reply, b".%b." % consumer.encode())
         self._left = batch
         self._needed = 0
-        # Whether the last message's line has begun and not ended: it is looked at again at its end.
+        # Whether the line of the last message is incomplete; it is checked again at its end.
         self._in_line = False
 
     def _end(self, data: bytes) -> int | None:
@@ -149,14 +151,14 @@ class PullBulk(BulkAnswer):
         return self._last_end(self._joined())
 
     def _last_end(self, data: bytes) -> int | None:
-        """Return where the last message ends, None when it is not whole yet."""
+        """Return where the last message ends, or None if it is incomplete."""
         line = data.rfind(self._mark)
         end = data.find(b"\r\n", line)
         self._in_line = end < 0
         if self._in_line:
             return None
         size = data[data.rfind(b" ", line, end) + 1 : end]
-        # What is no number is refused by the parser.
+        # If it is not a number, the parser raises the error.
         number = natural(size)
         self._needed = 0 if number is None else end + 4 + number
         return self._needed if self._needed <= len(data) else None

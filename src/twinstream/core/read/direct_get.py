@@ -1,7 +1,7 @@
-"""Single messages read from a stream: what is asked, and the two forms of the answer.
+"""Reads of single messages of a stream: the requests, and both forms of the response.
 
-The leader answers in JSON (`STREAM.MSG.GET`); a direct get is answered by any replica with the
-message itself, its place among the headers (ADR-31).
+The leader replies in JSON (`STREAM.MSG.GET`). A direct get is answered by any replica with the
+message itself and its position in the headers (ADR-31).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ __all__ = [
 ]
 
 EVERYTHING: Final = ">"
-"""The filter that every subject matches."""
+"""The filter that matches every subject."""
 
 _NOT_FOUND: Final = 404
 _NO_MESSAGE_FOUND: Final = 10037
@@ -58,11 +58,11 @@ def next_request(
 ) -> dict[str, Any]:
     """Return the request for the first message of a subject at or after a sequence or a time.
 
-    From the beginning without either. Raises `BadArgument`.
+    Without either, it is the first message of all. Raises `BadArgument`.
     """
     check_filter(subject)
     if seq is not None and start_time is not None:
-        raise BadArgument("give seq or start_time, not both")
+        raise BadArgument("pass seq or start_time, not both")
     if start_time is not None:
         return {
             "start_time": comparable(start_time, "start_time").rfc3339(),
@@ -73,12 +73,12 @@ def next_request(
 
 def _natural(seq: int) -> int:
     if not isinstance(seq, int) or seq < 1:
-        raise BadArgument(f"a sequence is a whole number from 1 up, got {seq!r}")
+        raise BadArgument(f"a sequence must be an int from 1, got {seq!r}")
     return seq
 
 
 def from_leader(stored: StoredMessage, stream: str, *, headers: bool = True) -> StreamMessage:
-    """Return the message of a leader's answer, without headers if so wished."""
+    """Return the message in a leader's response, on request without headers."""
     return StreamMessage(
         stream=stream,
         subject=stored.subject,
@@ -90,9 +90,9 @@ def from_leader(stored: StoredMessage, stream: str, *, headers: bool = True) -> 
 
 
 def from_direct(frame: Frame, subject: str, *, headers: bool = True) -> StreamMessage:
-    """Return the message that answers a direct get to `subject`, without headers if so wished.
+    """Return the message in a response to a direct get on `subject`, on request without headers.
 
-    Its stream is the one that answered, which may be a mirror of the one that was asked.
+    Its stream is the one that replied, which may be a mirror of the requested one.
     Raises `MessageNotFound`, another `JetStreamError` for a status, or `BadAnswer`.
     """
     _, _, header_size, body = frame
@@ -115,9 +115,9 @@ def _no_message(block: bytes, subject: str) -> TwinstreamError:
         return MessageNotFound(text, code=code, err_code=_NO_MESSAGE_FOUND, subject=subject)
     if code:
         return JetStreamError(text or "no reason given", code=code, err_code=0, subject=subject)
-    return BadAnswer(f"{subject}: not an answer to a direct get: {block!r}")
+    return BadAnswer(f"{subject}: not a reply to a direct get: {block!r}")
 
 
 def payload_of(request: dict[str, Any]) -> bytes:
-    """Return a request as the bytes of a direct get."""
+    """Return the payload of a direct get request."""
     return write_json(request)

@@ -1,8 +1,8 @@
-"""The last messages of many subjects in one direct get: what is asked, and how the answer ends.
+"""The last messages of many subjects in one direct get: the requests, and the end of a response.
 
-One answer is a view at one moment: the server looks all subjects up at once, and says with the end
-marker up to which sequence it looked (ADR-31). That sequence is also what proves how far the
-answering replica had come.
+A response is a consistent view: the server looks up all subjects at once, and its end marker
+contains the sequence up to which it looked (ADR-31). That sequence also proves how far the replica
+that replied had caught up.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ LARGEST: Final = 1024
 #: Bytes of subjects in one request, well below the server's usual limit of 1 MiB for a message.
 _REQUEST_BYTES: Final = 256 * 1024
 
-#: Bytes of messages in one answer, below what makes a server drop a slow reader (64 MiB).
+#: Bytes of messages in one response, well below the limit for slow readers (64 MiB).
 _ANSWER_BYTES: Final = 16 * 1024 * 1024
 
 
 def chunks(filters: Sequence[str]) -> list[tuple[str, ...]]:
-    """Split filters so that each part is one request."""
+    """Split filters into one part for each request."""
     found: list[tuple[str, ...]] = []
     part: list[str] = []
     size = 0
@@ -55,7 +55,7 @@ def multi_request(
 ) -> bytes:
     """Return the request for the last message of each subject that the filters match.
 
-    Only messages at or after `seq`, as they were the last ones at `up_to_seq`.
+    It is limited to messages at or after `seq`, in the state of the stream at `up_to_seq`.
     """
     body: dict[str, Any] = {"multi_last": list(filters), "max_bytes": _ANSWER_BYTES}
     if seq is not None:
@@ -67,24 +67,24 @@ def multi_request(
 
 @frozen
 class MultiEnd:
-    """The server's last word on a request."""
+    """The end of a response."""
 
     up_to: int = 0
-    """The sequence up to which it looked; 0 where it found nothing, and so does not say."""
+    """The sequence up to which the server looked; 0 if it found no message."""
     more: bool = False
-    """Whether messages are left that did not fit."""
+    """Whether there are more messages, which did not fit."""
     too_many: bool = False
-    """Whether the filters match more subjects than one request may."""
+    """Whether the filters match more subjects than one request allows."""
     failure: str = ""
-    """Why the answer broke off; empty when it ended well."""
+    """Why the response failed; empty if it succeeded."""
     missing: bool = False
-    """Whether nobody serves the request: no such stream, no `allow_direct`, or no leader now."""
+    """Whether there were no responders: no such stream, no `allow_direct`, or no leader."""
     mirror: bool = False
-    """Whether a mirror answered in the place of the stream."""
+    """Whether a mirror replied instead of the stream."""
 
 
 class MultiAnswer:
-    """Moves the answers of one request to `stream`, which come to `reply`, into a page."""
+    """Moves the replies to one request to `stream`, which arrive at `reply`, into a page."""
 
     def __init__(self, reply: bytes, stream: bytes, page: StoredPage) -> None:
         self._reply: Final = reply
@@ -93,7 +93,7 @@ class MultiAnswer:
         self._messages = 0
 
     def take(self, frames: list[Frame]) -> MultiEnd | None:
-        """Take what arrived; return the end when it came. Raises `BadAnswer`."""
+        """Process frames; return the end of the response when it arrives. Raises `BadAnswer`."""
         for subject, _, header_size, body in frames:
             if subject != self._reply:
                 continue
@@ -101,7 +101,7 @@ class MultiAnswer:
             if found is None and header_size > 8 and body[8] == 32:
                 return self._end(body[:header_size])
             if found is None or found[4] is None:
-                raise BadAnswer(f"not an answer for many subjects: {body[:header_size]!r}")
+                raise BadAnswer(f"not a reply for many subjects: {body[:header_size]!r}")
             if not is_from(found, self._stream):
                 return MultiEnd(failure=MIRROR_ANSWERED, mirror=True)
             self._messages += 1
@@ -118,11 +118,11 @@ class MultiAnswer:
             headers = Headers.parse(block)
             up_to = natural(headers.get("Nats-UpTo-Sequence", "0"))
             if up_to is None:
-                raise BadAnswer(f"not the end of an answer for many subjects: {block[:80]!r}")
+                raise BadAnswer(f"not the end of a reply for many subjects: {block[:80]!r}")
             return MultiEnd(up_to=up_to, more=headers.get("Nats-Num-Pending", "0") != "0")
         if code == 404 and not self._messages:
             return MultiEnd()
         if code == 413:
             return MultiEnd(too_many=True)
-        # Also a 404 behind messages: one of those that were found went away meanwhile.
+        # Also a 404 after messages: one of the messages that were found was removed meanwhile.
         return MultiEnd(failure=f"{code} {text}".strip(), missing=code == 503)

@@ -1,7 +1,7 @@
-"""One page of stored messages, read from the frames that answer a range request.
+"""One page of stored messages, parsed from the frames that answer a range request.
 
-Messages are kept in columns of raw parts, because a range of a stream holds many: text and times
-are decoded later, in bulk, and only where somebody looks at them.
+Messages are stored in columns of raw parts, because a range of a stream holds many: text and times
+are decoded later, in bulk, and only on access.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ __all__ = [
     "time_of",
 ]
 
-# What the server appends to the stored headers of a direct get answer (ADR-31), in its order.
-# Stored headers may hold the same names (a republished message does): the last block counts. Its
-# values cannot contain the text by which it is found, since names and subjects have no blanks.
+# Lines that the server appends to the stored headers in a direct get response (ADR-31), in order.
+# Stored headers may have the same names (a republished message does): the last block counts. Its
+# values cannot contain the text that is searched for, since names and subjects have no blanks.
 _TAIL: Final = re.compile(
     rb"Nats-Stream: [^\r]*\r\nNats-Subject: ([^\r]*)\r\nNats-Sequence: (\d{1,20})\r\n"
     rb"Nats-Time-Stamp: ([^\r]*)\r\n(Nats-Num-Pending: \d+\r\n)?"
@@ -48,13 +48,13 @@ _NO_HEADERS: Final = b"NATS/1.0\r\n"
 
 
 def direct_tail(body: bytes, header_size: int) -> re.Match[bytes] | None:
-    """Return what the server appended to the stored headers: subject, sequence, time, pending.
+    """Match the lines that the server appended to the headers: subject, sequence, time, pending.
 
-    The match also tells a stored message from a status: its publisher may have begun the headers
-    as a status begins, and servers before 2.12 keep that.
+    The match also distinguishes a stored message from a status: its publisher may have begun the
+    headers as a status begins, and servers before 2.12 store that.
 
-    A server takes any bytes as headers from a publisher. It cuts the last two, which should be the
-    empty line, and appends its own lines, which may so begin in the middle of a line.
+    A server accepts any bytes as headers from a publisher. It cuts the last two, which should be
+    the empty line, and appends its own lines, which may therefore begin within a line.
     """
     start = body.rfind(_TAIL_START, 0, header_size)
     found = _TAIL.match(body, start) if start >= 0 else None
@@ -62,16 +62,16 @@ def direct_tail(body: bytes, header_size: int) -> re.Match[bytes] | None:
 
 
 def is_from(found: re.Match[bytes], stream: bytes) -> bool:
-    """Tell whether a stream itself gave such an answer.
+    """Return whether such a response came from the stream itself.
 
-    A mirror answers direct gets for its origin, too, under its own name. It need not have all that
-    the origin has: it may begin later, filter, lag or forget sooner. It may also have more.
+    A mirror answers direct gets for its origin as well, under its own name. It need not have all
+    messages of the origin: it may begin later, filter, lag or remove sooner. It may also have more.
     """
     return found.string.startswith(b"Nats-Stream: %b\r\n" % stream, found.start())
 
 
 def answering(found: re.Match[bytes]) -> bytes:
-    """Return the name of the stream that gave such an answer."""
+    """Return the name of the stream that sent such a response."""
     return found[0][len(_TAIL_START) : found[0].index(b"\r")]
 
 
@@ -80,13 +80,13 @@ def time_of(text: bytes, where: str) -> Timestamp:
     try:
         return Timestamp.parse(text.decode())
     except ValueError as error:
-        raise BadAnswer(f"{where}: a stored message has a bad time: {error}") from error
+        raise BadAnswer(f"{where}: a stored message has an invalid time: {error}") from error
 
 
 def stored_headers(found: re.Match[bytes]) -> bytes:
-    """Return the stored header block before such a match, empty when the message has none.
+    """Return the stored header block before such a match, empty if the message has no headers.
 
-    It ends with a line end, also where the stored one has none.
+    It ends with a line end, even if the stored one does not.
     """
     block = found.string[: found.start()]
     if not block.endswith(b"\r\n"):
@@ -98,9 +98,9 @@ def stored_headers(found: re.Match[bytes]) -> bytes:
 class StoredPage:
     """Messages in the order of their sequences, as parallel lists.
 
-    ``headers`` holds the stored header block without its last empty line, empty when the message
-    has none. ``times`` holds what the server sent: RFC 3339 text (bytes) from direct get,
-    nanoseconds since 1970 (int) from a consumer; a page holds one kind.
+    `headers` holds the stored header block without its last empty line, empty for a message without
+    headers. `times` holds the values sent by the server: RFC 3339 text (bytes) from direct get,
+    nanoseconds since 1970 (int) from a consumer; a page contains one kind.
     """
 
     seqs: list[int] = field(factory=list[int])
@@ -109,13 +109,13 @@ class StoredPage:
     headers: list[bytes] = field(factory=list[bytes])
     payloads: list[bytes] = field(factory=list[bytes])
     blocks: list[ArrowPage] = field(factory=list["ArrowPage"])
-    """Messages before those of the lists, where a page was read in bulk (see `ArrowPage.of`)."""
+    """Messages that precede those of the lists, if the page was read in bulk."""
 
     def __len__(self) -> int:
         return sum(map(len, self.blocks)) + len(self.seqs)
 
     def add_stored(self, stored: Mapping[str, Any]) -> None:
-        """Add a message as the leader gives it in JSON. Raises `BadAnswer`."""
+        """Add a message in the leader's JSON format. Raises `BadAnswer`."""
         try:
             seq, time = int(stored["seq"]), str(stored["time"]).encode()
             subject = str(stored["subject"]).encode("utf-8", "surrogateescape")
@@ -161,7 +161,7 @@ class StoredPage:
         )
 
     def message(self, at: int, stream: str) -> StreamMessage:
-        """Return the message in one row; raises `BadAnswer` for a time that is none."""
+        """Return the message in one row; raises `BadAnswer` for an invalid time."""
         time = self.times[at]
         return StreamMessage(
             stream=stream,
@@ -175,25 +175,25 @@ class StoredPage:
 
 @frozen
 class PageEnd:
-    """The server's last word on a page: its opinion whether ``more`` is left, or a failure."""
+    """The end of a page: whether there is `more` according to the server, or a failure."""
 
     more: bool = False
     failure: str = ""
-    """Why the page broke off; empty when it ended well."""
+    """Why the page failed; empty if it succeeded."""
     missing: bool = False
-    """Whether nobody serves the request: no such stream or consumer, or no leader now."""
+    """Whether there were no responders: no such stream or consumer, or no leader."""
     mirror: bool = False
-    """Whether a mirror answered in the place of the stream."""
+    """Whether a mirror replied instead of the stream."""
 
 
-MIRROR_ANSWERED: Final = "a mirror answered in the place of the stream"
+MIRROR_ANSWERED: Final = "a mirror replied instead of the stream"
 
 
 class DirectAnswer:
-    """Moves the answers of one direct get batch of ``stream`` into a page.
+    """Moves the replies to one direct get batch of `stream` into a page.
 
-    ``reply`` is the subject that they come to: frames that answer another request (an abandoned
-    page) are passed over. ``matches`` filters by subject where the server could not.
+    `reply` is the subject that they are sent to: frames that answer another request (an abandoned
+    page) are ignored. `matches` filters by subject if the server could not.
     """
 
     def __init__(
@@ -211,14 +211,14 @@ class DirectAnswer:
         self._matches: Final = matches
 
     def take_bulk(self, found: ArrowPage) -> PageEnd | None:
-        """Take what came in bulk; the end of a direct get is always a status."""
+        """Process a bulk page; the end of a direct get is always a status."""
         self._page.blocks.append(found.accepted(self._read))
         return None
 
     def take(self, frames: list[Frame]) -> PageEnd | None:
-        """Take what arrived; return the end of the page when it came.
+        """Process frames; return the end of the page when it arrives.
 
-        Raises `BadAnswer` for anything else, also if the server does not know batches (before
+        Raises `BadAnswer` for anything else, also if the server does not support batches (before
         2.11).
         """
         accept, page, matches = self._read.accept, self._page, self._matches
@@ -229,7 +229,7 @@ class DirectAnswer:
             if found is None and header_size > 8 and body[8] == 32:
                 return _direct_end(body[:header_size])
             if found is None or found[4] is None:
-                raise BadAnswer(f"not an answer to a direct get batch: {body[:header_size]!r}")
+                raise BadAnswer(f"not a reply to a direct get batch: {body[:header_size]!r}")
             if not is_from(found, self._stream):
                 return PageEnd(failure=MIRROR_ANSWERED, mirror=True)
             seq = int(found[2])
@@ -254,8 +254,8 @@ def _direct_end(block: bytes) -> PageEnd:
 class PullAnswer:
     """Moves the deliveries of one pull into a page.
 
-    ``token`` names the pull among the statuses; ``batch`` is how many messages it asked for.
-    ``matches`` filters by subject where the server could not.
+    `token` identifies the statuses of the pull; `batch` is the number of requested messages.
+    `matches` filters by subject if the server could not.
     """
 
     def __init__(
@@ -273,16 +273,16 @@ class PullAnswer:
         self._matches: Final = matches
 
     def take_bulk(self, found: ArrowPage) -> PageEnd | None:
-        """Take what came in bulk; return the end of the page when nothing more is to come."""
+        """Process a bulk page; return the end of the page if no more messages are expected."""
         self._left -= len(found)
         self._page.blocks.append(found.accepted(self._read))
         return None if self._left else PageEnd(more=found.pending > 0)
 
     def take(self, frames: list[Frame]) -> PageEnd | None:
-        """Take what arrived; return the end of the page when it came.
+        """Process frames; return the end of the page when it arrives.
 
-        A full batch brings no status: the pending count of its last message tells whether more is
-        left. Raises `BadAnswer` for what is neither a delivery nor a status.
+        A full batch ends without a status: the pending count of its last message tells whether
+        there is more. Raises `BadAnswer` for frames that are neither a delivery nor a status.
         """
         for frame in frames:
             if is_status(frame):

@@ -1,25 +1,25 @@
-"""Decide how a range of stream sequences is read so that nothing in it is missed.
+"""Decide how a range of stream sequences is read so that no message in it is missed.
 
 Theory of operation
 -------------------
-A range ``[start, end)`` is read in pages (direct get batches, or pulls of an ephemeral consumer).
+A range `[start, end)` is read in pages (direct get batches, or pulls of an ephemeral consumer).
 Both may be answered by a replica that lags behind the leader, and such a replica reports "no more
-messages" for messages that are already stored and acknowledged. Empty answers, end markers and
-pending counts of a page are therefore hints, never proof. Two things are proof:
+messages" although later messages are already stored and acknowledged. Empty responses, end markers
+and pending counts of a page are therefore hints, not proof. Two things are proof:
 
-1. a message with sequence ``end - 1`` or above was seen: a replica applies entries in order, so it
-   had everything below as well;
+1. a message with sequence `end - 1` or above was received: a replica applies entries in order, so
+   it had everything below as well;
 2. the stream's leader, asked for the next message at or after the first unsettled sequence, has
-   none below ``end``; where it has none at all, it must have shown meanwhile that it still leads
-   (``twinstream.core.api.leadership``).
+   none below `end`. If it has none at all, it must also have proved that it was still the leader
+   (`twinstream.core.api.leadership`).
 
-Until one of them holds, the read pauses a little and continues at the first unsettled sequence.
-When the leader names a message inside the range, everything before it is settled too, so the
-read goes on from there.
+Until one of them holds, the read pauses briefly and continues at the first unsettled sequence.
+If the leader returns a message inside the range, everything before it is settled too, and the
+read continues there.
 
-The object holds no clock and does no I/O: it says what to do (:attr:`RangeRead.step`), the caller
-does it and reports what came back. Cost of the proof on a stream that does not move: at most two
-leader requests for each filter, and one for the stream's state, per range.
+The object has no clock and does no I/O: `RangeRead.step` is the next step, and the caller carries
+it out and reports the result. Cost of the proof on a stream without changes: at most two leader
+requests for each filter, and one for the stream's state, per range.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ from twinstream.core.read.read_report import ReadEnd
 from twinstream.errors import BadAnswer
 from twinstream.models.records import frozen
 
-#: An end behind every sequence: the read goes on until the leader has nothing left.
+#: An end above every sequence: the read continues until the leader has no more messages.
 OPEN_END: Final = 1 << 63
 
-#: First and longest pause in seconds while a replica catches up. Replicas lag by milliseconds;
-#: the upper bound keeps a long stall from becoming a busy loop.
+#: First and longest pause in seconds while a replica catches up. Replicas lag by milliseconds; the
+#: upper limit prevents a busy loop during a long stall.
 FIRST_PAUSE: Final = 0.005
 LONGEST_PAUSE: Final = 0.25
 
 
 @frozen
 class Page:
-    """Read messages from ``seq`` on: at most ``batch`` of them and about ``max_bytes``."""
+    """Read messages from `seq` on: at most `batch` of them and about `max_bytes`."""
 
     seq: int
     batch: int
@@ -51,21 +51,21 @@ class Page:
 
 @frozen
 class AskLeader:
-    """Ask the stream's leader for the next message at or after ``seq`` (leader get)."""
+    """Ask the stream's leader for the next message at or after `seq` (leader get)."""
 
     seq: int
 
 
 @frozen
 class Pause:
-    """Wait ``seconds``, then report :meth:`RangeRead.paused`."""
+    """Wait `seconds`, then call `RangeRead.paused`."""
 
     seconds: float
 
 
 @frozen
 class Finished:
-    """The range is settled. ``last_seq`` is the last message that was kept, 0 if there was none."""
+    """The range is settled. `last_seq` is the last accepted message, 0 if there was none."""
 
     messages: int
     first_seq: int
@@ -77,14 +77,13 @@ _S = TypeVar("_S", Page, AskLeader, Pause)
 
 
 class RangeRead:
-    """Progress of reading ``[start, end)`` of a stream.
+    """Progress of reading `[start, end)` of a stream.
 
-    Drive it with a loop over :attr:`step`: for a ``Page``, hand each sequence to :meth:`accept`
-    and report the end with :meth:`page_ended` (or :meth:`page_failed` when the connection or the
-    server gave up); answer ``AskLeader`` with :meth:`leader_has`; answer ``Pause`` with
-    :meth:`paused`. ``Finished`` is final.
+    Drive it with a loop over `step`: for a `Page`, pass each sequence to `accept` and report the
+    end with `page_ended`, or with `page_failed` if the connection or the server failed; answer
+    `AskLeader` with `leader_has`; answer `Pause` with `paused`. `Finished` is final.
 
-    Raises ``ValueError`` for bounds that are no range of sequences.
+    Raises `ValueError` for bounds that are not a range of sequences.
     """
 
     __slots__ = (
@@ -111,7 +110,7 @@ class RangeRead:
         if start < 1 or end < start:
             raise ValueError(f"not a range: start {start}, end {end}; need 1 <= start <= end")
         if page_messages < 1 or page_bytes < 1:
-            raise ValueError("a page needs room for one message and one byte at least")
+            raise ValueError("page_messages and page_bytes must be at least 1")
         self._next = start
         self._end = end
         self._page_messages = page_messages
@@ -126,44 +125,44 @@ class RangeRead:
 
     @property
     def step(self) -> Step:
-        """What to do now."""
+        """The next step."""
         return self._step
 
     @property
     def is_open(self) -> bool:
-        """Whether it goes on until the leader has nothing left, however late that is."""
+        """Whether it continues until the leader has no more messages, however late that is."""
         return self._end == OPEN_END
 
     @property
     def end(self) -> int:
-        """The sequence behind the last one of the range."""
+        """The sequence after the last one of the range."""
         return self._end
 
     @property
     def next_seq(self) -> int:
-        """The first sequence that is not settled yet: where a new reader would continue."""
+        """The first sequence that is not settled yet, at which a new reader would continue."""
         return self._next
 
     @property
     def last_seq(self) -> int:
-        """The last sequence that was kept, 0 as long as there is none."""
+        """The last accepted sequence, 0 if there is none yet."""
         return self._last
 
     @property
     def first_seq(self) -> int:
-        """The first sequence that was kept, 0 as long as there is none."""
+        """The first accepted sequence, 0 if there is none yet."""
         return self._first
 
     def accept(self, seq: int) -> bool:
-        """Take note of a message and return whether it belongs to the range.
+        """Record a message and return whether it belongs to the range.
 
-        False for a message at or past the end (a filtered page over-reads) and for one that was
-        settled before (a page that was asked for again).
+        Return False for a message at or past the end (a filtered page over-reads) and for one that
+        was settled before (a page that was requested again).
         """
         if seq < self._next:
             return False
         if seq >= self._end:
-            # Replicas apply in order: whoever has this one had everything below it.
+            # Replicas apply in order: one that has this message had everything below it.
             self._next = self._end
             return False
         self._next = seq + 1
@@ -174,9 +173,9 @@ class RangeRead:
         return True
 
     def accept_run(self, first: int, last: int, count: int) -> bool:
-        """Take note of ``count`` messages in ascending order if all of them belong to the range.
+        """Record `count` messages in ascending order if all of them belong to the range.
 
-        False, and nothing noted, if one does not: `accept` then tells which.
+        Return False, and record none, if one does not: then use `accept` for each.
         """
         if first < self._next or last >= self._end:
             return False
@@ -188,7 +187,7 @@ class RangeRead:
         return True
 
     def page_ended(self, *, more: bool) -> None:
-        """Report the end of a page; ``more`` is the answering server's opinion of what is left."""
+        """Report the end of a page; `more` is what the server that replied said about the rest."""
         page = self._expect(Page)
         if self._next >= self._end:
             self._finish(ReadEnd.SEEN)
@@ -199,7 +198,7 @@ class RangeRead:
             self._step = AskLeader(self._next)
 
     def page_failed(self) -> None:
-        """Report that a page broke off: continue at the first unsettled sequence after a pause."""
+        """Report that a page failed: continue at the first unsettled sequence after a pause."""
         self._expect(Page)
         if self._next >= self._end:
             self._finish(ReadEnd.SEEN)
@@ -207,16 +206,16 @@ class RangeRead:
             self._wait()
 
     def leader_has(self, seq: int | None) -> None:
-        """Report the leader's next message at or after the asked sequence, ``None`` for nothing.
+        """Report the leader's next message at or after the requested sequence; None for none.
 
-        Raises `BadAnswer` for a sequence below the asked one.
+        Raises `BadAnswer` for a sequence below the requested one.
         """
         asked = self._expect(AskLeader)
         if seq is None or seq >= self._end:
             self._finish(ReadEnd.LEADER)
             return
         if seq < asked.seq:
-            raise BadAnswer(f"the leader answered sequence {seq}, below the asked {asked.seq}")
+            raise BadAnswer(f"the leader returned sequence {seq}, below the requested {asked.seq}")
         self._next = seq
         self._wait()
 
@@ -229,8 +228,8 @@ class RangeRead:
         left = self._end - self._next
         if left <= 0:
             return Finished(self._kept, self._first, self._last)
-        # A sequence holds at most one message, so asking for what is left never over-reads an
-        # unfiltered range.
+        # A sequence holds at most one message, so requesting the number of remaining sequences
+        # never over-reads an unfiltered range.
         return Page(self._next, min(left, self._page_messages), self._page_bytes)
 
     def _wait(self) -> None:

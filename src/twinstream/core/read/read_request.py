@@ -1,4 +1,4 @@
-"""What a read of a stream asks for, and by which way it reads."""
+"""Arguments of reads of a stream, and the choice of the way to read."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ __all__ = [
 ]
 
 Via: TypeAlias = Literal["direct", "consumer", "leader"]
-"""How messages are read: direct gets, an ephemeral consumer, or the leader one by one."""
+"""How messages are read: direct gets, an ephemeral consumer, or one by one from the leader."""
 
-#: Direct gets of many messages at once came with this server.
+#: First server version with direct gets of many messages at once.
 DIRECT_SINCE: Final = (2, 11, 0)
 
 
 @frozen(kw_only=True)
 class ReadRequest:
-    """A range of a stream; `end` is the sequence behind it, None is where the stream ends now."""
+    """A range of a stream; `end` is the sequence after it, None means the current end."""
 
     start: int | None = None
     end: int | None = None
@@ -48,7 +48,7 @@ class ReadRequest:
 
 @frozen(kw_only=True)
 class SnapshotRequest:
-    """Which subjects, and as of when: without `at_seq` and `at_time`, as of now."""
+    """The subjects and the time of a snapshot: without `at_seq` and `at_time`, it is now."""
 
     subjects: tuple[str, ...] = ()
     at_seq: int | None = None
@@ -62,9 +62,9 @@ def snapshot_request(
     at_time: datetime | None,
     timeout: Seconds,
 ) -> SnapshotRequest:
-    """Check the arguments of a snapshot. Raises `BadArgument`."""
+    """Validate the arguments of a snapshot. Raises `BadArgument`."""
     if at_seq is not None and at_time is not None:
-        raise BadArgument("give at_seq or at_time, not both")
+        raise BadArgument("pass at_seq or at_time, not both")
     return SnapshotRequest(
         subjects=filters_of(subjects),
         at_seq=_at_least_one(at_seq, "at_seq"),
@@ -85,11 +85,11 @@ def read_request(
     page_bytes: int,
     timeout: Seconds,
 ) -> ReadRequest:
-    """Check the arguments of a read. Raises `BadArgument`."""
+    """Validate the arguments of a read. Raises `BadArgument`."""
     if start is not None and start_time is not None:
-        raise BadArgument("give start or start_time, not both")
+        raise BadArgument("pass start or start_time, not both")
     if end is not None and end_time is not None:
-        raise BadArgument("give end or end_time, not both")
+        raise BadArgument("pass end or end_time, not both")
     if via not in {None, "direct", "consumer", "leader"}:
         raise BadArgument(f"via must be direct, consumer or leader, got {via!r}")
     return ReadRequest(
@@ -112,10 +112,10 @@ def filters_of(subjects: str | Sequence[str] | None) -> tuple[str, ...]:
     check_kind(subjects, Iterable, "subjects", "a subject or a list of them")
     filters = (subjects,) if isinstance(subjects, str) else tuple(subjects)
     if not filters:
-        raise BadArgument("subjects is empty; leave it out to get all of them")
+        raise BadArgument("subjects is empty; omit it to read all of them")
     for each in filters:
         check_filter(each)
-    # Beside a filter that lets everything pass, the others make no difference.
+    # With a filter that matches everything, the others make no difference.
     return () if ">" in filters else tuple(dict.fromkeys(filters))
 
 
@@ -128,23 +128,23 @@ def _moment(value: datetime | None, name: str) -> Timestamp | None:
 
 
 def choose(via: Via | None, filters: int, config: StreamConfig, version: tuple[int, ...]) -> Via:
-    """Return the way to read a stream with so many filters: `via`, or the best one.
+    """Return how to read a stream with the given number of filters: `via`, or the best way.
 
     A direct get leaves no state but takes one filter; a consumer takes several. On a work queue or
-    an interest stream a consumer would change what the stream keeps, so the leader is asked.
-    Raises `BadArgument` or `Unsupported` if the stream or server cannot be read by `via`.
+    an interest stream a consumer would affect which messages the stream keeps, so the leader is
+    used. Raises `BadArgument` or `Unsupported` if the stream or server does not allow `via`.
     """
     new_enough = version >= DIRECT_SINCE
     if via == "direct":
         if not new_enough:
             raise Unsupported("reading in batches by direct get needs server 2.11.0")
         if not config.allow_direct:
-            raise BadArgument(f"stream {config.name} has no allow_direct; leave `via` out")
+            raise BadArgument(f"stream {config.name} has no allow_direct; omit `via`")
     limits = config.retention in (None, RetentionPolicy.LIMITS)
     if via == "consumer" and config.retention == RetentionPolicy.WORKQUEUE:
         raise BadArgument(
             f"stream {config.name} is a work queue, which a reading consumer would disturb;"
-            " leave `via` out"
+            " omit `via`"
         )
     if via is not None:
         return via

@@ -12,12 +12,12 @@ __all__ = ["Latest", "Snapshot"]
 
 
 class Snapshot(Mapping[str, StreamMessage]):
-    """The last message of each subject, in the order of their sequences; `seq` says as of when."""
+    """The last message of each subject, ordered by sequence, in the state at `seq`."""
 
     def __init__(self, stream: str, seq: int, messages: Mapping[str, StreamMessage]) -> None:
         self.stream: Final = stream
         self.seq: Final = seq
-        """Every message with this or a lower sequence was considered, and none with a higher."""
+        """Every message up to this sequence was considered, and none above it."""
         self._messages: Final = messages
 
     def __getitem__(self, subject: str) -> StreamMessage:
@@ -34,15 +34,15 @@ class Snapshot(Mapping[str, StreamMessage]):
 
 
 class Latest:
-    """Keeps the last message of each subject of the pages that it is given."""
+    """Collects the last message of each subject from pages."""
 
     def __init__(self) -> None:
         self._rows: Final[dict[bytes, tuple[int, StoredPage, int]]] = {}
         self.last_seq = 0
-        """The highest sequence that was seen."""
+        """The highest sequence in the pages."""
 
     def add(self, page: StoredPage) -> None:
-        """Take note of a page; the order of pages does not matter."""
+        """Add a page; pages may come in any order."""
         rows = self._rows
         for at, (seq, subject) in enumerate(zip(page.seqs, page.subjects, strict=True)):
             known = rows.get(subject)
@@ -52,7 +52,7 @@ class Latest:
             self.last_seq = max(self.last_seq, page.seqs[-1])
 
     def snapshot(self, stream: str, seq: int) -> Snapshot:
-        """Return what is known, as of a sequence."""
+        """Return the collected messages, as of sequence `seq`."""
         found = sorted(self._rows.values(), key=lambda row: row[0])
         messages = (page.message(at, stream) for _, page, at in found)
         return Snapshot(stream, seq, {message.subject: message for message in messages})

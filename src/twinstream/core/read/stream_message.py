@@ -14,14 +14,14 @@ __all__ = ["StreamMessage"]
 
 @frozen(kw_only=True)
 class StreamMessage:
-    """A message as the stream holds it; there is nothing to acknowledge."""
+    """A message as stored in a stream; it cannot be acknowledged."""
 
     stream: str
-    """Which stream holds it: with a direct get, perhaps a mirror of the one that was asked."""
+    """The stream that returned it; for a direct get, possibly a mirror of the requested one."""
     subject: str
     seq: int
     time: Timestamp
-    """When it was stored, exact in nanoseconds."""
+    """When it was stored, with nanosecond precision."""
     data: bytes
     headers: Headers
 
@@ -31,5 +31,5 @@ class StreamMessage:
         return as_text(self.data, self.subject)
 
     def json(self) -> Any:
-        """Return the value that the payload is in JSON; raises `BadPayload`."""
+        """Return the payload decoded as JSON; raises `BadPayload`."""
         return as_json(self.data, self.subject)

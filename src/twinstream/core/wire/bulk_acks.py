@@ -1,8 +1,8 @@
-"""Acknowledgements that come by the hundred, cut out of a read at once.
+"""Fast reader of publish acknowledgements: all of those in one socket read at once.
 
-Those of one stream to one inbox differ in two numbers only: the message's and its sequence. A
-regular expression finds both for a whole read, in C, where the parser makes a frame for each.
-Whatever looks different is the parser's, as if nobody had looked.
+Acknowledgements of one stream to one inbox subscription differ in two numbers only: the token of
+the inbox and the stream sequence. One regular expression finds both for a whole read, in C, while
+the parser would make a frame for each. Bytes that look different are left to the parser.
 """
 
 from __future__ import annotations
@@ -17,36 +17,37 @@ from twinstream.models import PubAck
 
 __all__ = ["AckCutter"]
 
-# Reads to let pass after one that holds other things too: to look at it was in vain.
-_ASIDE: Final = 16
+# Number of reads to skip after a read in which other frames were mixed with acknowledgements.
+_SKIPPED_READS: Final = 16
 
 Deliver = Callable[[list[bytes], list[PubAck]], object]
 
 
 class AckCutter:
-    """Cuts acknowledgements to inboxes ``prefix`` + number, of the subscription ``sid``.
+    """Reads acknowledgements to inboxes `prefix` + number, of the subscription `sid`.
 
-    ``deliver`` gets the inboxes and, in the same order, the acknowledgements that came to them.
+    `deliver` is called with the inboxes and, in the same order, the acknowledgements that they got.
     """
 
     def __init__(self, sid: bytes, prefix: bytes, deliver: Deliver) -> None:
         self.sid: Final = sid
         self.is_learning = True
-        """Whether an example is wanted; see `learn`."""
+        """Whether `learn` should be called with the next acknowledgement."""
         self._prefix: Final = prefix
         self._mark: Final = b"MSG " + prefix
         self._deliver: Final = deliver
-        # No read looks like that before there was an example. Replaced as a whole.
+        # None until the first example; replaced as a whole.
         self._known: tuple[re.Pattern[bytes], AckShape] | None = None
         self._aside = 0
 
     def learn(self, frame: Frame, shape: AckShape) -> None:
-        """Take an acknowledgement for what the others look like; it is of that shape itself."""
+        """Use `frame`, an acknowledgement of the given shape, as the example for the others."""
         self.is_learning = False
         head, tail, size = shape.head, shape.tail, len(frame[3]) - 2
         digits = len(frame[3]) - len(head) - len(tail)
         line = b" %b %d\r\n" % (self.sid, size)
-        # As many digits as here, so that the size is right; with one more it learns anew.
+        # Sequences with the same number of digits only, so that the size in the line is right.
+        # With one more digit the pattern no longer matches and is learned again.
         self._known = (
             re.compile(
                 b"MSG (%b[0-9]+)%b([1-9][0-9]{%d})%b"
@@ -56,7 +57,7 @@ class AckCutter:
         )
 
     def take(self, data: bytes) -> bytes:
-        """Take the acknowledgements that a read begins with; return what is behind them."""
+        """Deliver the acknowledgements at the start of `data`; return the bytes after them."""
         known = self._known
         if known is None or not data.startswith(self._mark):
             return data
@@ -64,13 +65,13 @@ class AckCutter:
             self._aside -= 1
             return data
         pattern, shape = known
-        # What is between them, the inbox, the sequence, and so on; in the end what is left.
+        # split() yields text between matches, inbox, sequence, and so on; the last is the rest.
         parts = pattern.split(data)
         if len(parts) == 1:
             self._known, self.is_learning = None, True
             return data
         if any(parts[:-1:3]):
-            self._aside = _ASIDE
+            self._aside = _SKIPPED_READS
             return data
         self._deliver(parts[1::3], [shape.ack(seq) for seq in parts[2::3]])
         return parts[-1]

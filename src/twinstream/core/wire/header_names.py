@@ -1,4 +1,4 @@
-"""The headers by which a publisher tells a stream what to do with a message.
+"""Names of the headers with which a publisher controls how a stream stores a message.
 
 Source: ADR-22, ADR-42, ADR-43, ADR-49 and ADR-51.
 """

@@ -1,7 +1,7 @@
-"""Message headers: a multi-map that keeps case and order, and the block's bytes on the wire.
+"""Message headers: a case-preserving, ordered multi-map, and its encoding on the wire.
 
 Source: ADR-4. JetStream compares names case-sensitively, so this does too.
-Values are text; bytes that are not UTF-8 survive as surrogate escapes.
+Values are text; bytes that are not UTF-8 are kept as surrogate escapes.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = [
 ]
 
 HeaderValues = Mapping[str, str | Iterable[str]]
-"""What a publisher may pass: one value or several under each name."""
+"""Headers accepted from a publisher: one value or several for each name."""
 
 _VERSION: Final = "NATS/1.0"
 _VERSION_BYTES: Final = _VERSION.encode()
@@ -34,13 +34,13 @@ _BAD_VALUE: Final = re.compile(r"[\r\n\0]")
 
 
 class Headers(Mapping[str, str]):
-    """Headers of a received message; `headers[name]` is the first value, `get_all` gives each.
+    """Headers of a received message. `headers[name]` is the first value, `get_all` returns all.
 
-    The mapping's length and iteration count names; `pairs` keeps every line in order.
+    Length and iteration are over distinct names. `pairs` holds every header line in order.
 
-    A server stores any bytes that a publisher calls a header block. `malformed` holds those of a
-    block that does not begin with `NATS/1.0`; it is empty for all others. From a direct get it
-    lacks the last two bytes, which the server cuts off there.
+    A server stores any bytes that a publisher declares as a header block. If the block does not
+    begin with `NATS/1.0`, `malformed` holds its bytes; otherwise it is empty. In a reply to a
+    direct get these bytes lack the last two, which the server cuts off.
     """
 
     __slots__ = ("_first", "malformed", "pairs")
@@ -50,14 +50,14 @@ class Headers(Mapping[str, str]):
         self.malformed: Final = malformed
         self._first: dict[str, str] = dict(self.pairs)
         if len(self._first) < len(self.pairs):
-            # The last of several under a name is the one that `dict` took.
+            # `dict` took the last of several values of a name; the first one counts.
             self._first |= dict(reversed(self.pairs))
 
     @classmethod
     def parse(cls, block: bytes) -> Headers:
-        """Read a header block as it came, from `NATS/1.0` to the empty line.
+        """Parse a header block, from `NATS/1.0` to the empty line.
 
-        Of a malformed block this reads what looks like headers.
+        A malformed block is parsed as far as its lines look like headers.
         """
         lines = block.decode("utf-8", "surrogateescape").split("\r\n")[1:]
         malformed = b"" if block.startswith(_VERSION_BYTES) else block
@@ -73,7 +73,7 @@ class Headers(Mapping[str, str]):
         return len(self._first)
 
     def get_all(self, name: str) -> list[str]:
-        """Return every value under a name, in order; empty when there is none."""
+        """Return every value of `name` in order; an empty list if there is none."""
         return [value for each, value in self.pairs if each == name]
 
     def __eq__(self, other: object) -> bool:
@@ -100,7 +100,7 @@ def parse_status(block: bytes) -> tuple[int, str]:
     if not words:
         return 0, ""
     code, _, text = words.partition(b" ")
-    # ADR-4 has three digits. Any publisher may write thousands, which `int` refuses.
+    # ADR-4 has three digits. A publisher may write thousands of digits, which `int` refuses.
     if len(code) > _STATUS_DIGITS or not code.isdigit():
         return 0, ""
     return int(code), text.strip().decode("utf-8", "replace")
@@ -116,7 +116,8 @@ def encode_headers(headers: HeaderValues | None) -> bytes:
     text = f"{_VERSION}\r\n"
     for name, value in header_pairs(headers):
         _check_name(name)
-        # What can be printed ends no line: one look where others are three times slower.
+        # Printable text cannot end a line. This check is three times faster than the regular
+        # expression.
         if not isinstance(value, str) or not value.isprintable():
             _check_value(name, value)
         text += f"{name}: {value}\r\n"
@@ -128,7 +129,7 @@ def encode_headers(headers: HeaderValues | None) -> bytes:
         raise BadArgument(f"header {name}: {value!r} is not valid Unicode") from error
 
 
-# Programs use the same few names again and again.
+# Cached, because applications use the same few names again and again.
 @lru_cache(maxsize=1000)
 def _check_name(name: object) -> None:
     if not isinstance(name, str):
@@ -151,13 +152,13 @@ def check_mapping(headers: object) -> None:
 
 
 def header_pairs(headers: HeaderValues) -> Iterator[tuple[str, str]]:
-    """Iterate over the lines of headers; `encode_headers` judges names and values."""
+    """Iterate over the header lines. `encode_headers` validates names and values."""
     if isinstance(headers, Headers):
         yield from headers.pairs
         return
     check_mapping(headers)
     for name, value in headers.items():
-        # Bytes are no text, but one value: their numbers would be told otherwise.
+        # Bytes are invalid, but as one value: iterating over them would report a number instead.
         if isinstance(value, _ONE_VALUE):
             yield name, value
         elif isinstance(value, Iterable):

@@ -19,7 +19,7 @@ def as_text(data: bytes, subject: str) -> str:
 
 
 def as_json(data: bytes, subject: str) -> Any:
-    """Return the value that a payload is in JSON; raises `BadPayload`."""
+    """Return a payload decoded as JSON; raises `BadPayload` if it is not JSON."""
     try:
         return json.loads(data)
     except (ValueError, RecursionError) as error:

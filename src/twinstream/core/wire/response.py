@@ -1,4 +1,4 @@
-"""Reading and writing JSON: what JetStream answers with, what it is asked, what others stored."""
+"""Read and write JSON: JetStream requests and responses, and documents stored by others."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["read_answer", "read_json", "read_object", "write_json"]
 
 
 def read_json(text: str | bytes) -> object:
-    """Return what JSON says; raises ValueError for anything else, and for what is too deep."""
+    """Parse JSON; raises ValueError if it is invalid or nested too deeply."""
     try:
         return json.loads(text)
     except RecursionError:
@@ -22,7 +22,7 @@ def read_json(text: str | bytes) -> object:
 
 
 def write_json(members: Mapping[str, Any]) -> bytes:
-    """Return JSON without blanks. Raises `BadArgument` for text that UTF-8 cannot hold."""
+    """Return compact JSON. Raises `BadArgument` for text that cannot be encoded as UTF-8."""
     try:
         return json.dumps(members, separators=(",", ":"), ensure_ascii=False).encode()
     except UnicodeEncodeError as error:
@@ -31,7 +31,7 @@ def write_json(members: Mapping[str, Any]) -> bytes:
 
 
 def _unfit(value: object, path: str = "") -> tuple[str, str]:
-    """Return the first text that UTF-8 cannot hold, and its path; two empty ones without any."""
+    """Return path and value of the first text that UTF-8 cannot encode; else two empty texts."""
     parts: Iterable[tuple[str, object]] = ()
     if isinstance(value, str):
         return ("", "") if valid(value) == value else (path, value)
@@ -48,8 +48,8 @@ def _unfit(value: object, path: str = "") -> tuple[str, str]:
 
 
 def read_object(text: bytes) -> dict[str, Any]:
-    """Return a JSON object; raises ValueError for anything else."""
-    # Decoded here, because json would first look for which of five encodings it is.
+    """Parse a JSON object; raises ValueError for anything else."""
+    # Decoded here, because json would first detect which of five encodings it is.
     loaded = read_json(str(text, "utf-8"))
     if not isinstance(loaded, dict):
         raise ValueError("not a JSON object")
@@ -57,18 +57,18 @@ def read_object(text: bytes) -> dict[str, Any]:
 
 
 def read_answer(payload: bytes, subject: str) -> dict[str, Any]:
-    """Return the members of an answer from `subject`, or raise the error that it carries.
+    """Return the members of a response from `subject`, or raise the error that it carries.
 
-    Raises a `JetStreamError`, or `BadAnswer` when it is no answer of JetStream's: a core
-    subscriber on the same subject answered, say.
+    Raises a `JetStreamError`, or `BadAnswer` if the response is not JetStream's, for example
+    because a core NATS subscriber on the same subject replied.
     """
     try:
         members = read_object(payload)
     except ValueError as error:
-        raise BadAnswer(f"{subject}: the answer is not JetStream's: {payload[:80]!r}") from error
+        raise BadAnswer(f"{subject}: not a JetStream response: {payload[:80]!r}") from error
     refusal: object = members.get("error")
     if isinstance(refusal, dict):
         raise api_error(cast("dict[str, object]", refusal), subject=subject)
     if refusal is not None:
-        raise BadAnswer(f"{subject}: the error in the answer is no object: {payload[:80]!r}")
+        raise BadAnswer(f"{subject}: `error` in the response is not an object: {payload[:80]!r}")
     return members

@@ -1,8 +1,8 @@
-"""What each status of a pull means: one table for fetch, next, messages and ordered reads.
+"""Classify status messages of pull requests: one table for fetch, next, messages, ordered reads.
 
-Source: nats-server 2.11 to 2.15 and ADR-37 ("Status handling"). Texts carry numbers and changed
-their case over time, so rows match by code and by the start of the lower-cased text. A row
-without a text catches what the rows above it with the same code did not.
+Source: nats-server 2.11 to 2.15 and ADR-37 ("Status handling"). Texts contain numbers and their
+case changed over time, so rows match by code and by the start of the lower-cased text. A row
+without a text matches what the rows above it with the same code did not.
 """
 
 from __future__ import annotations
@@ -25,38 +25,38 @@ LAST_STREAM: Final = "Nats-Last-Stream"
 
 
 class Kind(Enum):
-    """How the pull engine reacts."""
+    """The meaning of a status, which determines how the pull engine reacts."""
 
     HEARTBEAT = auto()
     """The server is alive; nothing ended."""
     FLOW_CONTROL = auto()
-    """A push consumer asks for an answer; nothing ended."""
+    """A push consumer requests a flow control response; nothing ended."""
     NO_MESSAGES = auto()
-    """Nothing (more) to deliver now."""
+    """No (more) messages are available now."""
     EXPIRED = auto()
-    """The request's time is over."""
+    """The request expired."""
     COMPLETED = auto()
-    """The batch is full."""
+    """The batch is complete."""
     TOO_BIG = auto()
-    """The next message does not fit into the bytes that are left."""
+    """The next message does not fit into the remaining bytes."""
     REFUSED = auto()
-    """Beyond a limit of the consumer; the same request will be refused again."""
+    """The request exceeds a limit of the consumer; a retry would be refused as well."""
     BUSY = auto()
-    """Too many requests wait at the consumer; later there may be room."""
+    """Too many requests are waiting at the consumer; a later retry may succeed."""
     INTERRUPTED = auto()
-    """The leader moved or the server stops; ask again."""
+    """The leader changed or the server is shutting down; retry."""
     UNPINNED = auto()
     """Another client holds the pin of the priority group."""
     NO_RESPONDERS = auto()
-    """No such consumer, or no leader just now."""
+    """The consumer does not exist, or has no leader at the moment."""
     DELETED = auto()
-    """The consumer is gone."""
+    """The consumer was deleted."""
     NOT_PULL = auto()
     """The consumer is a push consumer."""
     BAD_REQUEST = auto()
-    """The server calls the request wrong."""
+    """The server rejects the request as invalid."""
     UNKNOWN = auto()
-    """A status that this release does not know; it ends the request."""
+    """A status that this release does not know. It ends the request."""
 
 
 _TABLE: Final[tuple[tuple[int, str, Kind], ...]] = (
@@ -86,12 +86,12 @@ _TABLE: Final[tuple[tuple[int, str, Kind], ...]] = (
 
 @frozen
 class Status:
-    """One status frame, read.
+    """A parsed status message.
 
-    `token` is the last token of the subject it came to, which names the request it answers.
-    `pending_messages` and `pending_bytes` are what the request had left; None without headers.
-    A heartbeat says how many messages the consumer has sent (`last_consumer`) and up to which
-    sequence of the stream it has looked for them (`last_stream`).
+    `token` is the last token of the subject it was sent to, which identifies its request.
+    `pending_messages` and `pending_bytes` are what remained of the request; None without headers.
+    A heartbeat reports the number of messages that the consumer has delivered (`last_consumer`)
+    and the stream sequence up to which it has scanned the stream (`last_stream`).
     """
 
     kind: Kind
@@ -105,7 +105,7 @@ class Status:
 
     @property
     def ends(self) -> bool:
-        """Tell whether the request is over."""
+        """Return whether the request has ended."""
         return self.kind not in {Kind.HEARTBEAT, Kind.FLOW_CONTROL}
 
     def __str__(self) -> str:
@@ -113,7 +113,7 @@ class Status:
 
 
 def classify(code: int, text: str) -> Kind:
-    """Return the reaction for a code and text."""
+    """Return the kind of a status code and text."""
     lower = text.lower()
     for row_code, start, kind in _TABLE:
         if row_code == code and lower.startswith(start):
@@ -122,13 +122,13 @@ def classify(code: int, text: str) -> Kind:
 
 
 def is_status(frame: Frame) -> bool:
-    """Tell whether a frame is a status: decided by its first line, never by an empty body.
+    """Check whether a frame is a status message: by its first line, never by an empty body.
 
-    A delivery has a reply subject, whatever line its publisher began the headers with. Of the
-    statuses only the request of flow control has one.
+    A delivered message has a reply subject, whatever its publisher wrote as first header line. Of
+    the statuses, only flow control requests have one.
     """
     header_size = frame[2]
-    # "NATS/1.0" is 8 bytes; a code follows after a blank, nothing or CR otherwise.
+    # "NATS/1.0" is 8 bytes. A blank precedes a code; otherwise CR or nothing follows.
     if header_size <= 8 or frame[3][8] != 32:
         return False
     code, text = parse_status(frame[3])
@@ -136,12 +136,12 @@ def is_status(frame: Frame) -> bool:
 
 
 def is_unserved(frame: Frame) -> bool:
-    """Tell whether the answer to a request is the server's word that nobody serves its subject."""
+    """Check whether the reply to a request is the server's 503 "no responders"."""
     return frame[2] > 0 and parse_status(frame[3])[0] == _NO_RESPONDERS
 
 
 def read_status(frame: Frame) -> Status:
-    """Read a frame for which `is_status` holds."""
+    """Parse a frame for which `is_status` is true."""
     subject, _, header_size, body = frame
     block = body[:header_size]
     code, text = parse_status(block)

@@ -1,4 +1,4 @@
-"""Tell whether a subject matches filters, as the server does."""
+"""Match subjects against filters, with the rules of the server."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ __all__ = ["covers", "crossing", "matcher", "pattern_of", "widest"]
 
 
 def matcher(filters: Iterable[str]) -> Callable[[bytes], object] | None:
-    """Return a function that is true for subjects (bytes) that match a filter.
+    """Return a function that checks whether a subject (bytes) matches one of the filters.
 
-    ``None`` when there are no filters or one of them lets everything pass. Raises `BadArgument`
-    for a filter that is no subject.
+    Return None if there are no filters or one of them matches everything. Raises `BadArgument`
+    for a filter that is not a valid subject.
     """
     patterns = [pattern_of(each) for each in filters]
     if not patterns or b".+" in patterns:
@@ -33,7 +33,7 @@ def pattern_of(subject: str) -> bytes:
 
 
 def covers(wide: str, narrow: str) -> bool:
-    """Tell whether a filter matches everything that another one matches."""
+    """Check whether the filter `wide` matches everything that `narrow` matches."""
     tests, tokens = wide.split("."), narrow.split(".")
     for index, test in enumerate(tests):
         if index >= len(tokens):
@@ -46,9 +46,9 @@ def covers(wide: str, narrow: str) -> bool:
 
 
 def widest(filters: Iterable[str]) -> tuple[str, ...]:
-    """Return the filters that no other one covers; a consumer takes no others beside them."""
+    """Return the filters that no other one covers; the server rejects consumers with others."""
     given = tuple(dict.fromkeys(filters))
-    # A literal subject covers nothing but itself, and there may be many.
+    # A literal subject covers only itself, and there may be many of them.
     wild = [each for each in given if "*" in each or ">" in each]
     return tuple(
         each for each in given if not any(other != each and covers(other, each) for other in wild)
@@ -56,7 +56,7 @@ def widest(filters: Iterable[str]) -> tuple[str, ...]:
 
 
 def crossing(filters: Sequence[str]) -> bool:
-    """Tell whether a subject may match two of the filters, as `a.b` does `a.*` and `*.b`."""
+    """Check whether a subject can match two of the filters, as `a.b` matches `a.*` and `*.b`."""
     return any(
         _meet(one.split("."), other.split("."))
         for index, one in enumerate(filters)

@@ -1,6 +1,6 @@
 """Unique subject tokens: inboxes, request tokens, generated consumer names.
 
-The random part is injected once and a counter does the rest, so nothing here draws randomness.
+The random part is passed in once and a counter does the rest, so this module has no randomness.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _DIGITS: Final = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz
 
 
 def base62(number: int) -> str:
-    """Return a natural number in digits that every subject and name may hold."""
+    """Encode a natural number in base 62, with digits that are valid in subjects and names."""
     digits = ""
     while True:
         number, rest = divmod(number, 62)
@@ -25,9 +25,9 @@ def base62(number: int) -> str:
 
 
 class Tokens:
-    """Makes tokens that no other connection makes.
+    """Generates tokens that are unique to one connection.
 
-    `seed` is 16 random bytes; `inbox` replaces `_INBOX` where permissions ask for another prefix.
+    `seed` is 16 random bytes; `inbox` replaces `_INBOX` where permissions require another prefix.
     """
 
     def __init__(self, seed: bytes, inbox: str = INBOX) -> None:
@@ -36,11 +36,11 @@ class Tokens:
         self._numbers = count(1)
 
     def next(self) -> str:
-        """Return a token that was never returned before."""
+        """Return a new token."""
         return str(next(self._numbers))
 
     def next_bytes(self) -> bytes:
-        """Return such a token as bytes for the wire."""
+        """Return a new token as bytes."""
         return b"%d" % next(self._numbers)
 
     def inbox(self) -> str:

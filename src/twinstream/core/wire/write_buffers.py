@@ -1,8 +1,8 @@
-"""Bytes on their way out: short pieces together, long ones by themselves.
+"""Join outgoing bytes: short pieces are joined, long ones are written separately.
 
-Joining is what makes many short messages cheap. A long payload is handed to the system where it
-lies: memory for a copy of it comes fresh from the system, a page fault for each 4 KiB, which is
-twice the work of sending it.
+Joining makes many short messages cheap. A long payload is passed to the system without a copy: a
+copy needs fresh memory from the system, with a page fault for each 4 KiB, which is twice the work
+of sending it.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ __all__ = ["LONG", "Piece", "behind", "to_write"]
 Piece = bytes | memoryview
 
 LONG: Final = 1 << 16
-"""Bytes of a payload that is not joined with what is before and behind it, if it has more."""
+"""Payloads of more bytes than this are not joined with the bytes before and after them."""
 
 
 def to_write(pieces: Iterable[Piece], size: int) -> list[memoryview]:
-    """Return the same bytes in fewer pieces: neighbours that are short are joined.
+    """Return the same bytes in fewer pieces: adjacent short ones are joined.
 
-    `size` is about how many bytes they are; where that is little, none is looked at by itself.
+    `size` is the approximate total in bytes. If it is at most `LONG`, all pieces are joined.
     """
     if size <= LONG:
         return [memoryview(b"".join(pieces))]
@@ -41,7 +41,7 @@ def to_write(pieces: Iterable[Piece], size: int) -> list[memoryview]:
 
 
 def behind(pieces: list[memoryview], count: int) -> list[memoryview]:
-    """Return what is left of the pieces behind their first `count` bytes."""
+    """Return what remains of the pieces after their first `count` bytes."""
     for at, piece in enumerate(pieces):
         if count < len(piece):
             return [piece[count:], *pieces[at + 1 :]]

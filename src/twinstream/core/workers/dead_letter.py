@@ -1,9 +1,9 @@
-"""Dead letters: which failures become one, under which subject, and what it holds.
+"""Dead letters: which failures become one, their subjects, and their contents.
 
-Source: nats-server 2.11 to 2.15. A consumer gives a message up in two ways, each told once as an
-advisory: it was delivered `max_deliver` times without an acknowledgement, or somebody terminated
-it. The server itself also terminates messages that limits, a purge or a delete take away while
-they are being worked on; nobody failed at those.
+Source: nats-server 2.11 to 2.15. A consumer stops delivering a message in two cases, each reported
+once as an advisory: it was delivered `max_deliver` times without an acknowledgement, or a client
+terminated it. The server itself also terminates messages that are removed by limits, a purge or a
+delete while they are pending acknowledgement; these are not failures.
 """
 
 from __future__ import annotations
@@ -49,24 +49,24 @@ __all__ = [
 ]
 
 Part = Literal["data", "headers"]
-"""What of a message a letter may have to leave out."""
+"""A part of a message that a letter may have to omit."""
 
 Cause = Literal["max_deliver", "terminated", "rejected"]
-"""Why a message was given up: delivered too often, terminated, or by a worker's own decision."""
+"""Why a message failed: delivered too often, terminated, or by a worker's decision."""
 
 _SERVER_REASONS: Final = frozenset(
     {"Unacknowledged message was deleted", "Message deleted by stream limits"}
 )
-# A worker that stores the dead letter itself, with the message at hand, says so in its reason.
+# Reason of a worker that has already stored the dead letter itself.
 _STORED: Final = "stored as a dead letter: "
-# How far the clocks of two servers may be apart: one made the stream, one the advisory (ns).
+# Assumed maximum difference between the clocks of the servers that made stream and advisory (ns).
 _SKEW: Final = 1_000_000_000
 _TEXT: Final = 2000
 
 
 @frozen(kw_only=True)
 class Failure:
-    """A message that a consumer gave up."""
+    """A message that a consumer no longer delivers."""
 
     stream: str
     consumer: str
@@ -76,28 +76,28 @@ class Failure:
     reason: str
     time: Timestamp
     advisory: str = ""
-    """Unique text of the advisory; empty for a worker's own decision."""
+    """Unique id of the advisory; empty for a worker's own decision."""
 
 
 @frozen
 class Skip:
-    """An advisory that makes no dead letter, and why."""
+    """An advisory that does not become a dead letter, and why."""
 
     reason: str
 
 
 @frozen(kw_only=True)
 class Names:
-    """The streams and subjects of the dead letters of a stream, or of one of its consumers."""
+    """The names of streams and subjects for the dead letters of a stream or of one consumer."""
 
     stream: str
     consumer: str | None
     letters: str
-    """The stream that holds the dead letters."""
+    """The stream of dead letters."""
     failures: str
-    """The stream that captures the advisories until they are dealt with."""
+    """The stream that captures the advisories until they are processed."""
     prefix: str
-    """What the subjects of dead letters begin with."""
+    """The prefix of the subjects of dead letters."""
 
     @classmethod
     def of(
@@ -108,7 +108,7 @@ class Names:
         failures: str | None,
         prefix: str | None,
     ) -> Names:
-        """Return the names, with defaults made from those of the stream and the consumer."""
+        """Return the names, with defaults derived from those of the stream and the consumer."""
         check_name(stream, "stream")
         whose = stream if consumer is None else f"{stream}-{check_name(consumer, 'consumer')}"
         prefix = prefix or f"dead.{whose}"
@@ -130,7 +130,7 @@ class Names:
         ]
 
     def failures_config(self, replicas: int | None) -> StreamConfig:
-        """Return the stream that captures advisories; each is removed when it is dealt with."""
+        """Return the stream that captures advisories; each is removed once it is processed."""
         return StreamConfig(
             name=self.failures,
             description=f"Advisories of messages that consumers of {self.stream} gave up.",
@@ -140,7 +140,7 @@ class Names:
         )
 
     def keeper_config(self) -> ConsumerConfig:
-        """Return the consumer that hands the advisories to whoever makes dead letters of them."""
+        """Return the consumer that delivers the advisories to the maker of dead letters."""
         return ConsumerConfig(
             durable_name=f"dead-letters-{self.stream}-{self.consumer or 'all'}",
             filter_subjects=self.advisories(),
@@ -148,7 +148,7 @@ class Names:
         )
 
     def letters_config(self, replicas: int | None) -> StreamConfig:
-        """Return the stream of dead letters: one message a subject, a second one is refused."""
+        """Return the stream of dead letters; it refuses a second message on a subject."""
         return StreamConfig(
             name=self.letters,
             description=f"Messages that consumers of {self.stream} gave up.",
@@ -161,26 +161,26 @@ class Names:
         )
 
     def check_letters(self, config: StreamConfig) -> None:
-        """Raise `BadArgument` unless a stream that exists can hold each dead letter once."""
+        """Raise `BadArgument` unless an existing stream can store each dead letter once."""
         wanted = {"discard": "new", "max_msgs_per_subject": 1, "discard_new_per_subject": True}
         for field, value in wanted.items():
             found = getattr(config, field)
             if found != value:
                 raise BadArgument(
-                    f"stream {self.letters} cannot hold dead letters: {field} is {found}, it must"
+                    f"stream {self.letters} cannot store dead letters: {field} is {found}, it must"
                     f" be {value}, so that none is stored twice; change it, or name another stream"
                 )
         if f"{self.prefix}.>" not in (config.subjects or []):
             raise BadArgument(
-                f"stream {self.letters} cannot hold dead letters: it must have the subject"
+                f"stream {self.letters} cannot store dead letters: it must have the subject"
                 f" {self.prefix}.>"
             )
 
     def subject(self, failure: Failure, created: Timestamp | None) -> str:
-        """Return the subject of a dead letter: the same for the same failure, whoever makes it.
+        """Return the subject of a dead letter, which is always the same for the same failure.
 
-        A stream that is made anew counts from 1 again, so the time of its making takes part;
-        None for a stream that is gone.
+        It includes the creation time of the stream, because a re-created stream counts from 1
+        again. `created` is None if the stream no longer exists.
         """
         place = f"{self.prefix}.{failure.consumer}"
         if created is None or is_of_earlier_stream(failure, created):
@@ -189,17 +189,17 @@ class Names:
 
 
 def is_of_earlier_stream(failure: Failure, created: Timestamp) -> bool:
-    """Tell whether the stream was deleted and made anew since the failure."""
+    """Return whether the stream was deleted and re-created since the failure."""
     return failure.time.ns + _SKEW < created.ns
 
 
 def is_later_message(failure: Failure, stored: Timestamp) -> bool:
-    """Tell whether a message was stored after the failure, so that it is another one."""
+    """Return whether a message was stored after the failure, so that it is another one."""
     return stored.ns > failure.time.ns + _SKEW
 
 
 def read_failure(data: bytes) -> Failure | Skip:
-    """Return the failure that an advisory tells, or why it makes no dead letter."""
+    """Return the failure reported by an advisory, or why it does not become a dead letter."""
     try:
         record = decode(data)
     except DecodeError as error:
@@ -210,7 +210,7 @@ def read_failure(data: bytes) -> Failure | Skip:
     elif isinstance(record, Terminated):
         cause, reason = "terminated", record.reason or ""
         if reason in _SERVER_REASONS:
-            return Skip(f"the server took message {record.stream_seq} away: {reason}")
+            return Skip(f"the server removed message {record.stream_seq}: {reason}")
         if reason.startswith(_STORED):
             return Skip(f"message {record.stream_seq} was stored by its worker")
     else:
@@ -228,7 +228,7 @@ def read_failure(data: bytes) -> Failure | Skip:
 
 
 def stored_reason(reason: str) -> str:
-    """Return the reason of a termination whose message is stored as a dead letter already."""
+    """Return the reason of a termination whose message is already stored as a dead letter."""
     return _STORED + _line(reason)
 
 
@@ -251,34 +251,34 @@ _ADVISORY: Final = "Dead-Advisory"
 _GONE: Final = "Dead-Gone"
 _HEADERS: Final = "Dead-Headers"
 
-# What the server finds too large: a whole message, or headers of more than 64 KiB.
+# Error codes of a message, or headers of more than 64 KiB, that the server finds too large.
 _PART_OF: Final[dict[int | None, Part]] = {MESSAGE_TOO_LARGE: "data", HEADERS_TOO_LARGE: "headers"}
 
 
 @frozen(kw_only=True)
 class DeadLetter:
-    """A message that nobody could work on, and what became of it."""
+    """A message that could not be processed, and the failure."""
 
     seq: int
-    """Its own sequence, in the stream of dead letters."""
+    """The sequence of the letter itself, in the stream of dead letters."""
     stream: str
     consumer: str
     stream_seq: int
-    """Where the message was, or still is, in its stream."""
+    """The sequence of the message in its stream."""
     subject: str
-    """Subject of the message, empty where it was gone."""
+    """The subject of the message, empty if the message no longer existed."""
     stored_at: Timestamp | None
-    """When the message was stored first."""
+    """When the message was originally stored."""
     data: bytes
     headers: Headers
-    """Headers of the message, as they were."""
+    """The original headers of the message."""
     cause: str
     """`max_deliver`, `terminated` or `rejected`."""
     reason: str
     deliveries: int
     failed_at: Timestamp
     gone: str
-    """Why there is no message in here, only word of it or a part; empty where it is here."""
+    """Why the letter lacks the message or a part of it; empty if it is complete."""
     place: str
     """The subject of the letter itself."""
 
@@ -291,7 +291,7 @@ def letter_of_failure(
     gone: str = "",
     without: frozenset[Part] = frozenset(),
 ) -> PublishRequest:
-    """Return the dead letter to publish; where it lacks the original or a part, it says why."""
+    """Return the dead letter to publish; if the message or a part is missing, with the reason."""
     headers: dict[str, str | Iterable[str]] = {
         _STREAM: failure.stream,
         _CONSUMER: failure.consumer,
@@ -319,34 +319,34 @@ def letter_of_failure(
 
 
 def _as_text(headers: Headers) -> str:
-    # As one text: Nats-… headers would act on the letter, and repeated ones be lost over nats-py,
-    # which takes one value a name.
+    # As one text: Nats-… headers would take effect on the letter, and repeated ones would be lost
+    # in nats-py, which returns one value for each name.
     pairs = [list(pair) for pair in headers.pairs]
     text = json.dumps(pairs, separators=(",", ":"), ensure_ascii=False)
     try:
         text.encode()
     except UnicodeEncodeError:
-        # What was no UTF-8 must stay apart from what is: it survives escaped alone.
+        # Bytes that are not UTF-8 must stay distinguishable, which only escapes preserve.
         return json.dumps(pairs, separators=(",", ":"))
     return text
 
 
 def too_large(error: TwinstreamError, without: frozenset[Part]) -> Part | None:
-    """Return what a letter must leave out that was refused with an error, beside `without`.
+    """Return the part to omit from a letter that was refused with an error, besides `without`.
 
-    None when that does not help.
+    Return None if that does not help.
     """
     part: Part | None = "data" if isinstance(error, BadArgument) else None
     if isinstance(error, JetStreamError):
         part = _PART_OF.get(error.err_code)
     if part == "data" and part in without:
-        # What is left are the headers.
+        # Only the headers remain.
         part = "headers"
     return None if part in without else part
 
 
 def read_letter(message: StreamMessage) -> DeadLetter:
-    """Return the dead letter in a message; raises `BadArgument` for one that is none."""
+    """Return the dead letter in a message; raises `BadArgument` for another message."""
     headers = message.headers
     try:
         stored_at = headers.get(_STORED_AT)
@@ -368,7 +368,7 @@ def read_letter(message: StreamMessage) -> DeadLetter:
         )
     except (KeyError, TypeError, ValueError, RecursionError) as error:
         raise BadArgument(
-            f"message {message.seq} of {message.stream} is no dead letter: {error!r}"
+            f"message {message.seq} of {message.stream} is not a dead letter: {error!r}"
         ) from error
 
 
@@ -381,21 +381,21 @@ def _original_headers(text: str | None) -> Headers:
             case [str(name), str(value)]:
                 pairs.append((name, value))
             case _:
-                raise ValueError(f"{_HEADERS} holds {pair!r:.60}, not a name and a value")
+                raise ValueError(f"{_HEADERS} contains {pair!r:.60}, not a name and a value")
     return Headers(pairs)
 
 
 def _listed(loaded: object) -> list[object]:
     if not isinstance(loaded, list):
-        raise ValueError(f"{_HEADERS} is no list")
+        raise ValueError(f"{_HEADERS} is not a list")
     return cast("list[object]", loaded)
 
 
 def replay_request(letter: DeadLetter, subject: str | None = None) -> PublishRequest:
-    """Return the message of a dead letter, to publish where it came from, or to `subject`.
+    """Return the message of a dead letter, to publish on its original subject, or on `subject`.
 
-    Its `Nats-…` headers stay behind: they were conditions of the first time. The message id is
-    the letter's own, so that a repeat within the duplicate window is stored once.
+    Its `Nats-…` headers are omitted: they were conditions of the original publish. The message id
+    is that of the letter, so that a repeated replay within the duplicate window is stored once.
     """
     if letter.gone:
         raise BadArgument(f"dead letter {letter.seq} cannot be replayed: {letter.gone}")

@@ -1,4 +1,4 @@
-"""How often and when work that failed is tried again."""
+"""When and how often failed work is retried."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["RETRY", "Retry", "TryLater", "nak_delay"]
 
 
 class TryLater(TwinstreamError):
-    """A handler raises this to have the message again after `delay` seconds.
+    """Raised by a handler to get the message again after `delay` seconds.
 
     It is not reported as a failure, but it counts as an attempt.
     """
@@ -31,10 +31,15 @@ def _seconds(value: Seconds) -> float:
 
 @frozen(kw_only=True)
 class Retry:
-    """Try failed work again, after longer and longer pauses.
+    """Retry failed work with increasing pauses.
 
-    There are `attempts` in all, None is without end. The first pause is `first` seconds, each
-    further one `factor` times as long, at most `longest` seconds.
+    Raises `BadArgument` for `attempts` or a `factor` below 1 and for invalid delays.
+
+    Args:
+        attempts: Total number of attempts; None means no limit.
+        first: Seconds before the first retry.
+        factor: Factor of each further pause.
+        longest: Maximum pause in seconds.
     """
 
     attempts: int | None = 5
@@ -44,12 +49,12 @@ class Retry:
 
     def __attrs_post_init__(self) -> None:
         if self.attempts is not None and self.attempts < 1:
-            raise BadArgument(f"attempts must be from 1 up, or None, got {self.attempts}")
+            raise BadArgument(f"attempts must be at least 1, or None, got {self.attempts}")
         if self.factor < 1:
-            raise BadArgument(f"factor must be from 1 up, got {self.factor:g}")
+            raise BadArgument(f"factor must be at least 1, got {self.factor:g}")
 
     def delay(self, attempt: int) -> float:
-        """Return the seconds to wait after an attempt failed; the first one is 1."""
+        """Return the seconds to wait after a failed attempt; the first attempt is 1."""
         delay = self.first
         for _ in range(attempt - 1):
             delay *= self.factor
@@ -58,24 +63,24 @@ class Retry:
         return min(delay, self.longest)
 
     def is_last(self, attempt: int) -> bool:
-        """Tell whether this attempt is the last one."""
+        """Return whether this attempt is the last one."""
         return self.attempts is not None and attempt >= self.attempts
 
 
 RETRY: Final = Retry()
-"""Five attempts, after 1, 2, 4 and 8 seconds."""
+"""Five attempts, with pauses of 1, 2, 4 and 8 seconds."""
 
 
 def nak_delay(wanted: float, deliveries: int, backoff: Sequence[timedelta] | None) -> float:
-    """Return the delay to ask for in a NAK, so that the next delivery comes after `wanted` seconds.
+    """Return the delay for a NAK after which the next delivery comes in `wanted` seconds.
 
     If the consumer has a backoff, the server adds its step for this delivery to the delay and
-    subtracts the first step (2.11 to 2.15; tried). Where that sum alone is longer than `wanted`,
-    the smallest possible delay is returned, and the delivery comes later than wanted.
+    subtracts the first step (2.11 to 2.15; tested). If that sum alone is longer than `wanted`, the
+    smallest possible delay is returned, and the delivery comes later than wanted.
     """
     if not backoff:
         return wanted
     step = backoff[min(deliveries, len(backoff)) - 1]
     skew = (step - backoff[0]).total_seconds()
-    # Zero would mean at once, whatever the backoff says.
+    # Zero would mean immediately, whatever the backoff is.
     return max(wanted - skew, 1e-9)

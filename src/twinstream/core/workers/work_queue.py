@@ -1,7 +1,7 @@
-"""What waits for a worker: messages in the wanted order, and those to be tried again.
+"""The queue of a worker: messages in the required order, and those to be retried.
 
-Messages of one key are worked on one after the other, in the order in which they were put. While a
-message waits to be tried again, so do all others of its key; other keys go on.
+Messages with the same key are processed one after the other, in the order in which they were put.
+While a message waits for its retry, so do all others with its key; other keys continue.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ T = TypeVar("T")
 
 
 class WorkQueue(Generic[T]):
-    """Items by key. A key is free, or one of its items is in hand, or it sleeps until a next try.
+    """Items by key. A key is free, in progress (one of its items), or sleeps until a retry.
 
-    Not safe between threads: whoever shares it holds a lock.
+    Not thread-safe: callers in several threads need a lock.
     """
 
     def __init__(self) -> None:
@@ -28,20 +28,20 @@ class WorkQueue(Generic[T]):
         self._sleeping: Final[list[tuple[float, int, Hashable]]] = []
         self._numbers = 0
         self.in_hand = 0
-        """Items that were taken and not done."""
+        """Items that were taken and are not done."""
         self._size = 0
 
     def __len__(self) -> int:
-        """Return how many items wait or are in hand."""
+        """Return the number of items that wait or are in progress."""
         return self._size + self.in_hand
 
     @property
     def waiting(self) -> int:
-        """How many items are not in hand."""
+        """The number of items that are not in progress."""
         return self._size
 
     def put(self, key: Hashable, item: T) -> None:
-        """Add an item behind those of its key."""
+        """Append an item to those with its key."""
         self._size += 1
         queue = self._waiting.get(key)
         if queue is None:
@@ -51,7 +51,7 @@ class WorkQueue(Generic[T]):
             queue.append(item)
 
     def take(self, now: float) -> tuple[Hashable, T] | None:
-        """Return an item whose key is free, with the key, which is busy from now on."""
+        """Return a key that is free and its next item; the key is in progress from now on."""
         while self._sleeping and self._sleeping[0][0] <= now:
             self._free.append(heapq.heappop(self._sleeping)[2])
         if not self._free:
@@ -62,7 +62,7 @@ class WorkQueue(Generic[T]):
         return key, self._waiting[key].popleft()
 
     def done(self, key: Hashable) -> None:
-        """Note that the item in hand of a key is done."""
+        """Record that the item in progress of a key is done."""
         self.in_hand -= 1
         if self._waiting[key]:
             self._free.append(key)
@@ -70,7 +70,7 @@ class WorkQueue(Generic[T]):
             del self._waiting[key]
 
     def again(self, key: Hashable, item: T, at: float) -> None:
-        """Put the item in hand back at the head of its key, to be taken at `at` (monotonic)."""
+        """Put the item in progress back at the head of its key, until `at` (monotonic)."""
         self.in_hand -= 1
         self._size += 1
         self._waiting[key].appendleft(item)
@@ -79,16 +79,16 @@ class WorkQueue(Generic[T]):
 
     @property
     def wake_at(self) -> float:
-        """When the next key wakes up (monotonic); infinite when none sleeps."""
+        """When the next key wakes up (monotonic); infinite if none sleeps."""
         return self._sleeping[0][0] if self._sleeping else float("inf")
 
     @property
     def has_free(self) -> bool:
-        """Tell whether an item could be taken at once."""
+        """Return whether an item could be taken now."""
         return bool(self._free)
 
     def clear(self) -> list[T]:
-        """Take out all that waits; what is in hand stays until it is done."""
+        """Remove and return all waiting items; items in progress stay until they are done."""
         items = [item for queue in self._waiting.values() for item in queue]
         for queue in self._waiting.values():
             queue.clear()

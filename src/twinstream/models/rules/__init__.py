@@ -1,1 +1,1 @@
-"""The server's rules, as tables in the order in which the server tries them."""
+"""The server's validation rules, as tables in the order in which the server checks them."""

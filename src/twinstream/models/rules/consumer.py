@@ -1,7 +1,7 @@
 """Rules for a consumer's settings, in the order of the server.
 
-Those for delivery, filters and priority groups have files of their own; ``CONSUMER_RULES`` puts
-all in order.
+Rules for delivery, filters and priority groups are in separate modules; `CONSUMER_RULES` contains
+all of them in order.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def _dotted(case: ConsumerCase) -> Found:
 
 def _path_separator(case: ConsumerCase) -> Found:
     member = "name" if case.given["name"] else "durable_name"
-    # The server looks at what the request's subject says up to a dot.
+    # The server checks the name in the request's subject, which ends at a dot.
     sent = case.given[member].partition(".")[0]
     return ("/" in sent or "\\" in sent) and [Hit(member, case.given[member])]
 
@@ -74,7 +74,7 @@ def _name_dot(code: int, member: str, test: Callable[[ConsumerCase], Found]) -> 
         "R-NAME-DOT",
         code,
         member,
-        "{value} has a dot, which the request's subject takes for the start of a filter.",
+        "{value} has a dot, after which the request's subject continues with a filter.",
         "Use letters, digits, - and _.",
         test,
     )
@@ -89,7 +89,7 @@ REQUEST_RULES = (
         "Use letters, digits, - and _.",
         _path_separator,
     ),
-    # What the subject says up to the dot is no longer the name of a durable consumer.
+    # With a dot, the name in the subject differs from that of the durable consumer.
     _name_dot(10017, "durable_name", lambda case: "." in case.given["durable_name"]),
     CR(
         "R-DURABLE-SUBJECT",
@@ -304,7 +304,7 @@ def _is_work_queue(case: ConsumerCase) -> bool:
 
 
 def _no_folder(case: ConsumerCase) -> Found:
-    """Whether the server would keep the consumer in a folder of a name that cannot be."""
+    """Whether the server would store the consumer in a folder whose name is impossible."""
     if case.stream is None or case.stream["storage"] == "memory" or case["mem_storage"]:
         return False
     name = case["name"] or case["durable_name"]
@@ -352,12 +352,12 @@ LATE_RULES = (
         "C-NAME-FOLDER",
         10012,
         "name",
-        "the name is longer than 255 bytes or has a NUL, which no folder's name can.",
+        "the name is longer than 255 bytes or has a NUL, which folder names cannot have.",
         "Use fewer letters, digits, - and _, or set mem_storage.",
         _no_folder,
     ),
 )
-"""Judged when everything else is fine."""
+"""Checked after everything else."""
 
 EARLY_RULES = (
     *REQUEST_RULES,
@@ -368,7 +368,7 @@ EARLY_RULES = (
     *METADATA_RULES,
     *PRIORITY_RULES,
 )
-"""Judged before the server looks whether the consumer exists."""
+"""Checked before the server looks up whether the consumer exists."""
 
 CONSUMER_RULES = (*EARLY_RULES, *LATE_RULES)
-"""All rules that need nothing but the settings and the stream's."""
+"""All rules that need only the settings and those of the stream."""

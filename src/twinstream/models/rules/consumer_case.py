@@ -1,4 +1,4 @@
-"""What the consumer rules look at."""
+"""The input of the consumer rules."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from twinstream.models.version import Version
 
 
 class ConsumerCase:
-    """A consumer's settings, as read and as the server fills them in, and its stream's."""
+    """A consumer's settings, as read and with the server's defaults, and those of its stream."""
 
     def __init__(
         self,
@@ -22,7 +22,7 @@ class ConsumerCase:
         *,
         pedantic: bool = False,
     ) -> None:
-        """Judge ``settings``; without ``stream``, rules that look at it find nothing."""
+        """Prepare `settings`; without `stream`, rules that need it find nothing."""
         self.version = version
         self.pedantic = pedantic
         self.stream = None if stream is None else StreamCase(stream, version)
@@ -36,7 +36,7 @@ class ConsumerCase:
 
     @cached_property
     def stream_limits(self) -> Settings:
-        """The stream's bounds for consumers, empty where it sets none."""
+        """The stream's limits for consumers, empty if it sets none."""
         limits = None if self.stream is None else self.stream["consumer_limits"]
         return Settings("ConsumerLimits") if limits is None else limits
 
@@ -47,7 +47,7 @@ class ConsumerCase:
 
     @cached_property
     def retention(self) -> str:
-        """The stream's retention; empty where no stream is given."""
+        """The stream's retention; empty if no stream is given."""
         return "" if self.stream is None else str(self.stream["retention"] or "limits")
 
     @cached_property

@@ -1,4 +1,4 @@
-"""What the server fills into a consumer's settings before it judges them."""
+"""The defaults that the server sets in a consumer's settings before it checks them."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ NEVER_NEGATIVE = (
     "inactive_threshold",
     "priority_timeout",
 )
-"""Members that the server sets to 0 when they are negative, in its order."""
+"""Members that the server sets to 0 if they are negative, in its order."""
 
 RESETS_SINCE: Version = (2, 12, 0)
 """First server that resets negative numbers; older ones keep or refuse them."""
 
 
 def as_prepared(given: Settings) -> Settings:
-    """Return what becomes of the consumer of a source on a stream that acknowledgements empty.
+    """Return the settings of a source's consumer on a stream with interest or workqueue retention.
 
-    Where such a stream is sourced, messages may only go once they are copied. So the server makes
-    a named consumer with both ``direct`` and ``sourcing`` a durable one with flow control, before
-    it judges anything. All others come back as they are.
+    If such a stream is sourced, messages must not be removed before they are copied. So the server
+    changes a named consumer with both `direct` and `sourcing` to a durable one with flow control,
+    before it checks anything. Other settings are returned unchanged.
     """
     name = given["name"] or given["durable_name"]
     if not (given["direct"] and given["sourcing"] and name):
@@ -43,7 +43,7 @@ def as_prepared(given: Settings) -> Settings:
 
 
 def with_start_of(old: Settings, new: Settings) -> Settings:
-    """Return ``new`` with the start of ``old``."""
+    """Return `new` with the start position of `old`."""
     start = ("deliver_policy", "opt_start_seq", "opt_start_time")
     kept = {name: value for name, value in new.items() if name not in start}
     return Settings(new.record, {**kept, **{name: old[name] for name in start if name in old}})
@@ -52,9 +52,9 @@ def with_start_of(old: Settings, new: Settings) -> Settings:
 def with_defaults(
     given: Settings, limits: Settings, version: Version, *, filled: bool = True
 ) -> Settings:
-    """Return ``given`` with defaults; ``filled`` is off for pedantic requests.
+    """Return `given` with defaults; `filled` is False for pedantic requests.
 
-    What the server only fills in after its checks, it does not fill in here.
+    Defaults that the server sets after its checks are not set here.
     """
     done = given.filled()
     _numbers(done, version)

@@ -1,4 +1,4 @@
-"""Rules for how a consumer delivers: pushed to a subject, or pulled by requests."""
+"""Rules for the delivery of a consumer: pushed to a subject, or pulled by requests."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ PUSH_RULES = (
         "C-DELIVER-CYCLE",
         10081,
         "deliver_subject",
-        "the stream captures {value}, so that it would store what it delivers.",
+        "the stream captures {value}, so it would store its own deliveries.",
         "Deliver to a subject outside the stream.",
         _cycle,
     ),

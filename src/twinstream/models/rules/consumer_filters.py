@@ -1,4 +1,4 @@
-"""Rules for what a consumer delivers: its filters, where it starts, what it samples."""
+"""Rules for the messages of a consumer: its filters, its start position, its sampling."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class FilterCase:
     consumer: ConsumerCase
     index: int
     overlaps: dict[int, int]
-    """By index, the filters that overlap others, and the first such."""
+    """For filters that overlap others, by index: the first of those others."""
 
     @property
     def settings(self) -> Settings:
@@ -52,13 +52,13 @@ class FilterCase:
         return found
 
     def hit(self, detail: str = "") -> list[Hit]:
-        """Return the place of the filter."""
+        """Return the path and value of the filter."""
         return [Hit(f"filter_subjects[{self.index}]", self.wanted, detail)]
 
 
 def _each_filter(case: ConsumerCase) -> list[FilterCase]:
     filters = case["filter_subjects"]
-    # Crossing filters such as a.* and *.b are fine since 2.12.5.
+    # Crossing filters such as a.* and *.b are allowed since 2.12.5.
     relation = is_contained if case.version >= CROSSING_SINCE else can_meet
     overlaps = first_related(filters, filters, relation, apart=True)
     return [FilterCase(case, index, overlaps) for index in range(len(filters))]
@@ -75,7 +75,7 @@ _OF_EACH_FILTER = (
         10052,
         "",
         "{value} is not a subject.",
-        "Write tokens without blanks, separated by dots; > only stands at the end.",
+        "Write tokens without blanks, separated by dots; > is only allowed at the end.",
         lambda case: bool(case.wanted) and not is_subject(case.wanted) and case.hit(),
     ),
     Rule[FilterCase](
@@ -128,7 +128,7 @@ FILTER_RULES = (
         10052,
         "filter_subject",
         "{value} is not a subject.",
-        "Write tokens without blanks, separated by dots; > only stands at the end.",
+        "Write tokens without blanks, separated by dots; > is only allowed at the end.",
         lambda case: bool(case["filter_subject"]) and not is_subject(case["filter_subject"]),
     ),
     CR(

@@ -1,4 +1,4 @@
-"""What is legal but surprising in a consumer config."""
+"""Legal but surprising settings of a consumer config."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ CONSUMER_LINT = (
         "L-VANISHES",
         0,
         "name",
-        "without durable_name the consumer vanishes after five idle seconds.",
+        "without durable_name the consumer is deleted after five idle seconds.",
         "Set durable_name, or inactive_threshold.",
         lambda case: (
             bool(case.given["name"])

@@ -17,7 +17,7 @@ def _has_policy(case: ConsumerCase) -> bool:
 
 
 class _GroupCase:
-    """One name of a group; the server judges one after the other."""
+    """One name of a group; the server checks one after the other."""
 
     def __init__(self, consumer: ConsumerCase, index: int, group: str) -> None:
         self.settings = consumer.settings

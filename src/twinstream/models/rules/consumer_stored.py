@@ -1,4 +1,4 @@
-"""What a consumer's settings look like once a server has stored them."""
+"""The settings of a consumer as stored by a server."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ _WHERE_SET = (
 
 
 def stored_consumer(case: ConsumerCase, *, was_durable: bool = False) -> dict[str, Any]:
-    """Return the settings with all defaults and silent changes, as the server answers them.
+    """Return the settings as returned by the server, with all defaults and implicit changes.
 
-    ``was_durable`` is for the update of a durable consumer. Where that takes the durability away,
-    the server fills in no time after which an unused consumer goes.
+    `was_durable` is for the update of a durable consumer. If the update removes the durability,
+    the server sets no default for `inactive_threshold`.
     """
     settings = case.settings
     out: dict[str, Any] = {}
@@ -67,7 +67,7 @@ def stored_consumer(case: ConsumerCase, *, was_durable: bool = False) -> dict[st
 
 
 def _level(case: ConsumerCase) -> int:
-    """Return the API level that the settings need, judged before silent changes."""
+    """Return the API level that the settings need, before implicit changes."""
     if case["ack_policy"] == "flow_control":
         return 4
     given = case.given

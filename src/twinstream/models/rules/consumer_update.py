@@ -1,4 +1,4 @@
-"""Rules for changing a consumer: what cannot become what."""
+"""Rules for updates of consumers: changes that are not allowed."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ _MEMBERS: dict[str, Version] = {
     "direct": (2, 14, 6),
     "sourcing": (2, 14, 6),
 }
-"""Members that are fixed for the consumer's life, with the first server that says so."""
+"""Members that cannot be changed, with the first server that refuses to."""
 
 
 class ConsumerUpdateCase:
-    """A consumer's config and the one that is to replace it."""
+    """A consumer's config and its replacement."""
 
     def __init__(self, old: ConsumerCase, new: ConsumerCase) -> None:
-        """Compare ``old``, as a server answered it, with ``new``, as somebody wrote it."""
+        """Compare `old`, as returned by a server, with `new`, as written by the caller."""
         self.old_case = old
         self.new_case = new
         self.settings = new.settings
@@ -53,7 +53,7 @@ class ConsumerUpdateCase:
         return stored_consumer(self.new_case)
 
     def pair(self, member: str) -> tuple[Any, Any]:
-        """Return both values of a member in a form in which they can be compared."""
+        """Return both values of a member in a comparable form."""
         old, new = self.old.get(member), self.new.get(member)
         if member == "opt_start_time":
             return old and go_time(old), new and go_time(new)
@@ -119,7 +119,7 @@ UPDATE_ENVIRONMENT = (
         "C-IN-USE",
         10013,
         "deliver_subject",
-        "deliver_subject can only move while nobody listens on {detail}.",
+        "deliver_subject can only change while no client subscribes to {detail}.",
         "Stop the subscribers first.",
         _moved,
     ),

@@ -1,4 +1,4 @@
-"""What the rules for mirrors and sources look at: one origin, or one transform of it."""
+"""The input of the rules for mirrors and sources: one origin, or one of its transforms."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from twinstream.models.rules.stream_case import StreamCase
 from twinstream.models.version import Version
 
 EXTERNAL_SEEN_SINCE: Version = (2, 12, 5)
-"""First server that looks at the filters and transforms of an external source."""
+"""First server that checks the filters and transforms of an external source."""
 
 
 @frozen
@@ -39,7 +39,7 @@ class OriginCase:
         return self.stream.pedantic
 
     def hit(self, member: str, detail: str = "") -> list[Hit]:
-        """Return the place of a member."""
+        """Return the path and value of a member."""
         return [Hit(f"{self.path}.{member}", self.origin[member] or None, detail)]
 
 
@@ -50,10 +50,10 @@ class TransformCase:
     of: OriginCase
     index: int
     sources: list[str]
-    """Those of all transforms of the origin."""
+    """The sources of all transforms of the origin."""
 
     overlaps: dict[Relation, dict[int, int]]
-    """Which of them are related to which, as far as that was asked for."""
+    """Related sources by relation, as far as it was computed."""
 
     @property
     def settings(self) -> Settings:
@@ -72,7 +72,7 @@ class TransformCase:
         return self.of.pedantic
 
     def overlapped(self, relation: Relation) -> str | None:
-        """Return the first source of another transform that this one's is related to."""
+        """Return the first source of another transform that is related to that of this one."""
         found = self.overlaps.get(relation)
         if found is None:
             found = first_related(self.sources, self.sources, relation, apart=True)
@@ -81,7 +81,7 @@ class TransformCase:
         return None if other is None else self.sources[other]
 
     def hit(self, member: str, detail: str = "") -> list[Hit]:
-        """Return the place of a member."""
+        """Return the path and value of a member."""
         path = f"{self.of.path}.subject_transforms[{self.index}].{member}"
         return [Hit(path, self.settings[member], detail)]
 
@@ -105,13 +105,13 @@ def origins(case: StreamCase) -> list[OriginCase]:
 
 
 def is_unseen(case: OriginCase) -> bool:
-    """Whether the server does not look further: an external source, before 2.12.5."""
+    """Whether the server skips further checks: for an external source before 2.12.5."""
     external = case.origin["external"] is not None and case.path != "mirror"
     return external and case.version < EXTERNAL_SEEN_SINCE
 
 
 def transforms(case: OriginCase) -> list[TransformCase]:
-    """Return the transforms that the server looks at."""
+    """Return the transforms that the server checks."""
     if is_unseen(case):
         return []
     given = [one["src"] for one in case.origin["subject_transforms"]]

@@ -1,4 +1,4 @@
-"""Rules for pull requests, in the order of the server; it answers with a status, not a code."""
+"""Rules for pull requests, in the order of the server, which replies with a status, not a code."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ HIGHEST_PRIORITY = 9
 _BLANKS = "\t\n\v\f\r \u0085\u00a0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(
     chr(code) for code in range(0x2000, 0x200B)
 )
-"""What the server cuts off around a request; ``str.strip`` takes a few more."""
+"""Characters that the server strips from a request; `str.strip` strips a few more."""
 
 _COUNT = re.compile(r"[+-]?\d+", re.ASCII)
 _INT64_MAX = 2**63 - 1
 
 
 def trimmed(text: str | bytes) -> str:
-    """Return a request without the blanks around it, and every line in its place."""
+    """Return a request without surrounding blanks, with line numbers unchanged."""
     if isinstance(text, bytes):
         text = text.decode(errors="replace")
     rest = text.strip(_BLANKS)
@@ -34,9 +34,9 @@ def trimmed(text: str | bytes) -> str:
 
 
 def members_of_text(text: str) -> JsonObject | None:
-    """Return the members that a request which is no JSON stands for; None for JSON.
+    """Return the members for a request that is not JSON; None for JSON.
 
-    The server takes a whole number for ``batch`` and everything else for 1.
+    The server reads an integer as `batch` and any other text as 1.
     """
     text = text.lstrip("\n")
     if text.startswith("{"):
@@ -46,7 +46,7 @@ def members_of_text(text: str) -> JsonObject | None:
 
 
 class PullCase:
-    """A pull request and the consumer that it goes to."""
+    """A pull request and the consumer that it is sent to."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class PullCase:
         *,
         is_json: bool = True,
     ) -> None:
-        """Judge ``settings``; without ``consumer``, rules that look at it find nothing."""
+        """Prepare `settings`; without `consumer`, rules that need it find nothing."""
         self.settings = settings
         self.is_json = is_json
         self.consumer = consumer
@@ -64,12 +64,12 @@ class PullCase:
         self.pedantic = False
 
     def limit(self, member: str) -> int:
-        """Return a bound that the consumer sets, 0 for none."""
+        """Return a limit of the consumer, 0 for none."""
         return 0 if self.consumer is None else int(self.consumer[member])
 
     @property
     def policy(self) -> str:
-        """The consumer's priority policy; empty where no consumer is given."""
+        """The consumer's priority policy; empty if no consumer is given."""
         if self.consumer is None:
             return ""
         return str(self.consumer["priority_policy"] or "none")
@@ -108,7 +108,7 @@ def _overflow_only(case: PullCase) -> Found:
 
 
 def _group(case: PullCase) -> Found:
-    # A request that is a mere number cannot name a group, and the server lets it pass.
+    # A request that is only a number cannot name a group, and the server accepts it.
     if case.consumer is None or case.policy == "none" or not case.is_json:
         return False
     group = case.settings["group"]
@@ -120,12 +120,12 @@ FIRST_RULES = (
         "P-PUSH",
         CONFLICT,
         "",
-        "the consumer pushes; it takes no pull requests.",
+        "a push consumer accepts no pull requests.",
         "Subscribe to its deliver_subject.",
         lambda case: case.consumer is not None and case.consumer.is_push and [Hit("")],
     ),
 )
-"""What the server looks at before it reads the request."""
+"""Checked before the server parses the request."""
 
 PULL_RULES = (
     PR(

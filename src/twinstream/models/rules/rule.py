@@ -1,4 +1,4 @@
-"""What a rule is, and how a table of them is applied."""
+"""The definition of rules, and the evaluation of tables of rules."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from twinstream.models.version import ALWAYS, NEVER, Firsts, Version, firsts, is
 
 
 class Case(Protocol):
-    """What rules look at: the settings, the server's version, and whether it is pedantic."""
+    """The input of rules: the settings, the server's version, and whether it is pedantic."""
 
     @property
     def settings(self) -> Settings:
@@ -28,7 +28,7 @@ class Case(Protocol):
 
     @property
     def pedantic(self) -> bool:
-        """Whether a setting that the server would change is refused."""
+        """Whether a setting that the server would change is refused instead."""
         ...
 
 
@@ -39,7 +39,7 @@ In = TypeVar("In", bound=Case, contravariant=True)
 
 @frozen
 class Hit:
-    """One place where a rule is broken."""
+    """One place where a rule is violated."""
 
     path: str
     value: Any = None
@@ -54,46 +54,46 @@ class Rule(Generic[C]):
     """One reason for a refusal."""
 
     id: str
-    """Identity, such as ``S-DUP-AGE``."""
+    """Identifier, such as `S-DUP-AGE`."""
 
     err_code: int
-    """The code that the server answers."""
+    """The server's error code."""
 
     path: str
-    """The setting at fault, where the test names no other."""
+    """The setting concerned, if the test names no other."""
 
     sentence: str
-    """What is wrong; ``{value}`` and ``{detail}`` stand for those of the hit."""
+    """The problem; `{value}` and `{detail}` are replaced by those of the hit."""
 
     fix: str
     """What to try."""
 
     test: Callable[[C], Found]
-    """Whether the rule is broken, or where."""
+    """Returns whether the rule is violated, or where."""
 
     since: Firsts = field(default=ALWAYS, converter=firsts)
-    """First server that has the rule, or the first of each line that got it."""
+    """First server with the rule, or the first of each release line that has it."""
 
     until: Firsts = field(default=NEVER, converter=firsts)
-    """First server that has it no more, likewise."""
+    """First server without the rule, likewise."""
 
     pedantic: bool = False
-    """Whether only a pedantic request is refused; others are changed silently."""
+    """Whether only a pedantic request is refused; in others the setting is changed implicitly."""
 
     def applies(self, version: Version, pedantic: bool) -> bool:
-        """Whether a server of ``version`` has the rule for such a request."""
+        """Whether a server of `version` has the rule for such a request."""
         has_it = is_from(version, self.since) and not is_from(version, self.until)
         return has_it and (pedantic or not self.pedantic)
 
     def problems(self, case: C) -> Sequence[Problem]:
-        """Return a problem for each place where the rule holds and is broken."""
+        """Return a problem for each place where the rule applies and is violated."""
         if not self.applies(case.version, case.pedantic):
             return ()
         found = self.test(case)
         return () if found is False else self.explained(case, found)
 
     def explained(self, case: C, found: Found) -> Sequence[Problem]:
-        """Return a problem for each place that the test found."""
+        """Return a problem for each place found by the test."""
         if found is False:
             return ()
         if found is True:
@@ -106,16 +106,16 @@ class Rule(Generic[C]):
 
 
 class Judge(Protocol[In]):
-    """A rule, or rules tried together."""
+    """A rule, or rules that are evaluated together."""
 
     def problems(self, case: In, /) -> Sequence[Problem]:
-        """Return what is wrong."""
+        """Return the problems."""
         ...
 
 
 @frozen
 class ForEach(Generic[C, I]):
-    """Rules that the server tries one item after the other: all on the first, then the next."""
+    """Rules that the server evaluates item by item: all for the first item, then for the next."""
 
     items: Callable[[C], Iterable[I]]
     rules: Sequence[Judge[I]]
@@ -132,12 +132,12 @@ class ForEach(Generic[C, I]):
 _Tests = list[tuple[Callable[[Any], Found] | None, Any]]
 
 _APPLICABLE: dict[tuple[int, Version, bool], tuple[object, _Tests]] = {}
-"""What of a table applies, by the table's identity; the table itself is kept, so that it lasts."""
+"""The applicable tests by the id of the table. Referencing the table keeps its id unique."""
 
 
 def judge(table: Sequence[Judge[C]], case: C) -> list[Problem]:
     """Return all problems in the order of the table: the first is the server's error."""
-    # Nearly every rule is kept nearly always: nothing but its test is run before a hit.
+    # Most rules are almost never violated, so only their tests are run until there is a hit.
     key = (id(table), case.version, case.pedantic)
     known = _APPLICABLE.get(key)
     if known is None:

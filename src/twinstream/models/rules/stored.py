@@ -1,4 +1,4 @@
-"""What both streams and consumers look like once a server has stored them."""
+"""Settings of both streams and consumers as stored by a server."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LEVELS: tuple[tuple[Version, int], ...] = (
     ((2, 12, 0), 2),
     ((2, 11, 0), 1),
 )
-"""The API level that servers from a version on have."""
+"""The API level of servers, by the first version with it."""
 
 
 def api_level(version: Version) -> int:
@@ -24,12 +24,12 @@ def api_level(version: Version) -> int:
 
 
 OWN_KEYS = ("_nats.level", "_nats.req.level", "_nats.ver")
-"""Metadata that the server writes itself, whatever stands there."""
+"""Metadata that the server sets itself, overwriting given values."""
 
 METADATA_MAX_BYTES = 128 * 1024
 
 OWN_BYTES = len("_nats.req.level") + 1
-"""What the server has added when it counts."""
+"""Bytes that the server has added when it checks the size."""
 
 
 def metadata_bytes(metadata: dict[str, str] | None, *, own: bool = False) -> int:
@@ -39,7 +39,7 @@ def metadata_bytes(metadata: dict[str, str] | None, *, own: bool = False) -> int
 
 
 def stored_metadata(given: dict[str, str] | None, version: Version, level: int) -> dict[str, str]:
-    """Return metadata with the server's own keys; ``level`` is what the settings need."""
+    """Return metadata with the server's own keys; `level` is the one that the settings need."""
     from twinstream.models.version import ANY_PATCH
 
     metadata = dict(given or {})
@@ -51,7 +51,7 @@ def stored_metadata(given: dict[str, str] | None, version: Version, level: int) 
 
 
 def put(out: dict[str, Any], settings: Settings, *members: str) -> None:
-    """Copy the members that are not zero; the server leaves zeros out."""
+    """Copy the members that are not zero; the server omits zeros."""
     for member in members:
         value = settings[member]
         if value:

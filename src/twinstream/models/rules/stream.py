@@ -1,6 +1,7 @@
 """Rules for a stream's settings, in the order of the server.
 
-Those for mirrors, sources and subjects have files of their own; ``STREAM_RULES`` puts all in order.
+Rules for mirrors, sources and subjects are in separate modules; `STREAM_RULES` contains all of them
+in order.
 """
 
 from __future__ import annotations
@@ -28,10 +29,10 @@ REPLICAS_MAX = 5
 MINUTE = 60_000_000_000
 SECOND = 1_000_000_000
 SHORTEST = 100_000_000
-"""Shortest age and duplicate window, 100 milliseconds."""
+"""Minimum of max_age and duplicate_window, 100 milliseconds."""
 
 SOURCES_WITHOUT_WINDOW_SINCE: Version = (2, 14, 0)
-"""First server that has no default duplicate window for streams with sources."""
+"""First server without a default duplicate window for streams with sources."""
 
 SR = Rule[StreamCase]
 
@@ -63,7 +64,7 @@ def _metadata(case: StreamCase) -> Found:
 
 
 def _metadata_again(case: StreamCase) -> Found:
-    """Judge what an update stores; the server adds its own key after a first look."""
+    """Check the stored size in an update, to which the server adds its own key after a check."""
     late = case.update and not _metadata(case)
     return late and metadata_bytes(case["metadata"]) > METADATA_MAX_BYTES - OWN_BYTES
 
@@ -429,4 +430,4 @@ STREAM_RULES: tuple[Judge[StreamCase], ...] = (
         lambda case: "\0" in case["name"] and case["storage"] != "memory" and not case.update,
     ),
 )
-"""All rules that need nothing but the settings."""
+"""All rules that need only the settings."""

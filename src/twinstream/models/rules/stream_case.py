@@ -1,4 +1,4 @@
-"""What the stream rules look at."""
+"""The input of the stream rules."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from twinstream.models.version import Version
 
 
 class StreamCase:
-    """A stream's settings as read, with what the rules derive from them."""
+    """A stream's settings as read, and values derived from them for the rules."""
 
     def __init__(
         self, settings: Settings, version: Version, *, pedantic: bool = False, update: bool = False
     ) -> None:
-        """Judge ``settings`` for a server of ``version``; ``update`` changes an existing stream."""
+        """Prepare `settings` for a server of `version`; `update` is for an existing stream."""
         self.settings = settings
         self.version = version
         self.pedantic = pedantic
@@ -30,13 +30,13 @@ class StreamCase:
 
     @cached_property
     def mirror(self) -> Settings | None:
-        """The mirror's settings, None without one."""
+        """The mirror's settings, None if there is no mirror."""
         mirror: Settings | None = self.settings["mirror"]
         return mirror
 
     @cached_property
     def sources(self) -> list[Settings]:
-        """The sources' settings."""
+        """The settings of the sources."""
         return list(self.settings["sources"])
 
     @cached_property
@@ -49,7 +49,7 @@ class StreamCase:
 
     @cached_property
     def kept_subjects(self) -> list[str] | None:
-        """Subjects that all messages are within, transformed; None where other streams decide."""
+        """Subjects that contain those of all messages; None if they depend on other streams."""
         if self.mirror is not None or self.sources:
             return None
         transform = self.settings["subject_transform"]
@@ -63,17 +63,17 @@ class StreamCase:
 
     @cached_property
     def overlaps(self) -> dict[int, int]:
-        """By index, the subjects that meet later ones, and the first such."""
+        """For subjects that meet later ones, by index: the first of those."""
         return first_related(self.subjects, self.subjects, can_meet, later=True)
 
     @cached_property
     def fed_back(self) -> dict[int, int]:
-        """By index, the sources whose filter meets a subject of the stream, and the first such."""
+        """For sources whose filter meets a subject of the stream, by index: the first of those."""
         filters = [source["filter_subject"] for source in self.sources]
         return first_related(filters, self["subjects"], can_meet)
 
     def first_sources(self, identity: Callable[[Settings], Any]) -> dict[Any, int]:
-        """Return the first source of each identity, by index."""
+        """Return the index of the first source with each identity."""
         found = self._first_sources.get(identity)
         if found is None:
             found = self._first_sources[identity] = {}

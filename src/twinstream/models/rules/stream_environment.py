@@ -1,4 +1,4 @@
-"""What a server may still refuse for reasons that only it knows: cluster, quotas, other streams."""
+"""Refusals for reasons that only a server knows: cluster, quotas, other streams."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ SR = Rule[StreamCase]
 
 
 def turns_counter_ttl_on(case: StreamCase) -> bool:
-    """Whether a marker turns TTLs on beside counters, which a second judgement does not allow."""
+    """Whether a marker enables TTLs in addition to counters, which a second check refuses."""
     marked = case["subject_delete_marker_ttl"] > 0 and not case["allow_msg_ttl"]
     return bool(case["allow_msg_counter"] and marked)
 
 
 @frozen
 class NeedsServer:
-    """A rule whose answer depends on more than the settings."""
+    """A rule whose result depends on more than the settings."""
 
     rule: SR
 
     def problems(self, case: StreamCase) -> list[Problem]:
-        """Return notes rather than errors."""
+        """Return notes instead of errors."""
         return [evolve(problem, needs_server=True) for problem in self.rule.problems(case)]
 
 
@@ -41,7 +41,7 @@ STREAM_ENVIRONMENT = (
     ),
     NeedsServer(
         SR(
-            # A cluster judges a new stream twice, and the first time turns TTLs on.
+            # A cluster checks a new stream twice, and the first check enables TTLs.
             "S-CTR-MARKER",
             10052,
             "subject_delete_marker_ttl",

@@ -1,4 +1,4 @@
-"""What is legal but surprising in a stream config."""
+"""Legal but surprising settings of a stream config."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from twinstream.models.rules.rule import Found, Hit, Rule
 from twinstream.models.rules.stream_case import StreamCase
 
 LARGE_WINDOW = 15 * 60 * 1_000_000_000
-"""A quarter of an hour; every id in the window is kept in memory."""
+"""Nanoseconds, a quarter of an hour; all ids in the window are kept in memory."""
 
 SHORTEST_TTL = 1_000_000_000
-"""One second, the shortest life of a message."""
+"""Nanoseconds, one second, the minimum TTL of a message."""
 
 
 def _destinations(case: StreamCase) -> Iterator[tuple[str, str]]:
-    """Return where each transform leads to, by its path."""
+    """Return the destination of each transform, by its path."""
     for name in ("subject_transform", "republish"):
         if case[name] is not None:
             yield f"{name}.dest", case[name]["dest"]
@@ -35,7 +35,7 @@ def _destinations(case: StreamCase) -> Iterator[tuple[str, str]]:
 def _without_partitions(case: StreamCase) -> Iterator[Hit]:
     for path, destination in _destinations(case):
         functions = (token_function(token, case.version) for token in destination.split("."))
-        # The server keeps 32 bits of the number.
+        # The server uses 32 bits of the number.
         if any(one and one.name == "partition" and not one.number % 2**32 for one in functions):
             yield Hit(path, destination)
 
@@ -45,7 +45,7 @@ def _captures_own_name(case: StreamCase) -> bool:
 
 
 def _outside(case: StreamCase, member: str, captured: list[str] | None) -> Found:
-    """Whether nothing that the stream captures matches the source of a change of subject."""
+    """Whether no captured subject matches the source of a change of subjects."""
     change = case[member]
     if change is None or not change["src"] or captured is None:
         return False
@@ -59,7 +59,7 @@ def _transform_outside(case: StreamCase) -> Found:
 
 
 def mirror_zone(case: StreamCase) -> Found:
-    """Whether a mirror starts at a time with an offset of nothing in place of Z."""
+    """Whether a mirror starts at a time with a zero offset instead of Z."""
     start = None if case.mirror is None else case.mirror["opt_start_time"]
     return has_zero_offset(start) and [Hit("mirror.opt_start_time", start)]
 
@@ -133,7 +133,7 @@ STREAM_LINT = (
         "L-INSERT-MARKER",
         0,
         "subject_delete_marker_ttl",
-        "a delete marker takes the subject's place, so that inserts are refused until it is gone.",
+        "a delete marker occupies the subject, so inserts are refused until it is removed.",
         "Use allow_msg_ttl without a marker.",
         lambda case: case["discard_new_per_subject"] and case["subject_delete_marker_ttl"] > 0,
     ),

@@ -1,4 +1,4 @@
-"""Rules for what a stream copies from: its mirror, its sources, and how they are reached."""
+"""Rules for the origins of a stream: its mirror, its sources, and their external APIs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from twinstream.models.version import Version
 INVALID = 10052
 
 SEPARATORS_SEEN_SINCE: Version = (2, 12, 8)
-"""First server that refuses the separators of file paths in the name of an origin."""
+"""First server that refuses path separators in the name of an origin."""
 
 SR = Rule[StreamCase]
 
@@ -182,7 +182,7 @@ MIRROR_RULES = (
 
 
 def _repeated(case: OriginCase, identity: Callable[[Settings], Any]) -> bool:
-    """Whether an earlier source has the same identity; None is none."""
+    """Whether an earlier source has the same identity; None means no identity."""
     if not case.index:
         return False
     own = identity(case.origin)
@@ -190,7 +190,7 @@ def _repeated(case: OriginCase, identity: Callable[[Settings], Any]) -> bool:
 
 
 def _identity(source: Settings) -> Any:
-    """Return what tells one source from another; where it starts does not."""
+    """Return what distinguishes sources; their start positions do not."""
     external = source["external"]
     transforms = [
         (transform["src"] or ">", transform["dest"] or ">")
@@ -215,7 +215,7 @@ def _consumer_identity(source: Settings) -> Any:
 
 
 SOURCE_TRANSFORM_RULES = _transform_rules("S-SOURCE", (10145, 10146, 10147), _lies_in_other)
-"""Here, unlike for mirrors, overlaps are looked for when all transforms can be built."""
+"""Unlike for mirrors, overlaps are checked only if all transforms are valid."""
 
 _OF_EACH_SOURCE: tuple[Judge[OriginCase], ...] = (
     Rule[OriginCase](
@@ -230,7 +230,7 @@ _OF_EACH_SOURCE: tuple[Judge[OriginCase], ...] = (
         "S-SOURCE-DUP",
         10140,
         "",
-        "the source {value} stands there twice.",
+        "the source {value} occurs twice.",
         "Give each another filter, or remove one.",
         lambda case: _repeated(case, _identity) and case.hit("name"),
     ),
@@ -362,13 +362,13 @@ def _is_filter(text: str) -> bool:
 
 
 def unseen_transforms(case: OriginCase) -> list[tuple[str, Settings]]:
-    """Return the transforms that the server does not look at before it builds them, by path."""
+    """Return the transforms that the server does not check before it builds them, by path."""
     given = case.origin["subject_transforms"] if is_unseen(case) else ()
     return [(f"{case.path}.subject_transforms[{at}]", one) for at, one in enumerate(given)]
 
 
 def unbuildable(transform: Settings, version: Version) -> bool:
-    """Whether the server stumbles over a transform that it did not look at."""
+    """Whether the server fails to build a transform that it did not check."""
     return bool(transform_fault(transform["src"], transform["dest"], version, strict=False))
 
 
@@ -376,7 +376,7 @@ def _filter_syntax(case: OriginCase) -> Found:
     wanted = case.origin["filter_subject"]
     if case.stream.update:
         return False
-    # Beside transforms, which 2.11 lets pass for external origins, the filter is not used.
+    # With transforms, which 2.11 accepts for external origins, the filter is not used.
     unused = is_unseen(case) and bool(case.origin["subject_transforms"])
     if not _is_filter(wanted) and not unused:
         return case.hit("filter_subject")
@@ -420,4 +420,4 @@ ORIGIN_FILTER_RULES = (
         ),
     ),
 )
-"""Judged after everything else."""
+"""Checked after everything else."""

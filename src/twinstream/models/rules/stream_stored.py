@@ -1,4 +1,4 @@
-"""What a stream's settings look like once a server has stored them."""
+"""The settings of a stream as stored by a server."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from twinstream.models.rules.stream_subjects import is_implicit_republish
 from twinstream.models.version import Version
 
 RESETS_SINCE: Version = (2, 12, 0)
-"""First server that makes -1 out of everything below."""
+"""First server that changes every value below -1 to -1."""
 
 MARKER_TURNS_ON_SINCE: Version = (2, 11, 2)
-"""First server that turns on what a delete marker needs."""
+"""First server that enables the settings needed by a delete marker."""
 
 EMPTY_PLACEMENT_GONE_SINCE: Version = (2, 11, 9)
-"""First server that drops a placement which says nothing."""
+"""First server that removes an empty placement."""
 
 DEFAULT_WINDOW = 120_000_000_000
-"""Two minutes."""
+"""Two minutes, in nanoseconds."""
 
 _LIMITS = ("max_consumers", "max_msgs", "max_bytes", "max_msgs_per_subject", "max_msg_size")
 _ALWAYS = ("max_age", "allow_direct", "mirror_direct", "sealed", "deny_delete")
@@ -44,11 +44,11 @@ SEALED: Final[dict[str, Any]] = {
     "deny_purge": True,
     "allow_rollup_hdrs": False,
 }
-"""What a server sets when it seals a stream, whatever the config says of it."""
+"""Settings of a sealed stream, whatever its config contains."""
 
 
 def stored_stream(case: StreamCase) -> dict[str, Any]:
-    """Return the settings with all defaults and silent changes, as the server answers them."""
+    """Return the settings as returned by the server, with all defaults and implicit changes."""
     settings = case.settings
     out: dict[str, Any] = {"name": settings["name"]}
     put(out, settings, *_WHERE_SET)
@@ -92,7 +92,7 @@ def _window(case: StreamCase) -> int:
 
 
 def _flags(case: StreamCase, out: dict[str, Any]) -> None:
-    """Turn on what markers and schedules need, and off what stands in their way."""
+    """Enable the settings that markers and schedules need, and disable those they exclude."""
     marker = case["subject_delete_marker_ttl"] > 0 and case.version >= MARKER_TURNS_ON_SINCE
     rollup = case["allow_rollup_hdrs"]
     needs_rollup = marker or (case["allow_msg_schedules"] and not rollup)

@@ -1,4 +1,4 @@
-"""Rules for a stream's subjects, and for what is done to them."""
+"""Rules for a stream's subjects, and for their transforms and republishing."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _API_SUBJECTS = ("$JS.>", "$JSC.>", "$NRG.>")
 _SYSTEM_SUBJECTS = ("$SYS.>",)
 
 MEETING_SINCE: Version = (2, 11, 2)
-"""First server that refuses subjects which can meet its own; before, those within them."""
+"""First server that refuses subjects that can meet its own; earlier, those contained in them."""
 
 IMPLICIT_SINCE: Firsts = ((2, 11, 11), (2, 12, 2))
-"""First servers that judge the transform first, for what is published again may follow it."""
+"""First servers that check the transform first, because republishing may depend on it."""
 
 
 @frozen
@@ -52,13 +52,13 @@ class SubjectCase:
         return self.stream.subjects[self.index]
 
     def hit(self, detail: str = "") -> list[Hit]:
-        """Return the place of the subject; the name's, where the name stands in for it."""
+        """Return the path and value of the subject; that of the name if it is the default."""
         path = f"subjects[{self.index}]" if self.settings["subjects"] else "name"
         return [Hit(path, self.subject, detail)]
 
 
 def _each(case: StreamCase) -> list[SubjectCase]:
-    # A stream without a name has a rule of its own; its default subject says nothing new.
+    # A stream without a name violates a rule of its own; its default subject is not reported.
     if case.subjects == [""] and not case["subjects"]:
         return []
     return [SubjectCase(case, index) for index in range(len(case.subjects))]
@@ -87,7 +87,7 @@ def _meets_system(case: SubjectCase) -> Found:
 
 
 def _takes_from(case: SubjectCase, own: tuple[str, ...]) -> bool:
-    """Whether a subject takes messages that are the server's own."""
+    """Whether a subject captures messages of the server itself."""
     if case.version >= MEETING_SINCE:
         return any(can_meet(case.subject, taken) for taken in own)
     return any(is_contained(case.subject, taken) for taken in own if taken != "$NRG.>")
@@ -104,7 +104,7 @@ _OF_EACH_SUBJECT = (
         INVALID,
         "",
         "{value} is not a subject.",
-        "Write tokens without blanks, separated by dots; > only stands at the end.",
+        "Write tokens without blanks, separated by dots; > is only allowed at the end.",
         lambda case: not is_subject(case.subject) and case.hit(),
     ),
     Rule[SubjectCase](
@@ -166,7 +166,7 @@ def _transform_target(case: StreamCase) -> Found:
 
 
 def is_implicit_republish(case: StreamCase) -> bool:
-    """Whether all is published again under the subjects that the stream's transform makes."""
+    """Whether everything is republished on the subjects made by the stream's transform."""
     republish, transform = case["republish"], case["subject_transform"]
     if republish is None or transform is None or not is_from(case.version, IMPLICIT_SINCE):
         return False
@@ -175,13 +175,13 @@ def is_implicit_republish(case: StreamCase) -> bool:
 
 
 def _republished(case: StreamCase) -> tuple[str, str] | None:
-    """Return from where to where the server publishes again, None where it does not."""
+    """Return source and destination of republishing, None if there is none."""
     republish = case["republish"]
     if republish is None:
         return None
     if is_implicit_republish(case):
-        # It leads from what the stream's transform makes to the same, so that nothing of the
-        # original subject is left to choose from.
+        # Source and destination are both the destination of the stream's transform, so no token
+        # of the original subject is available.
         made = case["subject_transform"]["dest"]
         return made, made
     return republish["src"], republish["dest"]

@@ -1,7 +1,7 @@
-"""Rules for changing a stream: what cannot become what, in the order of the server.
+"""Rules for updates of streams, in the order of the server: changes that are not allowed.
 
 Both sides are compared as the server stores them, since an update replaces the whole config: a
-setting that the new one leaves out takes its default.
+setting that the new one omits takes its default.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ INVALID = 10052
 
 
 class StreamUpdateCase:
-    """A stream's config and the one that is to replace it."""
+    """A stream's config and its replacement."""
 
     def __init__(self, old: Settings, new: StreamCase) -> None:
-        """Compare ``old``, as a server answered it, with ``new``, as somebody wrote it."""
+        """Compare `old`, as returned by a server, with `new`, as written by the caller."""
         self.new_case = new
         self.settings = new.settings
         self.version: Version = new.version
@@ -68,14 +68,14 @@ def _work_queue(case: StreamUpdateCase) -> Found:
 
 
 def _mirror(case: StreamUpdateCase) -> Found:
-    # Compared as stored: the server also tells an empty list of transforms from none, but its
-    # answers do not show which of them it has.
+    # Compared as stored: the server also distinguishes an empty list of transforms from none, but
+    # its responses do not.
     new = case.new.get("mirror")
     return new is not None and new != case.old.get("mirror")
 
 
 def _mirror_zone(case: StreamUpdateCase) -> Found:
-    """Whether only the server knows which spelling of a time it compares with."""
+    """Whether only the server knows which notation of a time it compares with."""
     return mirror_zone(case.new_case)
 
 
@@ -94,7 +94,7 @@ def _moves_and_scales(case: StreamUpdateCase) -> Found:
 
 
 def _republish(case: StreamUpdateCase) -> Found:
-    """Whether the server trips over a republish without destination, which it let pass at first."""
+    """Whether the server fails on a republish without destination that its first check accepts."""
     republish = case.settings["republish"]
     if republish is None or republish["dest"]:
         return False
@@ -104,7 +104,7 @@ def _republish(case: StreamUpdateCase) -> Found:
 
 UPDATE_RULES = (
     UR(
-        # An update is judged once more after the silent changes; a marker had turned TTLs on.
+        # An update is checked again after the implicit changes; a marker had enabled TTLs.
         "U-CTR-MARKER",
         INVALID,
         "subject_delete_marker_ttl",
@@ -244,7 +244,7 @@ UPDATE_RULES = (
         "U-REPUB-DEST",
         10069,
         "",
-        "an update takes a missing destination for >, and {detail}.",
+        "an update reads a missing destination as >, and {detail}.",
         "Write dest.",
         _republish,
     ),
