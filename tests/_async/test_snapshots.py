@@ -8,8 +8,8 @@ from datetime import timedelta
 import pytest
 
 import js_async as js
-from js_async._snapshot import _Snapshot
-from js_models import StreamConfig
+from js_async.read.snapshot import _Snapshot
+from twinstream.models import StreamConfig
 from tests._async.flow import pause, together
 
 FEW, MANY = 40, 1500

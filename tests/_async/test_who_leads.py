@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 import js_async as js
-from js_core.deadline import Deadline
-from js_models import StreamConfig
-from js_models.error_codes import NO_SUITABLE_PEERS
-from js_testing import FakePeer, FakeServer, NatsCluster
+from twinstream.core.deadline import Deadline
+from twinstream.models import StreamConfig
+from twinstream.models.error_codes import NO_SUITABLE_PEERS
+from twinstream.testing import FakePeer, FakeServer, NatsCluster
 from tests._async.flow import eventually, pause
 from tests.conftest import VERSION
 

@@ -9,8 +9,8 @@ from datetime import timedelta
 import pytest
 
 import js_sync as js
-from js_models import StreamConfig
-from js_sync._snapshot import _Snapshot
+from twinstream.models import StreamConfig
+from js_sync.read.snapshot import _Snapshot
 from tests._sync.flow import pause, together
 
 FEW, MANY = 40, 1500
