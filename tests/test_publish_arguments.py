@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
-from js_async import _publish_calls as async_calls
-from js_sync import _publish_calls as sync_calls
+from js_async import jetstream as async_calls
+from js_sync import jetstream as sync_calls
 from twinstream.core.publish.request import PublishRequest
 
 ARGUMENTS: dict[str, Any] = {name: object() for name in PublishRequest._fields}
+
+
+def without_connection(cls: type[Any]) -> Any:
+    jet = cls.__new__(cls)
+    jet._api = None
+    return jet
 
 
 def test_each_argument_is_its_own_field(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -24,12 +30,12 @@ def test_each_argument_is_its_own_field(monkeypatch: pytest.MonkeyPatch) -> None
 
     monkeypatch.setattr(sync_calls, "publish", publish)
     monkeypatch.setattr(async_calls, "publish", publish_later)
-    blocking = sync_calls.PublishCalls(cast("Any", None)).publish(**ARGUMENTS)
-    other = asyncio.run(async_calls.PublishCalls(cast("Any", None)).publish(**ARGUMENTS))
+    blocking = without_connection(sync_calls.JetStream).publish(**ARGUMENTS)
+    other = asyncio.run(without_connection(async_calls.JetStream).publish(**ARGUMENTS))
     assert blocking == other == PublishRequest(**ARGUMENTS)
     assert isinstance(blocking, PublishRequest)
 
 
 def test_every_field_of_a_request_is_an_argument() -> None:
-    names = inspect.signature(sync_calls.PublishCalls.publish).parameters
+    names = inspect.signature(sync_calls.JetStream.publish).parameters
     assert set(PublishRequest._fields) <= set(names)

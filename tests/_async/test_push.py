@@ -85,7 +85,7 @@ async def test_a_group_with_heartbeats_reports_none_missing(opened, name, monkey
     async def looked(*about):
         looks.append(about)
 
-    monkeypatch.setattr(push._control, "require_there", looked)
+    monkeypatch.setattr(push.consumer_admin, "require_there", looked)
     async with opened() as jet:
         stream = await filled(jet, name, 0)
         config = ConsumerConfig(

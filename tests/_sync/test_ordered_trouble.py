@@ -17,7 +17,7 @@ import pytest
 import js_sync as js
 from tests._sync.flow import eventually, together
 from tests._sync.leaders import step_down
-from tests.soak import LONG, rounds, state
+from tests.soak import rounds, state
 from twinstream.core.connect.server_pool import ServerPool
 from twinstream.models import StreamConfig
 from twinstream.testing import Proxy
@@ -175,8 +175,6 @@ def test_soak_ordered_reads_of_a_stream_that_compacts_itself(server, name, keeps
             assert [each for each in stream.consumer_names()] == []
 
 
-# Only in the long form: beside other tests, elections of the shared cluster outlast its patience.
-@pytest.mark.skipif(not LONG, reason="a soak test: set TWINSTREAM_SOAK=1")
 @pytest.mark.parametrize("keeps", [1, 3])
 def test_soak_ordered_reads_of_a_cluster_that_compacts(cluster, name, keeps, monkeypatch):
     # Past the proxy, to another server, there would be nothing to cut.

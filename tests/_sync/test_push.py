@@ -86,7 +86,7 @@ def test_a_group_with_heartbeats_reports_none_missing(opened, name, monkeypatch)
     def looked(*about):
         looks.append(about)
 
-    monkeypatch.setattr(push._control, "require_there", looked)
+    monkeypatch.setattr(push.consumer_admin, "require_there", looked)
     with opened() as jet:
         stream = filled(jet, name, 0)
         config = ConsumerConfig(

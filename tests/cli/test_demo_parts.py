@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from twinstream.cli.demo import chart
+from twinstream.cli import chart
 from twinstream.cli.demo.handler import Verdict, handle
 from twinstream.cli.demo.ledger import Ledger
 from twinstream.cli.demo.orders import Expected, order_events
