@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from js_async.fast_ingest import FastIngest
     from js_async.fetch_messages import FetchMessages
     from js_async.jetstream import JetStream
+    from js_async.kv_bucket import KeyValue
+    from js_async.kv_keys import PurgedMarkers
+    from js_async.kv_watch import Watch
     from js_async.leader import Leader
     from js_async.lease import Lease
     from js_async.listing import Listing
@@ -131,6 +134,28 @@ if TYPE_CHECKING:
     from js_core.headers import Headers
     from js_core.health import Finding, Health, Thresholds
     from js_core.hole import Hole
+    from js_core.kv_codecs import (
+        Base64Keys,
+        JsonValues,
+        KeyCodec,
+        KeyCodecs,
+        PathKeys,
+        ValueCodec,
+        ValueCodecs,
+    )
+    from js_core.kv_entry import Entries, Entry, KeyValueOperation
+    from js_core.kv_errors import (
+        BucketExists,
+        BucketNotFound,
+        InvalidKey,
+        KeyDeleted,
+        KeyExists,
+        KeyNotFound,
+        NotABucket,
+        RevisionMismatch,
+        ValueTooLarge,
+    )
+    from js_core.kv_status import KeyValueStatus
     from js_core.lease_record import SlotRecord
     from js_core.options import ConnectOptions
     from js_core.outbox import OutboxEvent, OutboxReport
@@ -169,8 +194,11 @@ __all__ = [
     "BadArgument",
     "BadPayload",
     "BadPull",
+    "Base64Keys",
     "Batch",
     "BatchEnd",
+    "BucketExists",
+    "BucketNotFound",
     "Call",
     "Closed",
     "ConnectOptions",
@@ -196,6 +224,8 @@ __all__ = [
     "DeadLetters",
     "Difference",
     "Disconnected",
+    "Entries",
+    "Entry",
     "Event",
     "Events",
     "FastIngest",
@@ -207,11 +237,21 @@ __all__ = [
     "Hole",
     "Ingested",
     "InvalidConfig",
+    "InvalidKey",
     "IterationEnded",
     "JetStream",
     "JetStreamError",
     "JetStreamNotEnabled",
     "JetStreamOff",
+    "JsonValues",
+    "KeyCodec",
+    "KeyCodecs",
+    "KeyDeleted",
+    "KeyExists",
+    "KeyNotFound",
+    "KeyValue",
+    "KeyValueOperation",
+    "KeyValueStatus",
     "LameDuck",
     "Leader",
     "Lease",
@@ -229,6 +269,7 @@ __all__ = [
     "NoLeader",
     "NoResponders",
     "NoStream",
+    "NotABucket",
     "NotAcknowledgeable",
     "NotPromised",
     "NotStarted",
@@ -240,6 +281,7 @@ __all__ = [
     "OutboxReport",
     "OutboxStore",
     "OutcomeUnknown",
+    "PathKeys",
     "PermissionDenied",
     "Permit",
     "Pinned",
@@ -257,6 +299,7 @@ __all__ = [
     "PullRefused",
     "PullReport",
     "PullWarning",
+    "PurgedMarkers",
     "PushMessages",
     "RateLimiter",
     "ReadEnd",
@@ -267,6 +310,7 @@ __all__ = [
     "Replicas",
     "RequestTimeout",
     "Retry",
+    "RevisionMismatch",
     "Schedule",
     "Schedules",
     "Semaphore",
@@ -297,6 +341,10 @@ __all__ = [
     "TwinstreamError",
     "Unpinned",
     "Unsupported",
+    "ValueCodec",
+    "ValueCodecs",
+    "ValueTooLarge",
+    "Watch",
     "WorkReport",
     "Worker",
     "WrongHandler",

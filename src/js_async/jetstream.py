@@ -14,6 +14,7 @@ from js_async._io import Handler
 from js_async._publish_calls import PublishCalls
 from js_async._transport import Transport
 from js_async._watch_calls import WatchCalls
+from js_async.kv_calls import KeyValueCalls
 from js_async.listing import Listing
 from js_async.stream import Stream
 from js_core.atomic_batch import MAX_MESSAGES
@@ -53,7 +54,7 @@ __all__ = ["JetStream"]
 
 
 @hint_attributes
-class JetStream(WatchCalls, CoordinationCalls, PublishCalls):
+class JetStream(WatchCalls, CoordinationCalls, KeyValueCalls, PublishCalls):
     """The JetStream API of an account or domain. Get one from `Connection.jetstream`.
 
     The `timeout` of a call is in seconds; its default is that of the context, also where the call

@@ -144,8 +144,8 @@ class OrderedRead:
         self._began = False
         self._created: Timestamp | None = None
         self._keeps_one = False
-        # The stream's last sequence when the read began.
-        self._last_seq = 0
+        self.last_at_start = 0
+        """The stream's last sequence when the read began."""
         self._most_idle: Duration | None = None
         self._consumer_seq = 0
         self._looked = 0
@@ -174,12 +174,12 @@ class OrderedRead:
     @property
     def is_current(self) -> bool:
         """Whether all messages were handed over that were stored when the read began."""
-        return self._began and self.scanned >= self._last_seq
+        return self._began and self.scanned >= self.last_at_start
 
     @property
     def has_list(self) -> bool:
         """Whether the present consumer walks through a list, where it may stop (see `probing`)."""
-        return self._is_snapshot and not self._keeps_one and self.scanned < self._last_seq
+        return self._is_snapshot and not self._keeps_one and self.scanned < self.last_at_start
 
     @property
     def progress(self) -> tuple[int, int]:
@@ -202,7 +202,7 @@ class OrderedRead:
             self.position = self._looked = self._before = 0
             self._began = not self._is_snapshot
         if another or not self._began:
-            self._last_seq = stream.state.last_seq
+            self.last_at_start = stream.state.last_seq
         return another
 
     def next_config(self) -> ConsumerConfig:
@@ -277,17 +277,17 @@ class OrderedRead:
     def wants(self, metadata: Metadata) -> bool:
         """Tell whether to hand over a message in order, or to skip it; nothing is noted of it."""
         seq = metadata.stream_seq
-        return seq > self.position and not (self.is_bounded and seq > self._last_seq)
+        return seq > self.position and not (self.is_bounded and seq > self.last_at_start)
 
     def take(self, metadata: Metadata) -> bool:
         """Note a message in order; tell whether to hand it over, or to skip it."""
         self._consumer_seq = metadata.consumer_seq
         seq = metadata.stream_seq
         is_new = seq > self.position
-        if self.is_bounded and seq >= self._last_seq:
+        if self.is_bounded and seq >= self.last_at_start:
             self.is_outdated = True
-            if seq > self._last_seq:
-                self._looked = max(self._looked, self._last_seq)
+            if seq > self.last_at_start:
+                self._looked = max(self._looked, self.last_at_start)
                 is_new = False
         if is_new:
             self.position = seq
@@ -314,9 +314,9 @@ class OrderedRead:
     def _look(self) -> None:
         """Note up to where the server had looked when it sent the messages so far."""
         looked = self._looked_then
-        if self.is_bounded and looked >= self._last_seq:
+        if self.is_bounded and looked >= self.last_at_start:
             # At the end of its list it has looked at the last message of each subject only.
-            looked = self._last_seq
+            looked = self.last_at_start
             self.is_outdated = True
         self._looked = max(self._looked, looked)
 

@@ -72,6 +72,7 @@ MODULES: dict[str, str] = {
     "FileConfigs": "js_models.files",
     "FileProblem": "js_models.files",
     "JsonObject": "js_models._json",
+    "KeyValueConfig": "js_models.generated.config.stream",
     "LostStreamData": "js_models.generated.api.stream",
     "MaxDeliver": "js_models.generated.advisory.consumer",
     "MetaLeaderStepdownRequest": "js_models.generated.api.meta",

@@ -23,6 +23,7 @@ from js_sync._io import Handler
 from js_sync._publish_calls import PublishCalls
 from js_sync._transport import Transport
 from js_sync._watch_calls import WatchCalls
+from js_sync.kv_calls import KeyValueCalls
 from js_sync.listing import Listing
 from js_sync.stream import Stream
 
@@ -54,7 +55,7 @@ __all__ = ["JetStream"]
 
 
 @hint_attributes
-class JetStream(WatchCalls, CoordinationCalls, PublishCalls):
+class JetStream(WatchCalls, CoordinationCalls, KeyValueCalls, PublishCalls):
     """The JetStream API of an account or domain. Get one from `Connection.jetstream`.
 
     The `timeout` of a call is in seconds; its default is that of the context, also where the call

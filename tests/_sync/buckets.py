@@ -1,0 +1,36 @@
+# Generated from tests/_async/buckets.py by codegen/twin.py. Edit that file instead.
+"""Buckets and conditions that several scenarios of key-value stores start from."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from js_models import KeyValueConfig
+
+__all__ = ["bucket", "listed", "state", "told"]
+
+
+def bucket(jet, name, **settings):
+    """Return a new bucket in memory."""
+    settings = {"storage": "memory", **settings}
+    if isinstance(settings.get("limit_marker_ttl"), int):
+        settings["limit_marker_ttl"] = timedelta(seconds=settings["limit_marker_ttl"])
+    return jet.create_key_value(KeyValueConfig(bucket=name, **settings))
+
+
+def told(entry):
+    """Return what an entry says in short; None for the end of the initial values."""
+    return entry and (entry.key, entry.operation.value, entry.value)
+
+
+def state(watch):
+    """Return what a watch delivers before it has caught up."""
+    found = []
+    while (entry := watch.next(20)) is not None:
+        found.append(told(entry))
+    return found
+
+
+def listed(keys):
+    """Return the keys in order of their names."""
+    return sorted([each for each in keys])
