@@ -1,0 +1,364 @@
+# Generated from tests/_async/test_kv_watch.py by codegen/twin.py. Edit that file instead.
+"""Watching and listing keys: once, in order, complete, through any trouble."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import pytest
+
+import js_sync as js
+from js_models import KeyValueConfig
+from tests._sync.buckets import bucket, listed, state, told
+from tests._sync.flow import eventually, together
+
+HISTORIES = pytest.mark.parametrize("history", [1, 5])
+
+
+def consumers(made):
+    """Return the names of the consumers of a bucket."""
+    return [each for each in made.stream.consumer_names()]
+
+
+@HISTORIES
+def test_a_watch_gives_the_state_then_a_mark_then_each_change(opened, name, history):
+    with opened() as jet:
+        made = bucket(jet, name, history=history)
+        for key in ("a", "b", "c", "b"):
+            made.put(key, b"1")
+        made.delete("c")
+        with made.watch() as watch:
+            assert not watch.is_current
+            assert state(watch) == [
+                ("a", "put", b"1"),
+                ("b", "put", b"1"),
+                ("c", "delete", None),
+            ]
+            assert watch.is_current
+            made.put("a", b"2")
+            made.purge("b")
+            assert told(watch.next(20)) == ("a", "put", b"2")
+            entry = watch.next(20)
+            assert (told(entry), entry.revision) == (("b", "purge", None), 7)
+            assert watch.position == 7
+            with pytest.raises(js.RequestTimeout):
+                watch.next(0.05)
+        assert watch.is_ended
+        with pytest.raises(js.IterationEnded):
+            watch.next(1)
+        assert consumers(made) == []
+
+
+@HISTORIES
+def test_the_end_of_the_state_is_told_where_there_is_none(opened, name, history):
+    with opened() as jet:
+        made = bucket(jet, name, history=history)
+        with made.watch() as watch:
+            assert state(watch) == []
+        for number in range(20):
+            made.put(f"a.{number}", b"")
+        with made.watch("none.*") as watch:
+            assert state(watch) == []
+        with made.watch(updates_only=True) as watch:
+            assert watch.is_current
+            assert watch.next(20) is None
+        for number in range(20):
+            made.delete(f"a.{number}")
+        with made.watch(deletes=False) as watch:
+            assert state(watch) == []
+        assert listed(made.keys()) == []
+        for number in range(20):
+            made.stream.purge(subject=f"$KV.{name}.a.{number}")
+        with made.watch() as watch:
+            assert state(watch) == []
+            made.put("a.1", b"")
+            assert told(watch.next(20)) == ("a.1", "put", b"")
+
+
+def test_what_a_watch_delivers_can_be_chosen(opened, name):
+    with opened() as jet:
+        made = bucket(jet, name, history=5)
+        for number in range(3):
+            made.put("a", b"%d" % number)
+        made.put("b", b"12345")
+        made.delete("a")
+        with made.watch(history=True) as watch:
+            assert [each[1] for each in state(watch)] == ["put"] * 4 + ["delete"]
+        with made.watch(resume_from=3) as watch:
+            assert [each[0] for each in state(watch)] == ["a", "b", "a"]
+        with made.watch(resume_from=6) as watch:
+            assert state(watch) == []
+            made.put("c", b"")
+            assert (watch.next(20)).revision == 6
+        with pytest.raises(js.BadArgument, match="resume_from is 8, bucket .* is at 6"):
+            made.watch(resume_from=8)
+        with made.watch(updates_only=True, deletes=False) as watch:
+            assert watch.next(20) is None
+            made.delete("c")
+            made.put("d", b"")
+            assert (watch.next(20)).key == "d"
+        with made.watch("b", meta_only=True) as watch:
+            entry = watch.next(20)
+            assert (entry.key, entry.value, entry.size) == ("b", None, 5)
+        with made.watch("a", "b", "a", "*") as watch:
+            assert len(state(watch)) == 4
+        assert consumers(made) == []
+
+
+def test_choices_that_exclude_each_other(opened, name):
+    with opened() as jet:
+        made = bucket(jet, name)
+        for options in (
+            {"history": True, "updates_only": True},
+            {"history": True, "resume_from": 1},
+            {"updates_only": True, "resume_from": 1},
+        ):
+            with pytest.raises(js.BadArgument, match="exclude each other"):
+                made.watch(**options)
+        with pytest.raises(js.BadArgument, match="a revision"):
+            made.watch(resume_from=0)
+        for pattern in ("a*", ">.a", "a b", ""):
+            with pytest.raises(js.InvalidKey):
+                made.watch(pattern)
+            with pytest.raises(js.InvalidKey):
+                made.keys(pattern)
+
+
+def test_the_initial_values_can_be_iterated_over(opened, name):
+    with opened() as jet:
+        made = bucket(jet, name)
+        for key in "abc":
+            made.put(key, b"")
+        with made.watch() as watch:
+            assert [each.key for each in watch.initial()] == ["a", "b", "c"]
+            assert [each.key for each in watch.initial()] == []
+            made.put("d", b"")
+            for entry in watch:
+                assert entry.key == "d"
+                break
+
+
+@HISTORIES
+def test_lost_consumers_lose_nothing_and_repeat_nothing(opened, name, history):
+    with opened() as jet:
+        made = bucket(jet, name, history=history)
+        for number in range(300):
+            made.put(f"k.{number}", b"")
+        reports = []
+        with made.watch(on_report=reports.append) as watch:
+            seen = []
+            for _ in range(3):
+                seen += [(watch.next(20)).revision for _ in range(60)]
+                for consumer in consumers(made):
+                    made.stream.delete_consumer(consumer)
+            while (entry := watch.next(20)) is not None:
+                seen.append(entry.revision)
+            assert seen == list(range(1, 301))
+            for consumer in consumers(made):
+                made.stream.delete_consumer(consumer)
+            for number in range(5):
+                made.put("k.1", b"%d" % number)
+            revisions = [(watch.next(20)).revision]
+            while revisions[-1] != 305:
+                revisions.append((watch.next(20)).revision)
+            # With a history nothing is skipped; without one, only what was overwritten.
+            assert revisions == sorted(set(revisions))
+            if history > 1:
+                assert revisions == list(range(301, 306))
+        assert reports
+        assert consumers(made) == []
+
+
+def test_a_watch_goes_on_after_a_restart_of_the_server(server_factory, name):
+    running = server_factory()
+    with js.connect(running.url) as connection:
+        made = bucket(connection.jetstream(timeout=20), name, storage="file")
+        made.put("a", b"1")
+        with made.watch() as watch:
+            assert state(watch) == [("a", "put", b"1")]
+            running.kill()
+            running.restart()
+
+            def put():
+                try:
+                    return made.put("b", b"2")
+                except js.TwinstreamError:
+                    return None
+
+            revision = eventually(put)
+            entry = watch.next(30)
+            while entry.revision < revision:
+                entry = watch.next(30)
+            assert (entry.key, entry.revision) == ("b", revision)
+
+
+def test_a_bucket_that_is_gone_and_one_that_is_created_again(opened, name):
+    with opened() as jet:
+        made = bucket(jet, name)
+        made.put("a", b"1")
+        made.put("b", b"1")
+        with made.watch() as watch:
+            assert len(state(watch)) == 2
+            jet.delete_key_value(name)
+            with pytest.raises(js.BucketNotFound):
+                watch.next(30)
+            again = bucket(jet, name)
+            again.put("c", b"new")
+            assert state(watch) == [("c", "put", b"new")]
+            assert watch.generation == 2
+            again.put("d", b"new")
+            assert told(watch.next(20)) == ("d", "put", b"new")
+
+
+def test_an_unread_watch_closes_at_once(opened, name):
+    with opened() as jet:
+        made = bucket(jet, name)
+        requests = (js.PublishRequest(f"$KV.{name}.{n}", b"x" * 100) for n in range(5000))
+        for outcome in jet.publish_many(requests):
+            assert not isinstance(outcome, js.PublishFailure)
+        watch = made.watch()
+        watch.next(20)
+
+        def take():
+            return [each for each in watch]
+
+        together(watch.close, take)
+        assert consumers(made) == []
+
+
+@HISTORIES
+def test_removed_keys_do_not_stop_a_list(opened, name, history):
+    with opened() as jet:
+        made = bucket(jet, name, history=history)
+        for number in range(300):
+            made.put(f"k.{number}", b"x" * 1000)
+        with made.watch() as watch:
+            watch.next(20)
+            for number in (250, 270, 290):
+                made.stream.purge(subject=f"$KV.{name}.k.{number}")
+            rest = state(watch)
+            assert len({each[0] for each in rest}) in range(296, 300)
+
+
+# ---- keys
+
+
+@HISTORIES
+def test_keys_are_those_with_a_value(opened, name, history):
+    with opened() as jet:
+        made = bucket(jet, name, history=history)
+        for number in range(10):
+            made.put(f"a.{number}", b"x")
+            made.put(f"b.{number}.c", b"x")
+        for number in range(0, 10, 2):
+            made.delete(f"a.{number}")
+        made.purge("b.3.c")
+        odd = [f"a.{number}" for number in range(1, 10, 2)]
+        assert listed(made.keys("a.*")) == odd
+        assert listed(made.keys("a.1", "a.2", "a.3")) == ["a.1", "a.3"]
+        assert len(listed(made.keys("b.>"))) == 9
+        assert len(listed(made.keys("*.*.c", "a.*"))) == 14
+        assert len(listed(made.keys())) == 14
+        assert listed(made.keys("none.>")) == []
+        assert consumers(made) == []
+
+
+@HISTORIES
+def test_no_key_is_missing_or_twice_while_others_write(opened, name, history):
+    with opened() as jet:
+        made = bucket(jet, name, history=history)
+        names = [f"k.{number}" for number in range(400)]
+        for key in names:
+            made.put(key, b"0")
+        made.delete("k.7")
+        living = sorted(set(names) - {"k.7"})
+        over = []
+
+        def write():
+            number = 0
+            while not over:
+                number += 1
+                made.put(living[number * 7 % len(living)], b"%d" % number)
+
+        def read():
+            try:
+                for _ in range(5):
+                    found = [each for each in made.keys()]
+                    assert len(found) == len(set(found))
+                    assert sorted(found) == living
+            finally:
+                over.append(True)
+
+        together(write, read)
+
+
+def test_a_watch_of_many_keys(opened, name):
+    with opened() as jet:
+        made = bucket(jet, name)
+        for number in range(30):
+            made.put(f"k.{number}", b"")
+        # Longer than a subject may be: the filters are in the request only.
+        chosen = [f"k.{number}" for number in range(0, 2000)]
+        assert len(listed(made.keys(*chosen))) == 30
+
+
+# ---- dropping markers
+
+
+def test_markers_are_dropped_and_newer_values_stay(opened, name, monkeypatch):
+    with opened() as jet:
+        made = bucket(jet, name, history=5)
+        for key in ("gone", "back", "kept"):
+            made.put(key, b"1")
+        made.delete("gone")
+        made.delete("back")
+        purge = made.stream.purge
+
+        def late(**options):
+            if options["subject"].endswith(".back"):
+                made.put("back", b"2")
+            return purge(**options)
+
+        monkeypatch.setattr(made.stream, "purge", late)
+        done = made.purge_deletes(older_than=0)
+        assert (done.removed, done.kept) == (2, 0)
+        assert (made.get("back")).value == b"2"
+        assert made.entry("gone") is None
+        assert listed(made.keys()) == ["back", "kept"]
+        made.delete("kept")
+        done = made.purge_deletes()
+        assert (done.removed, done.kept) == (0, 1)
+        assert [told(each) for each in made.history("kept")] == [("kept", "delete", None)]
+        assert consumers(made) == []
+
+
+@pytest.mark.parametrize("replicas", [3])
+def test_each_acknowledged_key_comes_before_the_mark(cluster, name, replicas):
+    with js.connect(cluster.url) as connection:
+        jet = connection.jetstream(timeout=20)
+        config = KeyValueConfig(bucket=name, storage="memory", num_replicas=replicas)
+        made = jet.create_key_value(config)
+        keys = [f"k.{number}" for number in range(60)]
+        for key in keys:
+            made.put(key, b"0")
+        over = []
+
+        def write(start):
+            number = start
+            while not over:
+                number += 7
+                made.put(keys[number % len(keys)], b"%d" % number)
+
+        def read():
+            try:
+                for number in range(20):
+                    new = f"new.{number}"
+                    made.put(new, b"")
+                    keys.append(new)
+                    with made.watch(meta_only=True) as watch:
+                        found = {each[0] for each in state(watch)}
+                    assert found.issuperset(keys)
+            finally:
+                over.append(True)
+
+        together(partial(write, 0), partial(write, 3), read)
