@@ -327,7 +327,7 @@ class KeyValue(Generic[V]):
         """
         from js_async.kv_keys import purge_markers
 
-        return await purge_markers(self._place, self._maker, older_than, seconds(timeout))
+        return await purge_markers(self._place, older_than, seconds(timeout))
 
     # ---- other views of the same bucket
 

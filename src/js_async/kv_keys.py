@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TypeVar
 
@@ -11,11 +11,12 @@ from attrs import frozen
 
 from js_async._io import Stream as Generated
 from js_async.kv_place import Place
-from js_async.kv_watch import CAUGHT_UP, KeyWatch, WatchOptions
+from js_async.kv_watch import CaughtUp, KeyWatch, WatchOptions
+from js_async.message import Message
 from js_core.deadline import Deadline, Seconds, seconds
 from js_core.errors import StreamNotFound, TwinstreamError
 from js_core.kv_entries import EntryMaker
-from js_core.kv_entry import Entries, Entry
+from js_core.kv_entry import Entries, Entry, KeyValueOperation, may_be_marker, operation_of
 from js_core.kv_errors import KeyNotFound, raise_for_bucket
 from js_models import Timestamp
 
@@ -32,25 +33,27 @@ async def keys_of(
     Of keys that were there at the start only a number each is kept, to tell whether one that is
     written meanwhile came already: 8 bytes a key.
     """
-    watch = KeyWatch(place, maker, filters, WatchOptions(meta_only=True))
+    watch = KeyWatch(place, _key_reader(maker), filters, WatchOptions(meta_only=True))
     # Keys by their last word, where that is newer than the start.
     written: dict[str, bool] = {}
     numbers = array("q")
     generation = 1
     try:
         await watch.open()
-        while (step := await watch._take(Deadline.after(timeout))) is not CAUGHT_UP:
-            if step is None:
+        while True:
+            step = await watch._take(Deadline.after(timeout))
+            if step is None or isinstance(step, CaughtUp):
                 break
             if watch.state.generation != generation:
                 # The bucket was created again, and its state comes from the beginning.
                 generation = watch.state.generation
                 written.clear()
-            if step.revision > watch.messages._last_at_start:
-                written[step.key] = step.is_value
-            elif step.is_value:
-                numbers.append(hash(step.key))
-                yield step.key
+            key, revision, is_value = step
+            if revision > watch.messages._last_at_start:
+                written[key] = is_value
+            elif is_value:
+                numbers.append(hash(key))
+                yield key
         came = {hash(key) for key in written}.intersection(numbers)
         for key, is_value in written.items():
             if is_value and hash(key) not in came:
@@ -102,30 +105,51 @@ class PurgedMarkers:
     """Keys whose markers are too young and stay; the revisions below them were removed."""
 
 
-async def purge_markers(
-    place: Place, maker: EntryMaker[V], older_than: Seconds, timeout: float
-) -> PurgedMarkers:
+def _is_value(message: Message) -> bool:
+    size, body = message._frame[2], message._frame[3]
+    if not size or not may_be_marker(body[:size]):
+        return True
+    return operation_of(message.headers) is KeyValueOperation.PUT
+
+
+def _key_reader(maker: EntryMaker[V]) -> Callable[[Message], tuple[str, int, bool]]:
+    """Return what reads of a message its key, its revision, and whether it is a value."""
+
+    def read(message: Message) -> tuple[str, int, bool]:
+        return maker.key(message.subject), message.metadata.stream_seq, _is_value(message)
+
+    return read
+
+
+def _read_marker(message: Message) -> tuple[str, int, int] | None:
+    """Return the subject of a marker, its revision and its time; None for a value."""
+    if _is_value(message):
+        return None
+    return message.subject, message.metadata.stream_seq, message.metadata.timestamp_ns
+
+
+async def purge_markers(place: Place, older_than: Seconds, timeout: float) -> PurgedMarkers:
     """Remove what is left of deleted keys. A value written meanwhile stays."""
     age = timedelta(seconds=seconds(older_than, "older_than"))
-    watch = KeyWatch(place, maker, (), WatchOptions(meta_only=True))
-    markers: list[tuple[str, int, Timestamp]] = []
+    watch = KeyWatch(place, _read_marker, (), WatchOptions(meta_only=True))
+    markers: list[tuple[str, int, int]] = []
     try:
         await watch.open()
-        while (step := await watch._take(Deadline.after(timeout))) is not CAUGHT_UP:
-            if step is None:
+        while True:
+            step = await watch._take(Deadline.after(timeout))
+            if step is None or isinstance(step, CaughtUp):
                 break
-            if not step.is_value:
-                markers.append((step.raw_key, step.revision, step.created))
+            markers.append(step)
         info = await place.stream.info()
     finally:
         await watch.close()
     # By the server's clock, which stamped the markers.
-    limit = (info.ts or datetime.now(UTC)) - age
+    limit = Timestamp.of((info.ts or datetime.now(UTC)) - age).ns
     removed = kept = 0
-    for key, revision, created in markers:
+    for subject, revision, created in markers:
         is_old = created <= limit
         # Only up to the marker: what was written since has a higher revision.
         before = revision + 1 if is_old else revision
-        await place.stream.purge(subject=place.subjects.stored + key, before_seq=before)
+        await place.stream.purge(subject=subject, before_seq=before)
         removed, kept = removed + is_old, kept + (not is_old)
     return PurgedMarkers(removed, kept)

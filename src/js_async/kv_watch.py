@@ -14,6 +14,7 @@ from js_async.kv_place import Place
 from js_async.message import Message
 from js_core.deadline import NEVER, Deadline, Seconds
 from js_core.errors import BadArgument, IterationEnded, RequestTimeout, TwinstreamError
+from js_core.headers import Headers
 from js_core.kv_entries import EntryMaker
 from js_core.kv_entry import Entry
 from js_core.kv_errors import raise_for_bucket
@@ -21,21 +22,24 @@ from js_core.kv_names import check_revision
 from js_core.kv_watch import WatchState
 from js_core.reports import PullReport, Recreated
 from js_core.subject_match import widest
-from js_models import DeliverPolicy, Timestamp
+from js_models import DeliverPolicy
 
-__all__ = ["CAUGHT_UP", "KeyWatch", "Watch", "WatchOptions", "open_watch"]
+__all__ = ["CAUGHT_UP", "CaughtUp", "KeyWatch", "Watch", "WatchOptions", "open_watch"]
 
+S = TypeVar("S")
 V = TypeVar("V")
+
+_NO_HEADERS: Final = Headers()
 
 # Between two questions while a replica is behind the leader (seconds).
 _PAUSE: Final = 0.01
 
 
-class _CaughtUp:
+class CaughtUp:
     """Says that the initial values are over."""
 
 
-CAUGHT_UP: Final = _CaughtUp()
+CAUGHT_UP: Final = CaughtUp()
 
 
 class WatchOptions:
@@ -81,7 +85,7 @@ async def open_watch(
     on_report: Callable[[PullReport], None] | None,
 ) -> Watch[V]:
     """Return a watch whose consumer is created: what is written from now on is seen."""
-    steps = KeyWatch(place, maker, filters, options, on_report)
+    steps = KeyWatch(place, _reader(maker, options), filters, options, on_report)
     try:
         await steps.open()
     except BaseException:
@@ -90,23 +94,46 @@ async def open_watch(
     return Watch(steps)
 
 
-class KeyWatch(Iteration["Entry[V] | _CaughtUp"], Generic[V]):
-    """The steps of a watch: entries, and `CAUGHT_UP` once for each state."""
+def _reader(maker: EntryMaker[V], options: WatchOptions) -> Callable[[Message], Entry[V] | None]:
+    """Return what makes entries of messages; None for one that is not wanted."""
+    make, deletes, has_value = maker.make, options.deletes, not options.meta_only
+
+    def read(message: Message) -> Entry[V] | None:
+        metadata = message.metadata
+        headers = message.headers if message._frame[2] else _NO_HEADERS
+        entry = make(
+            message.subject,
+            message.data,
+            headers,
+            metadata.stream_seq,
+            metadata.timestamp_ns,
+            metadata.num_pending,
+            has_value,
+        )
+        return entry if deletes or entry.is_value else None
+
+    return read
+
+
+class KeyWatch(Iteration["S | CaughtUp"], Generic[S]):
+    """The steps of a watch: what `read` makes of messages, and `CAUGHT_UP` once for each state."""
 
     def __init__(
         self,
         place: Place,
-        maker: EntryMaker[V],
+        read: Callable[[Message], S | None],
         filters: Sequence[str],
         options: WatchOptions,
         on_report: Callable[[PullReport], None] | None = None,
     ) -> None:
         super().__init__(place.bucket)
         self._place: Final = place
-        self._maker: Final = maker
+        self._read: Final = read
         self._options: Final = options
         self._on_report: Final = on_report
         self.state: Final = WatchState(updates_only=options.updates_only)
+        # That of the last message.
+        self._revision = 0
         stored = place.subjects.stored
         subjects = [stored + each for each in widest(filters)] if filters else [f"{stored}>"]
         resumes = options.resume_from is not None
@@ -121,6 +148,7 @@ class KeyWatch(Iteration["Entry[V] | _CaughtUp"], Generic[V]):
     def _report(self, report: PullReport) -> None:
         if isinstance(report, Recreated):
             self.state.restart()
+            self._revision = 0
         if self._on_report is not None:
             self._on_report(report)
 
@@ -153,14 +181,13 @@ class KeyWatch(Iteration["Entry[V] | _CaughtUp"], Generic[V]):
         """End the watch and delete its consumer."""
         await self.messages.close()
 
-    async def _take_next(self, deadline: Deadline) -> Entry[V] | _CaughtUp | None:
+    async def _take_next(self, deadline: Deadline) -> S | CaughtUp | None:
         state, messages = self.state, self.messages
-        deletes = self._options.deletes
         try:
             while True:
-                if not state.is_live and messages.is_current and state.reached(messages.scanned):
+                if not state.is_live and self._revision >= messages._last_at_start:
                     await self._judge(deadline)
-                if state.take_mark():
+                if not state.is_marked and state.take_mark():
                     return CAUGHT_UP
                 message = messages._at_hand()
                 if message is None:
@@ -173,10 +200,12 @@ class KeyWatch(Iteration["Entry[V] | _CaughtUp"], Generic[V]):
                         if message is None:
                             if messages.is_ended:
                                 return None
+                            await self._judge(deadline)
                             continue
-                entry = self._entry(message)
-                if deletes or entry.is_value:
-                    return entry
+                self._revision = message.metadata.stream_seq
+                step = self._read(message)
+                if step is not None:
+                    return step
         except TwinstreamError as error:
             raise_for_bucket(self._place.bucket, error)
 
@@ -194,8 +223,10 @@ class KeyWatch(Iteration["Entry[V] | _CaughtUp"], Generic[V]):
         return None
 
     async def _judge(self, deadline: Deadline) -> None:
-        """Find out whether the state is complete."""
-        place, messages = self._place, self.messages
+        """Find out whether the state is complete, once the read has come far enough."""
+        place, messages, state = self._place, self.messages, self.state
+        if not (messages.is_current and state.reached(messages.scanned)):
+            return
         within = place.api.deadline().earlier(deadline.at)
         try:
             info = await confirmed_info(place.api, place.stream.name, within)
@@ -203,22 +234,10 @@ class KeyWatch(Iteration["Entry[V] | _CaughtUp"], Generic[V]):
             if deadline.expired():
                 raise
             return
-        before = self.state.target
-        self.state.judge(info.state.last_seq, messages.scanned)
-        if self.state.target == before and not self.state.is_live:
+        before = state.target
+        state.judge(info.state.last_seq, messages.scanned)
+        if state.target == before and not state.is_live:
             await sleep(_PAUSE)
-
-    def _entry(self, message: Message) -> Entry[V]:
-        metadata = message.metadata
-        return self._maker.make(
-            message.subject,
-            message.data,
-            message.headers if message._frame[2] else None,
-            metadata.stream_seq,
-            Timestamp.from_ns(metadata.timestamp_ns),
-            metadata.num_pending,
-            has_value=not self._options.meta_only,
-        )
 
 
 class Watch(Owned, BlockHint, LoopHint, Generic[V]):
@@ -232,7 +251,7 @@ class Watch(Owned, BlockHint, LoopHint, Generic[V]):
     Raises `BucketNotFound` when the bucket is gone, `ConnectionClosed` when the connection is.
     """
 
-    def __init__(self, steps: KeyWatch[V]) -> None:
+    def __init__(self, steps: KeyWatch[Entry[V]]) -> None:
         super().__init__()
         self._steps: Final = steps
 
@@ -273,7 +292,7 @@ class Watch(Owned, BlockHint, LoopHint, Generic[V]):
         step = await self._steps._take(NEVER)
         if step is None:
             raise StopAsyncIteration
-        return None if isinstance(step, _CaughtUp) else step
+        return None if isinstance(step, CaughtUp) else step
 
     async def next(self, timeout: Seconds | None = None) -> Entry[V] | None:
         """Return the next revision within `timeout` seconds, or None: the watch has caught up.
@@ -282,7 +301,7 @@ class Watch(Owned, BlockHint, LoopHint, Generic[V]):
         after the end.
         """
         step = await self._steps.next(timeout)
-        return None if isinstance(step, _CaughtUp) else step
+        return None if isinstance(step, CaughtUp) else step
 
     async def initial(self) -> Generated[Entry[V]]:
         """Iterate over the initial values; ends when the watch has caught up.
@@ -291,7 +310,7 @@ class Watch(Owned, BlockHint, LoopHint, Generic[V]):
         """
         while not self._steps.state.is_marked:
             step = await self._steps._take(NEVER)
-            if step is None or isinstance(step, _CaughtUp):
+            if step is None or isinstance(step, CaughtUp):
                 return
             yield step
 

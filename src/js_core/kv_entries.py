@@ -8,12 +8,10 @@ from js_core.headers import Headers
 from js_core.kv_codecs import Codecs
 from js_core.kv_entry import Entry, KeyValueOperation, operation_of, size_of
 from js_core.stream_message import StreamMessage
-from js_models import Timestamp
 
 __all__ = ["EntryMaker"]
 
 V = TypeVar("V")
-_NONE: Final = Headers()
 _PUT: Final = KeyValueOperation.PUT
 
 
@@ -32,46 +30,56 @@ class EntryMaker(Generic[V]):
 
         What codecs raise is raised here too, unless `tolerant`: then it is the entry's `error`.
         """
-        entry = self.make(message.subject, message.data, message.headers, message.seq, message.time)
+        subject, time = message.subject, message.time.ns
+        entry = self.make(subject, message.data, message.headers, message.seq, time, None, True)
         if entry.error is not None and not tolerant:
             raise entry.error
         return entry
+
+    def key(self, subject: str) -> str:
+        """Return the key of a stored subject; the stored key where no codec can decode it."""
+        raw = subject[self._skip :] if subject.startswith(self._stored) else subject
+        try:
+            return self._codecs.decode_key(raw)
+        except Exception:
+            # Codecs are the program's own, and raise what they like.
+            return raw
 
     def make(
         self,
         subject: str,
         data: bytes,
-        headers: Headers | None,
+        headers: Headers,
         seq: int,
-        created: Timestamp,
-        pending: int | None = None,
-        *,
-        has_value: bool = True,
+        timestamp_ns: int,
+        pending: int | None,
+        has_value: bool,
     ) -> Entry[V]:
         """Return an entry; `has_value` is off where only headers were delivered."""
-        stored = self._stored
-        key = raw = subject[self._skip :] if subject.startswith(stored) else subject
-        headers = headers or _NONE
-        operation = operation_of(headers)
+        key = raw = subject[self._skip :] if subject.startswith(self._stored) else subject
+        operation = operation_of(headers) if headers else _PUT
         value: V | None = None
         error: Exception | None = None
         reads = has_value and operation is _PUT
         if self._is_plain:
-            value = data if reads else None  # type: ignore[assignment]  # without codecs V is bytes
+            if reads:
+                # Without codecs V is bytes.
+                value = data  # type: ignore[assignment]
         else:
             try:
                 key = self._codecs.decode_key(raw)
-                value = self._codecs.decode_value(data) if reads else None
+                if reads:
+                    value = self._codecs.decode_value(data)
             except Exception as refused:
                 # Codecs are the program's own, and raise what they like.
-                key, error = raw, refused
+                key, value, error = raw, None, refused
         return Entry(
             bucket=self._bucket,
             key=key,
             value=value,
             revision=seq,
             operation=operation,
-            created=created,
+            timestamp_ns=timestamp_ns,
             size=len(data) if has_value else size_of(headers, data),
             headers=headers,
             pending=pending,

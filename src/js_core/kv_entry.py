@@ -21,6 +21,7 @@ __all__ = [
     "Entries",
     "Entry",
     "KeyValueOperation",
+    "may_be_marker",
     "operation_of",
     "size_of",
 ]
@@ -30,6 +31,8 @@ V = TypeVar("V")
 _OPERATION: Final = "KV-Operation"
 _REASON: Final = "Nats-Marker-Reason"
 _SIZE: Final = "Nats-Msg-Size"
+_OPERATION_BYTES: Final = _OPERATION.encode()
+_REASON_BYTES: Final = _REASON.encode()
 
 DELETED: Final = {_OPERATION: "DEL"}
 """Headers of the marker of a deleted key."""
@@ -79,6 +82,11 @@ def operation_of(headers: Mapping[str, str]) -> KeyValueOperation:
     return KeyValueOperation.PURGE if word == "PURGE" else KeyValueOperation.DELETE
 
 
+def may_be_marker(block: bytes) -> bool:
+    """Whether a block of headers has a word that makes a message a marker; most have not."""
+    return _OPERATION_BYTES in block or _REASON_BYTES in block
+
+
 def size_of(headers: Mapping[str, str], data: bytes) -> int:
     """Return the size of a value; where only headers were delivered, the server says it."""
     if headers:
@@ -99,8 +107,8 @@ class Entry(Generic[V]):
     revision: int
     """The sequence in the stream: over all keys, later revisions are greater."""
     operation: KeyValueOperation
-    created: Timestamp
-    """When the server stored it."""
+    timestamp_ns: int
+    """When the server stored it, in nanoseconds since 1970."""
     size: int
     """Bytes of the stored value, also where only headers were asked for."""
     headers: Headers
@@ -112,6 +120,11 @@ class Entry(Generic[V]):
     """The value as it is stored."""
     error: Exception | None = None
     """Why key or value could not be decoded: the key is the stored one then, the value None."""
+
+    @property
+    def created(self) -> Timestamp:
+        """When the server stored it."""
+        return Timestamp.from_ns(self.timestamp_ns)
 
     @property
     def is_value(self) -> bool:

@@ -328,7 +328,7 @@ class KeyValue(Generic[V]):
         """
         from js_sync.kv_keys import purge_markers
 
-        return purge_markers(self._place, self._maker, older_than, seconds(timeout))
+        return purge_markers(self._place, older_than, seconds(timeout))
 
     # ---- other views of the same bucket
 
