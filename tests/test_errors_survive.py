@@ -12,7 +12,9 @@ import pytest
 
 from js_core.atomic_outcome import AtomicOutcome
 from js_core.errors import JetStreamError, OutcomeUnknown
+from js_core.headers import Headers
 from js_core.hole import Hole
+from js_core.kv_entry import Entry, KeyValueOperation
 from js_core.publish import PublishFailure, PublishRequest
 from js_models._document import Fault
 from js_models.effective import ConfigError
@@ -22,11 +24,24 @@ from js_models.restorable import Restorable
 PACKAGES = ("js_models", "js_core", "js_async", "js_sync", "js_spark")
 FAILURE = PublishFailure(PublishRequest(subject="s", data=b"x"), OutcomeUnknown("lost"))
 
+ENTRY = Entry[bytes](
+    bucket="B",
+    key="k",
+    value=None,
+    revision=7,
+    operation=KeyValueOperation.PURGE,
+    timestamp_ns=1,
+    size=0,
+    headers=Headers([("KV-Operation", "PURGE")]),
+)
+
 # What the classes take that do not take a text.
 ARGUMENTS: dict[str, tuple[tuple[object, ...], dict[str, object]]] = {
     "NotPromised": (("S", "order", (Hole("max_age", "1 h", "it goes", "0"),)), {}),
     "PublishFailures": (([FAILURE], 3), {}),
     "JetStreamError": (("no",), {"code": 404, "err_code": 10059, "subject": "$JS.API.X"}),
+    "KeyNotFound": (("B", "k"), {}),
+    "KeyDeleted": ((ENTRY,), {}),
     "PullRefused": (("max_batch", 500, 100, "Exceeded"), {}),
     "AtomicBatchFailed": (("no", AtomicOutcome.REFUSED, "why"), {}),
     "TryLater": ((1.5, "later"), {}),

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from js_async.fetch_messages import FetchMessages
     from js_async.jetstream import JetStream
     from js_async.kv_bucket import KeyValue
+    from js_async.kv_cache import KeyValueCache
     from js_async.kv_keys import PurgedMarkers
     from js_async.kv_watch import Watch
     from js_async.leader import Leader
@@ -250,6 +251,7 @@ __all__ = [
     "KeyExists",
     "KeyNotFound",
     "KeyValue",
+    "KeyValueCache",
     "KeyValueOperation",
     "KeyValueStatus",
     "LameDuck",

@@ -77,6 +77,7 @@ MODULES: Final[dict[str, str]] = {
     "KeyExists": "js_core.kv_errors",
     "KeyNotFound": "js_core.kv_errors",
     "KeyValue": "js_async.kv_bucket",
+    "KeyValueCache": "js_async.kv_cache",
     "KeyValueOperation": "js_core.kv_entry",
     "KeyValueStatus": "js_core.kv_status",
     "LameDuck": "js_core.events",

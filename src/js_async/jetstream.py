@@ -11,10 +11,10 @@ from js_async._coordination_calls import CoordinationCalls
 from js_async._create import check_config, create_or_update_stream, create_stream, update_stream
 from js_async._holding import name_by_subject
 from js_async._io import Handler
+from js_async._kv_calls import KeyValueCalls
 from js_async._publish_calls import PublishCalls
 from js_async._transport import Transport
 from js_async._watch_calls import WatchCalls
-from js_async.kv_calls import KeyValueCalls
 from js_async.listing import Listing
 from js_async.stream import Stream
 from js_core.atomic_batch import MAX_MESSAGES

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, Generic, TypeVar, cast, overload
 
 from js_async._io import Stream as Generated
+from js_async._kv_place import Place
+from js_async._kv_writes import BucketWrites
 from js_async._opening import Opening, opening
-from js_async.kv_place import Place
-from js_async.kv_writes import BucketWrites
 from js_core.deadline import Seconds, seconds
 from js_core.errors import TwinstreamError
 from js_core.kv_codecs import PLAIN_CODECS, Codecs
@@ -19,6 +19,7 @@ from js_core.kv_names import check_revision
 from js_core.kv_status import KeyValueStatus
 
 if TYPE_CHECKING:
+    from js_async.kv_cache import KeyValueCache
     from js_async.kv_keys import PurgedMarkers
     from js_async.kv_watch import Watch
     from js_async.stream import Stream
@@ -90,7 +91,7 @@ class KeyValue(Generic[V]):
         Settings that belong to the stream alone stay as they are. Raises `BucketNotFound`,
         `InvalidConfig` for what the server cannot change, such as the storage.
         """
-        from js_async.kv_manage import change_bucket
+        from js_async._kv_manage import change_bucket
 
         api = self._place.api
         changed = await change_bucket(api, self.bucket, edit, api.deadline(timeout))
@@ -343,6 +344,23 @@ class KeyValue(Generic[V]):
         """Return the bucket with codecs, which come before those that this one has (ADR-54)."""
         codecs = self._codecs.with_codecs(key, value)
         return cast("KeyValue[V] | KeyValue[W]", KeyValue(self._place, cast("Codecs[V]", codecs)))
+
+    def cached(
+        self,
+        *filters: str,
+        on_change: Callable[[Entry[V]], None] | None = None,
+        on_report: Callable[[PullReport], None] | None = None,
+    ) -> Opening[KeyValueCache[V]]:
+        """Return a copy of the bucket in memory, or of the keys that match `filters`.
+
+        A watch keeps it fresh, and what is written through it can be read from it at once.
+        `on_change` is a plain function in both twins, called with each new revision that the watch
+        delivers; it must be quick. Raises `NotPromised` for a bucket with a `ttl` and without
+        `limit_marker_ttl`: nothing says there that a value expired.
+        """
+        from js_async.kv_cache import open_cache
+
+        return opening(open_cache(self, filters, on_change, on_report))
 
     def typed(self, model: type[W]) -> KeyValue[W]:
         """Return the bucket with values of a class, stored as JSON; see `JsonValues`."""

@@ -10,7 +10,7 @@ from typing import TypeVar
 from attrs import frozen
 
 from js_async._io import Stream as Generated
-from js_async.kv_place import Place
+from js_async._kv_place import Place
 from js_async.kv_watch import CaughtUp, KeyWatch, WatchOptions
 from js_async.message import Message
 from js_core.deadline import Deadline, Seconds, seconds

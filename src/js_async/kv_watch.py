@@ -9,8 +9,8 @@ from js_async._confirmed import confirmed_info
 from js_async._io import BlockHint, LoopHint, sleep
 from js_async._io import Stream as Generated
 from js_async._iteration import Iteration
+from js_async._kv_place import Place
 from js_async._owned import Owned
-from js_async.kv_place import Place
 from js_async.message import Message
 from js_core.deadline import NEVER, Deadline, Seconds
 from js_core.errors import BadArgument, IterationEnded, RequestTimeout, TwinstreamError

@@ -24,6 +24,7 @@ __all__ = [
     "check_key",
     "check_revision",
     "stream_of",
+    "written_behind",
 ]
 
 PREFIX: Final = "KV_"
@@ -118,21 +119,22 @@ class KeySubjects:
         mirror = config.mirror
         if mirror is None:
             stored = f"$KV.{bucket_of(config.name or '')}."
-            return cls(stored, _behind(api_prefix, stored))
+            return cls(stored, written_behind(api_prefix, stored))
         origin = mirror.name or ""
         stored = written = f"$KV.{bucket_of(origin)}."
         for transform in mirror.subject_transforms or ():
             if transform.dest and transform.dest.endswith(".>"):
                 stored = transform.dest[:-1]
         external = mirror.external.api if mirror.external is not None else None
-        return cls(stored, _behind(external or api_prefix, written), origin, external)
+        return cls(stored, written_behind(external or api_prefix, written), origin, external)
 
     def key(self, subject: str) -> str:
         """Return the key that a stored subject stands for."""
         return subject.removeprefix(self.stored)
 
 
-def _behind(api_prefix: str, subject: str) -> str:
+def written_behind(api_prefix: str, subject: str) -> str:
+    """Return the subject that a key is written to by way of an API prefix."""
     # The server maps what comes behind the prefix of a domain to the plain subject.
     return subject if api_prefix == _DEFAULT_API else f"{api_prefix}.{subject}"
 

@@ -16,6 +16,7 @@ from typing import Final
 from attrs import frozen
 
 from js_core.errors import BadArgument
+from js_core.kv_names import written_behind
 from js_core.operation import Operation
 from js_core.operations import OPERATIONS, operation
 from js_core.subject_match import covers
@@ -96,6 +97,9 @@ def permissions(
             return f"{inbox_prefix}.>"
         if subject.startswith("P."):
             return f"{api}{subject[1:]}"
+        if subject.startswith("K."):
+            # Behind the prefix of a domain or an import, as `KeySubjects` writes it.
+            return written_behind(api, f"$KV{subject[1:]}")
         for first, second in _SECOND_FORM.items():
             if second_form and subject.startswith(first):
                 return second + subject[len(first) :]

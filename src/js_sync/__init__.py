@@ -154,6 +154,7 @@ if TYPE_CHECKING:
     from js_sync.fetch_messages import FetchMessages
     from js_sync.jetstream import JetStream
     from js_sync.kv_bucket import KeyValue
+    from js_sync.kv_cache import KeyValueCache
     from js_sync.kv_keys import PurgedMarkers
     from js_sync.kv_watch import Watch
     from js_sync.leader import Leader
@@ -250,6 +251,7 @@ __all__ = [
     "KeyExists",
     "KeyNotFound",
     "KeyValue",
+    "KeyValueCache",
     "KeyValueOperation",
     "KeyValueStatus",
     "LameDuck",

@@ -78,6 +78,7 @@ MODULES: Final[dict[str, str]] = {
     "KeyExists": "js_core.kv_errors",
     "KeyNotFound": "js_core.kv_errors",
     "KeyValue": "js_sync.kv_bucket",
+    "KeyValueCache": "js_sync.kv_cache",
     "KeyValueOperation": "js_core.kv_entry",
     "KeyValueStatus": "js_core.kv_status",
     "LameDuck": "js_core.events",

@@ -20,10 +20,10 @@ from js_sync._coordination_calls import CoordinationCalls
 from js_sync._create import check_config, create_or_update_stream, create_stream, update_stream
 from js_sync._holding import name_by_subject
 from js_sync._io import Handler
+from js_sync._kv_calls import KeyValueCalls
 from js_sync._publish_calls import PublishCalls
 from js_sync._transport import Transport
 from js_sync._watch_calls import WatchCalls
-from js_sync.kv_calls import KeyValueCalls
 from js_sync.listing import Listing
 from js_sync.stream import Stream
 

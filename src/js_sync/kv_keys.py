@@ -17,7 +17,7 @@ from js_core.kv_entry import Entries, Entry, KeyValueOperation, may_be_marker, o
 from js_core.kv_errors import KeyNotFound, raise_for_bucket
 from js_models import Timestamp
 from js_sync._io import Stream as Generated
-from js_sync.kv_place import Place
+from js_sync._kv_place import Place
 from js_sync.kv_watch import CaughtUp, KeyWatch, WatchOptions
 from js_sync.message import Message
 

@@ -21,8 +21,8 @@ from js_sync._confirmed import confirmed_info
 from js_sync._io import BlockHint, LoopHint, sleep
 from js_sync._io import Stream as Generated
 from js_sync._iteration import Iteration
+from js_sync._kv_place import Place
 from js_sync._owned import Owned
-from js_sync.kv_place import Place
 from js_sync.message import Message
 
 __all__ = ["CAUGHT_UP", "CaughtUp", "KeyWatch", "Watch", "WatchOptions", "open_watch"]

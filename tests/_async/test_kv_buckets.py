@@ -95,9 +95,7 @@ async def test_per_key_ttl_is_allowed_by_an_update(opened, name):
         # The old handle finds out by itself.
         assert await made.put("a", b"1", ttl=5) == 1
         assert made.cached_status.has_key_ttl
-        off = await jet.update_key_value(
-            KeyValueConfig(bucket=name, limit_marker_ttl=timedelta())
-        )
+        off = await jet.update_key_value(KeyValueConfig(bucket=name, limit_marker_ttl=timedelta()))
         assert not off.cached_status.config.limit_marker_ttl
         assert off.cached_status.has_key_ttl
 

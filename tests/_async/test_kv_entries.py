@@ -7,9 +7,9 @@ from functools import partial
 import pytest
 
 import js_async as js
-from js_async import kv_writes
+from js_async import _kv_writes
 from js_core.errors import ConnectionLost
-from tests._async.buckets import bucket, told
+from tests._async.buckets import bucket, listed, told
 from tests._async.flow import eventually, together
 from tests._async.lossy import Lossy
 
@@ -183,7 +183,7 @@ async def test_keys_of_other_writers_are_read(opened, name):
         made = await bucket(jet, name)
         for key in ("a:b", "é", "plain"):
             await jet.publish(f"$KV.{name}.{key}", b"x")
-        assert sorted([each async for each in made.keys()]) == ["a:b", "plain", "é"]
+        assert await listed(made.keys()) == ["a:b", "plain", "é"]
         assert sorted(await made.get_many()) == ["a:b", "plain", "é"]
 
 
@@ -263,7 +263,7 @@ async def test_a_put_whose_answer_is_lost_is_found(server, name, monkeypatch):
     async with js.connect(server.url) as connection:
         made = await bucket(connection.jetstream(), name)
         await made.put("a", b"0")
-        before, losses = kv_writes.publish, []
+        before, losses = _kv_writes.publish, []
 
         async def lossy(api, request, policy, timeout):
             loss = losses.pop(0) if losses else ""
@@ -279,7 +279,7 @@ async def test_a_put_whose_answer_is_lost_is_found(server, name, monkeypatch):
             losses[:] = given[1:]
             return await made.put("a", given[0])
 
-        monkeypatch.setattr(kv_writes, "publish", lossy)
+        monkeypatch.setattr(_kv_writes, "publish", lossy)
         assert await put(b"1", "answer") == 2
         assert await put(b"2", "request") == 3
         # The same value once more is another revision.

@@ -9,8 +9,8 @@ import pytest
 
 import js_sync as js
 from js_core.errors import ConnectionLost
-from js_sync import kv_writes
-from tests._sync.buckets import bucket, told
+from js_sync import _kv_writes
+from tests._sync.buckets import bucket, listed, told
 from tests._sync.flow import eventually, together
 from tests._sync.lossy import Lossy
 
@@ -184,7 +184,7 @@ def test_keys_of_other_writers_are_read(opened, name):
         made = bucket(jet, name)
         for key in ("a:b", "é", "plain"):
             jet.publish(f"$KV.{name}.{key}", b"x")
-        assert sorted([each for each in made.keys()]) == ["a:b", "plain", "é"]
+        assert listed(made.keys()) == ["a:b", "plain", "é"]
         assert sorted(made.get_many()) == ["a:b", "plain", "é"]
 
 
@@ -264,7 +264,7 @@ def test_a_put_whose_answer_is_lost_is_found(server, name, monkeypatch):
     with js.connect(server.url) as connection:
         made = bucket(connection.jetstream(), name)
         made.put("a", b"0")
-        before, losses = kv_writes.publish, []
+        before, losses = _kv_writes.publish, []
 
         def lossy(api, request, policy, timeout):
             loss = losses.pop(0) if losses else ""
@@ -280,7 +280,7 @@ def test_a_put_whose_answer_is_lost_is_found(server, name, monkeypatch):
             losses[:] = given[1:]
             return made.put("a", given[0])
 
-        monkeypatch.setattr(kv_writes, "publish", lossy)
+        monkeypatch.setattr(_kv_writes, "publish", lossy)
         assert put(b"1", "answer") == 2
         assert put(b"2", "request") == 3
         # The same value once more is another revision.

@@ -1,16 +1,10 @@
+# Generated from src/js_async/_kv_manage.py by codegen/twin.py. Edit that file instead.
 """Creating, changing, deleting and listing buckets."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from js_async._api import Api
-from js_async._create import create_stream, update_stream
-from js_async._io import sleep
-from js_async._paging import StreamInfos, StreamNames
-from js_async.kv_place import Place
-from js_async.listing import Listing, ListPage
-from js_async.stream import Stream
 from js_core.deadline import Deadline, Seconds
 from js_core.errors import BadArgument, StreamExists, StreamNotFound, TwinstreamError
 from js_core.kv_config import (
@@ -25,6 +19,13 @@ from js_core.kv_errors import BucketExists, BucketNotFound, NotABucket, raise_fo
 from js_core.kv_names import PREFIX, bucket_of, stream_of
 from js_core.kv_status import KeyValueStatus
 from js_models import KeyValueConfig, StreamInfo
+from js_sync._api import Api
+from js_sync._create import create_stream, update_stream
+from js_sync._io import sleep
+from js_sync._kv_place import Place
+from js_sync._paging import StreamInfos, StreamNames
+from js_sync.listing import Listing, ListPage
+from js_sync.stream import Stream
 
 __all__ = [
     "BucketNames",
@@ -42,18 +43,18 @@ _LIMIT_MARKERS_SINCE: Final = (2, 11, 0)
 _PAUSE: Final = 0.01
 
 
-async def create_bucket(api: Api, config: KeyValueConfig, deadline: Deadline) -> Place:
+def create_bucket(api: Api, config: KeyValueConfig, deadline: Deadline) -> Place:
     """Create a bucket; an equal one that exists is fine."""
     wanted = stream_config(config)
     name = wanted.name or ""
     if config.limit_marker_ttl:
         api.require(_LIMIT_MARKERS_SINCE, "limit_marker_ttl")
     try:
-        await create_stream(api, name, wanted, False, deadline)
+        create_stream(api, name, wanted, False, deadline)
     except StreamExists as error:
         raise _exists(config.bucket, error) from error
     # Asked once more: what is said of a new stream lacks its domain.
-    return await get_bucket(api, config.bucket, deadline)
+    return get_bucket(api, config.bucket, deadline)
 
 
 def _exists(bucket: str, error: StreamExists) -> BucketExists:
@@ -68,32 +69,30 @@ def _exists(bucket: str, error: StreamExists) -> BucketExists:
     return found
 
 
-async def get_bucket(api: Api, bucket: str, deadline: Deadline) -> Place:
+def get_bucket(api: Api, bucket: str, deadline: Deadline) -> Place:
     """Return a bucket that exists. Raises `BucketNotFound`, `NotABucket`."""
-    info = await _info(api, bucket, deadline)
+    info = _info(api, bucket, deadline)
     check_is_bucket(info.config)
     return Place(api, bucket, info)
 
 
-async def _info(api: Api, bucket: str, deadline: Deadline) -> StreamInfo:
+def _info(api: Api, bucket: str, deadline: Deadline) -> StreamInfo:
     name = stream_of(bucket)
     try:
-        return await api.stream_info(name, deadline)
+        return api.stream_info(name, deadline)
     except TwinstreamError as error:
         raise_for_bucket(bucket, error)
 
 
-async def update_bucket(api: Api, config: KeyValueConfig, deadline: Deadline) -> Place:
+def update_bucket(api: Api, config: KeyValueConfig, deadline: Deadline) -> Place:
     """Change what a configuration gives, and leave the rest. Raises `BucketNotFound`."""
     stream_config(config)
-    return await change_bucket(
-        api, config.bucket, lambda current: merged(current, config), deadline
-    )
+    return change_bucket(api, config.bucket, lambda current: merged(current, config), deadline)
 
 
-async def change_bucket(api: Api, bucket: str, edit: Edit, deadline: Deadline) -> Place:
+def change_bucket(api: Api, bucket: str, edit: Edit, deadline: Deadline) -> Place:
     """Read the settings of a bucket, and store what `edit` makes of them."""
-    place = await get_bucket(api, bucket, deadline)
+    place = get_bucket(api, bucket, deadline)
     stream = place.stream.config
     before = key_value_config(stream)
     after = edit(before)
@@ -107,35 +106,35 @@ async def change_bucket(api: Api, bucket: str, edit: Edit, deadline: Deadline) -
         api.require(_LIMIT_MARKERS_SINCE, "limit_marker_ttl")
     if changed != stream:
         try:
-            await update_stream(api, place.stream.name, changed, False, deadline)
+            update_stream(api, place.stream.name, changed, False, deadline)
         except TwinstreamError as error:
             raise_for_bucket(bucket, error)
-        place = await get_bucket(api, bucket, deadline)
+        place = get_bucket(api, bucket, deadline)
     return place
 
 
-async def create_or_update_bucket(api: Api, config: KeyValueConfig, deadline: Deadline) -> Place:
+def create_or_update_bucket(api: Api, config: KeyValueConfig, deadline: Deadline) -> Place:
     """Change a bucket, or create it where there is none.
 
     Other clients may create or delete it meanwhile: both are tried until the deadline.
     """
     while True:
         try:
-            return await update_bucket(api, config, deadline)
+            return update_bucket(api, config, deadline)
         except BucketNotFound:
             pass
         try:
-            return await create_bucket(api, config, deadline)
+            return create_bucket(api, config, deadline)
         except (BucketExists, BucketNotFound):
             if deadline.remaining() <= _PAUSE:
                 raise
-            await sleep(_PAUSE)
+            sleep(_PAUSE)
 
 
-async def delete_bucket(api: Api, bucket: str, timeout: Seconds | None) -> None:
+def delete_bucket(api: Api, bucket: str, timeout: Seconds | None) -> None:
     """Delete a bucket. Raises `BucketNotFound`."""
     try:
-        await Stream(api, stream_of(bucket), None).delete(timeout=timeout)
+        Stream(api, stream_of(bucket), None).delete(timeout=timeout)
     except StreamNotFound as error:
         raise_for_bucket(bucket, error)
 
@@ -147,8 +146,8 @@ class Buckets(Listing[KeyValueStatus]):
         super().__init__()
         self._streams: Final = StreamInfos(api, None, timeout)
 
-    async def _ask(self, offset: int) -> ListPage[KeyValueStatus]:
-        page = await self._streams._ask(offset)
+    def _ask(self, offset: int) -> ListPage[KeyValueStatus]:
+        page = self._streams._ask(offset)
         found: list[KeyValueStatus] = []
         for info in page.items:
             try:
@@ -171,7 +170,7 @@ class BucketNames(Listing[str]):
         super().__init__()
         self._streams: Final = StreamNames(api, None, timeout)
 
-    async def _ask(self, offset: int) -> ListPage[str]:
-        page = await self._streams._ask(offset)
+    def _ask(self, offset: int) -> ListPage[str]:
+        page = self._streams._ask(offset)
         names = [bucket_of(name) for name in page.items if name.startswith(PREFIX)]
         return ListPage(names, page.total, page.limit or len(page.items))

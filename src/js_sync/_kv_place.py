@@ -1,4 +1,4 @@
-# Generated from src/js_async/kv_place.py by codegen/twin.py. Edit that file instead.
+# Generated from src/js_async/_kv_place.py by codegen/twin.py. Edit that file instead.
 """Where the keys of a bucket are read and where they are written."""
 
 from __future__ import annotations

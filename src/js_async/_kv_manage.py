@@ -1,10 +1,16 @@
-# Generated from src/js_async/kv_manage.py by codegen/twin.py. Edit that file instead.
 """Creating, changing, deleting and listing buckets."""
 
 from __future__ import annotations
 
 from typing import Final
 
+from js_async._api import Api
+from js_async._create import create_stream, update_stream
+from js_async._io import sleep
+from js_async._kv_place import Place
+from js_async._paging import StreamInfos, StreamNames
+from js_async.listing import Listing, ListPage
+from js_async.stream import Stream
 from js_core.deadline import Deadline, Seconds
 from js_core.errors import BadArgument, StreamExists, StreamNotFound, TwinstreamError
 from js_core.kv_config import (
@@ -19,13 +25,6 @@ from js_core.kv_errors import BucketExists, BucketNotFound, NotABucket, raise_fo
 from js_core.kv_names import PREFIX, bucket_of, stream_of
 from js_core.kv_status import KeyValueStatus
 from js_models import KeyValueConfig, StreamInfo
-from js_sync._api import Api
-from js_sync._create import create_stream, update_stream
-from js_sync._io import sleep
-from js_sync._paging import StreamInfos, StreamNames
-from js_sync.kv_place import Place
-from js_sync.listing import Listing, ListPage
-from js_sync.stream import Stream
 
 __all__ = [
     "BucketNames",
@@ -43,18 +42,18 @@ _LIMIT_MARKERS_SINCE: Final = (2, 11, 0)
 _PAUSE: Final = 0.01
 
 
-def create_bucket(api: Api, config: KeyValueConfig, deadline: Deadline) -> Place:
+async def create_bucket(api: Api, config: KeyValueConfig, deadline: Deadline) -> Place:
     """Create a bucket; an equal one that exists is fine."""
     wanted = stream_config(config)
     name = wanted.name or ""
     if config.limit_marker_ttl:
         api.require(_LIMIT_MARKERS_SINCE, "limit_marker_ttl")
     try:
-        create_stream(api, name, wanted, False, deadline)
+        await create_stream(api, name, wanted, False, deadline)
     except StreamExists as error:
         raise _exists(config.bucket, error) from error
     # Asked once more: what is said of a new stream lacks its domain.
-    return get_bucket(api, config.bucket, deadline)
+    return await get_bucket(api, config.bucket, deadline)
 
 
 def _exists(bucket: str, error: StreamExists) -> BucketExists:
@@ -69,30 +68,32 @@ def _exists(bucket: str, error: StreamExists) -> BucketExists:
     return found
 
 
-def get_bucket(api: Api, bucket: str, deadline: Deadline) -> Place:
+async def get_bucket(api: Api, bucket: str, deadline: Deadline) -> Place:
     """Return a bucket that exists. Raises `BucketNotFound`, `NotABucket`."""
-    info = _info(api, bucket, deadline)
+    info = await _info(api, bucket, deadline)
     check_is_bucket(info.config)
     return Place(api, bucket, info)
 
 
-def _info(api: Api, bucket: str, deadline: Deadline) -> StreamInfo:
+async def _info(api: Api, bucket: str, deadline: Deadline) -> StreamInfo:
     name = stream_of(bucket)
     try:
-        return api.stream_info(name, deadline)
+        return await api.stream_info(name, deadline)
     except TwinstreamError as error:
         raise_for_bucket(bucket, error)
 
 
-def update_bucket(api: Api, config: KeyValueConfig, deadline: Deadline) -> Place:
+async def update_bucket(api: Api, config: KeyValueConfig, deadline: Deadline) -> Place:
     """Change what a configuration gives, and leave the rest. Raises `BucketNotFound`."""
     stream_config(config)
-    return change_bucket(api, config.bucket, lambda current: merged(current, config), deadline)
+    return await change_bucket(
+        api, config.bucket, lambda current: merged(current, config), deadline
+    )
 
 
-def change_bucket(api: Api, bucket: str, edit: Edit, deadline: Deadline) -> Place:
+async def change_bucket(api: Api, bucket: str, edit: Edit, deadline: Deadline) -> Place:
     """Read the settings of a bucket, and store what `edit` makes of them."""
-    place = get_bucket(api, bucket, deadline)
+    place = await get_bucket(api, bucket, deadline)
     stream = place.stream.config
     before = key_value_config(stream)
     after = edit(before)
@@ -106,35 +107,35 @@ def change_bucket(api: Api, bucket: str, edit: Edit, deadline: Deadline) -> Plac
         api.require(_LIMIT_MARKERS_SINCE, "limit_marker_ttl")
     if changed != stream:
         try:
-            update_stream(api, place.stream.name, changed, False, deadline)
+            await update_stream(api, place.stream.name, changed, False, deadline)
         except TwinstreamError as error:
             raise_for_bucket(bucket, error)
-        place = get_bucket(api, bucket, deadline)
+        place = await get_bucket(api, bucket, deadline)
     return place
 
 
-def create_or_update_bucket(api: Api, config: KeyValueConfig, deadline: Deadline) -> Place:
+async def create_or_update_bucket(api: Api, config: KeyValueConfig, deadline: Deadline) -> Place:
     """Change a bucket, or create it where there is none.
 
     Other clients may create or delete it meanwhile: both are tried until the deadline.
     """
     while True:
         try:
-            return update_bucket(api, config, deadline)
+            return await update_bucket(api, config, deadline)
         except BucketNotFound:
             pass
         try:
-            return create_bucket(api, config, deadline)
+            return await create_bucket(api, config, deadline)
         except (BucketExists, BucketNotFound):
             if deadline.remaining() <= _PAUSE:
                 raise
-            sleep(_PAUSE)
+            await sleep(_PAUSE)
 
 
-def delete_bucket(api: Api, bucket: str, timeout: Seconds | None) -> None:
+async def delete_bucket(api: Api, bucket: str, timeout: Seconds | None) -> None:
     """Delete a bucket. Raises `BucketNotFound`."""
     try:
-        Stream(api, stream_of(bucket), None).delete(timeout=timeout)
+        await Stream(api, stream_of(bucket), None).delete(timeout=timeout)
     except StreamNotFound as error:
         raise_for_bucket(bucket, error)
 
@@ -146,8 +147,8 @@ class Buckets(Listing[KeyValueStatus]):
         super().__init__()
         self._streams: Final = StreamInfos(api, None, timeout)
 
-    def _ask(self, offset: int) -> ListPage[KeyValueStatus]:
-        page = self._streams._ask(offset)
+    async def _ask(self, offset: int) -> ListPage[KeyValueStatus]:
+        page = await self._streams._ask(offset)
         found: list[KeyValueStatus] = []
         for info in page.items:
             try:
@@ -170,7 +171,7 @@ class BucketNames(Listing[str]):
         super().__init__()
         self._streams: Final = StreamNames(api, None, timeout)
 
-    def _ask(self, offset: int) -> ListPage[str]:
-        page = self._streams._ask(offset)
+    async def _ask(self, offset: int) -> ListPage[str]:
+        page = await self._streams._ask(offset)
         names = [bucket_of(name) for name in page.items if name.startswith(PREFIX)]
         return ListPage(names, page.total, page.limit or len(page.items))

@@ -1,4 +1,3 @@
-# Generated from src/js_async/kv_writes.py by codegen/twin.py. Edit that file instead.
 """Writes of a bucket, and what becomes of them when an answer is lost.
 
 A write with a condition carries an identity, by which the server recognises a repeat and a reader
@@ -12,6 +11,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, cast
 
+from js_async._io import sleep
+from js_async._kv_place import Place
+from js_async._publish_one import publish
+from js_async._subject_writes import SubjectWrite, SubjectWrites
 from js_core.deadline import Deadline, Seconds
 from js_core.errors import (
     BadAnswer,
@@ -34,10 +37,6 @@ from js_core.stream_message import StreamMessage
 from js_core.subject_write import Refusal, Stored, judge
 from js_core.tries import Tries
 from js_core.ttl import Ttl
-from js_sync._io import sleep
-from js_sync._publish_one import publish
-from js_sync._subject_writes import SubjectWrite, SubjectWrites
-from js_sync.kv_place import Place
 
 __all__ = ["BucketWrites"]
 
@@ -56,7 +55,7 @@ class BucketWrites:
         self._writes: Final = SubjectWrites(place.target_api)
         self._stream: Final = place.subjects.origin or place.stream.name
 
-    def write(
+    async def write(
         self,
         key: str,
         data: bytes,
@@ -72,10 +71,10 @@ class BucketWrites:
         request = request_of(fields)
         deadline = None if timeout is None else place.api.deadline(timeout)
         try:
-            ack = publish(place.api, request, _RETRY, timeout)
+            ack = await publish(place.api, request, _RETRY, timeout)
         except ConnectionLost as error:
             deadline = deadline or place.api.deadline()
-            return self._resolved(key, request, seen, deadline, error)
+            return await self._resolved(key, request, seen, deadline, error)
         except TwinstreamError as error:
             raise_for_bucket(place.bucket, error)
         if ack.stream != self._stream:
@@ -86,7 +85,7 @@ class BucketWrites:
         place.saw(ack.seq)
         return ack.seq
 
-    def _resolved(
+    async def _resolved(
         self,
         key: str,
         request: PublishRequest,
@@ -104,7 +103,7 @@ class BucketWrites:
         tries = Tries(deadline)
         tries.lost()
         while True:
-            found = self._look(key, request, tries)
+            found = await self._look(key, request, tries)
             at = 0 if found is None else found.seq
             if found is not None and at > seen:
                 if not _is_same(found, request):
@@ -114,40 +113,42 @@ class BucketWrites:
                     ) from error
                 self._place.saw(at)
                 return at
-            again = self._repeated(key, request, at, tries)
+            again = await self._repeated(key, request, at, tries)
             if again is not None:
                 self._place.saw(again)
                 return again
 
-    def _look(self, key: str, request: PublishRequest, tries: Tries) -> StreamMessage | None:
+    async def _look(self, key: str, request: PublishRequest, tries: Tries) -> StreamMessage | None:
         """Return what the key holds, as the leader says."""
         while True:
             try:
-                stream = self._place.target(tries.deadline)
-                self._writes.ready(tries.deadline)
+                stream = await self._place.target(tries.deadline)
+                await self._writes.ready(tries.deadline)
                 timeout = tries.deadline.remaining()
-                return stream.get_last_message(self._stored + key, timeout=timeout)
+                return await stream.get_last_message(self._stored + key, timeout=timeout)
             except MessageNotFound:
                 return None
             except TwinstreamError as error:
                 if judge(error) not in {Refusal.LOST, Refusal.PASSING}:
                     raise
-                sleep(tries.pause(error, request.subject))
+                await sleep(tries.pause(error, request.subject))
 
-    def _repeated(self, key: str, request: PublishRequest, at: int, tries: Tries) -> int | None:
+    async def _repeated(
+        self, key: str, request: PublishRequest, at: int, tries: Tries
+    ) -> int | None:
         """Store a message again if the key is still at a revision; None if it is not."""
         rest = (request.headers, request.rollup, request.ttl)
-        write = self._conditional(key, request.data, at, *rest, tries.deadline)
+        write = await self._conditional(key, request.data, at, *rest, tries.deadline)
         if at == 0:
-            outcome = write.insert()
+            outcome = await write.insert()
             return outcome.seq if isinstance(outcome, Stored) else None
         try:
-            return (write.update(at)).seq
+            return (await write.update(at)).seq
         except WrongLastSequence as error:
-            sleep(tries.pause(error, request.subject))
+            await sleep(tries.pause(error, request.subject))
             return None
 
-    def update(
+    async def update(
         self,
         key: str,
         data: bytes,
@@ -161,8 +162,8 @@ class BucketWrites:
         """Store a revision in the place of another one. Raises `RevisionMismatch`."""
         deadline = self._place.api.deadline(timeout)
         try:
-            write = self._conditional(key, data, revision, headers, rollup, ttl, deadline)
-            stored = write.update(revision)
+            write = await self._conditional(key, data, revision, headers, rollup, ttl, deadline)
+            stored = await write.update(revision)
         except WrongLastSequence as error:
             raise RevisionMismatch.of(error, key, revision) from error
         except TwinstreamError as error:
@@ -170,7 +171,7 @@ class BucketWrites:
         self._place.saw(stored.seq)
         return stored.seq
 
-    def create(
+    async def create(
         self,
         key: str,
         data: bytes,
@@ -185,11 +186,11 @@ class BucketWrites:
         try:
             # Older revisions below a value with a TTL would come back when it expires.
             rollup: Rollup | None = None
-            if ttl is not None and (self._place.known(deadline)).max_msgs_per_subject != 1:
+            if ttl is not None and (await self._place.known(deadline)).max_msgs_per_subject != 1:
                 rollup = "sub"
             while True:
-                write = self._conditional(key, data, 0, None, rollup, ttl, deadline)
-                outcome = write.insert()
+                write = await self._conditional(key, data, 0, None, rollup, ttl, deadline)
+                outcome = await write.insert()
                 if isinstance(outcome, Stored):
                     self._place.saw(outcome.seq)
                     return outcome.seq
@@ -198,7 +199,7 @@ class BucketWrites:
                 entry = maker.of_stored(outcome.message, tolerant=True)
                 if entry.is_value:
                     raise KeyExists.at(entry)
-                seq = self._over(entry, key, data, rollup, ttl, tries)
+                seq = await self._over(entry, key, data, rollup, ttl, tries)
                 if seq is not None:
                     self._place.saw(seq)
                     return seq
@@ -207,7 +208,7 @@ class BucketWrites:
         except TwinstreamError as error:
             raise_for_bucket(self._place.bucket, error)
 
-    def _over(
+    async def _over(
         self,
         marker: Entry[object],
         key: str,
@@ -217,15 +218,17 @@ class BucketWrites:
         tries: Tries,
     ) -> int | None:
         """Create a key in the place of its marker; None where another client was faster."""
-        write = self._conditional(key, data, marker.revision, None, rollup, ttl, tries.deadline)
+        write = await self._conditional(
+            key, data, marker.revision, None, rollup, ttl, tries.deadline
+        )
         try:
-            return (write.update(marker.revision)).seq
+            return (await write.update(marker.revision)).seq
         except WrongLastSequence as error:
             # The marker expired, or another write is in flight, which may fail.
-            sleep(tries.pause(error, key))
+            await sleep(tries.pause(error, key))
             return None
 
-    def _conditional(
+    async def _conditional(
         self,
         key: str,
         data: bytes,
@@ -235,8 +238,8 @@ class BucketWrites:
         ttl: Ttl | None,
         deadline: Deadline,
     ) -> SubjectWrite:
-        stream = self._place.target(deadline)
-        self._writes.ready(deadline)
+        stream = await self._place.target(deadline)
+        await self._writes.ready(deadline)
         request = PublishRequest(
             subject=self._prefix + key,
             data=data,
@@ -251,7 +254,7 @@ class BucketWrites:
 
     # ---- what keys may have
 
-    def key_ttl(self, ttl: Seconds | str | None, *, single: bool) -> Ttl | None:
+    async def key_ttl(self, ttl: Seconds | str | None, *, single: bool) -> Ttl | None:
         """Return the TTL of a key as the server takes it; `single` keys may have no history.
 
         Raises `BadArgument`, and `Unsupported` where the bucket has no TTL for keys.
@@ -260,10 +263,10 @@ class BucketWrites:
             return None
         whole = whole_ttl(ttl)
         place = self._place
-        config = place.known(place.api.deadline())
+        config = await place.known(place.api.deadline())
         if not config.allow_msg_ttl and not place.is_mirror:
             # It may have been allowed since.
-            config = (place.stream.info()).config
+            config = (await place.stream.info()).config
             if not config.allow_msg_ttl:
                 raise Unsupported(
                     f"bucket {place.bucket} has no TTL for keys: set its limit_marker_ttl (server"

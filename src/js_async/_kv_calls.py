@@ -1,18 +1,17 @@
-# Generated from src/js_async/kv_calls.py by codegen/twin.py. Edit that file instead.
 """The calls of a JetStream context about key-value buckets."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from js_async._api import ApiCalls
 from js_core.deadline import Seconds
-from js_sync._api import ApiCalls
 
 if TYPE_CHECKING:
+    from js_async.kv_bucket import KeyValue
+    from js_async.listing import Listing
     from js_core.kv_status import KeyValueStatus
     from js_models import KeyValueConfig
-    from js_sync.kv_bucket import KeyValue
-    from js_sync.listing import Listing
 
 __all__ = ["KeyValueCalls"]
 
@@ -20,7 +19,7 @@ __all__ = ["KeyValueCalls"]
 class KeyValueCalls(ApiCalls):
     """The part of a JetStream context that is about key-value buckets (ADR-8)."""
 
-    def create_key_value(
+    async def create_key_value(
         self, config: KeyValueConfig, *, timeout: Seconds | None = None
     ) -> KeyValue[bytes]:
         """Create a bucket; an equal one that exists is fine.
@@ -28,12 +27,12 @@ class KeyValueCalls(ApiCalls):
         Raises `BucketExists` with the differences to one of that name, `BadArgument`,
         `Unsupported` (a `limit_marker_ttl` before server 2.11), `InvalidConfig`.
         """
-        from js_sync.kv_bucket import handle
-        from js_sync.kv_manage import create_bucket
+        from js_async._kv_manage import create_bucket
+        from js_async.kv_bucket import handle
 
-        return handle(create_bucket(self._api, config, self._api.deadline(timeout)))
+        return handle(await create_bucket(self._api, config, self._api.deadline(timeout)))
 
-    def update_key_value(
+    async def update_key_value(
         self, config: KeyValueConfig, *, timeout: Seconds | None = None
     ) -> KeyValue[bytes]:
         """Change what a configuration gives; what it leaves out stays. Raises `BucketNotFound`.
@@ -41,26 +40,28 @@ class KeyValueCalls(ApiCalls):
         A zero duration switches a TTL off. `KeyValue.change` can also take a setting away. Storage
         cannot change, and a `limit_marker_ttl` that was set once leaves the TTL of keys allowed.
         """
-        from js_sync.kv_bucket import handle
-        from js_sync.kv_manage import update_bucket
+        from js_async._kv_manage import update_bucket
+        from js_async.kv_bucket import handle
 
-        return handle(update_bucket(self._api, config, self._api.deadline(timeout)))
+        return handle(await update_bucket(self._api, config, self._api.deadline(timeout)))
 
-    def create_or_update_key_value(
+    async def create_or_update_key_value(
         self, config: KeyValueConfig, *, timeout: Seconds | None = None
     ) -> KeyValue[bytes]:
         """Change a bucket as `update_key_value` does, or create it where there is none."""
-        from js_sync.kv_bucket import handle
-        from js_sync.kv_manage import create_or_update_bucket
+        from js_async._kv_manage import create_or_update_bucket
+        from js_async.kv_bucket import handle
 
-        return handle(create_or_update_bucket(self._api, config, self._api.deadline(timeout)))
+        return handle(await create_or_update_bucket(self._api, config, self._api.deadline(timeout)))
 
-    def get_key_value(self, bucket: str, *, timeout: Seconds | None = None) -> KeyValue[bytes]:
+    async def get_key_value(
+        self, bucket: str, *, timeout: Seconds | None = None
+    ) -> KeyValue[bytes]:
         """Return a bucket that exists. Raises `BucketNotFound`, `NotABucket`."""
-        from js_sync.kv_bucket import handle
-        from js_sync.kv_manage import get_bucket
+        from js_async._kv_manage import get_bucket
+        from js_async.kv_bucket import handle
 
-        return handle(get_bucket(self._api, bucket, self._api.deadline(timeout)))
+        return handle(await get_bucket(self._api, bucket, self._api.deadline(timeout)))
 
     def bind_key_value(self, bucket: str) -> KeyValue[bytes]:
         """Return a bucket without asking the server, where INFO is not permitted.
@@ -68,25 +69,25 @@ class KeyValueCalls(ApiCalls):
         It is taken for a bucket that is no mirror, and reads go to the leader. What needs to know
         more of the bucket asks then: `create`, `update`, a TTL, deletes and purges of a `revision`.
         """
-        from js_sync.kv_bucket import handle
-        from js_sync.kv_place import Place
+        from js_async._kv_place import Place
+        from js_async.kv_bucket import handle
 
         return handle(Place(self._api, bucket, None))
 
-    def delete_key_value(self, bucket: str, *, timeout: Seconds | None = None) -> None:
+    async def delete_key_value(self, bucket: str, *, timeout: Seconds | None = None) -> None:
         """Delete a bucket with all its keys. Raises `BucketNotFound`."""
-        from js_sync.kv_manage import delete_bucket
+        from js_async._kv_manage import delete_bucket
 
-        delete_bucket(self._api, bucket, timeout)
+        await delete_bucket(self._api, bucket, timeout)
 
     def key_values(self, *, timeout: Seconds | None = None) -> Listing[KeyValueStatus]:
         """Iterate over the status of all buckets, mirrors included; `timeout` is for each page."""
-        from js_sync.kv_manage import Buckets
+        from js_async._kv_manage import Buckets
 
         return Buckets(self._api, timeout)
 
     def key_value_names(self, *, timeout: Seconds | None = None) -> Listing[str]:
         """Iterate over the names of all buckets, mirrors included; `timeout` is for each page."""
-        from js_sync.kv_manage import BucketNames
+        from js_async._kv_manage import BucketNames
 
         return BucketNames(self._api, timeout)
