@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from js_async._api import ApiCalls
 from js_core.deadline import Seconds
+from js_core.nats_py_names import hint_keywords
 
 if TYPE_CHECKING:
     from js_async.kv_bucket import KeyValue
@@ -19,6 +20,7 @@ __all__ = ["KeyValueCalls"]
 class KeyValueCalls(ApiCalls):
     """The part of a JetStream context that is about key-value buckets (ADR-8)."""
 
+    @hint_keywords
     async def create_key_value(
         self, config: KeyValueConfig, *, timeout: Seconds | None = None
     ) -> KeyValue[bytes]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, Generic, Self, TypeVar
 
-from js_async._io import BlockHint, Lock, Task, spawn
+from js_async._io import BlockHint, Lock, LoopHint, Task, spawn
 from js_async._owned import Owned
 from js_async.kv_watch import Watch
 from js_core.deadline import Deadline, Seconds
@@ -66,7 +66,7 @@ def _check_expiry(config: StreamConfig) -> None:
         raise NotPromised(config.name or "", "a cache that forgets what expired", (hole,))
 
 
-class KeyValueCache(Owned, BlockHint, Generic[V]):
+class KeyValueCache(Owned, BlockHint, LoopHint, Generic[V]):
     """The values of a bucket in memory; made by `KeyValue.cached`. Close it when done.
 
     Reading asks no server: `cache[key]`, `get`, `entry`, `in`, `len` and iterating over the keys.

@@ -43,6 +43,8 @@
     └── AcknowledgementError
         ├── AlreadyAcknowledged
         └── NotAcknowledgeable           not a message of JetStream
+
+Those of key-value buckets are in `kv_errors`.
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from js_core.deadline import Seconds
+from js_core.nats_py_names import hint_keywords
 from js_sync._api import ApiCalls
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ __all__ = ["KeyValueCalls"]
 class KeyValueCalls(ApiCalls):
     """The part of a JetStream context that is about key-value buckets (ADR-8)."""
 
+    @hint_keywords
     def create_key_value(
         self, config: KeyValueConfig, *, timeout: Seconds | None = None
     ) -> KeyValue[bytes]:

@@ -14,6 +14,7 @@ from js_core.kv_entry import DELETED, PURGED, Entries, Entry
 from js_core.kv_errors import KeyDeleted, KeyNotFound, raise_for_bucket
 from js_core.kv_names import check_revision
 from js_core.kv_status import KeyValueStatus
+from js_core.nats_py_names import hint_attributes
 from js_sync._io import Stream as Generated
 from js_sync._kv_place import Place
 from js_sync._kv_writes import BucketWrites
@@ -44,6 +45,7 @@ def handle(place: Place) -> KeyValue[bytes]:
     return KeyValue(place, PLAIN_CODECS)
 
 
+@hint_attributes
 class KeyValue(Generic[V]):
     """A bucket of keys and values. Get one from `JetStream.get_key_value` or `create_key_value`.
 

@@ -20,7 +20,7 @@ from js_core.log import Log
 from js_core.log_events import WorkEnded
 from js_core.subject_match import matcher
 from js_models import Timestamp
-from js_sync._io import BlockHint, Lock, Task, spawn
+from js_sync._io import BlockHint, Lock, LoopHint, Task, spawn
 from js_sync._owned import Owned
 from js_sync.kv_watch import Watch
 
@@ -67,7 +67,7 @@ def _check_expiry(config: StreamConfig) -> None:
         raise NotPromised(config.name or "", "a cache that forgets what expired", (hole,))
 
 
-class KeyValueCache(Owned, BlockHint, Generic[V]):
+class KeyValueCache(Owned, BlockHint, LoopHint, Generic[V]):
     """The values of a bucket in memory; made by `KeyValue.cached`. Close it when done.
 
     Reading asks no server: `cache[key]`, `get`, `entry`, `in`, `len` and iterating over the keys.
