@@ -359,3 +359,44 @@ async def test_each_acknowledged_key_comes_before_the_mark(cluster, name, replic
                 over.append(True)
 
         await together(partial(write, 0), partial(write, 3), read)
+
+
+async def test_conflicts_of_replicated_writes_are_one_error(cluster, name):
+    """While another write of the key is in flight, the server says so with another code."""
+    async with js.connect(cluster.url) as connection:
+        jet = connection.jetstream(timeout=20)
+        config = KeyValueConfig(bucket=name, storage="memory", num_replicas=3)
+        made = await jet.create_key_value(config)
+        await made.put("n", b"0")
+
+        async def count():
+            done = 0
+            while done < 15:
+                entry = await made.get("n")
+                try:
+                    await made.update("n", b"%d" % (int(entry.value) + 1), entry.revision)
+                    done += 1
+                except js.RevisionMismatch as error:
+                    assert error.err_code in {10071, 10164}
+
+        await together(*[count] * 6)
+        assert (await made.get("n")).value == b"90"
+
+        async def own():
+            won = 0
+            for _ in range(8):
+                try:
+                    revision = await made.create("lock", b"")
+                except js.KeyExists as error:
+                    assert error.entry.is_value
+                    continue
+                won += 1
+                await made.delete("lock", revision=revision)
+            return won
+
+        assert sum(await together(*[own] * 6)) > 0
+        # A read after a write sees it, whichever replica is asked.
+        for number in range(50):
+            await made.create(f"new.{number}", b"")
+            assert (await made.get(f"new.{number}")).value == b""
+            assert (await made.get(f"new.{number}", stale=True)).value == b""
