@@ -9,7 +9,7 @@ lost with the connection, the key is looked at, and the repeat has a condition.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, cast
+from typing import Any, Final, cast
 
 from js_async._io import sleep
 from js_async._kv_place import Place
@@ -175,7 +175,7 @@ class BucketWrites:
         self,
         key: str,
         data: bytes,
-        maker: EntryMaker[object],
+        maker: EntryMaker[Any],
         *,
         ttl: Ttl | None = None,
         timeout: Seconds | None = None,
@@ -210,7 +210,7 @@ class BucketWrites:
 
     async def _over(
         self,
-        marker: Entry[object],
+        marker: Entry[Any],
         key: str,
         data: bytes,
         rollup: Rollup | None,

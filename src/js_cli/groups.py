@@ -22,6 +22,7 @@ COMMANDS: Final = {
     "events": "js_cli.events:events",
     "get": "js_cli.get:get",
     "health": "js_cli.health:health",
+    "kv": "js_cli.groups:kv",
     "lock": "js_cli.groups:lock",
     "permissions": "js_cli.permissions:permissions",
     "pipeline": "js_cli.groups:pipeline",
@@ -41,6 +42,22 @@ DLQ_COMMANDS: Final = {
     "replay": "js_cli.dead_letters:replay",
     "run": "js_cli.dead_letters:run",
     "show": "js_cli.dead_letters:show",
+}
+KV_COMMANDS: Final = {
+    "add": "js_cli.kv_buckets:add",
+    "compact": "js_cli.kv_buckets:compact",
+    "create": "js_cli.kv_keys:create",
+    "del": "js_cli.kv_keys:delete",
+    "edit": "js_cli.kv_buckets:edit",
+    "get": "js_cli.kv_keys:get",
+    "history": "js_cli.kv_keys:history",
+    "info": "js_cli.kv_buckets:info",
+    "ls": "js_cli.kv_buckets:ls",
+    "purge": "js_cli.kv_keys:purge",
+    "put": "js_cli.kv_keys:put",
+    "revert": "js_cli.kv_keys:revert",
+    "update": "js_cli.kv_keys:update",
+    "watch": "js_cli.kv_watch:watch",
 }
 LOCK_COMMANDS: Final = {
     "ls": "js_cli.lock_list:ls",
@@ -166,6 +183,7 @@ lock = LockGroup(
     "Run a command while holding a lock: twinstream lock NAME -- COMMAND ...\n\n"
     "If a lock has the name of a subcommand, use `lock run`.",
 )
+kv = LazyGroup("kv", KV_COMMANDS, "Key-value buckets: their settings, keys and changes.")
 schedule = LazyGroup(
     "schedule", SCHEDULE_COMMANDS, "Let streams publish later, or again and again."
 )

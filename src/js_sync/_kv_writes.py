@@ -10,7 +10,7 @@ lost with the connection, the key is looked at, and the repeat has a condition.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, cast
+from typing import Any, Final, cast
 
 from js_core.deadline import Deadline, Seconds
 from js_core.errors import (
@@ -174,7 +174,7 @@ class BucketWrites:
         self,
         key: str,
         data: bytes,
-        maker: EntryMaker[object],
+        maker: EntryMaker[Any],
         *,
         ttl: Ttl | None = None,
         timeout: Seconds | None = None,
@@ -209,7 +209,7 @@ class BucketWrites:
 
     def _over(
         self,
-        marker: Entry[object],
+        marker: Entry[Any],
         key: str,
         data: bytes,
         rollup: Rollup | None,

@@ -52,12 +52,12 @@ async def test_an_update_changes_what_it_gives_and_nothing_else(opened, name):
     async with opened() as jet:
         await bucket(jet, name, history=2, description="old", ttl=timedelta(hours=1))
         stream = await jet.get_stream(f"KV_{name}")
-        await stream.change(lambda config: evolve(config, max_consumers=7))
+        await stream.change(lambda config: evolve(config, max_msgs=777))
         kept = await jet.update_key_value(KeyValueConfig(bucket=name, description="new"))
         status = kept.cached_status
         assert (status.config.description, status.config.history) == ("new", 2)
         assert status.config.ttl == timedelta(hours=1)
-        assert status.info.config.max_consumers == 7
+        assert status.info.config.max_msgs == 777
         # Shorter than the duplicate window, which has to follow.
         shorter = await jet.update_key_value(
             KeyValueConfig(bucket=name, ttl=timedelta(seconds=5), compression=False)

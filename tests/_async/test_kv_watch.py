@@ -10,6 +10,7 @@ import js_async as js
 from js_models import KeyValueConfig
 from tests._async.buckets import bucket, listed, state, told
 from tests._async.flow import eventually, together
+from tests.conftest import VERSION
 
 HISTORIES = pytest.mark.parametrize("history", [1, 5])
 
@@ -294,8 +295,9 @@ async def test_a_watch_of_many_keys(opened, name):
         made = await bucket(jet, name)
         for number in range(30):
             await made.put(f"k.{number}", b"")
-        # Longer than a subject may be: the filters are in the request only.
-        chosen = [f"k.{number}" for number in range(2000)]
+        # Servers before 2.12 take half a minute to compare 2,000 filters with each other.
+        count = 2000 if VERSION is None else 200
+        chosen = [f"k.{number}" for number in range(count)]
         assert len(await listed(made.keys(*chosen))) == 30
 
 

@@ -11,6 +11,7 @@ import js_sync as js
 from js_models import KeyValueConfig
 from tests._sync.buckets import bucket, listed, state, told
 from tests._sync.flow import eventually, together
+from tests.conftest import VERSION
 
 HISTORIES = pytest.mark.parametrize("history", [1, 5])
 
@@ -295,8 +296,9 @@ def test_a_watch_of_many_keys(opened, name):
         made = bucket(jet, name)
         for number in range(30):
             made.put(f"k.{number}", b"")
-        # Longer than a subject may be: the filters are in the request only.
-        chosen = [f"k.{number}" for number in range(2000)]
+        # Servers before 2.12 take half a minute to compare 2,000 filters with each other.
+        count = 2000 if VERSION is None else 200
+        chosen = [f"k.{number}" for number in range(count)]
         assert len(listed(made.keys(*chosen))) == 30
 
 
