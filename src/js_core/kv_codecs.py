@@ -231,8 +231,10 @@ class Codecs(Generic[V]):
         data: object = value if self.value is None else self.value.encode(value)
         if isinstance(data, bytes):
             return data
-        if isinstance(data, bytearray | memoryview):
+        if isinstance(data, bytearray):
             return bytes(data)
+        if isinstance(data, memoryview):
+            return cast("memoryview[int]", data).tobytes()
         if isinstance(data, str):
             raise BadArgument("a value must be bytes, got text: encode it, or use typed(str)")
         raise BadArgument(f"a value must be bytes, got {type(data).__name__}: use typed(...)")
