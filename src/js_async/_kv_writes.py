@@ -20,7 +20,9 @@ from js_core.errors import (
     BadAnswer,
     ConnectionLost,
     MessageNotFound,
+    NoResponders,
     OutcomeUnknown,
+    StreamNotFound,
     TwinstreamError,
     Unsupported,
     WrongLastSequence,
@@ -167,7 +169,8 @@ class BucketWrites:
         except WrongLastSequence as error:
             raise RevisionMismatch.of(error, key, revision) from error
         except TwinstreamError as error:
-            raise_for_bucket(self._place.bucket, error)
+            await self._raise(error)
+            raise
         self._place.saw(stored.seq)
         return stored.seq
 
@@ -206,7 +209,8 @@ class BucketWrites:
         except KeyExists:
             raise
         except TwinstreamError as error:
-            raise_for_bucket(self._place.bucket, error)
+            await self._raise(error)
+            raise
 
     async def _over(
         self,
@@ -251,6 +255,16 @@ class BucketWrites:
             ttl=ttl,
         )
         return SubjectWrite(self._writes, stream, request, Tries(deadline), self._stored + key)
+
+    async def _raise(self, error: TwinstreamError) -> None:
+        """Raise what an error of a conditional write means for the bucket."""
+        if isinstance(error, NoResponders):
+            # The bucket may have been deleted since it was looked at.
+            try:
+                await self._place.stream.info()
+            except StreamNotFound as missing:
+                raise_for_bucket(self._place.bucket, missing)
+        raise_for_bucket(self._place.bucket, error)
 
     # ---- what keys may have
 

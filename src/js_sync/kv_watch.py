@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final, Generic, Self, TypeVar
 
-from js_core.deadline import NEVER, Deadline, Seconds
+from js_core.deadline import NEVER, Deadline, Seconds, monotonic
 from js_core.errors import BadArgument, IterationEnded, RequestTimeout, TwinstreamError
 from js_core.headers import Headers
 from js_core.kv_entries import EntryMaker
@@ -34,6 +34,8 @@ _NO_HEADERS: Final = Headers()
 
 # Between two questions while a replica is behind the leader (seconds).
 _PAUSE: Final = 0.01
+# How long to wait for a message that the server said is to come, before asking (seconds).
+_EXPECTED: Final = 0.05
 
 
 class CaughtUp:
@@ -133,8 +135,9 @@ class KeyWatch(Iteration["S | CaughtUp"], Generic[S]):
         self._options: Final = options
         self._on_report: Final = on_report
         self.state: Final = WatchState(updates_only=options.updates_only)
-        # That of the last message.
+        # Of the last message: its revision, and whether the server had more to deliver.
         self._revision = 0
+        self._has_more = False
         stored = place.subjects.stored
         subjects = [stored + each for each in widest(filters)] if filters else [f"{stored}>"]
         resumes = options.resume_from is not None
@@ -203,7 +206,8 @@ class KeyWatch(Iteration["S | CaughtUp"], Generic[S]):
                                 return None
                             self._judge(deadline)
                             continue
-                self._revision = message.metadata.stream_seq
+                metadata = message.metadata
+                self._revision, self._has_more = metadata.stream_seq, metadata.num_pending > 0
                 step = self._read(message)
                 if step is not None:
                     return step
@@ -212,6 +216,13 @@ class KeyWatch(Iteration["S | CaughtUp"], Generic[S]):
 
     def _initial(self, deadline: Deadline) -> Message | None:
         """Return the next message if one is stored, else None: all was handed over that was."""
+        if self._has_more:
+            # It is in flight, nearly always: a question would be one more request to the server.
+            self._has_more = False
+            try:
+                return self.messages._take(deadline.earlier(monotonic() + _EXPECTED))
+            except RequestTimeout:
+                pass
         try:
             for message in self.messages.fetch(1, wait="none"):
                 return message

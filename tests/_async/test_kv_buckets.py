@@ -130,6 +130,22 @@ async def test_what_is_missing_and_what_is_no_bucket(opened, name):
             await jet.get_key_value(name)
 
 
+async def test_a_bucket_that_was_deleted_behind_the_handle(opened, name):
+    async with opened(timeout=1) as jet:
+        made = await bucket(jet, name)
+        await made.put("a", b"1")
+        await jet.delete_key_value(name)
+        for call in (
+            lambda: made.get("a"),
+            lambda: made.put("a", b""),
+            lambda: made.create("a", b""),
+            lambda: made.update("a", b"", 1),
+            lambda: made.delete("a", revision=1),
+        ):
+            with pytest.raises(js.BucketNotFound):
+                await call()
+
+
 async def test_buckets_are_listed_and_deleted(opened, name):
     async with opened() as jet:
         names = [f"{name}_{number}" for number in range(3)]

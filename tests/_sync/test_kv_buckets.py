@@ -129,6 +129,22 @@ def test_what_is_missing_and_what_is_no_bucket(opened, name):
             jet.get_key_value(name)
 
 
+def test_a_bucket_that_was_deleted_behind_the_handle(opened, name):
+    with opened(timeout=1) as jet:
+        made = bucket(jet, name)
+        made.put("a", b"1")
+        jet.delete_key_value(name)
+        for call in (
+            lambda: made.get("a"),
+            lambda: made.put("a", b""),
+            lambda: made.create("a", b""),
+            lambda: made.update("a", b"", 1),
+            lambda: made.delete("a", revision=1),
+        ):
+            with pytest.raises(js.BucketNotFound):
+                call()
+
+
 def test_buckets_are_listed_and_deleted(opened, name):
     with opened() as jet:
         names = [f"{name}_{number}" for number in range(3)]
