@@ -10,6 +10,7 @@ import js_async as js
 from js_models import KeyValueConfig
 from tests._async.buckets import bucket, listed, state, told
 from tests._async.flow import eventually, together
+from tests._async.leaders import step_down
 from tests.conftest import VERSION
 
 HISTORIES = pytest.mark.parametrize("history", [1, 5])
@@ -405,3 +406,47 @@ async def test_conflicts_of_replicated_writes_are_one_error(cluster, name):
             await made.create(f"new.{number}", b"")
             assert (await made.get(f"new.{number}")).value == b""
             assert (await made.get(f"new.{number}", stale=True)).value == b""
+
+
+@pytest.mark.parametrize("history", [1, 64])
+async def test_a_watch_goes_on_while_leaders_change(cluster, name, history):
+    async with js.connect(cluster.url) as connection:
+        jet = connection.jetstream(timeout=30)
+        config = KeyValueConfig(bucket=name, history=history, storage="memory", num_replicas=3)
+        made = await jet.create_key_value(config)
+        written, over = [], []
+
+        async def write():
+            number = 0
+            while not over:
+                number += 1
+                try:
+                    written.append(await made.create(f"k.{number}", b"x"))
+                except js.KeyExists as error:
+                    # Of an attempt that ended without an answer, which is told to be unknown.
+                    written.append(error.actual)
+                except js.TwinstreamError:
+                    number -= 1
+
+        async def disturb():
+            try:
+                for _ in range(3):
+                    start = len(written)
+
+                    async def more(start=start):
+                        return len(written) > start + 20
+
+                    await eventually(more, patience=60)
+                    await step_down(connection, f"STREAM.LEADER.STEPDOWN.KV_{name}")
+            finally:
+                over.append(True)
+
+        async with made.watch() as watch:
+            assert await watch.next(30) is None
+            await together(write, disturb)
+            seen = []
+            while not seen or seen[-1] < written[-1]:
+                seen.append((await watch.next(60)).revision)
+        # Each once, in order, and none of those that were acknowledged is missing.
+        assert seen == sorted(set(seen))
+        assert set(written) <= set(seen)

@@ -11,6 +11,7 @@ import js_sync as js
 from js_models import KeyValueConfig
 from tests._sync.buckets import bucket, listed, state, told
 from tests._sync.flow import eventually, together
+from tests._sync.leaders import step_down
 from tests.conftest import VERSION
 
 HISTORIES = pytest.mark.parametrize("history", [1, 5])
@@ -406,3 +407,47 @@ def test_conflicts_of_replicated_writes_are_one_error(cluster, name):
             made.create(f"new.{number}", b"")
             assert (made.get(f"new.{number}")).value == b""
             assert (made.get(f"new.{number}", stale=True)).value == b""
+
+
+@pytest.mark.parametrize("history", [1, 64])
+def test_a_watch_goes_on_while_leaders_change(cluster, name, history):
+    with js.connect(cluster.url) as connection:
+        jet = connection.jetstream(timeout=30)
+        config = KeyValueConfig(bucket=name, history=history, storage="memory", num_replicas=3)
+        made = jet.create_key_value(config)
+        written, over = [], []
+
+        def write():
+            number = 0
+            while not over:
+                number += 1
+                try:
+                    written.append(made.create(f"k.{number}", b"x"))
+                except js.KeyExists as error:
+                    # Of an attempt that ended without an answer, which is told to be unknown.
+                    written.append(error.actual)
+                except js.TwinstreamError:
+                    number -= 1
+
+        def disturb():
+            try:
+                for _ in range(3):
+                    start = len(written)
+
+                    def more(start=start):
+                        return len(written) > start + 20
+
+                    eventually(more, patience=60)
+                    step_down(connection, f"STREAM.LEADER.STEPDOWN.KV_{name}")
+            finally:
+                over.append(True)
+
+        with made.watch() as watch:
+            assert watch.next(30) is None
+            together(write, disturb)
+            seen = []
+            while not seen or seen[-1] < written[-1]:
+                seen.append((watch.next(60)).revision)
+        # Each once, in order, and none of those that were acknowledged is missing.
+        assert seen == sorted(set(seen))
+        assert set(written) <= set(seen)
