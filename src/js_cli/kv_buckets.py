@@ -242,7 +242,7 @@ def _list_buckets(jet: Any, names: bool, as_json: bool) -> None:
     show_default=True,
     callback=length,
     metavar="DURATION",
-    help="Leave younger markers for those who watch.",
+    help="Keep younger markers, for watches that are away.",
 )
 @yes_option
 @json_option

@@ -18,7 +18,7 @@ __all__ = ["KeyMissing", "bucket_as_json", "entry_as_json", "show_bucket", "show
 
 
 class KeyMissing(Failure):
-    """The key has no value: an exit code of its own, which scripts can tell from failures."""
+    """The key has no value. It has an exit code of its own, so that scripts can recognise it."""
 
     exit_code = 3
 

@@ -28,7 +28,7 @@ class EntryMaker(Generic[V]):
     def of_stored(self, message: StreamMessage, *, tolerant: bool = False) -> Entry[V]:
         """Return the entry of a message that was read without a consumer.
 
-        What codecs raise is raised here too, unless `tolerant`: then it is the entry's `error`.
+        An error of a codec is raised, unless `tolerant`: then it is the entry's `error`.
         """
         subject, time = message.subject, message.time.ns
         entry = self.make(subject, message.data, message.headers, message.seq, time, None, True)

@@ -90,9 +90,9 @@ def may_be_marker(block: bytes) -> bool:
 def size_of(headers: Mapping[str, str], data: bytes) -> int:
     """Return the size of a value; where only headers were delivered, the server says it."""
     if headers:
-        told = natural(headers.get(_SIZE))
-        if told is not None:
-            return told
+        stated = natural(headers.get(_SIZE))
+        if stated is not None:
+            return stated
     return len(data)
 
 

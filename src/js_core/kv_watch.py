@@ -5,7 +5,7 @@ Theory of operation
 A watch is an ordered read, which delivers each revision once and in order, through lost consumers.
 This decides when its initial values are over.
 
-* The read is past the last revision that the bucket had at the start when it handed that over, or
+* The read is past the last revision that the bucket had at the start when it delivered that, or
   when heartbeats say that the server has looked beyond it. `num_pending` proves nothing: it reaches
   0 and grows again while others write.
 * A key that was overwritten before it was delivered comes later, with its newer revision. So the

@@ -207,8 +207,8 @@ class KeyValue(Generic[V]):
     ) -> int:
         """Replace the value of a key if it is still at `revision`, and return the new revision.
 
-        Raises `RevisionMismatch` when another client was faster, `OutcomeUnknown` when that cannot
-        be told after a lost answer, and what `put` raises.
+        Raises `RevisionMismatch` when another client was faster, `OutcomeUnknown` when a lost
+        answer leaves that unknown, and what `put` raises.
         """
         stored, data = self._codecs.encode_key(key), self._codecs.encode_value(value)
         check_revision(revision, instead="; create stores a key that has no value")
@@ -239,8 +239,8 @@ class KeyValue(Generic[V]):
     ) -> int:
         """Remove all revisions of a key, leave a marker, and return the marker's revision.
 
-        `revision` is as in `delete`. With `ttl`, as in `put` but with any history, the marker goes
-        after that time, without a word to watchers.
+        `revision` is as in `delete`. With `ttl`, as in `put` but with any history, the server
+        removes the marker after that time and sends nothing to watchers.
         """
         stored = self._codecs.encode_key(key)
         ttl = self._writes.key_ttl(ttl, single=False)

@@ -60,9 +60,9 @@ def open_cache(
 
 
 def _check_expiry(config: StreamConfig) -> None:
-    """Raise `NotPromised` where values expire without a word to watchers."""
+    """Raise `NotPromised` where the server sends nothing to watchers when a value expires."""
     if config.max_age and not config.subject_delete_marker_ttl and config.mirror is None:
-        because = "the server says nothing to watchers when a value expires"
+        because = "the server sends nothing to watchers when a value expires"
         hole = Hole("ttl", config.max_age, because, "set limit_marker_ttl (server 2.11), or ttl=0")
         raise NotPromised(config.name or "", "a cache that forgets what expired", (hole,))
 
@@ -263,7 +263,7 @@ class KeyValueCache(Owned, BlockHint, LoopHint, Generic[V]):
 
 
 def _is_over(entry: Entry[V]) -> bool:
-    """Whether a value reached its own TTL, of which the watch says nothing without markers."""
+    """Whether a value reached its own TTL; without markers the watch does not report that."""
     if not entry.headers:
         return False
     ttl = natural(entry.headers.get(TTL))

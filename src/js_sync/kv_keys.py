@@ -31,8 +31,8 @@ def keys_of(
 ) -> Generated[str]:
     """Iterate over the keys that have a value, each once, whatever is written meanwhile.
 
-    Of keys that were there at the start only a number each is kept, to tell whether one that is
-    written meanwhile came already: 8 bytes a key.
+    For each key that was stored at the start, only a hash of 8 bytes is kept. It shows whether a
+    key that is written meanwhile was delivered already.
     """
     watch = KeyWatch(place, _key_reader(maker), filters, WatchOptions(meta_only=True))
     # Keys by their last word, where that is newer than the start.

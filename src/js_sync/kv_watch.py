@@ -150,7 +150,7 @@ class KeyWatch(Iteration["S | CaughtUp"], Generic[S]):
         )
 
     def _report(self, report: PullReport) -> None:
-        if isinstance(report, Recreated):
+        if isinstance(report, Recreated) and report.name == self._place.stream.name:
             self.state.restart()
             self._revision = 0
         if self._on_report is not None:
@@ -178,7 +178,7 @@ class KeyWatch(Iteration["S | CaughtUp"], Generic[S]):
 
     @property
     def buffered(self) -> int:
-        """How many revisions arrived and were not handed over."""
+        """How many revisions are buffered."""
         return self.messages.buffered
 
     def close(self) -> None:
@@ -215,7 +215,7 @@ class KeyWatch(Iteration["S | CaughtUp"], Generic[S]):
             raise_for_bucket(self._place.bucket, error)
 
     def _initial(self, deadline: Deadline) -> Message | None:
-        """Return the next message if one is stored, else None: all was handed over that was."""
+        """Return the next message if one is stored, else None: all of them were delivered."""
         if self._has_more:
             # It is in flight, nearly always: a question would be one more request to the server.
             self._has_more = False
@@ -288,12 +288,12 @@ class Watch(Owned, BlockHint, LoopHint, Generic[V]):
 
     @property
     def position(self) -> int:
-        """The revision up to which everything was handed over: resume from the next one."""
+        """The revision up to which everything was delivered: resume from the next one."""
         return self._steps.messages.scanned
 
     @property
     def buffered(self) -> int:
-        """How many revisions arrived and were not handed over."""
+        """How many revisions are buffered."""
         return self._steps.buffered
 
     def __iter__(self) -> Self:
