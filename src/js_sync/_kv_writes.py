@@ -77,7 +77,10 @@ class BucketWrites:
             ack = publish(place.api, request, _RETRY, timeout)
         except ConnectionLost as error:
             deadline = deadline or place.api.deadline()
-            return self._resolved(key, request, seen, deadline, error)
+            try:
+                return self._resolved(key, request, seen, deadline, error)
+            except TwinstreamError as trouble:
+                raise_for_bucket(place.bucket, trouble)
         except TwinstreamError as error:
             raise_for_bucket(place.bucket, error)
         if ack.stream != self._stream:
@@ -207,6 +210,8 @@ class BucketWrites:
                     return seq
         except KeyExists:
             raise
+        except WrongLastSequence as error:
+            raise RevisionMismatch.of(error, key, 0) from error
         except TwinstreamError as error:
             self._raise(error)
             raise

@@ -50,7 +50,7 @@ def keys_of(
                 generation = watch.state.generation
                 written.clear()
             key, revision, is_value = step
-            if revision > watch.messages._last_at_start:
+            if generation > 1 or revision > watch.messages._last_at_start:
                 written[key] = is_value
             elif is_value:
                 numbers.append(hash(key))

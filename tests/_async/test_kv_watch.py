@@ -450,3 +450,22 @@ async def test_a_watch_goes_on_while_leaders_change(cluster, name, history):
         # Each once, in order, and none of those that were acknowledged is missing.
         assert seen == sorted(set(seen))
         assert set(written) <= set(seen)
+
+
+async def test_keys_of_a_bucket_that_is_created_again_meanwhile(opened, name):
+    async with opened() as jet:
+        made = await bucket(jet, name)
+        requests = (js.PublishRequest(f"$KV.{name}.k.{n}", b"x" * 2000) for n in range(3000))
+        async for outcome in jet.publish_many(requests):
+            assert not isinstance(outcome, js.PublishFailure)
+        found, keys = [], made.keys()
+        async for key in keys:
+            found.append(key)
+            if len(found) == 1:
+                await jet.delete_key_value(name)
+                again = await bucket(jet, name)
+                await again.put("k.0", b"")
+                await again.put("new", b"")
+        # What was there before comes once or never, and what is there now comes once.
+        assert len(found) == len(set(found))
+        assert {"k.0", "new"} <= set(found)

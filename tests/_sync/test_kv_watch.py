@@ -451,3 +451,22 @@ def test_a_watch_goes_on_while_leaders_change(cluster, name, history):
         # Each once, in order, and none of those that were acknowledged is missing.
         assert seen == sorted(set(seen))
         assert set(written) <= set(seen)
+
+
+def test_keys_of_a_bucket_that_is_created_again_meanwhile(opened, name):
+    with opened() as jet:
+        made = bucket(jet, name)
+        requests = (js.PublishRequest(f"$KV.{name}.k.{n}", b"x" * 2000) for n in range(3000))
+        for outcome in jet.publish_many(requests):
+            assert not isinstance(outcome, js.PublishFailure)
+        found, keys = [], made.keys()
+        for key in keys:
+            found.append(key)
+            if len(found) == 1:
+                jet.delete_key_value(name)
+                again = bucket(jet, name)
+                again.put("k.0", b"")
+                again.put("new", b"")
+        # What was there before comes once or never, and what is there now comes once.
+        assert len(found) == len(set(found))
+        assert {"k.0", "new"} <= set(found)
