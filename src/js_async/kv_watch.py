@@ -12,6 +12,7 @@ from js_async._iteration import Iteration
 from js_async._kv_place import Place
 from js_async._owned import Owned
 from js_async.message import Message
+from js_core.batch import BatchEnd
 from js_core.deadline import NEVER, Deadline, Seconds, monotonic
 from js_core.errors import BadArgument, IterationEnded, RequestTimeout, TwinstreamError
 from js_core.headers import Headers
@@ -223,8 +224,12 @@ class KeyWatch(Iteration["S | CaughtUp"], Generic[S]):
             except RequestTimeout:
                 pass
         try:
-            for message in await self.messages.fetch(1, wait="none"):
-                return message
+            batch = await self.messages.fetch(1, wait="none")
+            if batch:
+                return batch[0]
+            if batch.reason is BatchEnd.EXPIRED:
+                # Refused questions count as signs of life: no missed heartbeat would show that.
+                await self.messages._renew("it did not answer within the time of a request")
         except IterationEnded:
             return None
         except RequestTimeout:

@@ -181,6 +181,14 @@ class OrderedMessages(Iteration[Message]):
         finally:
             self._taking.release(held)
 
+    async def _renew(self, reason: str) -> None:
+        """Replace a consumer that does not answer; what it did not deliver comes from the next."""
+        held = await self._acquire(self._api.deadline())
+        try:
+            await self._reset(reason)
+        finally:
+            self._taking.release(held)
+
     # ---- iterating
 
     async def _take_next(self, deadline: Deadline) -> Message | None:

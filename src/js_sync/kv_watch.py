@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final, Generic, Self, TypeVar
 
+from js_core.batch import BatchEnd
 from js_core.deadline import NEVER, Deadline, Seconds, monotonic
 from js_core.errors import BadArgument, IterationEnded, RequestTimeout, TwinstreamError
 from js_core.headers import Headers
@@ -224,8 +225,12 @@ class KeyWatch(Iteration["S | CaughtUp"], Generic[S]):
             except RequestTimeout:
                 pass
         try:
-            for message in self.messages.fetch(1, wait="none"):
-                return message
+            batch = self.messages.fetch(1, wait="none")
+            if batch:
+                return batch[0]
+            if batch.reason is BatchEnd.EXPIRED:
+                # Refused questions count as signs of life: no missed heartbeat would show that.
+                self.messages._renew("it did not answer within the time of a request")
         except IterationEnded:
             return None
         except RequestTimeout:

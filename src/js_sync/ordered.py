@@ -182,6 +182,14 @@ class OrderedMessages(Iteration[Message]):
         finally:
             self._taking.release(held)
 
+    def _renew(self, reason: str) -> None:
+        """Replace a consumer that does not answer; what it did not deliver comes from the next."""
+        held = self._acquire(self._api.deadline())
+        try:
+            self._reset(reason)
+        finally:
+            self._taking.release(held)
+
     # ---- iterating
 
     def _take_next(self, deadline: Deadline) -> Message | None:

@@ -452,6 +452,30 @@ async def test_a_watch_goes_on_while_leaders_change(cluster, name, history):
         assert set(written) <= set(seen)
 
 
+async def test_a_consumer_that_does_not_answer_is_replaced(opened, name):
+    """A deleted consumer may neither answer nor be reported as gone (seen under load)."""
+    async with opened() as jet:
+        made = await bucket(jet, name)
+        for key in "abc":
+            await made.put(key, b"")
+        reports = []
+        async with made.watch(on_report=reports.append) as watch:
+            messages = watch._steps.messages
+            fetch, silent = messages.fetch, [True]
+
+            async def asked(*args, **options):
+                if silent:
+                    silent.clear()
+                    await made.stream.delete_consumer(messages.name)
+                    return js.Batch([], js.BatchEnd.EXPIRED)
+                return await fetch(*args, **options)
+
+            messages.fetch = asked
+            assert [each[0] for each in await state(watch)] == ["a", "b", "c"]
+        assert any("did not answer" in report.text for report in reports)
+        assert await consumers(made) == []
+
+
 async def test_keys_of_a_bucket_that_is_created_again_meanwhile(opened, name):
     async with opened() as jet:
         made = await bucket(jet, name)
