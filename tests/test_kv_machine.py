@@ -26,10 +26,10 @@ from hypothesis.stateful import (
 
 import js_async
 import js_sync
-from js_core.errors import TwinstreamError
-from js_core.kv_errors import KeyDeleted, KeyExists, KeyNotFound, RevisionMismatch
-from js_models import KeyValueConfig
-from js_testing import NatsServer
+from twinstream.errors import TwinstreamError
+from twinstream.core.kv.errors import KeyDeleted, KeyExists, KeyNotFound, RevisionMismatch
+from twinstream.models import KeyValueConfig
+from twinstream.testing import NatsServer
 
 KEYS = st.sampled_from(["a", "b", "c.d", "c.e"])
 VALUES = st.binary(max_size=4)

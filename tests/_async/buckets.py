@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from js_models import KeyValueConfig
+from twinstream.models import KeyValueConfig
 
 __all__ = ["bucket", "listed", "state", "told"]
 

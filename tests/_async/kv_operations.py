@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 import js_async as js
-from js_models import KeyValueConfig, evolve
+from twinstream.models import KeyValueConfig, evolve
 from tests._async.flow import eventually
 
 __all__ = ["BUCKET_ACTS", "set_bucket"]

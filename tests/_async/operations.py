@@ -12,7 +12,7 @@ import pytest
 from attrs import frozen
 
 import js_async as js
-from js_models import AckPolicy, ConsumerConfig, StreamConfig, evolve
+from twinstream.models import AckPolicy, ConsumerConfig, StreamConfig, evolve
 from tests._async.flow import eventually, together
 from tests._async.flow import pause as a_while
 from tests._async.kv_operations import BUCKET_ACTS, set_bucket

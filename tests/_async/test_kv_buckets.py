@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 import js_async as js
-from js_models import (
+from twinstream.models import (
     Compression,
     KeyValueConfig,
     Placement,

@@ -7,8 +7,8 @@ from functools import partial
 import pytest
 
 import js_async as js
-from js_async import _kv_writes
-from js_core.errors import ConnectionLost
+from js_async.kv import writes as _kv_writes
+from twinstream.errors import ConnectionLost
 from tests._async.buckets import bucket, listed, told
 from tests._async.flow import eventually, together
 from tests._async.lossy import Lossy

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 import js_async as js
-from js_models import ExternalStream, KeyValueConfig, StreamSource, SubjectTransform, evolve
-from js_testing import NatsServer
-from js_testing.ports import free_ports
+from twinstream.models import ExternalStream, KeyValueConfig, StreamSource, SubjectTransform, evolve
+from twinstream.testing import NatsServer
+from twinstream.testing.ports import free_ports
 from tests._async.buckets import bucket, listed, state
 from tests._async.flow import eventually
 from tests.conftest import VERSION

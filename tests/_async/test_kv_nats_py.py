@@ -10,7 +10,7 @@ import pytest
 from nats.js.errors import KeyNotFoundError, KeyWrongLastSequenceError
 
 import js_async as js
-from js_models import KeyValueConfig
+from twinstream.models import KeyValueConfig
 from tests._async.buckets import listed, state, told
 from tests._async.flow import eventually
 from tests.conftest import VERSION

@@ -10,7 +10,7 @@ import pytest
 from attrs import frozen
 
 import js_async as js
-from js_models import KeyValueConfig
+from twinstream.models import KeyValueConfig
 from tests._async.buckets import bucket, listed, state, told
 from tests._async.flow import eventually, together
 

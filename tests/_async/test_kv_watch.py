@@ -7,7 +7,7 @@ from functools import partial
 import pytest
 
 import js_async as js
-from js_models import KeyValueConfig
+from twinstream.models import KeyValueConfig
 from tests._async.buckets import bucket, listed, state, told
 from tests._async.flow import eventually, together
 from tests._async.leaders import step_down

@@ -9,7 +9,7 @@ from datetime import timedelta
 import pytest
 
 import js_sync as js
-from js_models import KeyValueConfig, evolve
+from twinstream.models import KeyValueConfig, evolve
 from tests._sync.flow import eventually
 
 __all__ = ["BUCKET_ACTS", "set_bucket"]

@@ -8,8 +8,8 @@ from functools import partial
 import pytest
 
 import js_sync as js
-from js_core.errors import ConnectionLost
-from js_sync import _kv_writes
+from twinstream.errors import ConnectionLost
+from js_sync.kv import writes as _kv_writes
 from tests._sync.buckets import bucket, listed, told
 from tests._sync.flow import eventually, together
 from tests._sync.lossy import Lossy

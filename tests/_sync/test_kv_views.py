@@ -11,7 +11,7 @@ import pytest
 from attrs import frozen
 
 import js_sync as js
-from js_models import KeyValueConfig
+from twinstream.models import KeyValueConfig
 from tests._sync.buckets import bucket, listed, state, told
 from tests._sync.flow import eventually, together
 

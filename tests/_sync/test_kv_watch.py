@@ -8,7 +8,7 @@ from functools import partial
 import pytest
 
 import js_sync as js
-from js_models import KeyValueConfig
+from twinstream.models import KeyValueConfig
 from tests._sync.buckets import bucket, listed, state, told
 from tests._sync.flow import eventually, together
 from tests._sync.leaders import step_down

@@ -7,7 +7,7 @@ import itertools
 import pytest
 
 import js_sync
-from js_models import KeyValueConfig
+from twinstream.models import KeyValueConfig
 from tests.cli.output import Run, json_lines
 
 _numbers = itertools.count(1)

@@ -6,17 +6,17 @@ from datetime import timedelta
 
 import pytest
 
-from js_core.errors import BadArgument, WrongLastSequence
-from js_core.headers import Headers
-from js_core.kv_cached import CachedEntries
-from js_core.kv_codecs import Base64Keys, Codecs, JsonValues, KeyCodecs, PathKeys, ValueCodecs
-from js_core.kv_config import changed_stream, key_value_config, merged, stream_config
-from js_core.kv_entry import Entry, KeyValueOperation, may_be_marker, operation_of, size_of
-from js_core.kv_errors import InvalidKey, NotABucket, RevisionMismatch
-from js_core.kv_names import KeySubjects, check_bucket, check_filter_of_keys, check_key
-from js_core.kv_ttl import check_key_ttl, whole_ttl
-from js_core.kv_watch import WatchState
-from js_models import (
+from twinstream.errors import BadArgument, WrongLastSequence
+from twinstream.core.wire.headers import Headers
+from twinstream.core.kv.cached import CachedEntries
+from twinstream.core.kv.codecs import Base64Keys, Codecs, JsonValues, KeyCodecs, PathKeys, ValueCodecs
+from twinstream.core.kv.config import changed_stream, key_value_config, merged, stream_config
+from twinstream.core.kv.entry import Entry, KeyValueOperation, may_be_marker, operation_of, size_of
+from twinstream.core.kv.errors import InvalidKey, NotABucket, RevisionMismatch
+from twinstream.core.kv.names import KeySubjects, check_bucket, check_filter_of_keys, check_key
+from twinstream.core.kv.ttl import check_key_ttl, whole_ttl
+from twinstream.core.kv.watch import WatchState
+from twinstream.models import (
     Compression,
     ExternalStream,
     KeyValueConfig,
