@@ -44,6 +44,7 @@ TREES = {
         "flow.py": "the tests' own seam: parallel work and cancellation",
         "test_nats_py.py": "nats-py has no blocking client to stand on",
         "test_nats_py_parser.py": "nor a parser to replace",
+        "test_kv_nats_py.py": "nor buckets that block",
         "test_asyncio_only.py": "event loops and task cancellation",
     },
 }
@@ -62,7 +63,7 @@ WORDS = (
 )
 
 # What is open when the call returns: its plain type, which is what editors complete.
-OPENING = re.compile(r"\bOpening\[(\w+)\]")
+OPENING = re.compile(r"\bOpening\[(\w+(?:\[\w+\])?)\]")
 
 ONLY = re.compile(r"^.*# asyncio only\n", re.MULTILINE)
 LEAKS = re.compile(

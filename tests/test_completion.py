@@ -79,6 +79,19 @@ OBJECTS: dict[str, tuple[str, str]] = {
         "async with nc.jetstream().outbox(None, 'S') as relay:",
         "drain refused start stop stored wait wake",
     ),
+    "bucket": (
+        "bucket = await nc.jetstream().get_key_value('B')\nif bucket:",
+        "bucket cached cached_status change create delete entry get get_many history keys purge"
+        " purge_deletes put status stream typed update watch with_codecs",
+    ),
+    "watching": (
+        "bucket = await nc.jetstream().get_key_value('B')\nasync with bucket.watch() as watching:",
+        "buffered close generation initial is_current is_ended next position",
+    ),
+    "cache": (
+        "bucket = await nc.jetstream().get_key_value('B')\nasync with bucket.cached() as cache:",
+        "bucket close create delete entry get is_current purge put revision update",
+    ),
     "stream": (
         "stream = await nc.jetstream().get_stream('S')\nif stream:",
         "backup bind_consumer bind_push cached_info change config consumer_names consumers"

@@ -12,7 +12,9 @@ import pytest
 
 from twinstream.core.error_details.atomic_outcome import AtomicOutcome
 from twinstream.core.error_details.guarantee_gap import Hole
+from twinstream.core.kv.entry import Entry, KeyValueOperation
 from twinstream.core.publish.request import PublishFailure, PublishRequest
+from twinstream.core.wire.headers import Headers
 from twinstream.errors import JetStreamError, OutcomeUnknown
 from twinstream.models._document import Fault
 from twinstream.models.effective import ConfigError
@@ -22,11 +24,24 @@ from twinstream.models.restorable import Restorable
 PACKAGES = ("twinstream.models", "twinstream.core", "js_async", "js_sync", "twinstream.spark")
 FAILURE = PublishFailure(PublishRequest(subject="s", data=b"x"), OutcomeUnknown("lost"))
 
+ENTRY = Entry[bytes](
+    bucket="B",
+    key="k",
+    value=None,
+    revision=7,
+    operation=KeyValueOperation.PURGE,
+    timestamp_ns=1,
+    size=0,
+    headers=Headers([("KV-Operation", "PURGE")]),
+)
+
 # What the classes take that do not take a text.
 ARGUMENTS: dict[str, tuple[tuple[object, ...], dict[str, object]]] = {
     "NotPromised": (("S", "order", (Hole("max_age", "1 h", "it goes", "0"),)), {}),
     "PublishFailures": (([FAILURE], 3), {}),
     "JetStreamError": (("no",), {"code": 404, "err_code": 10059, "subject": "$JS.API.X"}),
+    "KeyNotFound": (("B", "k"), {}),
+    "KeyDeleted": ((ENTRY,), {}),
     "PullRefused": (("max_batch", 500, 100, "Exceeded"), {}),
     "AtomicBatchFailed": (("no", AtomicOutcome.REFUSED, "why"), {}),
     "TryLater": ((1.5, "later"), {}),

@@ -52,6 +52,7 @@ FLOORS: dict[str, list[set[str]]] = {
         {"read"},
         {"publish", "coordination"},
         {"exactly_once", "workers"},
+        {"kv", "object_store"},
         {"log"},
     ],
     "js_async": [
@@ -64,6 +65,7 @@ FLOORS: dict[str, list[set[str]]] = {
         {"_stream_consumers"},
         {"stream"},
         {"exactly_once", "features", "workers"},
+        {"kv", "object_store"},
         {"jetstream"},
         {"connection", "nats_py", "_index"},
         {"__init__"},

@@ -26,6 +26,7 @@ ARGUMENTS = [(call, name) for call, names in KEYWORDS.items() for name in names]
 OWNERS = {
     "publish": "JetStream",
     "create_stream": "JetStream",
+    "create_key_value": "JetStream",
     "purge": "Stream",
     "fetch": "Consumer",
     "subscribe": "Connection",

@@ -39,15 +39,24 @@ SAME = {
     "Consumer.ack_fetch": "consume",
     "Consumer.double_ack": "consume",
     "Consumer.messages": "consume",
+    "KeyValue.entry": "get",
 }
 
 # These send nothing themselves.
-SILENT = {"JetStream.bind_stream", "Consumer.create", "Consumer.get"}
+SILENT = {
+    "JetStream.bind_key_value",
+    "JetStream.bind_stream",
+    "Consumer.create",
+    "Consumer.get",
+    "KeyValue.typed",
+    "KeyValue.with_codecs",
+}
 
 GROUPS = {
     "": (js_sync.JetStream, js_sync.Stream, js_sync.Consumer),
     "replicas.": (js_sync.Replicas,),
     "meta.": (js_sync.Meta,),
+    "key_value.": (js_sync.KeyValue,),
 }
 
 

@@ -77,11 +77,15 @@ def through_an_import(lists: Mapping[str, Permissions]) -> Iterator[World]:
     """Return a server where another account imports the API under a prefix of its own."""
     services = ("$JS.ACK.>", "$JS.FC.>", "$JS.SNAPSHOT.>", "p.>", "dead.>", "coordination.held.>")
     exports = [
-        *(f'{{service: "{each}", response_type: stream}}' for each in ("$JS.API.>", *services)),
+        *(
+            f'{{service: "{each}", response_type: stream}}'
+            for each in ("$JS.API.>", "$KV.>", *services)
+        ),
         '{stream: "deliver.>"}',
     ]
     imports = [
         f'{{service: {{account: APP, subject: "$JS.API.>"}}, to: "{PREFIX}.>"}}',
+        f'{{service: {{account: APP, subject: "$KV.>"}}, to: "{PREFIX}.$KV.>"}}',
         *(f'{{service: {{account: APP, subject: "{each}"}}}}' for each in services),
         '{stream: {account: APP, subject: "deliver.>"}}',
     ]

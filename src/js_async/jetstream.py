@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from js_async.exactly_once.processing import Processing
     from js_async.features.counters import Counters
     from js_async.features.schedules import Schedules
+    from js_async.kv.bucket import KeyValue
     from js_async.publish.atomic_batch import AtomicBatch
     from js_async.publish.fast_ingest import FastIngest
     from js_async.publish.publish_many import PublishMany
@@ -70,6 +71,7 @@ if TYPE_CHECKING:
     from twinstream.core.exactly_once.conditional_write import AlreadyThere, Stored
     from twinstream.core.exactly_once.outbox import OutboxReport
     from twinstream.core.exactly_once.processing import ProcessReport
+    from twinstream.core.kv.status import KeyValueStatus
     from twinstream.core.publish.fast_ingest import Gaps
     from twinstream.core.read.read_request import Via
     from twinstream.models import (
@@ -77,6 +79,7 @@ if TYPE_CHECKING:
         ConsumerConfig,
         DeliverPolicy,
         DeliverPolicyWord,
+        KeyValueConfig,
         ReplayPolicy,
         StreamConfig,
         StreamInfo,
@@ -822,6 +825,82 @@ class JetStream:
         from js_async.features.schedules import Schedules
 
         return await Schedules._open(self._api, stream)
+
+    # ---- key-value buckets
+
+    @hint_keywords
+    async def create_key_value(
+        self, config: KeyValueConfig, *, timeout: Seconds | None = None
+    ) -> KeyValue[bytes]:
+        """Create a bucket; an equal one that exists is fine.
+
+        Raises `BucketExists` with the differences to one of that name, `BadArgument`,
+        `Unsupported` (a `limit_marker_ttl` before server 2.11), `InvalidConfig`.
+        """
+        from js_async.kv.bucket import handle
+        from js_async.kv.manage import create_bucket
+
+        return handle(await create_bucket(self._api, config, self._api.deadline(timeout)))
+
+    async def update_key_value(
+        self, config: KeyValueConfig, *, timeout: Seconds | None = None
+    ) -> KeyValue[bytes]:
+        """Change what a configuration gives; what it leaves out stays. Raises `BucketNotFound`.
+
+        A zero duration switches a TTL off. `KeyValue.change` can also take a setting away. Storage
+        cannot change, and a `limit_marker_ttl` that was set once leaves the TTL of keys allowed.
+        """
+        from js_async.kv.bucket import handle
+        from js_async.kv.manage import update_bucket
+
+        return handle(await update_bucket(self._api, config, self._api.deadline(timeout)))
+
+    async def create_or_update_key_value(
+        self, config: KeyValueConfig, *, timeout: Seconds | None = None
+    ) -> KeyValue[bytes]:
+        """Change a bucket as `update_key_value` does, or create it where there is none."""
+        from js_async.kv.bucket import handle
+        from js_async.kv.manage import create_or_update_bucket
+
+        return handle(await create_or_update_bucket(self._api, config, self._api.deadline(timeout)))
+
+    async def get_key_value(
+        self, bucket: str, *, timeout: Seconds | None = None
+    ) -> KeyValue[bytes]:
+        """Return a bucket that exists. Raises `BucketNotFound`, `NotABucket`."""
+        from js_async.kv.bucket import handle
+        from js_async.kv.manage import get_bucket
+
+        return handle(await get_bucket(self._api, bucket, self._api.deadline(timeout)))
+
+    def bind_key_value(self, bucket: str) -> KeyValue[bytes]:
+        """Return a bucket without asking the server, where INFO is not permitted.
+
+        It is taken for a bucket that is no mirror, and reads go to the leader. What needs to know
+        more of the bucket asks then: `create`, `update`, a TTL, deletes and purges of a `revision`.
+        """
+        from js_async.kv.bucket import handle
+        from js_async.kv.place import Place
+
+        return handle(Place(self._api, bucket, None))
+
+    async def delete_key_value(self, bucket: str, *, timeout: Seconds | None = None) -> None:
+        """Delete a bucket with all its keys. Raises `BucketNotFound`."""
+        from js_async.kv.manage import delete_bucket
+
+        await delete_bucket(self._api, bucket, timeout)
+
+    def key_values(self, *, timeout: Seconds | None = None) -> Listing[KeyValueStatus]:
+        """Iterate over the status of all buckets, mirrors included; `timeout` is for each page."""
+        from js_async.kv.manage import Buckets
+
+        return Buckets(self._api, timeout)
+
+    def key_value_names(self, *, timeout: Seconds | None = None) -> Listing[str]:
+        """Iterate over the names of all buckets, mirrors included; `timeout` is for each page."""
+        from js_async.kv.manage import BucketNames
+
+        return BucketNames(self._api, timeout)
 
     # ---- events, dead letters, workers
 

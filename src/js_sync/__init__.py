@@ -42,6 +42,10 @@ if TYPE_CHECKING:
     from js_sync.features.counters import Counters
     from js_sync.features.schedules import Schedules
     from js_sync.jetstream import JetStream
+    from js_sync.kv.bucket import KeyValue
+    from js_sync.kv.cache import KeyValueCache
+    from js_sync.kv.keys import PurgedMarkers
+    from js_sync.kv.watch import Watch
     from js_sync.publish.atomic_batch import AtomicBatch
     from js_sync.publish.fast_ingest import FastIngest
     from js_sync.publish.publish_many import PublishMany
@@ -89,6 +93,28 @@ if TYPE_CHECKING:
     from twinstream.core.exactly_once.conditional_write import AlreadyThere, Stored
     from twinstream.core.exactly_once.outbox import OutboxEvent, OutboxReport
     from twinstream.core.exactly_once.processing import ProcessReport, Reject
+    from twinstream.core.kv.codecs import (
+        Base64Keys,
+        JsonValues,
+        KeyCodec,
+        KeyCodecs,
+        PathKeys,
+        ValueCodec,
+        ValueCodecs,
+    )
+    from twinstream.core.kv.entry import Entries, Entry, KeyValueOperation
+    from twinstream.core.kv.errors import (
+        BucketExists,
+        BucketNotFound,
+        InvalidKey,
+        KeyDeleted,
+        KeyExists,
+        KeyNotFound,
+        NotABucket,
+        RevisionMismatch,
+        ValueTooLarge,
+    )
+    from twinstream.core.kv.status import KeyValueStatus
     from twinstream.core.publish.copied_headers import copied_headers
     from twinstream.core.publish.counters import Counter
     from twinstream.core.publish.fast_ingest import Ingested
@@ -166,6 +192,7 @@ if TYPE_CHECKING:
         DiscardPolicy,
         Duration,
         ExternalStream,
+        KeyValueConfig,
         PeerInfo,
         PersistMode,
         Placement,
@@ -203,8 +230,11 @@ __all__ = [
     "BadArgument",
     "BadPayload",
     "BadPull",
+    "Base64Keys",
     "Batch",
     "BatchEnd",
+    "BucketExists",
+    "BucketNotFound",
     "Call",
     "Closed",
     "ClusterInfo",
@@ -238,6 +268,8 @@ __all__ = [
     "DiscardPolicy",
     "Disconnected",
     "Duration",
+    "Entries",
+    "Entry",
     "Event",
     "Events",
     "ExternalStream",
@@ -250,11 +282,23 @@ __all__ = [
     "Hole",
     "Ingested",
     "InvalidConfig",
+    "InvalidKey",
     "IterationEnded",
     "JetStream",
     "JetStreamError",
     "JetStreamNotEnabled",
     "JetStreamOff",
+    "JsonValues",
+    "KeyCodec",
+    "KeyCodecs",
+    "KeyDeleted",
+    "KeyExists",
+    "KeyNotFound",
+    "KeyValue",
+    "KeyValueCache",
+    "KeyValueConfig",
+    "KeyValueOperation",
+    "KeyValueStatus",
     "LameDuck",
     "Leader",
     "Lease",
@@ -272,6 +316,7 @@ __all__ = [
     "NoLeader",
     "NoResponders",
     "NoStream",
+    "NotABucket",
     "NotAcknowledgeable",
     "NotPromised",
     "NotStarted",
@@ -283,6 +328,7 @@ __all__ = [
     "OutboxReport",
     "OutboxStore",
     "OutcomeUnknown",
+    "PathKeys",
     "PeerInfo",
     "PermissionDenied",
     "Permit",
@@ -305,6 +351,7 @@ __all__ = [
     "PullRefused",
     "PullReport",
     "PullWarning",
+    "PurgedMarkers",
     "PushMessages",
     "RateLimiter",
     "ReadEnd",
@@ -318,6 +365,7 @@ __all__ = [
     "RequestTimeout",
     "RetentionPolicy",
     "Retry",
+    "RevisionMismatch",
     "Schedule",
     "Schedules",
     "Semaphore",
@@ -358,6 +406,10 @@ __all__ = [
     "TwinstreamError",
     "Unpinned",
     "Unsupported",
+    "ValueCodec",
+    "ValueCodecs",
+    "ValueTooLarge",
+    "Watch",
     "WorkReport",
     "Worker",
     "WrongHandler",

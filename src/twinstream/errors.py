@@ -43,6 +43,8 @@
     └── AcknowledgementError
         ├── AlreadyAcknowledged
         └── NotAcknowledgeable           not a JetStream message
+
+Errors of key-value buckets are in `twinstream.core.kv.errors`.
 """
 
 from __future__ import annotations

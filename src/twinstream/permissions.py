@@ -15,6 +15,7 @@ from typing import Final
 
 from twinstream.core.connect.operation import Operation
 from twinstream.core.connect.operations import OPERATIONS, operation
+from twinstream.core.kv.names import written_behind
 from twinstream.core.wire.subject_match import covers
 from twinstream.core.wire.subjects import ApiSubjects, check_prefix
 from twinstream.core.wire.tokens import INBOX
@@ -101,6 +102,9 @@ def permissions(
             return f"{inbox_prefix}.>"
         if subject.startswith("P."):
             return f"{api}{subject[1:]}"
+        if subject.startswith("K."):
+            # Behind the prefix of a domain or an import, as `KeySubjects` writes it.
+            return written_behind(api, f"$KV{subject[1:]}")
         for first, second in _SECOND_FORM.items():
             if second_form and subject.startswith(first):
                 return second + subject[len(first) :]

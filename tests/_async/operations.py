@@ -14,6 +14,7 @@ from attrs import frozen
 import js_async as js
 from tests._async.flow import eventually, together
 from tests._async.flow import pause as a_while
+from tests._async.kv_operations import BUCKET_ACTS, set_bucket
 from tests._async.streams import settled
 from twinstream.models import AckPolicy, ConsumerConfig, StreamConfig, evolve
 
@@ -82,6 +83,9 @@ class Stage:
         for ending in ("", "_OUT", "-dead", "-failures"):
             with suppress(js.StreamNotFound):
                 await jet.delete_stream(self.stream + ending)
+        if "key_value" in self.stream:
+            await set_bucket(jet, self.stream)
+            return
         stream = await jet.create_stream(self.config)
         if self.stream in {"insert", "counters", "coordination"}:
             return
@@ -631,4 +635,5 @@ ACTS = {
     "reset": (("c",), reset, "2.14"),
     "unpin": (("c",), unpin, "2.11"),
     "step_down": (("c",), step_down, "2.11"),
+    **BUCKET_ACTS,
 }

@@ -15,6 +15,7 @@ from attrs import frozen
 import js_sync as js
 from tests._sync.flow import eventually, together
 from tests._sync.flow import pause as a_while
+from tests._sync.kv_operations import BUCKET_ACTS, set_bucket
 from tests._sync.streams import settled
 from twinstream.models import AckPolicy, ConsumerConfig, StreamConfig, evolve
 
@@ -83,6 +84,9 @@ class Stage:
         for ending in ("", "_OUT", "-dead", "-failures"):
             with suppress(js.StreamNotFound):
                 jet.delete_stream(self.stream + ending)
+        if "key_value" in self.stream:
+            set_bucket(jet, self.stream)
+            return
         stream = jet.create_stream(self.config)
         if self.stream in {"insert", "counters", "coordination"}:
             return
@@ -632,4 +636,5 @@ ACTS = {
     "reset": (("c",), reset, "2.14"),
     "unpin": (("c",), unpin, "2.11"),
     "step_down": (("c",), step_down, "2.11"),
+    **BUCKET_ACTS,
 }

@@ -139,6 +139,11 @@ class OrderedMessages(Iteration[Message]):
         return self._read.is_current
 
     @property
+    def _last_at_start(self) -> int:
+        """The last sequence that the stream had when the read of it began."""
+        return self._read.last_at_start
+
+    @property
     def is_ended(self) -> bool:
         """Whether the read is over: closed, drained, or after `stop_after` messages."""
         return self._closed or self._left == 0 or (self._draining and not self._is_filled())
@@ -166,6 +171,23 @@ class OrderedMessages(Iteration[Message]):
                 f"{self._stream}: the ordered read has no consumer now, request a message first"
             )
         return await consumer_admin.info(self._api, self._stream, name)
+
+    async def _open(self, deadline: Deadline) -> None:
+        """Create the first consumer now: what is stored from then on is delivered."""
+        held = await self._acquire(deadline)
+        try:
+            if self._consumer.messages is None:
+                await self._begin(deadline)
+        finally:
+            self._taking.release(held)
+
+    async def _renew(self, reason: str) -> None:
+        """Replace a consumer that does not answer; what it did not deliver comes from the next."""
+        held = await self._acquire(self._api.deadline())
+        try:
+            await self._reset(reason)
+        finally:
+            self._taking.release(held)
 
     # ---- iterating
 

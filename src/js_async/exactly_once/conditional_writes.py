@@ -39,7 +39,7 @@ from twinstream.errors import (
 )
 from twinstream.models import PubAck
 
-__all__ = ["SubjectWrites"]
+__all__ = ["SubjectWrite", "SubjectWrites"]
 
 
 class SubjectWrites:
@@ -69,7 +69,9 @@ class SubjectWrites:
             lambda config: insert_holes(config, last) if check else [],
             tries.deadline,
         )
-        write = _Write(self, stream, _conditional(self._identified(request), stream, 0), tries)
+        write = SubjectWrite(
+            self, stream, _conditional(self._identified(request), stream, 0), tries
+        )
         return await write.insert()
 
     async def update(
@@ -93,7 +95,7 @@ class SubjectWrites:
         )
         request = _conditional(self._identified(request), stream, expected_seq)
         request = _rolling_up(request, rolls_up(stream.config, history=True))
-        return await _Write(self, stream, request, tries).update(expected_seq)
+        return await SubjectWrite(self, stream, request, tries).update(expected_seq)
 
     async def upsert(
         self, request: PublishRequest, *, check: bool, timeout: Seconds | None
@@ -116,7 +118,7 @@ class SubjectWrites:
         tries = Tries(deadline)
         request = self._identified(request)._replace(expected_stream=stream.name)
         rollup = rolls_up(stream.config, history=False) and bool(stream.config.allow_rollup_hdrs)
-        return await _Write(self, stream, _rolling_up(request, rollup), tries).upsert()
+        return await SubjectWrite(self, stream, _rolling_up(request, rollup), tries).upsert()
 
     def _identified(self, request: PublishRequest) -> PublishRequest:
         """Give the message an id, by which it can be recognised in the stream."""
@@ -140,20 +142,31 @@ class SubjectWrites:
         return await prove(self._api, request, refusal, deadline)
 
 
-class _Write:
-    """One write of one message to one stream."""
+class SubjectWrite:
+    """One conditional write into one stream.
+
+    `stored` is the subject that the stream stores the message under, where it is another one than
+    the message is sent to, as behind the prefix of a domain.
+    """
 
     def __init__(
-        self, writes: SubjectWrites, stream: Stream, request: PublishRequest, tries: Tries
+        self,
+        writes: SubjectWrites,
+        stream: Stream,
+        request: PublishRequest,
+        tries: Tries,
+        stored: str | None = None,
     ) -> None:
         self._writes: Final = writes
         self._stream: Final = stream
         self._request: Final = request
+        self._stored_subject: Final = stored or request.subject
         self._id: Final = request.msg_id or ""
         self._tries: Final = tries
         self._began: Final = monotonic()
 
     async def insert(self) -> Stored | AlreadyThere:
+        """Store the message, which expects nothing there, or return what is there."""
         while True:
             answer = await self._attempt()
             if isinstance(answer, PubAck) and not answer.duplicate:
@@ -169,6 +182,7 @@ class _Write:
             await sleep(self._tries.pause(answer, self._request.subject))
 
     async def update(self, expected_seq: int) -> Stored:
+        """Store the message in the place of the one that it expects."""
         while True:
             answer = await self._attempt()
             if isinstance(answer, PubAck):
@@ -188,6 +202,7 @@ class _Write:
             await sleep(self._tries.pause(answer, self._request.subject))
 
     async def upsert(self) -> Stored:
+        """Store the message in the place of whatever is there."""
         while True:
             answer = await self._attempt()
             if isinstance(answer, PubAck):
@@ -221,7 +236,7 @@ class _Write:
         while True:
             try:
                 return await self._stream.get_last_message(
-                    self._request.subject, timeout=self._tries.deadline.remaining()
+                    self._stored_subject, timeout=self._tries.deadline.remaining()
                 )
             except MessageNotFound:
                 return None

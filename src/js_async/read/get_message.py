@@ -99,13 +99,13 @@ async def seq_of(api: Api, stream: str, request: dict[str, Any]) -> int | None:
 async def _direct(
     api: Api, stream: str, request: dict[str, Any], headers: bool, deadline: Deadline
 ) -> StreamMessage:
-    subject, payload = api.subjects.direct_get(stream), payload_of(request)
+    subject, payload = None, b""
     last: str = request.get("last_by_subj", "")
     if last and "*" not in last and ">" not in last:
         # Permissions can be granted by subject for the form with the subject in it.
-        direct = api.subjects.direct_last(stream, last)
-        if direct is not None:
-            subject, payload = direct, b""
+        subject = api.subjects.direct_last(stream, last)
+    if subject is None:
+        subject, payload = api.subjects.direct_get(stream), payload_of(request)
     # Not `no_hdr`: it would remove the headers with sequence, subject and time.
     with api.told("direct_get", subject, len(payload), stream):
         frame = await api.transport.ask(subject, b"", payload, deadline)

@@ -22,6 +22,7 @@ COMMANDS: Final = {
     "events": "twinstream.cli.server.events:events",
     "get": "twinstream.cli.message.get:get",
     "health": "twinstream.cli.server.health:health",
+    "kv": "twinstream.cli.groups:kv",
     "lock": "twinstream.cli.groups:lock",
     "permissions": "twinstream.cli.config.permissions:permissions",
     "pipeline": "twinstream.cli.groups:pipeline",
@@ -41,6 +42,22 @@ DLQ_COMMANDS: Final = {
     "replay": "twinstream.cli.server.dead_letters:replay",
     "run": "twinstream.cli.server.dead_letters:run",
     "show": "twinstream.cli.server.dead_letters:show",
+}
+KV_COMMANDS: Final = {
+    "add": "twinstream.cli.kv.buckets:add",
+    "compact": "twinstream.cli.kv.buckets:compact",
+    "create": "twinstream.cli.kv.keys:create",
+    "del": "twinstream.cli.kv.keys:delete",
+    "edit": "twinstream.cli.kv.buckets:edit",
+    "get": "twinstream.cli.kv.keys:get",
+    "history": "twinstream.cli.kv.keys:history",
+    "info": "twinstream.cli.kv.buckets:info",
+    "ls": "twinstream.cli.kv.buckets:ls",
+    "purge": "twinstream.cli.kv.keys:purge",
+    "put": "twinstream.cli.kv.keys:put",
+    "revert": "twinstream.cli.kv.keys:revert",
+    "update": "twinstream.cli.kv.keys:update",
+    "watch": "twinstream.cli.kv.watch:watch",
 }
 LOCK_COMMANDS: Final = {
     "ls": "twinstream.cli.lock.list:ls",
@@ -166,6 +183,7 @@ lock = LockGroup(
     "Run a command while holding a lock: twinstream lock NAME -- COMMAND ...\n\n"
     "If a lock has the name of a subcommand, use `lock run`.",
 )
+kv = LazyGroup("kv", KV_COMMANDS, "Key-value buckets: their settings, keys and changes.")
 schedule = LazyGroup(
     "schedule", SCHEDULE_COMMANDS, "Let streams publish later, or again and again."
 )

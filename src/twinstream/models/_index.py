@@ -72,6 +72,7 @@ MODULES: dict[str, str] = {
     "FileConfigs": "twinstream.models.files",
     "FileProblem": "twinstream.models.files",
     "JsonObject": "twinstream.models._json",
+    "KeyValueConfig": "twinstream.models.generated.config.stream",
     "LostStreamData": "twinstream.models.generated.api.stream",
     "MaxDeliver": "twinstream.models.generated.advisory.consumer",
     "MetaLeaderStepdownRequest": "twinstream.models.generated.api.meta",

@@ -39,6 +39,10 @@ ATTRIBUTES: Final[Mapping[str, Mapping[str, str]]] = {
         "pull_subscribe_bind": "get_consumer(stream, name), or bind_consumer",
         "subscribe": "worker(stream, config, handler), or messages() of a consumer",
         "subscribe_bind": "bind_push(name) of a stream",
+        "key_value": "get_key_value(bucket)",
+    },
+    "KeyValue": {
+        "watchall": "watch() without filters",
     },
     "Message": {
         "ack_sync": "double_ack()",
@@ -87,6 +91,9 @@ KEYWORDS: Final[Mapping[str, Mapping[str, str]]] = {
     "create_stream": {
         "name": "a StreamConfig(name=, subjects=), which is the only argument",
         "subjects": "a StreamConfig(name=, subjects=), which is the only argument",
+    },
+    "create_key_value": {
+        "bucket": "a KeyValueConfig(bucket=), which is the only argument",
     },
     "purge": {
         "seq": "before_seq=",

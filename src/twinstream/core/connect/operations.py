@@ -1,9 +1,10 @@
 """The subjects that each operation publishes and subscribes to, from which permissions are made.
 
-`P` stands for the prefix of the API and `INBOX` for the inboxes of the connection; names in braces
-are arguments. `[…]` is omitted without its argument, `*` after an argument's name means any number
-of them. `tests/_async/test_permissions.py` runs each operation with exactly these permissions, and
-shows that it fails without any single one of them.
+`P` stands for the prefix of the API, `K` for the subject prefix that keys of buckets are written
+to, and `INBOX` for the inboxes of the connection; names in braces are arguments. `[…]` is omitted
+without its argument, `*` after an argument's name means any number of them.
+`tests/_async/test_permissions.py` runs each operation with exactly these permissions, and shows
+that it fails without any single one of them.
 
 Source: nats-server 2.11 to 2.15, as observed by that test.
 """
@@ -25,6 +26,11 @@ def operation(name: str, *arguments: str) -> Operation:
         raise BadArgument(f"unknown operation {name!r}; known ones are: {', '.join(OPERATIONS)}")
     return pattern.of(*arguments)
 
+
+_WATCH: Final = (
+    "P.STREAM.INFO.KV_{bucket} P.CONSUMER.CREATE.KV_{bucket}.*.$KV.{bucket}.{filter}"
+    " P.CONSUMER.MSG.NEXT.KV_{bucket}.* P.CONSUMER.DELETE.KV_{bucket}.*"
+)
 
 _TABLE: Final = (
     # Messages.
@@ -182,6 +188,54 @@ _TABLE: Final = (
     Pattern("reset", "stream consumer", "P.CONSUMER.RESET.{stream}.{consumer}"),
     Pattern("unpin", "stream consumer", "P.CONSUMER.UNPIN.{stream}.{consumer}"),
     Pattern("step_down", "stream consumer", "P.CONSUMER.LEADER.STEPDOWN.{stream}.{consumer}"),
+    # Key-value buckets.
+    Pattern("create_key_value", "bucket", "P.STREAM.CREATE.KV_{bucket} P.STREAM.INFO.KV_{bucket}"),
+    Pattern("update_key_value", "bucket", "P.STREAM.INFO.KV_{bucket} P.STREAM.UPDATE.KV_{bucket}"),
+    Pattern(
+        "create_or_update_key_value",
+        "bucket",
+        "P.STREAM.INFO.KV_{bucket} P.STREAM.UPDATE.KV_{bucket} P.STREAM.CREATE.KV_{bucket}",
+    ),
+    Pattern("get_key_value", "bucket", "P.STREAM.INFO.KV_{bucket}"),
+    Pattern("delete_key_value", "bucket", "P.STREAM.DELETE.KV_{bucket}"),
+    Pattern("key_values", "", "P.STREAM.LIST"),
+    Pattern("key_value_names", "", "P.STREAM.NAMES"),
+    Pattern(
+        "key_value.get",
+        "bucket key",
+        "P.DIRECT.GET.KV_{bucket}.$KV.{bucket}.{key} P.STREAM.MSG.GET.KV_{bucket}",
+    ),
+    Pattern(
+        "key_value.get_revision",
+        "bucket",
+        "P.DIRECT.GET.KV_{bucket} P.STREAM.MSG.GET.KV_{bucket}",
+    ),
+    Pattern("key_value.put", "bucket key", "K.{bucket}.{key}"),
+    Pattern(
+        "key_value.create",
+        "bucket key",
+        "P.STREAM.INFO.KV_{bucket} P.STREAM.MSG.GET.KV_{bucket} K.{bucket}.{key}",
+    ),
+    Pattern("key_value.update", "bucket key", "P.STREAM.INFO.KV_{bucket} K.{bucket}.{key}"),
+    Pattern("key_value.delete", "bucket key", "K.{bucket}.{key}"),
+    Pattern("key_value.purge", "bucket key", "K.{bucket}.{key}"),
+    *(
+        Pattern(f"key_value.{name}", "bucket filter", _WATCH)
+        for name in ("keys", "watch", "cached")
+    ),
+    Pattern(
+        "key_value.history",
+        "bucket",
+        "P.STREAM.INFO.KV_{bucket} P.DIRECT.GET.KV_{bucket} P.STREAM.MSG.GET.KV_{bucket}",
+    ),
+    Pattern("key_value.get_many", "bucket", "P.STREAM.INFO.KV_{bucket} P.DIRECT.GET.KV_{bucket}"),
+    Pattern(
+        "key_value.purge_deletes",
+        "bucket",
+        _WATCH.replace("{filter}", ">") + " P.STREAM.PURGE.KV_{bucket}",
+    ),
+    Pattern("key_value.status", "bucket", "P.STREAM.INFO.KV_{bucket}"),
+    Pattern("key_value.change", "bucket", "P.STREAM.INFO.KV_{bucket} P.STREAM.UPDATE.KV_{bucket}"),
     # Operations on the cluster, which need the system account.
     Pattern("meta.step_down", "", "P.META.LEADER.STEPDOWN"),
     Pattern("meta.remove_server", "", "P.SERVER.REMOVE"),

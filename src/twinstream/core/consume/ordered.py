@@ -143,8 +143,8 @@ class OrderedRead:
         self._began = False
         self._created: Timestamp | None = None
         self._keeps_one = False
-        # The last sequence of the stream when the read began.
-        self._last_seq = 0
+        self.last_at_start = 0
+        """The last sequence of the stream when the read began."""
         self._most_idle: Duration | None = None
         self._consumer_seq = 0
         self._scanned_seq = 0
@@ -173,12 +173,12 @@ class OrderedRead:
     @property
     def is_current(self) -> bool:
         """Whether all messages that were stored when the read began were handed over."""
-        return self._began and self.scanned >= self._last_seq
+        return self._began and self.scanned >= self.last_at_start
 
     @property
     def has_list(self) -> bool:
         """Whether the current consumer iterates over a list and may stall (see `probing`)."""
-        return self._is_snapshot and not self._keeps_one and self.scanned < self._last_seq
+        return self._is_snapshot and not self._keeps_one and self.scanned < self.last_at_start
 
     @property
     def progress(self) -> tuple[int, int]:
@@ -201,7 +201,7 @@ class OrderedRead:
             self.position = self._scanned_seq = self._before = 0
             self._began = not self._is_snapshot
         if another or not self._began:
-            self._last_seq = stream.state.last_seq
+            self.last_at_start = stream.state.last_seq
         return another
 
     def next_config(self) -> ConsumerConfig:
@@ -276,17 +276,17 @@ class OrderedRead:
     def wants(self, metadata: Metadata) -> bool:
         """Return whether to hand over a message that is in order, without recording it."""
         seq = metadata.stream_seq
-        return seq > self.position and not (self.is_bounded and seq > self._last_seq)
+        return seq > self.position and not (self.is_bounded and seq > self.last_at_start)
 
     def take(self, metadata: Metadata) -> bool:
         """Record a message that is in order; return whether to hand it over or to skip it."""
         self._consumer_seq = metadata.consumer_seq
         seq = metadata.stream_seq
         is_new = seq > self.position
-        if self.is_bounded and seq >= self._last_seq:
+        if self.is_bounded and seq >= self.last_at_start:
             self.is_outdated = True
-            if seq > self._last_seq:
-                self._scanned_seq = max(self._scanned_seq, self._last_seq)
+            if seq > self.last_at_start:
+                self._scanned_seq = max(self._scanned_seq, self.last_at_start)
                 is_new = False
         if is_new:
             self.position = seq
@@ -313,9 +313,9 @@ class OrderedRead:
     def _look(self) -> None:
         """Record how far the server had scanned when it sent the messages so far."""
         looked = self._scanned_at_heartbeat
-        if self.is_bounded and looked >= self._last_seq:
+        if self.is_bounded and looked >= self.last_at_start:
             # At the end of its list it has scanned only the last message of each subject.
-            looked = self._last_seq
+            looked = self.last_at_start
             self.is_outdated = True
         self._scanned_seq = max(self._scanned_seq, looked)
 

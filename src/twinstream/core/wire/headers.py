@@ -83,9 +83,17 @@ class Headers(Mapping[str, str]):
 
     __hash__ = None  # type: ignore[assignment]
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """Return how to rebuild them, which pickle's old protocols cannot tell from slots."""
+        return _headers, (self.pairs, self.malformed)
+
     def __repr__(self) -> str:
         malformed = f", malformed={self.malformed!r}" if self.malformed else ""
         return f"Headers({list(self.pairs)!r}{malformed})"
+
+
+def _headers(pairs: Iterable[tuple[str, str]], malformed: bytes) -> Headers:
+    return Headers(pairs, malformed=malformed)
 
 
 def _pair(line: str) -> tuple[str, str]:

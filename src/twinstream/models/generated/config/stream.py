@@ -225,6 +225,59 @@ class StreamSource(Model):
 
 
 @frozen(kw_only=True, repr=False)
+class KeyValueConfig(Model):
+    """Settings of a key-value bucket; what is absent takes the default."""
+
+    bucket: str
+    """Name of the bucket, of the characters A-Z a-z 0-9 _ -, fixed for its life."""
+
+    description: str | None = None
+    """Free text of at most 4096 bytes."""
+
+    history: int | None = None
+    """Number of revisions that are kept of each key, 1 to 64."""
+
+    ttl: Duration | None = field(default=None, converter=_convert.optional_duration)
+    """Age at which each revision is removed, at least 100 milliseconds, 0 for never."""
+
+    limit_marker_ttl: Duration | None = field(default=None, converter=_convert.optional_duration)
+    """
+    How long the marker of an expired key stays, at least one second; it also allows a TTL for
+    each key, which cannot be turned off. Since server 2.11.0.
+    """
+
+    max_value_size: int | None = None
+    """Largest size of one value with its headers in bytes, -1 for no limit."""
+
+    max_bytes: int | None = None
+    """Largest size of the bucket in bytes, -1 for no limit; a full bucket refuses new revisions."""
+
+    storage: StorageType | None = field(default=None, converter=storage_type)
+    """Where values are kept, fixed for the bucket's life."""
+
+    num_replicas: int | None = None
+    """Copies of each value in a cluster, 1 to 5."""
+
+    placement: Placement | None = None
+    """Where in the cluster the bucket may live."""
+
+    republish: Republish | None = None
+    """Where stored revisions are published again. Since server 2.8.3."""
+
+    compression: bool | None = None
+    """Whether file storage is compressed. Since server 2.10.0."""
+
+    metadata: dict[str, str] | None = None
+    """Free key and value texts of together at most 128 KiB. Since server 2.10.0."""
+
+    mirror: StreamSource | None = None
+    """Bucket that this one copies whole; its name may be that of the bucket or of its stream."""
+
+    sources: list[StreamSource] | None = None
+    """Buckets whose keys are added to this one, named as a mirror's."""
+
+
+@frozen(kw_only=True, repr=False)
 class StreamConfig(Model):
     """Settings of a stream; what is absent takes the server's default."""
 

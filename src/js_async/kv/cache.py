@@ -1,0 +1,275 @@
+"""A local copy of a bucket, kept fresh by a watch, for settings that are read all the time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final, Generic, Self, TypeVar
+
+from js_async.client.owned import Owned
+from js_async.kv.watch import Watch
+from js_async.runtime.concurrency import BlockHint, Lock, LoopHint, Task, spawn
+from twinstream.core.base.digits import natural
+from twinstream.core.deadline import Deadline, Seconds
+from twinstream.core.error_details.guarantee_gap import Hole
+from twinstream.core.kv.cached import CachedEntries
+from twinstream.core.kv.entry import Entry, KeyValueOperation
+from twinstream.core.kv.errors import KeyNotFound
+from twinstream.core.log.events import WorkEnded
+from twinstream.core.log.logger import Log
+from twinstream.core.wire.header_names import TTL
+from twinstream.core.wire.headers import Headers
+from twinstream.core.wire.subject_match import matcher
+from twinstream.errors import NotPromised, TwinstreamError
+from twinstream.models import Timestamp
+
+if TYPE_CHECKING:
+    from js_async.kv.bucket import KeyValue
+    from twinstream.core.consume.reports import PullReport
+    from twinstream.core.publish.ttl import Ttl
+    from twinstream.models import StreamConfig
+
+__all__ = ["KeyValueCache", "open_cache"]
+
+V = TypeVar("V")
+D = TypeVar("D")
+
+# Seconds that the end of the watch may take.
+_PATIENCE: Final = 10.0
+
+
+async def open_cache(
+    bucket: KeyValue[V],
+    filters: Sequence[str],
+    on_change: Callable[[Entry[V]], None] | None,
+    on_report: Callable[[PullReport], None] | None,
+) -> KeyValueCache[V]:
+    """Return a cache that holds the state of the bucket."""
+    config = await bucket._place.known(bucket._place.api.deadline())
+    _check_expiry(config)
+    watch = await bucket.watch(*filters, on_report=on_report)
+    stored = [bucket._codecs.encode_filter(each) for each in filters]
+    cache = KeyValueCache(bucket, watch, matcher(stored), on_change)
+    try:
+        await cache._start()
+    except BaseException:
+        await watch.close()
+        raise
+    return cache
+
+
+def _check_expiry(config: StreamConfig) -> None:
+    """Raise `NotPromised` where the server sends nothing to watchers when a value expires."""
+    if config.max_age and not config.subject_delete_marker_ttl and config.mirror is None:
+        because = "the server sends nothing to watchers when a value expires"
+        hole = Hole("ttl", config.max_age, because, "set limit_marker_ttl (server 2.11), or ttl=0")
+        raise NotPromised(config.name or "", "a cache that forgets what expired", (hole,))
+
+
+class KeyValueCache(Owned, BlockHint, LoopHint, Generic[V]):
+    """The values of a bucket in memory; made by `KeyValue.cached`. Close it when done.
+
+    Reading asks no server: `cache[key]`, `get`, `entry`, `in`, `len` and iterating over the keys.
+    Another client's write is seen when the watch delivers it, one of this cache when it returns.
+    While there is no connection the values are those of the last moment that there was one: see
+    `is_current`.
+
+    When the watch has ended, reading raises its error: `BucketNotFound` if the bucket was deleted,
+    `ConnectionClosed`.
+    """
+
+    def __init__(
+        self,
+        bucket: KeyValue[V],
+        watch: Watch[V],
+        matches: Callable[[bytes], object] | None,
+        on_change: Callable[[Entry[V]], None] | None,
+    ) -> None:
+        super().__init__()
+        self._bucket: Final = bucket
+        self._watch: Final = watch
+        self._matches: Final = matches
+        self._on_change: Final = on_change
+        self._entries: Final[CachedEntries[V]] = CachedEntries()
+        # Threads write while another one delivers.
+        self._changing: Final = Lock()
+        self._error: BaseException | None = None
+        self._task: Task | None = None
+
+    async def _start(self) -> None:
+        while (entry := await self._watch.next()) is not None:
+            self._entries.delivered(entry, self._watch.generation)
+        self._entries.caught_up(self._watch.generation)
+        self._task = spawn(self._follow, "twinstream-key-value-cache")
+
+    async def _follow(self) -> None:
+        watch, entries = self._watch, self._entries
+        try:
+            async for entry in watch:
+                async with self._changing:
+                    if entry is None:
+                        entries.caught_up(watch.generation)
+                    else:
+                        entries.delivered(entry, watch.generation)
+                if entry is not None and self._on_change is not None:
+                    self._on_change(entry)
+        except Exception as error:
+            self._error = error
+            Log("consumer", stream=self._bucket.stream.name)(
+                WorkEnded(f"the cache of bucket {self._bucket.bucket}", error)
+            )
+
+    # ---- reading
+
+    @property
+    def bucket(self) -> KeyValue[V]:
+        """The bucket underneath; what is written through it is seen when the watch delivers it."""
+        return self._bucket
+
+    @property
+    def is_current(self) -> bool:
+        """Whether changes arrive now: the connection is up and the watch goes on."""
+        connected = self._bucket._place.api.transport.is_connected
+        return connected and self._error is None and not self._watch.is_ended
+
+    @property
+    def revision(self) -> int:
+        """The revision of the bucket up to which the watch delivered everything."""
+        return self._watch.position
+
+    def entry(self, key: str) -> Entry[V] | None:
+        """Return the entry of a key, or None where it has no value."""
+        self._raise()
+        entry = self._entries.find(key)
+        if entry is None or _is_over(entry):
+            return None
+        if entry.error is not None:
+            raise entry.error
+        return entry
+
+    def get(self, key: str, default: D | None = None) -> V | D | None:
+        """Return the value of a key, or `default` where it has none."""
+        entry = self.entry(key)
+        return default if entry is None else entry.value
+
+    def __getitem__(self, key: str) -> V:
+        entry = self.entry(key)
+        if entry is None or entry.value is None:
+            raise KeyNotFound(self._bucket.bucket, key)
+        return entry.value
+
+    def __contains__(self, key: object) -> bool:
+        return isinstance(key, str) and self.entry(key) is not None
+
+    def __iter__(self) -> Iterator[str]:
+        self._raise()
+        return (entry.key for entry in self._entries.living() if not _is_over(entry))
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def __repr__(self) -> str:
+        state = "ended" if self._watch.is_ended else f"at {self.revision}"
+        return f"<KeyValueCache of {self._bucket.bucket}: {state}>"
+
+    def _raise(self) -> None:
+        error = self._error
+        if isinstance(error, TwinstreamError):
+            raise error.__copy__()
+        if error is not None:
+            raise error
+
+    # ---- writing
+
+    async def put(
+        self, key: str, value: V, *, ttl: Ttl | None = None, timeout: Seconds | None = None
+    ) -> int:
+        """Do as `KeyValue.put`; the value is in the cache when it returns."""
+        revision = await self._bucket.put(key, value, ttl=ttl, timeout=timeout)
+        return await self._wrote(key, value, revision, KeyValueOperation.PUT)
+
+    async def create(
+        self, key: str, value: V, *, ttl: Ttl | None = None, timeout: Seconds | None = None
+    ) -> int:
+        """Do as `KeyValue.create`; the value is in the cache when it returns."""
+        revision = await self._bucket.create(key, value, ttl=ttl, timeout=timeout)
+        return await self._wrote(key, value, revision, KeyValueOperation.PUT)
+
+    async def update(
+        self,
+        key: str,
+        value: V,
+        revision: int,
+        *,
+        ttl: Ttl | None = None,
+        timeout: Seconds | None = None,
+    ) -> int:
+        """Do as `KeyValue.update`; the value is in the cache when it returns."""
+        new = await self._bucket.update(key, value, revision, ttl=ttl, timeout=timeout)
+        return await self._wrote(key, value, new, KeyValueOperation.PUT)
+
+    async def delete(
+        self, key: str, *, revision: int | None = None, timeout: Seconds | None = None
+    ) -> int:
+        """Do as `KeyValue.delete`; the key is not in the cache when it returns."""
+        new = await self._bucket.delete(key, revision=revision, timeout=timeout)
+        return await self._wrote(key, None, new, KeyValueOperation.DELETE)
+
+    async def purge(
+        self, key: str, *, revision: int | None = None, timeout: Seconds | None = None
+    ) -> int:
+        """Do as `KeyValue.purge`; the key is not in the cache when it returns."""
+        new = await self._bucket.purge(key, revision=revision, timeout=timeout)
+        return await self._wrote(key, None, new, KeyValueOperation.PURGE)
+
+    async def _wrote(
+        self, key: str, value: V | None, revision: int, operation: KeyValueOperation
+    ) -> int:
+        stored = self._bucket._codecs.encode_key(key)
+        if self._matches is not None and not self._matches(stored.encode()):
+            return revision
+        data = b"" if value is None else self._bucket._codecs.encode_value(value)
+        entry = Entry(
+            bucket=self._bucket.bucket,
+            key=key,
+            value=value,
+            revision=revision,
+            operation=operation,
+            # The server's time follows with the watch.
+            timestamp_ns=_now(),
+            size=len(data),
+            headers=Headers(),
+            raw_key=stored,
+            raw_value=data,
+        )
+        async with self._changing:
+            self._entries.wrote(entry)
+        return revision
+
+    # ---- the end
+
+    async def close(self) -> None:
+        """End the watch; the values stay as they are."""
+        await self._watch.close()
+        task = self._task
+        if task is not None and not task.is_current():
+            await task.join(Deadline.after(_PATIENCE))
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        if not self._is_parents:
+            await self.close()
+
+
+def _is_over(entry: Entry[V]) -> bool:
+    """Whether a value reached its own TTL; without markers the watch does not report that."""
+    if not entry.headers:
+        return False
+    ttl = natural(entry.headers.get(TTL))
+    return ttl is not None and _now() > entry.timestamp_ns + ttl * 1_000_000_000
+
+
+def _now() -> int:
+    return Timestamp.of(datetime.now(UTC)).ns

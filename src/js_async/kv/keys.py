@@ -1,0 +1,155 @@
+"""Reading many keys: their names, their history, all as of one revision, and dropping markers."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import TypeVar
+
+from attrs import frozen
+
+from js_async.consume.message import Message
+from js_async.kv.place import Place
+from js_async.kv.watch import CaughtUp, KeyWatch, WatchOptions
+from js_async.runtime.concurrency import Stream as Generated
+from twinstream.core.deadline import Deadline, Seconds, seconds
+from twinstream.core.kv.entries import EntryMaker
+from twinstream.core.kv.entry import Entries, Entry, KeyValueOperation, may_be_marker, operation_of
+from twinstream.core.kv.errors import KeyNotFound, raise_for_bucket
+from twinstream.errors import StreamNotFound, TwinstreamError
+from twinstream.models import Timestamp
+
+__all__ = ["PurgedMarkers", "entries_of", "history_of", "keys_of", "purge_markers"]
+
+V = TypeVar("V")
+
+
+async def keys_of(
+    place: Place, maker: EntryMaker[V], filters: Sequence[str], timeout: float
+) -> Generated[str]:
+    """Iterate over the keys that have a value, each once, whatever is written meanwhile.
+
+    For each key that was stored at the start, only a hash of 8 bytes is kept. It shows whether a
+    key that is written meanwhile was delivered already.
+    """
+    watch = KeyWatch(place, _key_reader(maker), filters, WatchOptions(meta_only=True))
+    # Keys by their last word, where that is newer than the start.
+    written: dict[str, bool] = {}
+    numbers = array("q")
+    generation = 1
+    try:
+        await watch.open()
+        while True:
+            step = await watch._take(Deadline.after(timeout))
+            if step is None or isinstance(step, CaughtUp):
+                break
+            if watch.state.generation != generation:
+                # The bucket was created again, and its state comes from the beginning.
+                generation = watch.state.generation
+                written.clear()
+            key, revision, is_value = step
+            if generation > 1 or revision > watch.messages._last_at_start:
+                written[key] = is_value
+            elif is_value:
+                numbers.append(hash(key))
+                yield key
+        came = {hash(key) for key in written}.intersection(numbers)
+        for key, is_value in written.items():
+            if is_value and hash(key) not in came:
+                yield key
+    finally:
+        await watch.close()
+
+
+async def history_of(
+    place: Place, maker: EntryMaker[V], key: str, shown: str, timeout: float
+) -> list[Entry[V]]:
+    """Return the revisions of a stored key, oldest first, markers included."""
+    subject = place.subjects.stored + key
+    try:
+        reading = place.stream.read(subjects=subject, timeout=timeout)
+        found = [maker.of_stored(message) async for message in reading]
+    except TwinstreamError as error:
+        raise_for_bucket(place.bucket, error)
+    if not found:
+        raise KeyNotFound(place.bucket, shown)
+    return found
+
+
+async def entries_of(
+    place: Place,
+    maker: EntryMaker[V],
+    filters: Sequence[str],
+    at_revision: int | None,
+    timeout: float,
+) -> Entries[V]:
+    """Return the values of keys, all as of one revision."""
+    stored = place.subjects.stored
+    subjects = [stored + each for each in filters] or [f"{stored}>"]
+    try:
+        taken = await place.stream.snapshot(subjects, at_seq=at_revision, timeout=timeout)
+    except StreamNotFound as error:
+        raise_for_bucket(place.bucket, error)
+    made = (maker.of_stored(message) for message in taken.values())
+    return Entries(place.bucket, taken.seq, {entry.key: entry for entry in made if entry.is_value})
+
+
+@frozen
+class PurgedMarkers:
+    """What `KeyValue.purge_deletes` did."""
+
+    removed: int
+    """Keys whose markers were removed, with the revisions below them."""
+    kept: int
+    """Keys whose markers are too young and stay; the revisions below them were removed."""
+
+
+def _is_value(message: Message) -> bool:
+    size, body = message._frame[2], message._frame[3]
+    if not size or not may_be_marker(body[:size]):
+        return True
+    return operation_of(message.headers) is KeyValueOperation.PUT
+
+
+def _key_reader(maker: EntryMaker[V]) -> Callable[[Message], tuple[str, int, bool]]:
+    """Return what reads of a message its key, its revision, and whether it is a value."""
+
+    def read(message: Message) -> tuple[str, int, bool]:
+        return maker.key(message.subject), message.metadata.stream_seq, _is_value(message)
+
+    return read
+
+
+def _read_marker(message: Message) -> tuple[str, int, int] | None:
+    """Return the subject of a marker, its revision and its time; None for a value."""
+    if _is_value(message):
+        return None
+    return message.subject, message.metadata.stream_seq, message.metadata.timestamp_ns
+
+
+async def purge_markers(place: Place, older_than: Seconds, timeout: float) -> PurgedMarkers:
+    """Remove what is left of deleted keys. A value written meanwhile stays."""
+    age = timedelta(seconds=seconds(older_than, "older_than"))
+    watch = KeyWatch(place, _read_marker, (), WatchOptions(meta_only=True))
+    markers: list[tuple[str, int, int]] = []
+    try:
+        await watch.open()
+        while True:
+            step = await watch._take(Deadline.after(timeout))
+            if step is None or isinstance(step, CaughtUp):
+                break
+            markers.append(step)
+        info = await place.stream.info()
+    finally:
+        await watch.close()
+    # By the server's clock, which stamped the markers.
+    limit = Timestamp.of((info.ts or datetime.now(UTC)) - age).ns
+    removed = kept = 0
+    for subject, revision, created in markers:
+        is_old = created <= limit
+        # Only up to the marker: what was written since has a higher revision.
+        before = revision + 1 if is_old else revision
+        await place.stream.purge(subject=subject, before_seq=before)
+        removed, kept = removed + is_old, kept + (not is_old)
+    return PurgedMarkers(removed, kept)

@@ -1,0 +1,177 @@
+"""Creating, changing, deleting and listing buckets."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from js_async.api.api import Api
+from js_async.api.create_update import create_stream, update_stream
+from js_async.api.listing import Listing, ListPage
+from js_async.api.pager import StreamInfos, StreamNames
+from js_async.kv.place import Place
+from js_async.runtime.concurrency import sleep
+from js_async.stream import Stream
+from twinstream.core.deadline import Deadline, Seconds
+from twinstream.core.kv.config import (
+    Edit,
+    changed_stream,
+    check_is_bucket,
+    key_value_config,
+    merged,
+    stream_config,
+)
+from twinstream.core.kv.errors import BucketExists, BucketNotFound, NotABucket, raise_for_bucket
+from twinstream.core.kv.names import PREFIX, bucket_of, stream_of
+from twinstream.core.kv.status import KeyValueStatus
+from twinstream.errors import BadArgument, StreamExists, StreamNotFound, TwinstreamError
+from twinstream.models import KeyValueConfig, StreamInfo
+
+__all__ = [
+    "BucketNames",
+    "Buckets",
+    "change_bucket",
+    "create_bucket",
+    "create_or_update_bucket",
+    "delete_bucket",
+    "get_bucket",
+    "update_bucket",
+]
+
+_LIMIT_MARKERS_SINCE: Final = (2, 11, 0)
+# Between two rounds of creating or updating, while another client creates or deletes (seconds).
+_PAUSE: Final = 0.01
+
+
+async def create_bucket(api: Api, config: KeyValueConfig, deadline: Deadline) -> Place:
+    """Create a bucket; an equal one that exists is fine."""
+    wanted = stream_config(config)
+    name = wanted.name or ""
+    if config.limit_marker_ttl:
+        api.require(_LIMIT_MARKERS_SINCE, "limit_marker_ttl")
+    try:
+        await create_stream(api, name, wanted, False, deadline)
+    except StreamExists as error:
+        raise _exists(config.bucket, error) from error
+    # Asked once more: what is said of a new stream lacks its domain.
+    return await get_bucket(api, config.bucket, deadline)
+
+
+def _exists(bucket: str, error: StreamExists) -> BucketExists:
+    because = "; ".join(map(str, error.differences)) or error.description
+    found = BucketExists(
+        f"bucket {bucket} exists with other settings: {because}; update_key_value changes them",
+        code=error.code,
+        err_code=error.err_code,
+        subject=error.subject,
+    )
+    found.differences = error.differences
+    return found
+
+
+async def get_bucket(api: Api, bucket: str, deadline: Deadline) -> Place:
+    """Return a bucket that exists. Raises `BucketNotFound`, `NotABucket`."""
+    info = await _info(api, bucket, deadline)
+    check_is_bucket(info.config)
+    return Place(api, bucket, info)
+
+
+async def _info(api: Api, bucket: str, deadline: Deadline) -> StreamInfo:
+    name = stream_of(bucket)
+    try:
+        return await api.stream_info(name, deadline)
+    except TwinstreamError as error:
+        raise_for_bucket(bucket, error)
+
+
+async def update_bucket(api: Api, config: KeyValueConfig, deadline: Deadline) -> Place:
+    """Change what a configuration gives, and leave the rest. Raises `BucketNotFound`."""
+    stream_config(config)
+    return await change_bucket(
+        api, config.bucket, lambda current: merged(current, config), deadline
+    )
+
+
+async def change_bucket(api: Api, bucket: str, edit: Edit, deadline: Deadline) -> Place:
+    """Read the settings of a bucket, and store what `edit` makes of them."""
+    place = await get_bucket(api, bucket, deadline)
+    stream = place.stream.config
+    before = key_value_config(stream)
+    after = edit(before)
+    if not isinstance(after, KeyValueConfig):
+        raise BadArgument(
+            "edit must return the changed settings, as twinstream.models.evolve(config, ...) does;"
+            f" it returned {after!r:.80}"
+        )
+    changed = changed_stream(stream, before, after)
+    if after.limit_marker_ttl:
+        api.require(_LIMIT_MARKERS_SINCE, "limit_marker_ttl")
+    if changed != stream:
+        try:
+            await update_stream(api, place.stream.name, changed, False, deadline)
+        except TwinstreamError as error:
+            raise_for_bucket(bucket, error)
+        place = await get_bucket(api, bucket, deadline)
+    return place
+
+
+async def create_or_update_bucket(api: Api, config: KeyValueConfig, deadline: Deadline) -> Place:
+    """Change a bucket, or create it where there is none.
+
+    Other clients may create or delete it meanwhile: both are tried until the deadline.
+    """
+    while True:
+        try:
+            return await update_bucket(api, config, deadline)
+        except BucketNotFound:
+            pass
+        try:
+            return await create_bucket(api, config, deadline)
+        except (BucketExists, BucketNotFound):
+            if deadline.remaining() <= _PAUSE:
+                raise
+            await sleep(_PAUSE)
+
+
+async def delete_bucket(api: Api, bucket: str, timeout: Seconds | None) -> None:
+    """Delete a bucket. Raises `BucketNotFound`."""
+    try:
+        await Stream(api, stream_of(bucket), None).delete(timeout=timeout)
+    except StreamNotFound as error:
+        raise_for_bucket(bucket, error)
+
+
+class Buckets(Listing[KeyValueStatus]):
+    """The status of each bucket; the server lists streams, those that are none are left out."""
+
+    def __init__(self, api: Api, timeout: Seconds | None) -> None:
+        super().__init__()
+        self._streams: Final = StreamInfos(api, None, timeout)
+
+    async def _ask(self, offset: int) -> ListPage[KeyValueStatus]:
+        page = await self._streams._ask(offset)
+        found: list[KeyValueStatus] = []
+        for info in page.items:
+            try:
+                found.append(KeyValueStatus.of(info))
+            except NotABucket:
+                continue
+        return ListPage(
+            found,
+            page.total,
+            page.limit or len(page.items),
+            [name for name in page.missing if name.startswith(PREFIX)],
+            {name: why for name, why in page.offline.items() if name.startswith(PREFIX)},
+        )
+
+
+class BucketNames(Listing[str]):
+    """The names of buckets: of the streams whose names begin as those of buckets do."""
+
+    def __init__(self, api: Api, timeout: Seconds | None) -> None:
+        super().__init__()
+        self._streams: Final = StreamNames(api, None, timeout)
+
+    async def _ask(self, offset: int) -> ListPage[str]:
+        page = await self._streams._ask(offset)
+        names = [bucket_of(name) for name in page.items if name.startswith(PREFIX)]
+        return ListPage(names, page.total, page.limit or len(page.items))

@@ -1,0 +1,125 @@
+"""Where the keys of a bucket are read and where they are written."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from js_async.api.api import Api
+from js_async.read.get_message import get_message
+from js_async.stream import Stream
+from twinstream.core.deadline import Deadline
+from twinstream.core.kv.errors import raise_for_bucket
+from twinstream.core.kv.names import KeySubjects, stream_of
+from twinstream.core.read.stream_message import StreamMessage
+from twinstream.core.wire.subjects import ApiSubjects
+from twinstream.errors import MessageNotFound, TwinstreamError
+from twinstream.models import StreamConfig, StreamInfo
+
+__all__ = ["Place"]
+
+
+class Place:
+    """The stream of a bucket, and its origin's where the bucket is a mirror.
+
+    A place that was bound without asking takes its bucket for one that is no mirror.
+    """
+
+    def __init__(self, api: Api, bucket: str, info: StreamInfo | None) -> None:
+        self.api: Final = api
+        self.bucket: Final = bucket
+        self.stream: Final = Stream(api, stream_of(bucket), info)
+        config = info.config if info is not None else StreamConfig(name=self.stream.name)
+        self.subjects: Final = KeySubjects.of(config, api.subjects.prefix)
+        self.is_mirror: Final = self.subjects.origin is not None
+        self._origin: Stream | None = None
+        self.seen = 0 if info is None else info.state.last_seq
+        """The last revision of the bucket that this program knows of."""
+
+    def saw(self, revision: int) -> None:
+        """Note a revision that the server acknowledged or delivered."""
+        if revision > self.seen:
+            self.seen = revision
+
+    @property
+    def config(self) -> StreamConfig | None:
+        """The configuration of the stream as it was last seen; None if it never was."""
+        return None if self.stream._info is None else self.stream.config
+
+    async def known(self, deadline: Deadline) -> StreamConfig:
+        """Return the configuration, asking for it if that was never done."""
+        if self.stream._info is None:
+            try:
+                await self.stream.info(timeout=deadline.remaining())
+            except TwinstreamError as error:
+                raise_for_bucket(self.bucket, error)
+        return self.stream.config
+
+    async def target(self, deadline: Deadline) -> Stream:
+        """Return the stream that writes go to, whose domain and settings are known."""
+        if not self.is_mirror:
+            await self.known(deadline)
+            return self.stream
+        if self._origin is None:
+            self._origin = Stream(self.target_api, self.subjects.origin or "", None)
+        if self._origin._info is None:
+            await self._origin.info(timeout=deadline.remaining())
+        return self._origin
+
+    @property
+    def target_api(self) -> Api:
+        """The API that the stream of `target` is reached by."""
+        prefix = self.subjects.origin_api
+        if prefix is None:
+            return self.api
+        return Api(self.api.transport, ApiSubjects(prefix), self.api.timeout)
+
+    # ---- reading one message
+
+    async def last(self, key: str, *, stale: bool, deadline: Deadline) -> StreamMessage | None:
+        """Return the last revision of a stored key, or None."""
+        request = {"last_by_subj": self.subjects.stored + key}
+        return await self._get(request, self._reads_directly(stale), deadline)
+
+    async def at(self, key: str, revision: int, deadline: Deadline) -> StreamMessage | None:
+        """Return one revision of a stored key, or None. What is stored never changes."""
+        config = self.config
+        direct = config is None or bool(config.allow_direct)
+        found = await self._get({"seq": revision}, direct, deadline)
+        if found is None or found.subject != self.subjects.stored + key:
+            return None
+        return found
+
+    def _reads_directly(self, stale: bool) -> bool:
+        """Whether to read without asking the leader.
+
+        With one replica only the leader answers, besides mirrors, whose answers are recognised.
+        """
+        config = self.config
+        if config is None:
+            return stale
+        return bool(config.allow_direct) and (stale or (config.num_replicas or 1) == 1)
+
+    async def _get(
+        self, request: dict[str, Any], direct: bool, deadline: Deadline
+    ) -> StreamMessage | None:
+        name = self.stream.name
+        try:
+            if direct:
+                found = await self._ask(request, True, deadline)
+                if found is not None and found.stream == name:
+                    return found
+                # Nothing is no proof, and another stream is a mirror: both may be behind.
+            return await self._ask(request, False, deadline)
+        except TwinstreamError as error:
+            raise_for_bucket(self.bucket, error)
+
+    async def _ask(
+        self, request: dict[str, Any], direct: bool, deadline: Deadline
+    ) -> StreamMessage | None:
+        timeout = deadline.remaining()
+        try:
+            return await get_message(
+                self.api, self.stream.name, request, direct=direct, headers=True, timeout=timeout
+            )
+        except MessageNotFound:
+            return None

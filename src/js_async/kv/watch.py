@@ -1,0 +1,342 @@
+"""Watching keys: the state of a bucket, then each change, through any trouble."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final, Generic, Self, TypeVar
+
+from js_async.api.leader_info import confirmed_info
+from js_async.client.owned import Owned
+from js_async.consume.iterator import Iteration
+from js_async.consume.message import Message
+from js_async.kv.place import Place
+from js_async.runtime.concurrency import BlockHint, LoopHint, sleep
+from js_async.runtime.concurrency import Stream as Generated
+from twinstream.core.consume.batch import BatchEnd
+from twinstream.core.consume.reports import PullReport, Recreated
+from twinstream.core.deadline import NEVER, Deadline, Seconds, monotonic
+from twinstream.core.kv.entries import EntryMaker
+from twinstream.core.kv.entry import Entry
+from twinstream.core.kv.errors import raise_for_bucket
+from twinstream.core.kv.names import check_revision
+from twinstream.core.kv.watch import WatchState
+from twinstream.core.wire.headers import Headers
+from twinstream.core.wire.subject_match import widest
+from twinstream.errors import BadArgument, IterationEnded, RequestTimeout, TwinstreamError
+from twinstream.models import DeliverPolicy
+
+__all__ = ["CAUGHT_UP", "CaughtUp", "KeyWatch", "Watch", "WatchOptions", "open_watch"]
+
+S = TypeVar("S")
+V = TypeVar("V")
+
+_NO_HEADERS: Final = Headers()
+
+# Between two questions while a replica is behind the leader (seconds).
+_PAUSE: Final = 0.01
+# How long to wait for a message that the server said is to come, before asking (seconds).
+_EXPECTED: Final = 0.05
+
+
+class CaughtUp:
+    """Says that the initial values are over."""
+
+
+CAUGHT_UP: Final = CaughtUp()
+
+
+class WatchOptions:
+    """What a watch delivers; raises `BadArgument` for options that exclude each other."""
+
+    def __init__(
+        self,
+        *,
+        history: bool = False,
+        updates_only: bool = False,
+        deletes: bool = True,
+        meta_only: bool = False,
+        resume_from: int | None = None,
+    ) -> None:
+        starts = {
+            "history": history,
+            "updates_only": updates_only,
+            "resume_from": resume_from is not None,
+        }
+        chosen = [name for name, wanted in starts.items() if wanted]
+        if len(chosen) > 1:
+            raise BadArgument(f"{' and '.join(chosen)} exclude each other: give one")
+        if resume_from is not None:
+            check_revision(resume_from)
+        self.updates_only: Final = updates_only
+        self.deletes: Final = deletes
+        self.meta_only: Final = meta_only
+        self.resume_from: Final = resume_from
+        self.policy: Final = _policy(history, updates_only)
+
+
+def _policy(history: bool, updates_only: bool) -> DeliverPolicy:
+    if history:
+        return DeliverPolicy.ALL
+    return DeliverPolicy.NEW if updates_only else DeliverPolicy.LAST_PER_SUBJECT
+
+
+async def open_watch(
+    place: Place,
+    maker: EntryMaker[V],
+    filters: Sequence[str],
+    options: WatchOptions,
+    on_report: Callable[[PullReport], None] | None,
+) -> Watch[V]:
+    """Return a watch whose consumer is created: what is written from now on is seen."""
+    steps = KeyWatch(place, _reader(maker, options), filters, options, on_report)
+    try:
+        await steps.open()
+    except BaseException:
+        await steps.close()
+        raise
+    return Watch(steps)
+
+
+def _reader(maker: EntryMaker[V], options: WatchOptions) -> Callable[[Message], Entry[V] | None]:
+    """Return what makes entries of messages; None for one that is not wanted."""
+    make, deletes, has_value = maker.make, options.deletes, not options.meta_only
+
+    def read(message: Message) -> Entry[V] | None:
+        metadata = message.metadata
+        headers = message.headers if message._frame[2] else _NO_HEADERS
+        entry = make(
+            message.subject,
+            message.data,
+            headers,
+            metadata.stream_seq,
+            metadata.timestamp_ns,
+            metadata.num_pending,
+            has_value,
+        )
+        return entry if deletes or entry.is_value else None
+
+    return read
+
+
+class KeyWatch(Iteration["S | CaughtUp"], Generic[S]):
+    """The steps of a watch: what `read` makes of messages, and `CAUGHT_UP` once for each state."""
+
+    def __init__(
+        self,
+        place: Place,
+        read: Callable[[Message], S | None],
+        filters: Sequence[str],
+        options: WatchOptions,
+        on_report: Callable[[PullReport], None] | None = None,
+    ) -> None:
+        super().__init__(place.bucket)
+        self._place: Final = place
+        self._read: Final = read
+        self._options: Final = options
+        self._on_report: Final = on_report
+        self.state: Final = WatchState(updates_only=options.updates_only)
+        # Of the last message: its revision, and whether the server had more to deliver.
+        self._revision = 0
+        self._has_more = False
+        stored = place.subjects.stored
+        subjects = [stored + each for each in widest(filters)] if filters else [f"{stored}>"]
+        resumes = options.resume_from is not None
+        self.messages: Final = place.stream.ordered(
+            subjects=subjects,
+            deliver_policy=None if resumes else options.policy,
+            start_seq=options.resume_from,
+            headers_only=options.meta_only,
+            on_report=self._report,
+        )
+
+    def _report(self, report: PullReport) -> None:
+        if isinstance(report, Recreated) and report.name == self._place.stream.name:
+            self.state.restart()
+            self._revision = 0
+        if self._on_report is not None:
+            self._on_report(report)
+
+    async def open(self) -> None:
+        """Create the consumer. Raises `BucketNotFound`, `BadArgument`."""
+        resume_from = self._options.resume_from
+        try:
+            if resume_from is not None:
+                info = await confirmed_info(self._place.api, self._place.stream.name)
+                if resume_from > info.state.last_seq + 1:
+                    raise BadArgument(
+                        f"resume_from is {resume_from}, bucket {self._place.bucket} is at"
+                        f" {info.state.last_seq}: it was deleted and created again, or restored"
+                    )
+            await self.messages._open(self._place.api.deadline())
+        except TwinstreamError as error:
+            raise_for_bucket(self._place.bucket, error)
+
+    @property
+    def is_ended(self) -> bool:
+        """Whether the watch was closed."""
+        return self.messages.is_ended
+
+    @property
+    def buffered(self) -> int:
+        """How many revisions are buffered."""
+        return self.messages.buffered
+
+    async def close(self) -> None:
+        """End the watch and delete its consumer."""
+        await self.messages.close()
+
+    async def _take_next(self, deadline: Deadline) -> S | CaughtUp | None:
+        state, messages = self.state, self.messages
+        try:
+            while True:
+                if not state.is_live and self._revision >= messages._last_at_start:
+                    await self._judge(deadline)
+                if not state.is_marked and state.take_mark():
+                    return CAUGHT_UP
+                message = messages._at_hand()
+                if message is None:
+                    if state.is_live:
+                        message = await messages._take(deadline)
+                        if message is None:
+                            return None
+                    else:
+                        message = await self._initial(deadline)
+                        if message is None:
+                            if messages.is_ended:
+                                return None
+                            await self._judge(deadline)
+                            continue
+                metadata = message.metadata
+                self._revision, self._has_more = metadata.stream_seq, metadata.num_pending > 0
+                step = self._read(message)
+                if step is not None:
+                    return step
+        except TwinstreamError as error:
+            raise_for_bucket(self._place.bucket, error)
+
+    async def _initial(self, deadline: Deadline) -> Message | None:
+        """Return the next message if one is stored, else None: all of them were delivered."""
+        if self._has_more:
+            # It is in flight, nearly always: a question would be one more request to the server.
+            self._has_more = False
+            try:
+                return await self.messages._take(deadline.earlier(monotonic() + _EXPECTED))
+            except RequestTimeout:
+                pass
+        try:
+            batch = await self.messages.fetch(1, wait="none")
+            if batch:
+                return batch[0]
+            if batch.reason is BatchEnd.EXPIRED:
+                # Refused questions count as signs of life: no missed heartbeat would show that.
+                await self.messages._renew("it did not answer within the time of a request")
+        except IterationEnded:
+            return None
+        except RequestTimeout:
+            # The server did not answer within the time of a call; the watch waits longer.
+            if deadline.expired():
+                raise
+        return None
+
+    async def _judge(self, deadline: Deadline) -> None:
+        """Find out whether the state is complete, once the read has come far enough."""
+        place, messages, state = self._place, self.messages, self.state
+        if not (messages.is_current and state.reached(messages.scanned)):
+            return
+        within = place.api.deadline().earlier(deadline.at)
+        try:
+            info = await confirmed_info(place.api, place.stream.name, within)
+        except RequestTimeout:
+            if deadline.expired():
+                raise
+            return
+        before = state.target
+        state.judge(info.state.last_seq, messages.scanned)
+        if state.target == before and not state.is_live:
+            await sleep(_PAUSE)
+
+
+class Watch(Owned, BlockHint, LoopHint, Generic[V]):
+    """Iterates over the revisions of keys until it is closed; made by `KeyValue.watch`.
+
+    First come the initial values, then None, once: the watch has caught up. Then each new revision
+    comes, once and in order, whatever happens to the connection, the consumer or its leader. If
+    the bucket is deleted and created again, its new state comes, and None again. Tasks or threads
+    may share a watch.
+
+    Raises `BucketNotFound` when the bucket is gone, `ConnectionClosed` when the connection is.
+    """
+
+    def __init__(self, steps: KeyWatch[Entry[V]]) -> None:
+        super().__init__()
+        self._steps: Final = steps
+
+    def __repr__(self) -> str:
+        state = "ended" if self._steps.is_ended else f"at {self.position}"
+        return f"<Watch of {self._steps._source}: {state}>"
+
+    @property
+    def is_current(self) -> bool:
+        """Whether the initial values are over."""
+        return self._steps.state.is_live
+
+    @property
+    def is_ended(self) -> bool:
+        """Whether the watch was closed."""
+        return self._steps.is_ended
+
+    @property
+    def generation(self) -> int:
+        """How many states it has begun: more than 1 if the bucket was created again."""
+        return self._steps.state.generation
+
+    @property
+    def position(self) -> int:
+        """The revision up to which everything was delivered: resume from the next one."""
+        return self._steps.messages.scanned
+
+    @property
+    def buffered(self) -> int:
+        """How many revisions are buffered."""
+        return self._steps.buffered
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Entry[V] | None:
+        """Return the next revision, or None when the initial values are over."""
+        step = await self._steps._take(NEVER)
+        if step is None:
+            raise StopAsyncIteration
+        return None if isinstance(step, CaughtUp) else step
+
+    async def next(self, timeout: Seconds | None = None) -> Entry[V] | None:
+        """Return the next revision within `timeout` seconds, or None: the watch has caught up.
+
+        Without a timeout it waits without limit. Raises `RequestTimeout`, and `IterationEnded`
+        after the end.
+        """
+        step = await self._steps.next(timeout)
+        return None if isinstance(step, CaughtUp) else step
+
+    async def initial(self) -> Generated[Entry[V]]:
+        """Iterate over the initial values; ends when the watch has caught up.
+
+        The watch goes on: iterate over it for the updates.
+        """
+        while not self._steps.state.is_marked:
+            step = await self._steps._take(NEVER)
+            if step is None or isinstance(step, CaughtUp):
+                return
+            yield step
+
+    async def close(self) -> None:
+        """End the watch and delete its consumer."""
+        await self._steps.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        if not self._is_parents:
+            await self.close()

@@ -1,0 +1,305 @@
+"""Writes of a bucket, and what becomes of them when an answer is lost.
+
+A write with a condition carries an identity, by which the server recognises a repeat and a reader
+the message itself. A write without one does not: the server would keep the identity of each put in
+memory for the duplicate window, and put took a quarter longer (server 2.15.1). Where its answer is
+lost with the connection, the key is looked at, and the repeat has a condition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, cast
+
+from js_async.exactly_once.conditional_writes import SubjectWrite, SubjectWrites
+from js_async.kv.place import Place
+from js_async.publish.publish import publish
+from js_async.runtime.concurrency import sleep
+from twinstream.core.deadline import Deadline, Seconds
+from twinstream.core.exactly_once.attempts import Tries
+from twinstream.core.exactly_once.conditional_write import Refusal, Stored, judge
+from twinstream.core.kv.entries import EntryMaker
+from twinstream.core.kv.entry import Entry, operation_of
+from twinstream.core.kv.errors import KeyExists, RevisionMismatch, raise_for_bucket
+from twinstream.core.kv.ttl import check_key_ttl, whole_ttl
+from twinstream.core.publish.request import PublishRequest, Rollup, request_of
+from twinstream.core.publish.retry import retry_policy
+from twinstream.core.publish.ttl import Ttl
+from twinstream.core.read.stream_message import StreamMessage
+from twinstream.core.wire.header_names import TTL
+from twinstream.core.wire.headers import HeaderValues
+from twinstream.errors import (
+    BadAnswer,
+    ConnectionLost,
+    MessageNotFound,
+    NoResponders,
+    OutcomeUnknown,
+    StreamNotFound,
+    TwinstreamError,
+    Unsupported,
+    WrongLastSequence,
+)
+
+__all__ = ["BucketWrites"]
+
+_RETRY: Final = retry_policy(None, 0.25)
+# The fields of a request from `msg_id` to `expected_last_subject_seq_subject`.
+_NO_CONDITIONS: Final = (None, None, None, None, None, None)
+
+
+class BucketWrites:
+    """Writes stored keys of one bucket."""
+
+    def __init__(self, place: Place) -> None:
+        self._place: Final = place
+        self._prefix: Final = place.subjects.written
+        self._stored: Final = place.subjects.stored
+        self._writes: Final = SubjectWrites(place.target_api)
+        self._stream: Final = place.subjects.origin or place.stream.name
+
+    async def write(
+        self,
+        key: str,
+        data: bytes,
+        *,
+        headers: Mapping[str, str] | None = None,
+        rollup: Rollup | None = None,
+        ttl: Ttl | None = None,
+        timeout: Seconds | None = None,
+    ) -> int:
+        """Store a revision, whatever the key holds, and return its number."""
+        place, seen = self._place, self._place.seen
+        fields = (self._prefix + key, data, headers, *_NO_CONDITIONS, rollup, ttl)
+        request = request_of(fields)
+        deadline = None if timeout is None else place.api.deadline(timeout)
+        try:
+            ack = await publish(place.api, request, _RETRY, timeout)
+        except ConnectionLost as error:
+            deadline = deadline or place.api.deadline()
+            try:
+                return await self._resolved(key, request, seen, deadline, error)
+            except TwinstreamError as trouble:
+                raise_for_bucket(place.bucket, trouble)
+        except TwinstreamError as error:
+            raise_for_bucket(place.bucket, error)
+        if ack.stream != self._stream:
+            raise BadAnswer(
+                f"{request.subject}: {ack.stream} acknowledged, not {self._stream}: another stream"
+                " has the subjects of the bucket"
+            )
+        place.saw(ack.seq)
+        return ack.seq
+
+    async def _resolved(
+        self,
+        key: str,
+        request: PublishRequest,
+        seen: int,
+        deadline: Deadline,
+        error: ConnectionLost,
+    ) -> int:
+        """Return the revision of a write whose answer was lost with the connection.
+
+        The key is looked at. If it holds what was written, in a revision that is newer than all
+        that were known before, that is the one. If it still holds an older revision, the write goes
+        out again, for that revision only. Otherwise another client wrote the key, before this write
+        or after it.
+        """
+        tries = Tries(deadline)
+        tries.lost()
+        while True:
+            found = await self._look(key, request, tries)
+            at = 0 if found is None else found.seq
+            if found is not None and at > seen:
+                if not _is_same(found, request):
+                    raise OutcomeUnknown(
+                        f"key {key!r}: an answer was lost, and now the key is at revision {at} of"
+                        " another client; the value was stored and replaced since, or never stored"
+                    ) from error
+                self._place.saw(at)
+                return at
+            again = await self._repeated(key, request, at, tries)
+            if again is not None:
+                self._place.saw(again)
+                return again
+
+    async def _look(self, key: str, request: PublishRequest, tries: Tries) -> StreamMessage | None:
+        """Return what the key holds, as the leader says."""
+        while True:
+            try:
+                stream = await self._place.target(tries.deadline)
+                await self._writes.ready(tries.deadline)
+                timeout = tries.deadline.remaining()
+                return await stream.get_last_message(self._stored + key, timeout=timeout)
+            except MessageNotFound:
+                return None
+            except TwinstreamError as error:
+                if judge(error) not in {Refusal.LOST, Refusal.PASSING}:
+                    raise
+                await sleep(tries.pause(error, request.subject))
+
+    async def _repeated(
+        self, key: str, request: PublishRequest, at: int, tries: Tries
+    ) -> int | None:
+        """Store a message again if the key is still at a revision; None if it is not."""
+        rest = (request.headers, request.rollup, request.ttl)
+        write = await self._conditional(key, request.data, at, *rest, tries.deadline)
+        if at == 0:
+            outcome = await write.insert()
+            return outcome.seq if isinstance(outcome, Stored) else None
+        try:
+            return (await write.update(at)).seq
+        except WrongLastSequence as error:
+            await sleep(tries.pause(error, request.subject))
+            return None
+
+    async def update(
+        self,
+        key: str,
+        data: bytes,
+        revision: int,
+        *,
+        headers: Mapping[str, str] | None = None,
+        rollup: Rollup | None = None,
+        ttl: Ttl | None = None,
+        timeout: Seconds | None = None,
+    ) -> int:
+        """Store a revision in the place of another one. Raises `RevisionMismatch`."""
+        deadline = self._place.api.deadline(timeout)
+        try:
+            write = await self._conditional(key, data, revision, headers, rollup, ttl, deadline)
+            stored = await write.update(revision)
+        except WrongLastSequence as error:
+            raise RevisionMismatch.of(error, key, revision) from error
+        except TwinstreamError as error:
+            await self._raise(error)
+            raise
+        self._place.saw(stored.seq)
+        return stored.seq
+
+    async def create(
+        self,
+        key: str,
+        data: bytes,
+        maker: EntryMaker[Any],
+        *,
+        ttl: Ttl | None = None,
+        timeout: Seconds | None = None,
+    ) -> int:
+        """Store the first revision of a key that has no value. Raises `KeyExists`."""
+        deadline = self._place.api.deadline(timeout)
+        tries = Tries(deadline)
+        try:
+            # Older revisions below a value with a TTL would come back when it expires.
+            rollup: Rollup | None = None
+            if ttl is not None and (await self._place.known(deadline)).max_msgs_per_subject != 1:
+                rollup = "sub"
+            while True:
+                write = await self._conditional(key, data, 0, None, rollup, ttl, deadline)
+                outcome = await write.insert()
+                if isinstance(outcome, Stored):
+                    self._place.saw(outcome.seq)
+                    return outcome.seq
+                if outcome.message is None:
+                    raise BadAnswer(f"key {key!r}: the server takes the create for a repeat")
+                entry = maker.of_stored(outcome.message, tolerant=True)
+                if entry.is_value:
+                    raise KeyExists.at(entry)
+                seq = await self._over(entry, key, data, rollup, ttl, tries)
+                if seq is not None:
+                    self._place.saw(seq)
+                    return seq
+        except KeyExists:
+            raise
+        except WrongLastSequence as error:
+            raise RevisionMismatch.of(error, key, 0) from error
+        except TwinstreamError as error:
+            await self._raise(error)
+            raise
+
+    async def _over(
+        self,
+        marker: Entry[Any],
+        key: str,
+        data: bytes,
+        rollup: Rollup | None,
+        ttl: Ttl | None,
+        tries: Tries,
+    ) -> int | None:
+        """Create a key in the place of its marker; None where another client was faster."""
+        write = await self._conditional(
+            key, data, marker.revision, None, rollup, ttl, tries.deadline
+        )
+        try:
+            return (await write.update(marker.revision)).seq
+        except WrongLastSequence as error:
+            # The marker expired, or another write is in flight, which may fail.
+            await sleep(tries.pause(error, key))
+            return None
+
+    async def _conditional(
+        self,
+        key: str,
+        data: bytes,
+        revision: int,
+        headers: HeaderValues | None,
+        rollup: Rollup | None,
+        ttl: Ttl | None,
+        deadline: Deadline,
+    ) -> SubjectWrite:
+        stream = await self._place.target(deadline)
+        await self._writes.ready(deadline)
+        request = PublishRequest(
+            subject=self._prefix + key,
+            data=data,
+            headers=headers,
+            msg_id=self._place.api.transport.tokens.name(),
+            expected_stream=stream.name,
+            expected_last_subject_seq=revision,
+            rollup=rollup,
+            ttl=ttl,
+        )
+        return SubjectWrite(self._writes, stream, request, Tries(deadline), self._stored + key)
+
+    async def _raise(self, error: TwinstreamError) -> None:
+        """Raise what an error of a conditional write means for the bucket."""
+        if isinstance(error, NoResponders):
+            # The bucket may have been deleted since it was looked at.
+            try:
+                await self._place.stream.info()
+            except StreamNotFound as missing:
+                raise_for_bucket(self._place.bucket, missing)
+        raise_for_bucket(self._place.bucket, error)
+
+    # ---- what keys may have
+
+    async def key_ttl(self, ttl: Seconds | str | None, *, single: bool) -> Ttl | None:
+        """Return the TTL of a key as the server takes it; `single` keys may have no history.
+
+        Raises `BadArgument`, and `Unsupported` where the bucket has no TTL for keys.
+        """
+        if ttl is None:
+            return None
+        whole = whole_ttl(ttl)
+        place = self._place
+        config = await place.known(place.api.deadline())
+        if not config.allow_msg_ttl and not place.is_mirror:
+            # It may have been allowed since.
+            config = (await place.stream.info()).config
+            if not config.allow_msg_ttl:
+                raise Unsupported(
+                    f"bucket {place.bucket} has no TTL for keys: set its limit_marker_ttl (server"
+                    " 2.11), which cannot be undone"
+                )
+        check_key_ttl(whole, config, single=single)
+        return whole
+
+
+def _is_same(found: StreamMessage, request: PublishRequest) -> bool:
+    """Whether a stored message says what was to be written."""
+    given = request.headers or {}
+    return (
+        found.data == request.data
+        and operation_of(found.headers) is operation_of(cast("Mapping[str, str]", given))
+        and (TTL in found.headers) == (request.ttl is not None)
+    )

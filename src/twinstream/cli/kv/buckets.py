@@ -1,0 +1,261 @@
+"""``twinstream kv add``, ``edit``, ``info``, ``compact`` and ``ls``: buckets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import click
+
+from twinstream.cli.confirm import sure, yes_option
+from twinstream.cli.durations import length
+from twinstream.cli.failures import arguments_judged
+from twinstream.cli.kv.view import bucket_as_json, entry_as_json, show_bucket
+from twinstream.cli.schedule.add import duration
+from twinstream.cli.screen import counted, plain_table, print_json, results
+from twinstream.cli.target import Target, json_option, server_options
+from twinstream.cli.undescribed import note_undescribed, undescribed
+from twinstream.cli.values import in_bytes
+from twinstream.models import (
+    ExternalStream,
+    KeyValueConfig,
+    Placement,
+    Republish,
+    StreamSource,
+    evolve,
+)
+
+_SETTINGS = (
+    click.option("--description", metavar="TEXT", help="What the bucket is for."),
+    click.option("--history", type=int, metavar="N", help="Revisions that are kept of each key."),
+    click.option("--ttl", metavar="DURATION", help="Age at which revisions go, say 24h; 0s: none."),
+    click.option(
+        "--marker-ttl", metavar="DURATION", help="How long markers of expired keys stay (2.11)."
+    ),
+    click.option("--replicas", type=int, metavar="N", help="Copies of each value in a cluster."),
+    click.option("--max-value-size", type=int, metavar="BYTES", help="Largest value."),
+    click.option("--max-bucket-size", type=int, metavar="BYTES", help="Largest bucket."),
+    click.option("--storage", type=click.Choice(["file", "memory"]), help="Where values are kept."),
+    click.option("--compress/--no-compress", default=None, help="Compress the storage."),
+    click.option("--metadata", multiple=True, metavar="NAME=VALUE", help="Free texts."),
+    click.option("--tags", multiple=True, metavar="TAG", help="Tags of the servers to be on."),
+    click.option("--cluster", metavar="NAME", help="Cluster to be on."),
+    click.option("--republish-source", metavar="SUBJECT", help="What is published again …"),
+    click.option("--republish-destination", metavar="SUBJECT", help="… on this subject …"),
+    click.option("--republish-headers", is_flag=True, help="… without values."),
+    click.option("--mirror", metavar="BUCKET", help="Be a copy of a bucket …"),
+    click.option("--mirror-domain", metavar="NAME", help="… of this domain."),
+    click.option("--source", multiple=True, metavar="BUCKET", help="Add the keys of a bucket."),
+)
+
+
+def _settings(command: Callable[..., object]) -> Callable[..., object]:
+    for option in reversed(_SETTINGS):
+        command = option(command)
+    return command
+
+
+def _config(bucket: str, given: dict[str, Any]) -> KeyValueConfig:
+    """Return the configuration that the options say."""
+    with arguments_judged():
+        return KeyValueConfig(
+            bucket=bucket,
+            description=given["description"],
+            history=given["history"],
+            ttl=_span(given["ttl"], "--ttl"),
+            limit_marker_ttl=_span(given["marker_ttl"], "--marker-ttl"),
+            num_replicas=given["replicas"],
+            max_value_size=given["max_value_size"],
+            max_bytes=given["max_bucket_size"],
+            storage=given["storage"],
+            compression=given["compress"],
+            metadata=_pairs(given["metadata"]) or None,
+            placement=_placement(given["cluster"], given["tags"]),
+            republish=_republish(given),
+            mirror=_mirror(given["mirror"], given["mirror_domain"]),
+            sources=[StreamSource(name=name) for name in given["source"]] or None,
+        )
+
+
+def _span(text: str | None, option: str) -> timedelta | None:
+    return None if text is None else duration(text, option)
+
+
+def _pairs(texts: tuple[str, ...]) -> dict[str, str]:
+    pairs = [text.partition("=") for text in texts]
+    for name, equals, _ in pairs:
+        if not (name and equals):
+            raise click.BadParameter("write it like NAME=VALUE", param_hint="--metadata")
+    return {name: value for name, _, value in pairs}
+
+
+def _placement(cluster: str | None, tags: tuple[str, ...]) -> Placement | None:
+    return Placement(cluster=cluster, tags=list(tags) or None) if cluster or tags else None
+
+
+def _republish(given: dict[str, Any]) -> Republish | None:
+    source, destination = given["republish_source"], given["republish_destination"]
+    if not destination:
+        if source:
+            raise click.UsageError("--republish-source needs --republish-destination")
+        return None
+    headers_only = given["republish_headers"] or None
+    return Republish(src=source or ">", dest=destination, headers_only=headers_only)
+
+
+def _mirror(bucket: str | None, domain: str | None) -> StreamSource | None:
+    if bucket is None:
+        if domain:
+            raise click.UsageError("--mirror-domain needs --mirror")
+        return None
+    external = ExternalStream(api=f"$JS.{domain}.API") if domain else None
+    return StreamSource(name=bucket, external=external)
+
+
+@click.command(short_help="Create a bucket.")
+@click.argument("bucket")
+@_settings
+@json_option
+@server_options
+def add(target: Target, bucket: str, as_json: bool, **given: Any) -> None:
+    """Create BUCKET; one that exists with the same settings is fine.
+
+    \b
+    twinstream kv add prices --history 5 --marker-ttl 5m
+    """  # noqa: D301  # click wants the character
+    config = _config(bucket, given)
+    with target.connect() as nc:
+        made = target.jetstream(nc).create_key_value(config)
+    _print(made.cached_status, as_json)
+
+
+@click.command(short_help="Change the settings of a bucket.")
+@click.argument("bucket")
+@click.option("--no-mirror", is_flag=True, help="Be a mirror no longer (server 2.12).")
+@_settings
+@json_option
+@server_options
+def edit(target: Target, bucket: str, no_mirror: bool, as_json: bool, **given: Any) -> None:
+    """Change what the options say of BUCKET; the rest stays."""
+    config = _config(bucket, given)
+    with target.connect() as nc:
+        jet = target.jetstream(nc)
+        if no_mirror:
+            jet.get_key_value(bucket).change(lambda current: evolve(current, mirror=None))
+        changed = jet.update_key_value(config)
+    _print(changed.cached_status, as_json)
+
+
+@click.command(short_help="Show a bucket.")
+@click.argument("bucket")
+@json_option
+@server_options
+def info(target: Target, bucket: str, as_json: bool) -> None:
+    """Show the settings of BUCKET, and what it holds."""
+    with target.connect() as nc:
+        status = target.jetstream(nc).get_key_value(bucket).cached_status
+    _print(status, as_json)
+
+
+def _print(status: Any, as_json: bool) -> None:
+    if as_json:
+        print_json(bucket_as_json(status))
+    else:
+        show_bucket(status)
+
+
+@click.command(short_help="List buckets, or the keys of one.")
+@click.argument("bucket", required=False)
+@click.argument("filters", nargs=-1)
+@click.option("--names", "-n", is_flag=True, help="Only the names of the buckets.")
+@click.option("--verbose-keys", "-l", "long", is_flag=True, help="With revisions and times.")
+@click.option("--display-value", is_flag=True, help="With the values of keys.")
+@json_option
+@server_options
+def ls(
+    target: Target,
+    bucket: str | None,
+    filters: tuple[str, ...],
+    names: bool,
+    long: bool,
+    display_value: bool,
+    as_json: bool,
+) -> None:
+    """List all buckets, or the keys of BUCKET that have a value and match FILTERS."""
+    with target.connect() as nc:
+        jet = target.jetstream(nc)
+        if bucket is None:
+            _list_buckets(jet, names, as_json)
+            return
+        found = jet.get_key_value(bucket)
+        if not (long or display_value):
+            for key in found.keys(*filters):
+                _line({"key": key} if as_json else key)
+            return
+        with found.watch(*filters, deletes=False, meta_only=not display_value) as watch:
+            entries = list(watch.initial())
+    if as_json:
+        for entry in entries:
+            print_json(entry_as_json(entry, has_value=display_value))
+        return
+    from twinstream.cli.kv.view import show_entries
+
+    show_entries(entries)
+
+
+def _line(shown: object) -> None:
+    if isinstance(shown, str):
+        results().print(shown)
+    else:
+        print_json(shown)
+
+
+def _list_buckets(jet: Any, names: bool, as_json: bool) -> None:
+    if names:
+        for name in sorted(jet.key_value_names()):
+            _line({"bucket": name} if as_json else name)
+        return
+    listing = jet.key_values()
+    found = sorted(listing, key=lambda status: status.bucket)
+    if as_json:
+        for status in found:
+            print_json(bucket_as_json(status))
+        for name, reason in undescribed(listing).items():
+            print_json({"config": {"bucket": name}, "undescribed": reason})
+        return
+    table = plain_table("bucket", "values", "size", "history", "description", numbers=("size",))
+    for status in found:
+        config = status.config
+        history = str(config.history or 1)
+        text = config.description or ""
+        table.add_row(status.bucket, f"{status.values:,}", in_bytes(status.bytes), history, text)
+    results().print(table if found else "no buckets")
+    note_undescribed(listing)
+
+
+@click.command(short_help="Remove what deleted keys left behind.")
+@click.argument("bucket")
+@click.option(
+    "--older-than",
+    default="30m",
+    show_default=True,
+    callback=length,
+    metavar="DURATION",
+    help="Keep younger markers, for watches that are away.",
+)
+@yes_option
+@json_option
+@server_options
+def compact(target: Target, bucket: str, older_than: float, yes: bool, as_json: bool) -> None:
+    """Remove the markers of deleted keys from BUCKET, with the revisions below them."""
+    with target.connect() as nc:
+        found = target.jetstream(nc).get_key_value(bucket)
+        sure(f"Remove the markers of deleted keys from {bucket}?", yes=yes)
+        done = found.purge_deletes(older_than=older_than)
+    if as_json:
+        print_json({"bucket": bucket, "removed": done.removed, "kept": done.kept})
+    else:
+        results().print(
+            f"removed {counted(done.removed, 'marker')} from {bucket}, {done.kept:,} are too young"
+        )

@@ -1,0 +1,221 @@
+"""``twinstream kv get``, ``put`` and their kin: the keys of a bucket."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from twinstream.cli.confirm import sure, yes_option
+from twinstream.cli.durations import SEQUENCE, Life
+from twinstream.cli.kv.view import KeyMissing, entry_as_json, show_entries
+from twinstream.cli.message.message_view import printable
+from twinstream.cli.message.payloads import argument, standard_input
+from twinstream.cli.screen import counted, print_json, results
+from twinstream.cli.target import Target, json_option, server_options
+from twinstream.core.publish.ttl import Ttl
+
+if TYPE_CHECKING:
+    from js_sync import KeyValue
+
+_TTL: Final = click.option(
+    "--ttl", type=Life(), metavar="SECONDS", help="How long it lives (server 2.11)."
+)
+
+
+@contextmanager
+def _opened(target: Target, bucket: str) -> Generator[KeyValue[bytes]]:
+    with target.connect() as nc:
+        yield target.jetstream(nc).get_key_value(bucket)
+
+
+@contextmanager
+def _missing_told() -> Generator[None]:
+    from twinstream.core.kv.errors import KeyNotFound
+
+    try:
+        yield
+    except KeyNotFound as error:
+        raise KeyMissing(str(error)) from error
+
+
+def _value(text: str | None) -> bytes:
+    """Return the value of an argument, or of standard input where there is none, or `-`."""
+    if text is None or text == "-":
+        return b"".join(standard_input(threading.Event()))
+    return argument(text)
+
+
+def _tell(bucket: str, key: str, revision: int, as_json: bool) -> None:
+    if as_json:
+        print_json({"bucket": bucket, "key": key, "revision": revision})
+    else:
+        results().print(f"{key} is at revision {revision}")
+
+
+@click.command(short_help="Print the value of a key.")
+@click.argument("bucket")
+@click.argument("key")
+@click.option("--revision", type=SEQUENCE, help="That of an older revision.")
+@click.option("--raw", is_flag=True, help="The bytes of the value, and nothing else.")
+@json_option
+@server_options
+def get(
+    target: Target, bucket: str, key: str, revision: int | None, raw: bool, as_json: bool
+) -> None:
+    """Print the value of KEY in BUCKET. Exit code 3: it has none."""
+    with _opened(target, bucket) as found, _missing_told():
+        entry = found.get(key, revision=revision)
+    if as_json:
+        print_json(entry_as_json(entry))
+    elif raw:
+        sys.stdout.buffer.write(entry.value or b"")
+        sys.stdout.flush()
+    else:
+        results().print(printable(entry.value or b""))
+
+
+@click.command(short_help="Store a value.")
+@click.argument("bucket")
+@click.argument("key")
+@click.argument("value", required=False)
+@_TTL
+@json_option
+@server_options
+def put(
+    target: Target, bucket: str, key: str, value: str | None, ttl: Ttl | None, as_json: bool
+) -> None:
+    """Store VALUE, or what standard input has, as the value of KEY in BUCKET."""
+    data = _value(value)
+    with _opened(target, bucket) as found:
+        _tell(bucket, key, found.put(key, data, ttl=ttl), as_json)
+
+
+@click.command(short_help="Store the value of a key that has none.")
+@click.argument("bucket")
+@click.argument("key")
+@click.argument("value", required=False)
+@_TTL
+@json_option
+@server_options
+def create(
+    target: Target, bucket: str, key: str, value: str | None, ttl: Ttl | None, as_json: bool
+) -> None:
+    """Store VALUE, or what standard input has, unless KEY has a value in BUCKET."""
+    data = _value(value)
+    with _opened(target, bucket) as found:
+        _tell(bucket, key, found.create(key, data, ttl=ttl), as_json)
+
+
+@click.command(short_help="Replace the value of a certain revision.")
+@click.argument("bucket")
+@click.argument("key")
+@click.argument("value")
+@click.argument("revision", type=SEQUENCE)
+@json_option
+@server_options
+def update(target: Target, bucket: str, key: str, value: str, revision: int, as_json: bool) -> None:
+    """Store VALUE (- is standard input) if KEY of BUCKET is still at REVISION."""
+    data = _value(value)
+    with _opened(target, bucket) as found:
+        _tell(bucket, key, found.update(key, data, revision), as_json)
+
+
+@click.command("del", short_help="Delete a key, or a bucket.")
+@click.argument("bucket")
+@click.argument("key", required=False)
+@yes_option
+@json_option
+@server_options
+def delete(target: Target, bucket: str, key: str | None, yes: bool, as_json: bool) -> None:
+    """Delete KEY of BUCKET and leave a marker; without a KEY, delete the bucket."""
+    if key is None:
+        with target.connect() as nc:
+            jet = target.jetstream(nc)
+            values = counted(jet.get_key_value(bucket).cached_status.values, "value")
+            sure(f"Delete the bucket {bucket} ({values})?", yes=yes)
+            jet.delete_key_value(bucket)
+        if as_json:
+            print_json({"bucket": bucket, "deleted": True})
+        else:
+            results().print(f"deleted bucket {bucket}")
+        return
+    with _opened(target, bucket) as found:
+        sure(f"Delete {key} of {bucket}?", yes=yes)
+        _tell(bucket, key, found.delete(key), as_json)
+
+
+@click.command(short_help="Delete a key with its history.")
+@click.argument("bucket")
+@click.argument("key", required=False)
+@click.option("--all", "every", is_flag=True, help="All keys that have a value.")
+@click.option(
+    "--ttl", type=Life(), metavar="SECONDS", help="How long the marker stays (server 2.11)."
+)
+@yes_option
+@json_option
+@server_options
+def purge(
+    target: Target,
+    bucket: str,
+    key: str | None,
+    every: bool,
+    ttl: Ttl | None,
+    yes: bool,
+    as_json: bool,
+) -> None:
+    """Remove all revisions of KEY from BUCKET and leave a marker."""
+    if (key is None) is not every:
+        raise click.UsageError("give a KEY, or --all")
+    with _opened(target, bucket) as found:
+        if key is not None:
+            sure(f"Purge {key} of {bucket}?", yes=yes)
+            _tell(bucket, key, found.purge(key, ttl=ttl), as_json)
+            return
+        sure(f"Purge all keys of {bucket}?", yes=yes)
+        count = 0
+        for each in list(found.keys()):
+            found.purge(each, ttl=ttl)
+            count += 1
+    if as_json:
+        print_json({"bucket": bucket, "purged": count})
+    else:
+        results().print(f"purged {counted(count, 'key')} of {bucket}")
+
+
+@click.command(short_help="Show the revisions of a key.")
+@click.argument("bucket")
+@click.argument("key")
+@json_option
+@server_options
+def history(target: Target, bucket: str, key: str, as_json: bool) -> None:
+    """Show the revisions of KEY that BUCKET keeps, oldest first. Exit code 3: there are none."""
+    with _opened(target, bucket) as found, _missing_told():
+        entries = found.history(key)
+    if as_json:
+        for entry in entries:
+            print_json(entry_as_json(entry))
+    else:
+        show_entries(entries)
+
+
+@click.command(short_help="Store the value of an older revision again.")
+@click.argument("bucket")
+@click.argument("key")
+@click.argument("revision", type=SEQUENCE)
+@yes_option
+@json_option
+@server_options
+def revert(target: Target, bucket: str, key: str, revision: int, yes: bool, as_json: bool) -> None:
+    """Store again what KEY of BUCKET had at REVISION, if no other client writes it meanwhile."""
+    with _opened(target, bucket) as found, _missing_told():
+        now, then = found.entry(key), found.get(key, revision=revision)
+        if now is None:
+            raise KeyMissing(f"bucket {bucket} has no key {key!r}")
+        sure(f"Have {key} of {bucket} again what it was at revision {revision}?", yes=yes)
+        new = found.update(key, then.value or b"", now.revision)
+        _tell(bucket, key, new, as_json)

@@ -1,0 +1,78 @@
+"""How entries and buckets are shown: for people, and as JSON for machines."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from twinstream.cli.failures import Failure
+from twinstream.cli.message.message_view import payload, printable
+from twinstream.cli.screen import plain_table, results
+from twinstream.cli.values import as_text, in_bytes
+from twinstream.models import encode
+
+if TYPE_CHECKING:
+    from twinstream.core.kv.entry import Entry
+    from twinstream.core.kv.status import KeyValueStatus
+
+__all__ = ["KeyMissing", "bucket_as_json", "entry_as_json", "show_bucket", "show_entries"]
+
+
+class KeyMissing(Failure):
+    """The key has no value. It has an exit code of its own, so that scripts can recognise it."""
+
+    exit_code = 3
+
+
+def entry_as_json(entry: Entry[bytes], *, has_value: bool = True) -> dict[str, object]:
+    """Return an entry as a JSON object; the value is as in `message_view.payload`."""
+    shown: dict[str, object] = {
+        "bucket": entry.bucket,
+        "key": entry.key,
+        "revision": entry.revision,
+        "operation": entry.operation.value,
+        "time_ns": entry.timestamp_ns,
+        "size": entry.size,
+    }
+    if has_value and entry.value is not None:
+        found = payload(entry.value)
+        shown |= {name.replace("data", "value"): value for name, value in found.items()}
+    return shown
+
+
+def show_entries(entries: list[Entry[bytes]]) -> None:
+    """Print a table of revisions."""
+    table = plain_table("key", "revision", "operation", "time", "size", "value", numbers=("size",))
+    for entry in entries:
+        table.add_row(
+            entry.key,
+            str(entry.revision),
+            entry.operation.value,
+            entry.created.isoformat(" ", "seconds"),
+            in_bytes(entry.size) if entry.is_value else "-",
+            "-" if entry.value is None else printable(entry.value),
+        )
+    results().print(table)
+
+
+def bucket_as_json(status: KeyValueStatus) -> dict[str, Any]:
+    """Return a bucket as a JSON object: its settings, and what it holds."""
+    return {
+        "config": encode(status.config),
+        "values": status.values,
+        "bytes": status.bytes,
+        "last_revision": status.last_revision,
+    }
+
+
+def show_bucket(status: KeyValueStatus) -> None:
+    """Print a bucket: its settings, and what it holds."""
+    table = plain_table("bucket", status.bucket)
+    table.show_header = True
+    for name, value in encode(status.config).items():
+        shown = as_text(getattr(status.config, name, value))
+        if name != "bucket" and shown:
+            table.add_row(name, shown)
+    table.add_row("values", f"{status.values:,}")
+    table.add_row("size", in_bytes(status.bytes))
+    table.add_row("last revision", f"{status.last_revision:,}")
+    results().print(table)

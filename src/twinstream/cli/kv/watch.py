@@ -1,0 +1,84 @@
+"""``twinstream kv watch``: the changes of a bucket, as they happen."""
+
+from __future__ import annotations
+
+from datetime import UTC
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from twinstream.cli.durations import SEQUENCE
+from twinstream.cli.interrupts import asked_to_stop
+from twinstream.cli.kv.view import entry_as_json
+from twinstream.cli.message.message_view import printable
+from twinstream.cli.screen import notes, print_json, results
+from twinstream.cli.target import Target, json_option, server_options
+
+if TYPE_CHECKING:
+    from twinstream.core.kv.entry import Entry
+
+_TURN: Final = 0.25
+"""Seconds of each wait for an entry, so that Ctrl-C is heard soon."""
+
+
+@click.command(short_help="Show the changes of a bucket as they happen.")
+@click.argument("bucket")
+@click.argument("filters", nargs=-1)
+@click.option("--history", is_flag=True, help="Begin with all revisions that are kept.")
+@click.option("--updates", is_flag=True, help="Begin after what is there now.")
+@click.option("--revision", type=SEQUENCE, help="Begin at this revision.")
+@click.option("--no-deletes", is_flag=True, help="Without markers of deleted keys.")
+@click.option("--count", "-n", type=click.IntRange(min=1), help="Stop after so many entries.")
+@click.option("--once", is_flag=True, help="Stop when all was shown that is there now.")
+@json_option
+@server_options
+def watch(
+    target: Target,
+    bucket: str,
+    filters: tuple[str, ...],
+    history: bool,
+    updates: bool,
+    revision: int | None,
+    no_deletes: bool,
+    count: int | None,
+    once: bool,
+    as_json: bool,
+) -> None:
+    """Show the last entry of each key of BUCKET that matches FILTERS, then each change.
+
+    It goes on until Ctrl-C, also after a lost connection. With --json there is one line for each
+    entry.
+    """
+    import js_sync
+
+    with asked_to_stop() as asked, target.connect(keep_trying=True) as nc:
+        found = target.jetstream(nc).get_key_value(bucket)
+        with found.watch(
+            *filters,
+            history=history,
+            updates_only=updates,
+            resume_from=revision,
+            deletes=not no_deletes,
+        ) as watching:
+            shown = 0
+            while not asked.is_set() and (count is None or shown < count):
+                try:
+                    entry = watching.next(_TURN)
+                except js_sync.RequestTimeout:
+                    continue
+                if entry is not None:
+                    _show(entry, as_json)
+                    shown += 1
+                elif once:
+                    break
+                elif not as_json:
+                    notes().print("that is all there is now", style="dim")
+
+
+def _show(entry: Entry[bytes], as_json: bool) -> None:
+    if as_json:
+        print_json(entry_as_json(entry))
+        return
+    time = entry.created.astimezone(UTC).isoformat(" ", "seconds")
+    value = "" if entry.value is None else f": {printable(entry.value)}"
+    results().print(f"{time} {entry.revision} {entry.operation.value} {entry.key}{value}")

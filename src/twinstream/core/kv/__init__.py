@@ -1,0 +1,1 @@
+"""The key-value store: names, configurations, entries and watches, without I/O."""

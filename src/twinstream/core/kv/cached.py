@@ -1,0 +1,63 @@
+"""The state of a local cache of a bucket: what a watch delivers, and what this program wrote.
+
+A write of this program is in the cache when it returns. The watch delivers it later, and perhaps
+older revisions before it, which must not replace it: for each key the highest revision counts. So
+the marker of a key that this program deleted is kept until the watch delivers it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Generic, TypeVar
+
+from twinstream.core.kv.entry import Entry
+
+__all__ = ["CachedEntries"]
+
+V = TypeVar("V")
+
+
+class CachedEntries(Generic[V]):
+    """Entries by their keys. One caller at a time delivers or writes, any may read."""
+
+    def __init__(self) -> None:
+        self._entries: dict[str, Entry[V]] = {}
+        # The state of a bucket that was created again, until it is complete.
+        self._next: dict[str, Entry[V]] | None = None
+        self._generation = 1
+
+    def find(self, key: str) -> Entry[V] | None:
+        """Return the entry of a key that has a value."""
+        entry = self._entries.get(key)
+        return entry if entry is not None and entry.is_value else None
+
+    def living(self) -> Iterator[Entry[V]]:
+        """Return the entries of the keys that have a value, as of this moment."""
+        return iter([entry for entry in list(self._entries.values()) if entry.is_value])
+
+    def delivered(self, entry: Entry[V], generation: int) -> None:
+        """Take an entry of the watch; a higher generation means that the bucket is another one."""
+        if generation != self._generation:
+            self._generation, self._next = generation, {}
+        entries = self._entries if self._next is None else self._next
+        known = entries.get(entry.key)
+        if known is not None and known.revision > entry.revision:
+            return
+        if entry.is_value:
+            entries[entry.key] = entry
+        else:
+            entries.pop(entry.key, None)
+
+    def caught_up(self, generation: int) -> None:
+        """Note that the state of a generation is complete."""
+        if generation != self._generation:
+            # Of an empty bucket nothing was delivered.
+            self._generation, self._next = generation, {}
+        if self._next is not None:
+            self._entries, self._next = self._next, None
+
+    def wrote(self, entry: Entry[V]) -> None:
+        """Take an entry that this program wrote: a value or a marker."""
+        known = self._entries.get(entry.key)
+        if known is None or known.revision < entry.revision:
+            self._entries[entry.key] = entry

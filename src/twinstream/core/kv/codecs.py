@@ -1,0 +1,274 @@
+"""Codecs: what keys and values are for the program, and what is stored.
+
+Source: ADR-54, and what orbit ships: base64 without padding, token by token. A codec of keys maps
+filters too, if it can; one without `encode_filter` takes filters without wildcards only.
+"""
+
+from __future__ import annotations
+
+import json
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from typing import Any, Final, Generic, Protocol, TypeVar, cast, runtime_checkable
+
+from twinstream.core.base.check_arguments import check_kind
+from twinstream.core.kv.names import check_filter_of_keys, check_key
+from twinstream.errors import BadArgument
+
+__all__ = [
+    "PLAIN_CODECS",
+    "Base64Keys",
+    "Codecs",
+    "FilterCodec",
+    "JsonValues",
+    "KeyCodec",
+    "KeyCodecs",
+    "PathKeys",
+    "ValueCodec",
+    "ValueCodecs",
+]
+
+V = TypeVar("V")
+W = TypeVar("W")
+
+_WILD: Final = frozenset({"*", ">"})
+_ROOT: Final = "_root_"
+
+
+class KeyCodec(Protocol):
+    """Maps keys of a program to keys that are stored, and back."""
+
+    def encode(self, key: str) -> str:
+        """Return the key that is stored."""
+        ...
+
+    def decode(self, key: str) -> str:
+        """Return the key of the program; raises `ValueError` for one that is not of this codec."""
+        ...
+
+
+@runtime_checkable
+class FilterCodec(Protocol):
+    """What a codec of keys has besides, if it can map filters with wildcards."""
+
+    def encode_filter(self, pattern: str) -> str:
+        """Return the filter of stored keys."""
+        ...
+
+
+class ValueCodec(Protocol[V]):
+    """Maps values of a program to bytes that are stored, and back."""
+
+    def encode(self, value: V) -> bytes:
+        """Return the bytes that are stored."""
+        ...
+
+    def decode(self, data: bytes) -> V:
+        """Return the value of the program; raises an error for bytes that are not of this codec."""
+        ...
+
+
+class Base64Keys:
+    """Keys of any text: each token between dots is stored in base64, url-safe without padding."""
+
+    def encode(self, key: str) -> str:
+        """Return the key that is stored."""
+        return ".".join(_to_base64(token) for token in key.split("."))
+
+    def decode(self, key: str) -> str:
+        """Return the key of the program."""
+        return ".".join(_from_base64(token) for token in key.split("."))
+
+    def encode_filter(self, pattern: str) -> str:
+        """Return the filter of stored keys; tokens that are wildcards stay."""
+        tokens = pattern.split(".")
+        return ".".join(token if token in _WILD else _to_base64(token) for token in tokens)
+
+
+def _to_base64(token: str) -> str:
+    return urlsafe_b64encode(token.encode()).rstrip(b"=").decode()
+
+
+def _from_base64(token: str) -> str:
+    data = token.encode()
+    return urlsafe_b64decode(data + b"=" * (-len(data) % 4)).decode()
+
+
+class PathKeys:
+    """Keys that are paths, `/site/page`: stored with dots, so that wildcards match their parts.
+
+    A `/` at the end is dropped. A key with dots is refused: it would come back with slashes.
+    """
+
+    def encode(self, key: str) -> str:
+        """Return the key that is stored."""
+        if "." in key:
+            raise BadArgument(f"key {key!r} holds a dot, which stands for '/' where paths are kept")
+        return self.encode_filter(key)
+
+    def decode(self, key: str) -> str:
+        """Return the key of the program."""
+        if key == _ROOT:
+            return "/"
+        parts = key.replace(".", "/")
+        return parts.removeprefix(_ROOT) if parts.startswith(f"{_ROOT}/") else parts
+
+    def encode_filter(self, pattern: str) -> str:
+        """Return the filter of stored keys."""
+        if pattern == "/":
+            return _ROOT
+        stem = pattern.removesuffix("/")
+        stem = f"{_ROOT}{stem}" if stem.startswith("/") else stem
+        return stem.replace("/", ".")
+
+
+class KeyCodecs:
+    """Several codecs of keys: the first one encodes first and decodes last."""
+
+    def __init__(self, *codecs: KeyCodec) -> None:
+        self._codecs: Final = codecs
+
+    def encode(self, key: str) -> str:
+        """Return the key that is stored."""
+        for codec in self._codecs:
+            key = codec.encode(key)
+        return key
+
+    def decode(self, key: str) -> str:
+        """Return the key of the program."""
+        for codec in reversed(self._codecs):
+            key = codec.decode(key)
+        return key
+
+    def encode_filter(self, pattern: str) -> str:
+        """Return the filter of stored keys."""
+        for codec in self._codecs:
+            pattern = _filter(codec, pattern)
+        return pattern
+
+
+class ValueCodecs(Generic[V]):
+    """Codecs of values: the first one encodes first and decodes last; the others take bytes."""
+
+    def __init__(self, first: ValueCodec[V], *others: ValueCodec[bytes]) -> None:
+        self._first: Final = first
+        self._others: Final = others
+
+    def encode(self, value: V) -> bytes:
+        """Return the bytes that are stored."""
+        data = self._first.encode(value)
+        for codec in self._others:
+            data = codec.encode(data)
+        return data
+
+    def decode(self, data: bytes) -> V:
+        """Return the value of the program."""
+        for codec in reversed(self._others):
+            data = codec.decode(data)
+        return self._first.decode(data)
+
+
+class JsonValues(Generic[V]):
+    """Values of one class, stored as JSON; what `KeyValue.typed` uses.
+
+    `model` is a class of attrs, a dataclass, a `TypedDict`, a plain type such as `dict[str, int]`,
+    or a class with `model_validate_json` and `model_dump_json`, as those of pydantic.
+    """
+
+    def __init__(self, model: type[V]) -> None:
+        self._model: Final = model
+        self._has_own: Final = hasattr(model, "model_validate_json")
+        self._converter: Any = None
+
+    def encode(self, value: V) -> bytes:
+        """Return the bytes that are stored."""
+        if self._has_own:
+            text: str = cast("Any", value).model_dump_json()
+            return text.encode()
+        plain = self._cattrs().unstructure(value, unstructure_as=self._model)
+        return json.dumps(plain, ensure_ascii=False, separators=(",", ":")).encode()
+
+    def decode(self, data: bytes) -> V:
+        """Return the value of the program."""
+        if self._has_own:
+            return cast("V", cast("Any", self._model).model_validate_json(data))
+        return cast("V", self._cattrs().structure(json.loads(data), self._model))
+
+    def _cattrs(self) -> Any:
+        if self._converter is None:
+            # Loaded by the first value: a program without models does not pay for it.
+            from cattrs.preconf.json import make_converter
+
+            self._converter = make_converter()
+        return self._converter
+
+
+class Codecs(Generic[V]):
+    """The codecs of one handle of a bucket; a value of `bytes` needs none."""
+
+    def __init__(self, key: KeyCodec | None, value: ValueCodec[V] | None) -> None:
+        self.key: Final = key
+        self.value: Final = value
+
+    def encode_key(self, key: str) -> str:
+        """Return the key that is stored. Raises `InvalidKey`."""
+        if self.key is None:
+            return check_key(key)
+        check_kind(key, str, "key", "text")
+        return check_key(self.key.encode(key))
+
+    def encode_filter(self, pattern: str) -> str:
+        """Return a filter of stored keys. Raises `InvalidKey`, `BadArgument`."""
+        if self.key is not None:
+            pattern = _filter(self.key, pattern)
+        return check_filter_of_keys(pattern)
+
+    def decode_key(self, key: str) -> str:
+        """Return the key of the program."""
+        return key if self.key is None else self.key.decode(key)
+
+    def encode_value(self, value: V) -> bytes:
+        """Return the bytes that are stored. Raises `BadArgument` for a value that is no bytes."""
+        data: object = value if self.value is None else self.value.encode(value)
+        if isinstance(data, bytes):
+            return data
+        if isinstance(data, bytearray):
+            return bytes(data)
+        if isinstance(data, memoryview):
+            return cast("memoryview[int]", data).tobytes()
+        if isinstance(data, str):
+            raise BadArgument("a value must be bytes, got text: encode it, or use typed(str)")
+        raise BadArgument(f"a value must be bytes, got {type(data).__name__}: use typed(...)")
+
+    def decode_value(self, data: bytes) -> V:
+        """Return the value of the program."""
+        return cast("V", data) if self.value is None else self.value.decode(data)
+
+    def with_codecs(
+        self, key: KeyCodec | None, value: ValueCodec[W] | None
+    ) -> Codecs[V] | Codecs[W]:
+        """Return codecs where others come before these: they see what the program gives first."""
+        keys = self.key if key is None else _before(key, self.key)
+        if value is None:
+            return Codecs(keys, self.value)
+        own = cast("ValueCodec[bytes] | None", self.value)
+        return Codecs(keys, value if own is None else ValueCodecs(value, own))
+
+
+def _before(first: KeyCodec, second: KeyCodec | None) -> KeyCodec:
+    return first if second is None else KeyCodecs(first, second)
+
+
+def _filter(codec: KeyCodec, pattern: str) -> str:
+    check_kind(pattern, str, "a filter", "text")
+    if isinstance(codec, FilterCodec):
+        return codec.encode_filter(pattern)
+    if _WILD.intersection(pattern.split(".")):
+        raise BadArgument(
+            f"filter {pattern!r}: {type(codec).__name__} has no encode_filter, so it takes keys"
+            " without wildcards only"
+        )
+    return codec.encode(pattern)
+
+
+PLAIN_CODECS: Final[Codecs[bytes]] = Codecs(None, None)
+"""Keys and values as they are."""

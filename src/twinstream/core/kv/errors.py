@@ -1,0 +1,175 @@
+"""Errors of key-value buckets.
+
+::
+
+    StreamNotFound ── BucketNotFound      no bucket of that name
+    StreamExists ──── BucketExists        a bucket of that name has other settings
+    TwinstreamError
+    ├── NotABucket                        the stream is there and is not laid out as a bucket
+    └── KeyNotFound (LookupError)         the key has no value
+        └── KeyDeleted                    … because it was deleted, purged, or expired
+    BadArgument ───── InvalidKey          a key, filter or bucket name that no peer would accept
+    WrongLastSequence ─ RevisionMismatch  another client wrote the key first
+                      └── KeyExists       the key to create has a value
+    JetStreamError ── ValueTooLarge       the value is larger than the bucket's limit
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NoReturn
+
+from twinstream.errors import (
+    BadArgument,
+    JetStreamError,
+    NoStream,
+    StreamExists,
+    StreamNotFound,
+    TwinstreamError,
+    WrongLastSequence,
+)
+
+if TYPE_CHECKING:
+    from twinstream.core.kv.entry import Entry
+
+__all__ = [
+    "BucketExists",
+    "BucketNotFound",
+    "InvalidKey",
+    "KeyDeleted",
+    "KeyExists",
+    "KeyNotFound",
+    "NotABucket",
+    "RevisionMismatch",
+    "ValueTooLarge",
+    "bucket_error",
+    "raise_for_bucket",
+]
+
+_TOO_LARGE: Final = 10054
+_NO_TTL: Final = 10166
+_FULL: Final = 10077
+
+
+class BucketNotFound(StreamNotFound):
+    """No bucket of that name (10059)."""
+
+
+class BucketExists(StreamExists):
+    """A bucket of that name exists with other settings (10058).
+
+    `differences` says field by field what was wanted and what is, where the server was asked.
+    """
+
+
+class NotABucket(TwinstreamError):
+    """The stream exists, and its settings are not those of a key-value bucket."""
+
+
+class InvalidKey(BadArgument):
+    """A key, a filter of keys or the name of a bucket holds what none may hold."""
+
+
+class KeyNotFound(TwinstreamError, LookupError):
+    """The key has no value, or no such revision."""
+
+    def __init__(self, bucket: str, key: str, reason: str = "") -> None:
+        self.bucket = bucket
+        self.key = key
+        super().__init__(f"bucket {bucket} has no key {key!r}{reason}")
+
+
+class KeyDeleted(KeyNotFound):
+    """The key had a value that was deleted, purged, or expired; `entry` is the marker."""
+
+    def __init__(self, entry: Entry[Any]) -> None:
+        self.entry = entry
+        marker = f" now: revision {entry.revision} is a marker ({entry.operation.value})"
+        super().__init__(entry.bucket, entry.key, marker)
+
+
+class RevisionMismatch(WrongLastSequence):
+    """The key is at another revision than expected (10071, 10164).
+
+    `expected` and `actual` are revisions; 0 is no revision. `actual` is None where the server does
+    not say it: another write of the key is in flight (10164, replicated buckets), and may yet fail.
+    """
+
+    expected: int
+    actual: int | None
+
+    @classmethod
+    def of(cls, error: WrongLastSequence, key: str, expected: int) -> RevisionMismatch:
+        """Return the error for a write of a key that expected a revision."""
+        actual = _actual(error.description)
+        what = "another write is in flight" if actual is None else f"it is at {actual}"
+        mismatch = cls(
+            f"key {key!r} is not at revision {expected}, {what}; get it again before the next try",
+            code=error.code,
+            err_code=error.err_code,
+            subject=error.subject,
+        )
+        mismatch.expected, mismatch.actual = expected, actual
+        return mismatch
+
+
+class KeyExists(RevisionMismatch):
+    """The key to create has a value; `entry` is what it holds."""
+
+    entry: Entry[Any]
+
+    @classmethod
+    def at(cls, entry: Entry[Any]) -> KeyExists:
+        """Return the error for a key that has a value."""
+        error = cls(
+            f"key {entry.key!r} of bucket {entry.bucket} exists, at revision {entry.revision};"
+            " update replaces it on condition, put replaces it always",
+            code=400,
+            err_code=10071,
+        )
+        error.expected, error.actual, error.entry = 0, entry.revision, entry
+        return error
+
+
+class ValueTooLarge(JetStreamError):
+    """The value with its headers is larger than the bucket's `max_value_size` (10054)."""
+
+
+def _actual(description: str) -> int | None:
+    number = description.rpartition(":")[2].strip()
+    return int(number) if number.isascii() and number.isdigit() else None
+
+
+def bucket_error(bucket: str, error: TwinstreamError) -> TwinstreamError:
+    """Return what an error of the stream means for the bucket; itself where that is the same."""
+    if isinstance(error, NoStream):
+        return BucketNotFound(_missing(bucket), code=404, err_code=10059)
+    if isinstance(error, StreamNotFound) and not isinstance(error, BucketNotFound):
+        return BucketNotFound(_missing(bucket), code=error.code, err_code=error.err_code)
+    if isinstance(error, JetStreamError):
+        if error.err_code == _TOO_LARGE:
+            return ValueTooLarge(
+                f"bucket {bucket}: the value with its headers is larger than max_value_size;"
+                " conditional writes add about 150 bytes of headers",
+                code=error.code,
+                err_code=error.err_code,
+            )
+        if error.err_code == _NO_TTL:
+            error.add_note(f"set limit_marker_ttl of bucket {bucket}, which cannot be undone")
+        if error.err_code == _FULL:
+            error.add_note(
+                f"bucket {bucket} has reached max_bytes; servers before 2.14 refuse to overwrite a"
+                " key then, too"
+            )
+    return error
+
+
+def _missing(bucket: str) -> str:
+    return f"no bucket {bucket}: create_key_value makes it"
+
+
+def raise_for_bucket(bucket: str, error: TwinstreamError) -> NoReturn:
+    """Raise what an error of the stream means for the bucket."""
+    meant = bucket_error(bucket, error)
+    if meant is error:
+        raise error
+    raise meant from error

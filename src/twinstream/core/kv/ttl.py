@@ -1,0 +1,47 @@
+"""How long a key lives: what the server makes of a TTL, depending on the bucket.
+
+Source: ADR-43, ADR-48; servers 2.11 to 2.15. The server cuts parts of seconds, and in a bucket
+with a history it raises a TTL to that of the markers.
+"""
+
+from __future__ import annotations
+
+from math import ceil
+
+from twinstream.core.deadline import Seconds, finite_seconds
+from twinstream.core.publish.ttl import NEVER, Ttl
+from twinstream.errors import BadArgument
+from twinstream.models import StreamConfig
+
+__all__ = ["check_key_ttl", "whole_ttl"]
+
+
+def whole_ttl(ttl: Seconds | str, name: str = "ttl") -> Ttl:
+    """Return a TTL in whole seconds, rounded up so that no key goes early. Raises `BadArgument`."""
+    if ttl == NEVER:
+        return NEVER
+    if isinstance(ttl, str):
+        raise BadArgument(f"{name} must be seconds or 'never', got {ttl!r}")
+    given = finite_seconds(ttl, name)
+    if given < 1:
+        raise BadArgument(f"{name} must be at least 1 second, got {ttl!r}")
+    return ceil(given)
+
+
+def check_key_ttl(ttl: Ttl, config: StreamConfig, *, single: bool) -> None:
+    """Raise `BadArgument` for a TTL that the bucket would not keep; `single`: history must be 1."""
+    keeps_one = config.max_msgs_per_subject == 1
+    if ttl == NEVER or keeps_one:
+        return
+    if single:
+        raise BadArgument(
+            f"a TTL needs a bucket with history=1, this one keeps {config.max_msgs_per_subject}:"
+            " when the value expires an older one would come back. create and purge take a TTL"
+        )
+    marker = config.subject_delete_marker_ttl
+    least = marker.total_seconds() if marker else 0.0
+    if finite_seconds(ttl) < least:
+        raise BadArgument(
+            f"ttl of {ttl} s is below limit_marker_ttl, {least:g} s: in a bucket with a history the"
+            " server would raise it to that"
+        )

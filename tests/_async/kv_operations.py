@@ -1,0 +1,167 @@
+"""The operations of key-value buckets in the table of permissions, done for real."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from datetime import timedelta
+
+import pytest
+
+import js_async as js
+from tests._async.flow import eventually
+from twinstream.models import KeyValueConfig, evolve
+
+__all__ = ["BUCKET_ACTS", "set_bucket"]
+
+
+async def set_bucket(jet, name):
+    """Make the bucket of an operation, with two keys and the marker of a third."""
+    with suppress(js.BucketNotFound):
+        await jet.delete_key_value(name)
+    if name in {"create_key_value", "create_or_update_key_value"}:
+        return
+    made = await jet.create_key_value(KeyValueConfig(bucket=name, history=5, storage="memory"))
+    await made.put("a", b"1")
+    await made.put("b", b"2")
+    await made.delete("c")
+
+
+def bound(jet, stage):
+    return jet.bind_key_value(stage.stream)
+
+
+async def get(jet, stage):
+    made = bound(jet, stage)
+    assert (await made.get("a", stale=True)).value == b"1"
+    assert await made.entry("none", stale=True) is None
+
+
+async def get_revision(jet, stage):
+    made = bound(jet, stage)
+    assert (await made.get("a", revision=1)).value == b"1"
+    assert await made.entry("a", revision=99) is None
+
+
+async def put(jet, stage):
+    assert await bound(jet, stage).put("a", b"2") == 4
+
+
+async def create(jet, stage):
+    made = bound(jet, stage)
+    assert await made.create("new", b"1") == 4
+    with pytest.raises(js.KeyExists):
+        await made.create("a", b"1")
+
+
+async def update(jet, stage):
+    assert await bound(jet, stage).update("a", b"2", 1) == 4
+
+
+async def delete(jet, stage):
+    assert await bound(jet, stage).delete("a") == 4
+
+
+async def purge(jet, stage):
+    assert await bound(jet, stage).purge("a") == 4
+
+
+async def keys(jet, stage):
+    found = [each async for each in bound(jet, stage).keys(timeout=stage.short)]
+    assert sorted(found) == ["a", "b"]
+
+
+async def watch(jet, stage):
+    async with bound(jet, stage).watch() as watching:
+        for key in ("a", "b", "c"):
+            assert (await watching.next(stage.short)).key == key
+        assert await watching.next(stage.short) is None
+
+
+async def cached(jet, stage):
+    async with bound(jet, stage).cached("a") as cache:
+        assert cache["a"] == b"1"
+
+
+async def history(jet, stage):
+    (found,) = await bound(jet, stage).history("a", timeout=stage.short)
+    assert found.value == b"1"
+    with pytest.raises(js.KeyNotFound):
+        await bound(jet, stage).history("none", timeout=stage.short)
+
+
+async def get_many(jet, stage):
+    assert sorted(await bound(jet, stage).get_many("a", "b", timeout=stage.short)) == ["a", "b"]
+
+
+async def purge_deletes(jet, stage):
+    done = await bound(jet, stage).purge_deletes(older_than=0, timeout=stage.short)
+    assert (done.removed, done.kept) == (1, 0)
+
+
+async def status(jet, stage):
+    assert (await bound(jet, stage).status()).values == 3
+
+
+async def change(jet, stage):
+    changed = await bound(jet, stage).change(lambda config: evolve(config, history=7))
+    assert changed.config.history == 7
+
+
+async def create_key_value(jet, stage):
+    await jet.create_key_value(KeyValueConfig(bucket=stage.stream, storage="memory"))
+
+
+async def update_key_value(jet, stage):
+    config = KeyValueConfig(bucket=stage.stream, ttl=timedelta(hours=1))
+    assert (await jet.update_key_value(config)).cached_status.config.ttl == timedelta(hours=1)
+
+
+async def create_or_update_key_value(jet, stage):
+    await jet.create_or_update_key_value(KeyValueConfig(bucket=stage.stream, history=2))
+    await jet.create_or_update_key_value(KeyValueConfig(bucket=stage.stream, history=3))
+
+
+async def get_key_value(jet, stage):
+    assert (await jet.get_key_value(stage.stream)).bucket == stage.stream
+
+
+async def delete_key_value(jet, stage):
+    await jet.delete_key_value(stage.stream)
+
+
+async def key_values(jet, stage):
+    async def listed():
+        return stage.stream in [each.bucket async for each in jet.key_values()]
+
+    await eventually(listed, patience=stage.short)
+
+
+async def key_value_names(jet, stage):
+    assert stage.stream in [each async for each in jet.key_value_names()]
+
+
+# What each is called with besides the bucket, what does it, and since which server.
+BUCKET_ACTS = {
+    "create_key_value": ((), create_key_value, "2.11"),
+    "update_key_value": ((), update_key_value, "2.11"),
+    "create_or_update_key_value": ((), create_or_update_key_value, "2.11"),
+    "get_key_value": ((), get_key_value, "2.11"),
+    "delete_key_value": ((), delete_key_value, "2.11"),
+    "key_values": ((), key_values, "2.11"),
+    "key_value_names": ((), key_value_names, "2.11"),
+    "key_value.get": ((">",), get, "2.11"),
+    "key_value.get_revision": ((), get_revision, "2.11"),
+    "key_value.put": (("a",), put, "2.11"),
+    "key_value.create": ((">",), create, "2.11"),
+    "key_value.update": (("a",), update, "2.11"),
+    "key_value.delete": (("a",), delete, "2.11"),
+    "key_value.purge": (("a",), purge, "2.11"),
+    "key_value.keys": ((">",), keys, "2.11"),
+    "key_value.watch": ((">",), watch, "2.11"),
+    "key_value.cached": (("a",), cached, "2.11"),
+    "key_value.history": ((), history, "2.11"),
+    "key_value.get_many": ((), get_many, "2.11"),
+    "key_value.purge_deletes": ((), purge_deletes, "2.11"),
+    "key_value.status": ((), status, "2.11"),
+    "key_value.change": ((), change, "2.11"),
+}

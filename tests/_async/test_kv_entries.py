@@ -1,0 +1,360 @@
+"""Reading and writing single keys: values, markers, conditions, TTL."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import pytest
+
+import js_async as js
+from js_async.kv import writes as _kv_writes
+from tests._async.buckets import bucket, listed, told
+from tests._async.flow import eventually, together
+from tests._async.lossy import Lossy
+from twinstream.errors import ConnectionLost
+
+
+async def test_what_was_put_is_got(opened, name):
+    async with opened() as jet:
+        made = await bucket(jet, name, history=3)
+        for number, value in enumerate((b"", b"\0", b"x" * 100_000), 1):
+            assert await made.put("a/b=c.d-e_f", value) == number
+            entry = await made.get("a/b=c.d-e_f")
+            assert (entry.key, entry.value, entry.revision) == ("a/b=c.d-e_f", value, number)
+            assert (entry.bucket, entry.size) == (name, len(value))
+            assert entry.operation is js.KeyValueOperation.PUT
+            assert entry.is_value
+        first = await made.get("a/b=c.d-e_f", revision=1)
+        assert (first.value, first.revision) == (b"", 1)
+        assert first.created < entry.created
+        assert await made.put("view", memoryview(b"seen")) == 4
+        assert (await made.get("view", stale=True)).value == b"seen"
+
+
+async def test_a_key_without_a_value_is_told_from_an_empty_one(opened, name):
+    async with opened() as jet:
+        made = await bucket(jet, name, history=5)
+        with pytest.raises(js.KeyNotFound, match=f"bucket {name} has no key 'a'") as caught:
+            await made.get("a")
+        assert not isinstance(caught.value, js.KeyDeleted)
+        assert isinstance(caught.value, LookupError)
+        assert await made.entry("a") is None
+        await made.put("a", b"")
+        assert (await made.get("a")).value == b""
+        assert await made.delete("a") == 2
+        with pytest.raises(js.KeyDeleted) as caught:
+            await made.get("a")
+        marker = caught.value.entry
+        assert (marker.operation, marker.revision) == (js.KeyValueOperation.DELETE, 2)
+        assert marker.value is None
+        assert not marker.is_value
+        assert (await made.entry("a")).revision == 2
+        with pytest.raises(js.KeyDeleted):
+            await made.get("a", revision=2)
+        assert (await made.get("a", revision=1)).value == b""
+        assert await made.purge("a") == 3
+        assert (await made.entry("a")).operation is js.KeyValueOperation.PURGE
+        # Of another key, removed, or never there.
+        await made.put("b", b"")
+        for revision in (1, 4, 99):
+            with pytest.raises(js.KeyNotFound, match=f"at revision {revision}"):
+                await made.get("a", revision=revision)
+
+
+async def test_update_replaces_what_it_expects(opened, name):
+    async with opened() as jet:
+        made = await bucket(jet, name)
+        await made.put("a", b"1")
+        assert await made.update("a", b"2", 1) == 2
+        with pytest.raises(js.RevisionMismatch, match="it is at 2") as caught:
+            await made.update("a", b"3", 1)
+        assert (caught.value.expected, caught.value.actual) == (1, 2)
+        assert isinstance(caught.value, js.WrongLastSequence)
+        for call in (made.delete, made.purge):
+            with pytest.raises(js.RevisionMismatch):
+                await call("a", revision=1)
+        with pytest.raises(js.RevisionMismatch) as caught:
+            await made.update("never", b"", 7)
+        assert caught.value.actual == 0
+        for bad in (0, -1, True, "1", None):
+            with pytest.raises(js.BadArgument, match="create stores a key that has no value"):
+                await made.update("a", b"", bad)
+        assert await made.delete("a", revision=2) == 3
+        assert await made.purge("a", revision=3) == 4
+
+
+async def test_create_needs_a_key_without_a_value(opened, name):
+    async with opened() as jet:
+        made = await bucket(jet, name, history=4)
+        assert await made.create("a", b"1") == 1
+        with pytest.raises(js.KeyExists, match="update replaces it on condition") as caught:
+            await made.create("a", b"2")
+        assert caught.value.entry.value == b"1"
+        assert caught.value.actual == 1
+        await made.delete("a")
+        assert await made.create("a", b"3") == 3
+        await made.purge("a")
+        assert await made.create("a", b"4") == 5
+        assert [told(each) for each in await made.history("a")] == [
+            ("a", "purge", None),
+            ("a", "put", b"4"),
+        ]
+
+
+async def test_of_many_creators_one_wins(opened, name):
+    async with opened() as jet:
+        made = await bucket(jet, name)
+        for _ in range(10):
+
+            async def attempt(number):
+                try:
+                    return await made.create("a", b"%d" % number)
+                except js.KeyExists as error:
+                    return error
+
+            results = await together(*(partial(attempt, number) for number in range(8)))
+            (won,) = [each for each in results if isinstance(each, int)]
+            assert {each.actual for each in results if not isinstance(each, int)} == {won}
+            await made.delete("a", revision=won)
+
+
+async def test_counting_up_by_update_loses_nothing(opened, name):
+    async with opened() as jet:
+        made = await bucket(jet, name)
+        await made.put("n", b"0")
+
+        async def count():
+            for _ in range(25):
+                while True:
+                    entry = await made.get("n")
+                    try:
+                        await made.update("n", b"%d" % (int(entry.value) + 1), entry.revision)
+                        break
+                    except js.RevisionMismatch:
+                        continue
+
+        await together(*[count] * 4)
+        assert (await made.get("n")).value == b"100"
+
+
+@pytest.mark.parametrize(
+    ("key", "words"),
+    [
+        ("", "is empty"),
+        (".a", "begins or ends with a dot"),
+        ("a.", "begins or ends with a dot"),
+        ("a..b", "two in a row"),
+        ("a b", "holds ' '"),
+        ("a\n", r"holds '\\n'"),
+        ("a.*", r"holds '\*'"),
+        (">", "holds '>'"),
+        ("é", "holds 'é'"),
+        ("a:b", "holds ':'"),
+        (7, "is no text"),
+    ],
+)
+async def test_keys_that_no_peer_accepts(opened, name, key, words):
+    async with opened() as jet:
+        made = await bucket(jet, name)
+        for call in (
+            lambda: made.get(key),
+            lambda: made.put(key, b""),
+            lambda: made.create(key, b""),
+            lambda: made.update(key, b"", 1),
+            lambda: made.delete(key),
+            lambda: made.purge(key),
+            lambda: made.history(key),
+        ):
+            with pytest.raises(js.InvalidKey, match=words):
+                await call()
+
+
+async def test_values_are_bytes(opened, name):
+    async with opened() as jet:
+        made = await bucket(jet, name)
+        with pytest.raises(js.BadArgument, match="encode it"):
+            await made.put("a", "text")
+        with pytest.raises(js.BadArgument, match="got int"):
+            await made.create("a", 7)
+
+
+async def test_keys_of_other_writers_are_read(opened, name):
+    async with opened() as jet:
+        made = await bucket(jet, name)
+        for key in ("a:b", "é", "plain"):
+            await jet.publish(f"$KV.{name}.{key}", b"x")
+        assert await listed(made.keys()) == ["a:b", "plain", "é"]
+        assert sorted(await made.get_many()) == ["a:b", "plain", "é"]
+
+
+async def test_what_other_words_of_markers_mean(opened, name):
+    async with opened() as jet:
+        made = await bucket(jet, name)
+        for headers, operation in (
+            ({"KV-Operation": "PUT"}, "put"),
+            ({"KV-Operation": "DEL"}, "delete"),
+            ({"KV-Operation": "PURGE"}, "purge"),
+            ({"KV-Operation": "NEW"}, "delete"),
+            ({"Nats-Marker-Reason": "MaxAge"}, "expired"),
+            ({"Nats-Marker-Reason": "Purge"}, "purge"),
+            ({"Nats-Marker-Reason": "Remove"}, "delete"),
+            ({"Nats-Marker-Reason": "New"}, "delete"),
+            ({"Other": "x"}, "put"),
+        ):
+            await jet.publish(f"$KV.{name}.a", b"", headers=headers)
+            assert (await made.entry("a")).operation == operation
+
+
+async def test_many_keys_at_one_revision(opened, name):
+    async with opened() as jet:
+        made = await bucket(jet, name, history=5)
+        for number in range(5):
+            await made.put(f"a.{number}", b"%d" % number)
+        await made.put("b", b"b")
+        await made.delete("a.0")
+        found = await made.get_many("a.*", "b")
+        assert {key: entry.value for key, entry in found.items()} == {
+            **{f"a.{number}": b"%d" % number for number in range(1, 5)},
+            "b": b"b",
+        }
+        assert found.revision == 7
+        before = await made.get_many("a.0", at_revision=6)
+        assert before["a.0"].value == b"0"
+        assert len(await made.get_many("none")) == 0
+        with pytest.raises(js.InvalidKey, match="whole token"):
+            await made.get_many("a*")
+
+
+async def test_history_is_told_oldest_first(opened, name):
+    async with opened() as jet:
+        made = await bucket(jet, name, history=3)
+        with pytest.raises(js.KeyNotFound):
+            await made.history("a")
+        for number in range(3):
+            await made.put("a", b"%d" % number)
+        await made.delete("a")
+        found = await made.history("a")
+        assert [each.revision for each in found] == [2, 3, 4]
+        assert told(found[-1]) == ("a", "delete", None)
+
+
+# ---- lost answers
+
+
+async def test_a_condition_survives_lost_answers(server, name):
+    async with js.connect(server.url) as connection:
+        lossy = Lossy(connection)
+        made = await bucket(lossy.jetstream(), name)
+        lossy.losses = ["answer"]
+        assert await made.create("a", b"1") == 1
+        lossy.losses = ["request"]
+        assert await made.update("a", b"2", 1) == 2
+        lossy.losses = ["answer"]
+        assert await made.update("a", b"3", 2) == 3
+        lossy.losses = ["answer"]
+        assert await made.delete("a", revision=3) == 4
+        lossy.losses = ["answer"]
+        # First over the marker: the insert is refused, and that refusal gets lost.
+        assert await made.create("a", b"5") == 5
+        assert (await made.status()).last_revision == 5
+
+
+async def test_a_put_whose_answer_is_lost_is_found(server, name, monkeypatch):
+    async with js.connect(server.url) as connection:
+        made = await bucket(connection.jetstream(), name)
+        await made.put("a", b"0")
+        before, losses = _kv_writes.publish, []
+
+        async def lossy(api, request, policy, timeout):
+            loss = losses.pop(0) if losses else ""
+            if loss != "request":
+                await before(api, request, policy, timeout)
+            if loss == "overwritten":
+                await before(api, request._replace(data=b"theirs"), policy, timeout)
+            if loss:
+                raise ConnectionLost("lost by the test")
+            return await before(api, request, policy, timeout)
+
+        async def put(*given):
+            losses[:] = given[1:]
+            return await made.put("a", given[0])
+
+        monkeypatch.setattr(_kv_writes, "publish", lossy)
+        assert await put(b"1", "answer") == 2
+        assert await put(b"2", "request") == 3
+        # The same value once more is another revision.
+        assert await put(b"2", "request") == 4
+        with pytest.raises(js.OutcomeUnknown, match="revision 6 of another client"):
+            await put(b"3", "overwritten")
+        assert (await made.get("a")).value == b"theirs"
+        losses[:] = ["answer"]
+        assert await made.delete("a") == 7
+        losses[:] = ["request"]
+        assert await made.purge("a") == 8
+        assert (await made.entry("a")).operation is js.KeyValueOperation.PURGE
+
+
+# ---- time to live
+
+
+@pytest.mark.since("2.11")
+@pytest.mark.parametrize("history", [1, 5])
+async def test_an_expired_key_has_a_marker_and_can_be_created(opened, name, history):
+    async with opened() as jet:
+        made = await bucket(jet, name, history=history, limit_marker_ttl=1)
+        await made.delete("a")
+        revision = await made.create("a", b"1", ttl=1)
+
+        async def expired():
+            entry = await made.entry("a")
+            return entry if entry is None or not entry.is_value else None
+
+        entry = await eventually(expired)
+        assert (entry.operation, entry.value) == (js.KeyValueOperation.EXPIRED, None)
+        assert entry.revision > revision
+        with pytest.raises(js.KeyDeleted, match="expired"):
+            await made.get("a")
+        assert await made.create("a", b"2", ttl=60) > entry.revision
+        assert (await made.get("a")).value == b"2"
+
+
+@pytest.mark.since("2.11")
+async def test_times_to_live_are_whole_and_make_no_old_value_come_back(opened, name):
+    async with opened() as jet:
+        made = await bucket(jet, name, limit_marker_ttl=6)
+        await made.put("a", b"1", ttl=1.5)
+        assert (await made.get("a")).headers["Nats-TTL"] == "2"
+        await made.update("a", b"1", 1, ttl=60)
+        assert (await made.get("a")).headers["Nats-TTL"] == "60"
+        await made.put("a", b"1")
+        assert "Nats-TTL" not in (await made.get("a")).headers
+        await made.put("a", b"1", ttl="never")
+        for bad in (0.5, 0, -1, "soon"):
+            with pytest.raises(js.BadArgument, match="ttl"):
+                await made.put("a", b"1", ttl=bad)
+        deep = await bucket(jet, f"{name}_deep", history=3, limit_marker_ttl=6)
+        with pytest.raises(js.BadArgument, match="an older one would come back"):
+            await deep.put("a", b"1", ttl=60)
+        with pytest.raises(js.BadArgument, match="an older one would come back"):
+            await deep.update("a", b"1", 1, ttl=60)
+        with pytest.raises(js.BadArgument, match="is below limit_marker_ttl, 6 s"):
+            await deep.create("a", b"1", ttl=2)
+        await deep.put("b", b"old")
+        await deep.delete("b")
+        await deep.create("b", b"new", ttl=60)
+        # Nothing is below it that could come back.
+        assert [told(each) for each in await deep.history("b")] == [("b", "put", b"new")]
+
+
+@pytest.mark.since("2.11")
+async def test_the_marker_of_a_purge_can_go_by_itself(opened, name):
+    async with opened() as jet:
+        made = await bucket(jet, name, history=3, limit_marker_ttl=1)
+        await made.put("a", b"1")
+        await made.purge("a", ttl=1)
+        assert (await made.entry("a")).operation is js.KeyValueOperation.PURGE
+
+        async def gone():
+            return await made.entry("a") is None
+
+        await eventually(gone)

@@ -1,0 +1,284 @@
+"""Views of a bucket: codecs of keys and values, typed values, and the cache."""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import dataclass
+from datetime import timedelta
+
+import pytest
+from attrs import frozen
+
+import js_async as js
+from tests._async.buckets import bucket, listed, state, told
+from tests._async.flow import eventually, together
+from twinstream.models import KeyValueConfig
+
+
+class Zipped:
+    """Values that are compressed."""
+
+    def encode(self, value):
+        return zlib.compress(value)
+
+    def decode(self, data):
+        return zlib.decompress(data)
+
+
+class Upper:
+    """A codec of keys that has no filters."""
+
+    def encode(self, key):
+        return key.upper()
+
+    def decode(self, key):
+        return key.lower()
+
+
+@frozen
+class Price:
+    cents: int
+    note: str = ""
+
+
+@dataclass
+class Point:
+    x: int
+    y: float
+
+
+# ---- codecs
+
+
+async def test_keys_in_base64(opened, name):
+    async with opened() as jet:
+        plain = await bucket(jet, name)
+        made = plain.with_codecs(key=js.Base64Keys())
+        assert await made.put("a.b", b"1") == 1
+        # As orbit writes it.
+        assert (await plain.get("YQ.Yg")).value == b"1"
+        entry = await made.get("a.b")
+        assert (entry.key, entry.raw_key) == ("a.b", "YQ.Yg")
+        for key in ("mit Leerzeichen", "grün.ö:*", "?>"):
+            await made.put(key, key.encode())
+            assert (await made.get(key)).value == key.encode()
+        assert await listed(made.keys("a.*")) == ["a.b"]
+        assert len(await listed(made.keys())) == 4
+        assert sorted(await made.get_many("a.>")) == ["a.b"]
+        with pytest.raises(js.KeyNotFound, match="'nie da'"):
+            await made.get("nie da")
+        async with made.watch("a.*") as watch:
+            assert await state(watch) == [("a.b", "put", b"1")]
+
+
+async def test_keys_that_are_paths(opened, name):
+    async with opened() as jet:
+        plain = await bucket(jet, name)
+        made = plain.with_codecs(key=js.PathKeys())
+        for key, stored in (("/x/y", "_root_.x.y"), ("/", "_root_"), ("x/y", "x.y")):
+            revision = await made.put(key, b"")
+            entry = await plain.get(stored)
+            assert entry.revision == revision
+            assert (await made.get(key)).key == key
+        await made.put("/x/z/", b"")
+        assert (await made.get("/x/z")).key == "/x/z"
+        assert await listed(made.keys("/x/*")) == ["/x/y", "/x/z"]
+        with pytest.raises(js.BadArgument, match="holds a dot"):
+            await made.put("/x.y", b"")
+
+
+async def test_codecs_come_one_after_the_other(opened, name):
+    async with opened() as jet:
+        plain = await bucket(jet, name)
+        made = plain.with_codecs(key=Upper(), value=Zipped())
+        await made.put("abc", b"x" * 1000)
+        stored = await plain.get("ABC")
+        assert zlib.decompress(stored.value) == b"x" * 1000
+        assert stored.size < 100
+        assert (await made.get("abc")).value == b"x" * 1000
+        with pytest.raises(js.BadArgument, match="Upper has no encode_filter"):
+            made.keys("a.*")
+        assert await listed(made.keys("abc")) == ["abc"]
+        chained = plain.with_codecs(key=js.KeyCodecs(js.PathKeys(), Upper()))
+        await chained.put("/a/b", b"")
+        assert (await plain.get("_ROOT_.A.B")).value == b""
+        prices = made.typed(Price)
+        await prices.put("tea", Price(350))
+        assert (await prices.get("tea")).value == Price(350)
+        assert zlib.decompress((await plain.get("TEA")).value) == b'{"cents":350,"note":""}'
+
+
+async def test_what_cannot_be_decoded_is_told(opened, name):
+    async with opened() as jet:
+        plain = await bucket(jet, name)
+        made = plain.typed(Price)
+        await made.put("good", Price(1))
+        await plain.put("bad", b"{")
+        with pytest.raises(ValueError, match="Expecting property name"):
+            await made.get("bad")
+        entry = await made.entry("bad")
+        assert (entry.value, entry.raw_value) == (None, b"{")
+        assert entry.error is not None
+        await made.delete("good")
+        async with made.watch() as watch:
+            first, second = await watch.next(20), await watch.next(20)
+        assert (first.key, first.raw_value, first.value) == ("bad", b"{", None)
+        assert isinstance(first.error, ValueError)
+        assert told(second) == ("good", "delete", None)
+        with pytest.raises(ValueError, match="Expecting"):
+            await made.get_many()
+
+
+@pytest.mark.parametrize(
+    ("model", "value", "stored"),
+    [
+        (Price, Price(1, "a"), b'{"cents":1,"note":"a"}'),
+        (Point, Point(1, 2.5), b'{"x":1,"y":2.5}'),
+        (str, "grün", '"grün"'.encode()),
+        (int, 7, b"7"),
+        (dict[str, int], {"a": 1}, b'{"a":1}'),
+        (list[Price], [Price(1)], b'[{"cents":1,"note":""}]'),
+    ],
+)
+async def test_typed_values(opened, name, model, value, stored):
+    async with opened() as jet:
+        plain = await bucket(jet, name, history=5)
+        made = plain.typed(model)
+        revision = await made.create("a", value)
+        entry = await made.get("a")
+        assert (entry.value, entry.raw_value) == (value, stored)
+        assert await made.update("a", value, revision) == 2
+        assert [each.value for each in await made.history("a")] == [value, value]
+        async with made.watch() as watch:
+            assert await state(watch) == [("a", "put", value)]
+
+
+# ---- the cache
+
+
+async def test_a_cache_reads_what_it_writes(opened, name):
+    async with opened() as jet:
+        made = await bucket(jet, name)
+        await made.put("a", b"1")
+        await made.put("b", b"1")
+        await made.delete("b")
+        async with made.cached() as cache:
+            assert cache["a"] == b"1"
+            assert cache.is_current
+            assert (list(cache), len(cache)) == (["a"], 1)
+            assert "b" not in cache
+            for number in range(50):
+                revision = await cache.put("n", b"%d" % number)
+                assert cache["n"] == b"%d" % number
+                assert cache.entry("n").revision == revision
+            await cache.update("n", b"x", revision)
+            assert cache["n"] == b"x"
+            await cache.delete("n")
+            assert "n" not in cache
+            with pytest.raises(js.KeyNotFound):
+                _ = cache["n"]
+            assert cache.get("n") is None
+            assert cache.get("n", b"default") == b"default"
+            await cache.create("n", b"y")
+            assert cache["n"] == b"y"
+            await cache.purge("n")
+            assert cache.entry("n") is None
+            # The watch has delivered all of it, and nothing older has come back.
+            status = await made.status()
+
+            async def delivered():
+                return cache.revision >= status.last_revision
+
+            await eventually(delivered)
+            assert list(cache) == ["a"]
+        assert [each async for each in made.stream.consumer_names()] == []
+
+
+async def test_a_cache_sees_what_others_write(opened, name):
+    async with opened() as jet:
+        made = (await bucket(jet, name)).typed(int)
+        changes = []
+        async with made.cached("a.*", on_change=changes.append) as cache:
+            await made.put("a.x", 1)
+            await made.put("b.x", 2)
+            await cache.put("b.y", 3)
+            await made.put("a.y", 4)
+
+            async def seen():
+                return len(cache) == 2
+
+            await eventually(seen)
+            assert {key: cache[key] for key in cache} == {"a.x": 1, "a.y": 4}
+            await made.delete("a.x")
+
+            async def gone():
+                return "a.x" not in cache
+
+            await eventually(gone)
+        assert [told(each) for each in changes] == [
+            ("a.x", "put", 1),
+            ("a.y", "put", 4),
+            ("a.x", "delete", None),
+        ]
+
+
+async def test_a_cache_of_a_bucket_that_is_created_again_or_gone(opened, name):
+    async with opened() as jet:
+        made = await bucket(jet, name)
+        for number in range(9):
+            await made.put("old", b"%d" % number)
+        async with made.cached() as cache:
+            assert cache["old"] == b"8"
+            await jet.delete_key_value(name)
+
+            async def ended():
+                try:
+                    return cache.get("old") is None
+                except js.BucketNotFound:
+                    return True
+
+            await eventually(ended)
+            assert not cache.is_current
+
+
+async def test_writers_of_one_cache_do_not_disturb_each_other(opened, name):
+    async with opened() as jet:
+        made = (await bucket(jet, name)).typed(int)
+        async with made.cached() as cache:
+
+            async def write():
+                for number in range(60):
+                    revision = await cache.put("a", number)
+                    # Another writer may have been faster since, but nothing older is there.
+                    assert cache.entry("a").revision >= revision
+
+            await together(*[write] * 4)
+            last = await made.get("a")
+            assert cache["a"] == last.value
+
+
+async def test_a_cache_needs_to_hear_of_what_expires(opened, name):
+    async with opened() as jet:
+        made = await bucket(jet, name, ttl=timedelta(hours=1))
+        with pytest.raises(js.NotPromised, match="set limit_marker_ttl"):
+            await made.cached()
+
+
+@pytest.mark.since("2.11")
+async def test_what_expires_leaves_the_cache(opened, name):
+    async with opened() as jet:
+        config = KeyValueConfig(
+            bucket=name,
+            ttl=timedelta(seconds=1),
+            limit_marker_ttl=timedelta(seconds=5),
+            storage="memory",
+        )
+        made = await jet.create_key_value(config)
+        await made.put("a", b"1")
+        async with made.cached() as cache:
+            assert "a" in cache
+
+            async def gone():
+                return "a" not in cache
+
+            await eventually(gone)

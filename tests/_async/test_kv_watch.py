@@ -1,0 +1,495 @@
+"""Watching and listing keys: once, in order, complete, through any trouble."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import pytest
+
+import js_async as js
+from tests._async.buckets import bucket, listed, state, told
+from tests._async.flow import eventually, together
+from tests._async.leaders import step_down
+from tests.conftest import VERSION
+from twinstream.models import KeyValueConfig
+
+HISTORIES = pytest.mark.parametrize("history", [1, 5])
+
+
+async def consumers(made):
+    """Return the names of the consumers of a bucket."""
+    return [each async for each in made.stream.consumer_names()]
+
+
+@HISTORIES
+async def test_a_watch_gives_the_state_then_a_mark_then_each_change(opened, name, history):
+    async with opened() as jet:
+        made = await bucket(jet, name, history=history)
+        for key in ("a", "b", "c", "b"):
+            await made.put(key, b"1")
+        await made.delete("c")
+        async with made.watch() as watch:
+            assert not watch.is_current
+            assert await state(watch) == [
+                ("a", "put", b"1"),
+                ("b", "put", b"1"),
+                ("c", "delete", None),
+            ]
+            assert watch.is_current
+            await made.put("a", b"2")
+            await made.purge("b")
+            assert told(await watch.next(20)) == ("a", "put", b"2")
+            entry = await watch.next(20)
+            assert (told(entry), entry.revision) == (("b", "purge", None), 7)
+            assert watch.position == 7
+            with pytest.raises(js.RequestTimeout):
+                await watch.next(0.05)
+        assert watch.is_ended
+        with pytest.raises(js.IterationEnded):
+            await watch.next(1)
+        assert await consumers(made) == []
+
+
+@HISTORIES
+async def test_the_end_of_the_state_is_told_where_there_is_none(opened, name, history):
+    async with opened() as jet:
+        made = await bucket(jet, name, history=history)
+        async with made.watch() as watch:
+            assert await state(watch) == []
+        for number in range(20):
+            await made.put(f"a.{number}", b"")
+        async with made.watch("none.*") as watch:
+            assert await state(watch) == []
+        async with made.watch(updates_only=True) as watch:
+            assert watch.is_current
+            assert await watch.next(20) is None
+        for number in range(20):
+            await made.delete(f"a.{number}")
+        async with made.watch(deletes=False) as watch:
+            assert await state(watch) == []
+        assert await listed(made.keys()) == []
+        for number in range(20):
+            await made.stream.purge(subject=f"$KV.{name}.a.{number}")
+        async with made.watch() as watch:
+            assert await state(watch) == []
+            await made.put("a.1", b"")
+            assert told(await watch.next(20)) == ("a.1", "put", b"")
+
+
+async def test_what_a_watch_delivers_can_be_chosen(opened, name):
+    async with opened() as jet:
+        made = await bucket(jet, name, history=5)
+        for number in range(3):
+            await made.put("a", b"%d" % number)
+        await made.put("b", b"12345")
+        await made.delete("a")
+        async with made.watch(history=True) as watch:
+            assert [each[1] for each in await state(watch)] == ["put"] * 4 + ["delete"]
+        async with made.watch(resume_from=3) as watch:
+            assert [each[0] for each in await state(watch)] == ["a", "b", "a"]
+        async with made.watch(resume_from=6) as watch:
+            assert await state(watch) == []
+            await made.put("c", b"")
+            assert (await watch.next(20)).revision == 6
+        with pytest.raises(js.BadArgument, match=r"resume_from is 8, bucket .* is at 6"):
+            await made.watch(resume_from=8)
+        async with made.watch(updates_only=True, deletes=False) as watch:
+            assert await watch.next(20) is None
+            await made.delete("c")
+            await made.put("d", b"")
+            assert (await watch.next(20)).key == "d"
+        async with made.watch("b", meta_only=True) as watch:
+            entry = await watch.next(20)
+            assert (entry.key, entry.value, entry.size) == ("b", None, 5)
+        async with made.watch("a", "b", "a", "*") as watch:
+            assert len(await state(watch)) == 4
+        assert await consumers(made) == []
+
+
+async def test_choices_that_exclude_each_other(opened, name):
+    async with opened() as jet:
+        made = await bucket(jet, name)
+        for options in (
+            {"history": True, "updates_only": True},
+            {"history": True, "resume_from": 1},
+            {"updates_only": True, "resume_from": 1},
+        ):
+            with pytest.raises(js.BadArgument, match="exclude each other"):
+                made.watch(**options)
+        with pytest.raises(js.BadArgument, match="a revision"):
+            made.watch(resume_from=0)
+        for pattern in ("a*", ">.a", "a b", ""):
+            with pytest.raises(js.InvalidKey):
+                made.watch(pattern)
+            with pytest.raises(js.InvalidKey):
+                made.keys(pattern)
+
+
+async def test_the_initial_values_can_be_iterated_over(opened, name):
+    async with opened() as jet:
+        made = await bucket(jet, name)
+        for key in "abc":
+            await made.put(key, b"")
+        async with made.watch() as watch:
+            assert [each.key async for each in watch.initial()] == ["a", "b", "c"]
+            assert [each.key async for each in watch.initial()] == []
+            await made.put("d", b"")
+            async for entry in watch:
+                assert entry.key == "d"
+                break
+
+
+@HISTORIES
+async def test_lost_consumers_lose_nothing_and_repeat_nothing(opened, name, history):
+    async with opened() as jet:
+        made = await bucket(jet, name, history=history)
+        for number in range(300):
+            await made.put(f"k.{number}", b"")
+        reports = []
+        async with made.watch(on_report=reports.append) as watch:
+            seen = []
+            for _ in range(3):
+                seen += [(await watch.next(20)).revision for _ in range(60)]
+                for consumer in await consumers(made):
+                    await made.stream.delete_consumer(consumer)
+            while (entry := await watch.next(20)) is not None:
+                seen.append(entry.revision)
+            assert seen == list(range(1, 301))
+            for consumer in await consumers(made):
+                await made.stream.delete_consumer(consumer)
+            for number in range(5):
+                await made.put("k.1", b"%d" % number)
+            revisions = [(await watch.next(20)).revision]
+            while revisions[-1] != 305:
+                revisions.append((await watch.next(20)).revision)
+            # With a history nothing is skipped; without one, only what was overwritten.
+            assert revisions == sorted(set(revisions))
+            if history > 1:
+                assert revisions == list(range(301, 306))
+        assert reports
+        assert await consumers(made) == []
+
+
+async def test_a_watch_goes_on_after_a_restart_of_the_server(server_factory, name):
+    running = server_factory()
+    async with js.connect(running.url) as connection:
+        made = await bucket(connection.jetstream(timeout=20), name, storage="file")
+        await made.put("a", b"1")
+        async with made.watch() as watch:
+            assert await state(watch) == [("a", "put", b"1")]
+            running.kill()
+            running.restart()
+
+            async def put():
+                try:
+                    return await made.put("b", b"2")
+                except js.TwinstreamError:
+                    return None
+
+            revision = await eventually(put)
+            entry = await watch.next(30)
+            while entry.revision < revision:
+                entry = await watch.next(30)
+            assert (entry.key, entry.revision) == ("b", revision)
+
+
+async def test_a_bucket_that_is_gone_and_one_that_is_created_again(opened, name):
+    async with opened() as jet:
+        made = await bucket(jet, name)
+        await made.put("a", b"1")
+        await made.put("b", b"1")
+        async with made.watch() as watch:
+            assert len(await state(watch)) == 2
+            await jet.delete_key_value(name)
+            with pytest.raises(js.BucketNotFound):
+                await watch.next(30)
+            again = await bucket(jet, name)
+            await again.put("c", b"new")
+            assert await state(watch) == [("c", "put", b"new")]
+            assert watch.generation == 2
+            await again.put("d", b"new")
+            assert told(await watch.next(20)) == ("d", "put", b"new")
+
+
+async def test_an_unread_watch_closes_at_once(opened, name):
+    async with opened() as jet:
+        made = await bucket(jet, name)
+        requests = (js.PublishRequest(f"$KV.{name}.{n}", b"x" * 100) for n in range(5000))
+        async for outcome in jet.publish_many(requests):
+            assert not isinstance(outcome, js.PublishFailure)
+        watch = await made.watch()
+        await watch.next(20)
+
+        async def take():
+            return [each async for each in watch]
+
+        await together(watch.close, take)
+        assert await consumers(made) == []
+
+
+@HISTORIES
+async def test_removed_keys_do_not_stop_a_list(opened, name, history):
+    async with opened() as jet:
+        made = await bucket(jet, name, history=history)
+        for number in range(300):
+            await made.put(f"k.{number}", b"x" * 1000)
+        async with made.watch() as watch:
+            await watch.next(20)
+            for number in (250, 270, 290):
+                await made.stream.purge(subject=f"$KV.{name}.k.{number}")
+            rest = await state(watch)
+            assert len({each[0] for each in rest}) in range(296, 300)
+
+
+# ---- keys
+
+
+@HISTORIES
+async def test_keys_are_those_with_a_value(opened, name, history):
+    async with opened() as jet:
+        made = await bucket(jet, name, history=history)
+        for number in range(10):
+            await made.put(f"a.{number}", b"x")
+            await made.put(f"b.{number}.c", b"x")
+        for number in range(0, 10, 2):
+            await made.delete(f"a.{number}")
+        await made.purge("b.3.c")
+        odd = [f"a.{number}" for number in range(1, 10, 2)]
+        assert await listed(made.keys("a.*")) == odd
+        assert await listed(made.keys("a.1", "a.2", "a.3")) == ["a.1", "a.3"]
+        assert len(await listed(made.keys("b.>"))) == 9
+        assert len(await listed(made.keys("*.*.c", "a.*"))) == 14
+        assert len(await listed(made.keys())) == 14
+        assert await listed(made.keys("none.>")) == []
+        assert await consumers(made) == []
+
+
+@HISTORIES
+async def test_no_key_is_missing_or_twice_while_others_write(opened, name, history):
+    async with opened() as jet:
+        made = await bucket(jet, name, history=history)
+        names = [f"k.{number}" for number in range(400)]
+        for key in names:
+            await made.put(key, b"0")
+        await made.delete("k.7")
+        living = sorted(set(names) - {"k.7"})
+        over = []
+
+        async def write():
+            number = 0
+            while not over:
+                number += 1
+                await made.put(living[number * 7 % len(living)], b"%d" % number)
+
+        async def read():
+            try:
+                for _ in range(5):
+                    assert await listed(made.keys()) == living
+            finally:
+                over.append(True)
+
+        await together(write, read)
+
+
+async def test_a_watch_of_many_keys(opened, name):
+    async with opened() as jet:
+        made = await bucket(jet, name)
+        for number in range(30):
+            await made.put(f"k.{number}", b"")
+        # Servers before 2.12 take half a minute to compare 2,000 filters with each other.
+        count = 2000 if VERSION is None else 200
+        chosen = [f"k.{number}" for number in range(count)]
+        assert len(await listed(made.keys(*chosen))) == 30
+
+
+# ---- dropping markers
+
+
+async def test_markers_are_dropped_and_newer_values_stay(opened, name, monkeypatch):
+    async with opened() as jet:
+        made = await bucket(jet, name, history=5)
+        for key in ("gone", "back", "kept"):
+            await made.put(key, b"1")
+        await made.delete("gone")
+        await made.delete("back")
+        purge = made.stream.purge
+
+        async def late(**options):
+            if options["subject"].endswith(".back"):
+                await made.put("back", b"2")
+            return await purge(**options)
+
+        monkeypatch.setattr(made.stream, "purge", late)
+        done = await made.purge_deletes(older_than=0)
+        assert (done.removed, done.kept) == (2, 0)
+        assert (await made.get("back")).value == b"2"
+        assert await made.entry("gone") is None
+        assert await listed(made.keys()) == ["back", "kept"]
+        await made.delete("kept")
+        done = await made.purge_deletes()
+        assert (done.removed, done.kept) == (0, 1)
+        assert [told(each) for each in await made.history("kept")] == [("kept", "delete", None)]
+        assert await consumers(made) == []
+
+
+@pytest.mark.parametrize("replicas", [3])
+async def test_each_acknowledged_key_comes_before_the_mark(cluster, name, replicas):
+    async with js.connect(cluster.url) as connection:
+        jet = connection.jetstream(timeout=20)
+        config = KeyValueConfig(bucket=name, storage="memory", num_replicas=replicas)
+        made = await jet.create_key_value(config)
+        keys = [f"k.{number}" for number in range(60)]
+        for key in keys:
+            await made.put(key, b"0")
+        over = []
+
+        async def write(start):
+            number = start
+            while not over:
+                number += 7
+                await made.put(keys[number % len(keys)], b"%d" % number)
+
+        async def read():
+            try:
+                for number in range(20):
+                    new = f"new.{number}"
+                    await made.put(new, b"")
+                    keys.append(new)
+                    async with made.watch(meta_only=True) as watch:
+                        found = {each[0] for each in await state(watch)}
+                    assert found.issuperset(keys)
+            finally:
+                over.append(True)
+
+        await together(partial(write, 0), partial(write, 3), read)
+
+
+async def test_conflicts_of_replicated_writes_are_one_error(cluster, name):
+    """While another write of the key is in flight, the server says so with another code."""
+    async with js.connect(cluster.url) as connection:
+        jet = connection.jetstream(timeout=20)
+        config = KeyValueConfig(bucket=name, storage="memory", num_replicas=3)
+        made = await jet.create_key_value(config)
+        await made.put("n", b"0")
+        codes, holders = set(), []
+
+        async def count():
+            done = 0
+            while done < 15:
+                entry = await made.get("n")
+                try:
+                    await made.update("n", b"%d" % (int(entry.value) + 1), entry.revision)
+                    done += 1
+                except js.RevisionMismatch as error:
+                    codes.add(error.err_code)
+
+        await together(*[count] * 6)
+        assert (await made.get("n")).value == b"90"
+        assert codes <= {10071, 10164}
+
+        async def own():
+            won = 0
+            for _ in range(8):
+                try:
+                    revision = await made.create("lock", b"")
+                except js.KeyExists as error:
+                    holders.append(error.entry)
+                    continue
+                won += 1
+                await made.delete("lock", revision=revision)
+            return won
+
+        assert sum(await together(*[own] * 6)) > 0
+        assert all(entry.is_value for entry in holders)
+        # A read after a write sees it, whichever replica is asked.
+        for number in range(50):
+            await made.create(f"new.{number}", b"")
+            assert (await made.get(f"new.{number}")).value == b""
+            assert (await made.get(f"new.{number}", stale=True)).value == b""
+
+
+@pytest.mark.parametrize("history", [1, 64])
+async def test_a_watch_goes_on_while_leaders_change(cluster, name, history):
+    async with js.connect(cluster.url) as connection:
+        jet = connection.jetstream(timeout=30)
+        config = KeyValueConfig(bucket=name, history=history, storage="memory", num_replicas=3)
+        made = await jet.create_key_value(config)
+        written, over = [], []
+
+        async def write():
+            number = 0
+            while not over:
+                number += 1
+                try:
+                    written.append(await made.create(f"k.{number}", b"x"))
+                except js.KeyExists as error:
+                    # Of an attempt that ended without an answer, which is told to be unknown.
+                    written.append(error.actual)
+                except js.TwinstreamError:
+                    number -= 1
+
+        async def disturb():
+            try:
+                for _ in range(3):
+                    start = len(written)
+
+                    async def more(start=start):
+                        return len(written) > start + 20
+
+                    await eventually(more, patience=60)
+                    await step_down(connection, f"STREAM.LEADER.STEPDOWN.KV_{name}")
+            finally:
+                over.append(True)
+
+        async with made.watch() as watch:
+            assert await watch.next(30) is None
+            await together(write, disturb)
+            seen = []
+            while not seen or seen[-1] < written[-1]:
+                seen.append((await watch.next(60)).revision)
+        # Each once, in order, and none of those that were acknowledged is missing.
+        assert seen == sorted(set(seen))
+        assert set(written) <= set(seen)
+
+
+async def test_a_consumer_that_does_not_answer_is_replaced(opened, name):
+    """A deleted consumer may neither answer nor be reported as gone (seen under load)."""
+    async with opened() as jet:
+        made = await bucket(jet, name)
+        for key in "abc":
+            await made.put(key, b"")
+        reports = []
+        async with made.watch(on_report=reports.append) as watch:
+            messages = watch._steps.messages
+            fetch, silent = messages.fetch, [True]
+
+            async def asked(*args, **options):
+                if silent:
+                    silent.clear()
+                    await made.stream.delete_consumer(messages.name)
+                    return js.Batch([], js.BatchEnd.EXPIRED)
+                return await fetch(*args, **options)
+
+            messages.fetch = asked
+            assert [each[0] for each in await state(watch)] == ["a", "b", "c"]
+        assert any("did not answer" in report.text for report in reports)
+        assert await consumers(made) == []
+
+
+async def test_keys_of_a_bucket_that_is_created_again_meanwhile(opened, name):
+    async with opened() as jet:
+        made = await bucket(jet, name)
+        requests = (js.PublishRequest(f"$KV.{name}.k.{n}", b"x" * 2000) for n in range(3000))
+        async for outcome in jet.publish_many(requests):
+            assert not isinstance(outcome, js.PublishFailure)
+        found, keys = [], made.keys()
+        async for key in keys:
+            found.append(key)
+            if len(found) == 1:
+                await jet.delete_key_value(name)
+                again = await bucket(jet, name)
+                await again.put("k.0", b"")
+                await again.put("new", b"")
+        # What was there before comes once or never, and what is there now comes once.
+        assert len(found) == len(set(found))
+        assert {"k.0", "new"} <= set(found)

@@ -1,0 +1,165 @@
+"""``twinstream kv``."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+import js_sync
+from tests.cli.output import Run, json_lines
+from twinstream.models import KeyValueConfig
+
+_numbers = itertools.count(1)
+
+
+@pytest.fixture
+def bucket(jet: js_sync.JetStream) -> str:
+    """A new bucket with a history of 3."""
+    name = f"CLIKV{next(_numbers)}"
+    jet.create_key_value(KeyValueConfig(bucket=name, history=3, storage="memory"))
+    return name
+
+
+def test_values_go_in_and_out(run: Run, bucket: str) -> None:
+    assert json_lines(run("kv", "put", bucket, "a.b", "tea", "--json")) == [
+        {"bucket": bucket, "key": "a.b", "revision": 1}
+    ]
+    assert run("kv", "put", bucket, "bytes", input=b"\0\xff").exit_code == 0
+    assert run("kv", "get", bucket, "a.b").stdout == "tea\n"
+    assert run("kv", "get", bucket, "a.b", "--raw").stdout == "tea"
+    assert run("kv", "get", bucket, "bytes", "--raw").stdout_bytes == b"\0\xff"
+    assert "2 bytes, not text" in run("kv", "get", bucket, "bytes").stdout
+    (line,) = json_lines(run("kv", "get", bucket, "a.b", "--json"))
+    assert (line["value"], line["revision"], line["operation"]) == ("tea", 1, "put")
+    (line,) = json_lines(run("kv", "get", bucket, "bytes", "--json"))
+    assert line["value_base64"] == "AP8="
+    assert run("kv", "update", bucket, "a.b", "milk", "1").stdout == "a.b is at revision 3\n"
+    late = run("kv", "update", bucket, "a.b", "late", "1")
+    assert late.exit_code == 1
+    assert "it is at 3" in late.stderr
+    assert run("kv", "get", bucket, "a.b", "--revision", "1").stdout == "tea\n"
+    assert run("kv", "create", bucket, "a.b", "x").exit_code == 1
+    assert run("kv", "create", bucket, "new", "x").exit_code == 0
+    assert run("kv", "put", bucket, "a..b", "x").exit_code == 1
+
+
+def test_a_key_without_a_value_has_an_exit_code(run: Run, bucket: str) -> None:
+    for command in (("get",), ("history",), ("revert", "1", "--yes")):
+        name, *rest = command
+        missing = run("kv", name, bucket, "none", *rest)
+        assert missing.exit_code == 3, missing.output
+        assert "has no key 'none'" in missing.stderr
+    run("kv", "put", bucket, "a", "1")
+    assert run("kv", "del", bucket, "a", "--yes").exit_code == 0
+    gone = run("kv", "get", bucket, "a", "--json")
+    assert gone.exit_code == 3
+    assert "KeyDeleted" in gone.stderr
+    assert run("kv", "get", "NO_BUCKET", "a").exit_code == 1
+
+
+def test_history_and_back(run: Run, bucket: str) -> None:
+    for value in ("one", "two"):
+        run("kv", "put", bucket, "a", value)
+    run("kv", "del", bucket, "a", "-y")
+    lines = json_lines(run("kv", "history", bucket, "a", "--json"))
+    assert [(line["operation"], line.get("value")) for line in lines] == [
+        ("put", "one"),
+        ("put", "two"),
+        ("delete", None),
+    ]
+    shown = run("kv", "history", bucket, "a").stdout
+    assert "one" in shown
+    assert "delete" in shown
+    assert run("kv", "revert", bucket, "a", "1", "--yes").exit_code == 0
+    assert run("kv", "get", bucket, "a").stdout == "one\n"
+
+
+def test_lists(run: Run, bucket: str) -> None:
+    for key in ("a.x", "a.y", "b"):
+        run("kv", "put", bucket, key, f"value of {key}")
+    run("kv", "del", bucket, "a.y", "--yes")
+    keys = json_lines(run("kv", "ls", bucket, "--json"))
+    assert sorted(line["key"] for line in keys) == ["a.x", "b"]
+    assert run("kv", "ls", bucket, "a.*").stdout == "a.x\n"
+    (line,) = json_lines(run("kv", "ls", bucket, "a.*", "--display-value", "--json"))
+    assert line["value"] == "value of a.x"
+    (line,) = json_lines(run("kv", "ls", bucket, "a.*", "-l", "--json"))
+    assert (line["size"], "value" in line) == (len("value of a.x"), False)
+    assert "value of b" in run("kv", "ls", bucket, "--display-value").stdout
+    buckets = json_lines(run("kv", "ls", "--json"))
+    assert bucket in [line["config"]["bucket"] for line in buckets]
+    assert bucket in run("kv", "ls").stdout
+    assert bucket in run("kv", "ls", "--names").stdout.split()
+
+
+def test_a_watch(run: Run, bucket: str) -> None:
+    for key in ("a", "b"):
+        run("kv", "put", bucket, key, "1")
+    run("kv", "del", bucket, "a", "--yes")
+    lines = json_lines(run("kv", "watch", bucket, "--once", "--json"))
+    assert [(line["key"], line["operation"]) for line in lines] == [("b", "put"), ("a", "delete")]
+    lines = json_lines(run("kv", "watch", bucket, "--history", "-n", "2", "--json"))
+    assert [line["revision"] for line in lines] == [1, 2]
+    lines = json_lines(run("kv", "watch", bucket, "--no-deletes", "--once", "--json"))
+    assert [line["key"] for line in lines] == ["b"]
+    lines = json_lines(run("kv", "watch", bucket, "--revision", "3", "-n", "1", "--json"))
+    assert [line["revision"] for line in lines] == [3]
+    assert "put b: 1" in run("kv", "watch", bucket, "b", "-n", "1").stdout
+
+
+def test_purges(run: Run, bucket: str, jet: js_sync.JetStream) -> None:
+    for key in ("a", "b", "c"):
+        run("kv", "put", bucket, key, "1")
+    assert run("kv", "purge", bucket, "--yes").exit_code == 2
+    assert run("kv", "purge", bucket, "a", "--yes").exit_code == 0
+    assert run("kv", "purge", bucket, "--all", "--yes").stdout == f"purged 2 keys of {bucket}\n"
+    found = jet.get_key_value(bucket)
+    assert list(found.keys()) == []
+    assert found.status().values == 3
+    (line,) = json_lines(run("kv", "compact", bucket, "--yes", "--json"))
+    assert (line["removed"], line["kept"]) == (0, 3)
+    kept = run("kv", "compact", bucket, "--older-than", "1ms", "--yes")
+    assert kept.stdout.startswith("removed 3 markers"), kept.output
+    assert found.status().values == 0
+
+
+def test_settings(run: Run, jet: js_sync.JetStream) -> None:
+    name = f"CLIKV{next(_numbers)}"
+    made = run(
+        *("kv", "add", name, "--history", "5", "--ttl", "1h", "--compress", "--json"),
+        *("--description", "prices", "--metadata", "team=tea", "--max-bucket-size", "1000000"),
+        *("--republish-source", ">", "--republish-destination", f"{name}.copy.>"),
+    )
+    (line,) = json_lines(made)
+    assert (line["config"]["history"], line["config"]["ttl"]) == (5, 3_600_000_000_000)
+    assert line["config"]["metadata"] == {"team": "tea"}
+    config = jet.get_key_value(name).cached_status.config
+    assert config.compression
+    assert config.republish is not None
+    assert run("kv", "add", name, "--history", "6").exit_code == 1
+    assert run("kv", "edit", name, "--history", "6", "--ttl", "0s").exit_code == 0
+    config = jet.get_key_value(name).cached_status.config
+    assert (config.history, config.description) == (6, "prices")
+    assert not config.ttl
+    shown = run("kv", "info", name).stdout
+    assert "prices" in shown
+    assert "last revision" in shown
+    mirror = f"{name}_mirror"
+    assert run("kv", "add", mirror, "--mirror", name).exit_code == 0
+    (line,) = json_lines(run("kv", "info", mirror, "--json"))
+    assert line["config"]["mirror"]["name"] == f"KV_{name}"
+    for wrong in (
+        ("--ttl", "long"),
+        ("--metadata", "x"),
+        ("--mirror-domain", "d"),
+        ("--republish-source", ">"),
+    ):
+        assert run("kv", "add", "X", *wrong).exit_code == 2
+    assert run("kv", "add", "X.Y").exit_code == 1
+    assert run("kv", "del", mirror, input="n\n").exit_code == 1
+    assert run("kv", "del", mirror, "--json").exit_code == 2
+    (line,) = json_lines(run("kv", "del", mirror, "--yes", "--json"))
+    assert line == {"bucket": mirror, "deleted": True}
+    with pytest.raises(js_sync.BucketNotFound):
+        jet.get_key_value(mirror)
