@@ -34,6 +34,9 @@ if TYPE_CHECKING:
     from js_async.messages import Messages
     from js_async.meta import Meta
     from js_async.nats_py import from_nats  # asyncio only
+    from js_async.object_reader import ObjectReader
+    from js_async.object_store import ObjectStore
+    from js_async.object_watch import ObjectWatch
     from js_async.once import Once, OnceResult
     from js_async.ordered import OrderedMessages
     from js_async.outbox_relay import OutboxRelay
@@ -132,6 +135,23 @@ if TYPE_CHECKING:
     from js_core.health import Finding, Health, Thresholds
     from js_core.hole import Hole
     from js_core.lease_record import SlotRecord
+    from js_core.object_changes import KEEP, Swept
+    from js_core.object_chunks import ObjectProgress
+    from js_core.object_config import ObjectStoreStatus
+    from js_core.object_errors import (
+        BadObjectInfo,
+        DigestMismatch,
+        LinkError,
+        NotAnObjectStore,
+        ObjectChanged,
+        ObjectDeleted,
+        ObjectExists,
+        ObjectIncomplete,
+        ObjectNotFound,
+        ObjectStoreNotFound,
+        PutFailed,
+    )
+    from js_core.object_info import ObjectMeta
     from js_core.options import ConnectOptions
     from js_core.outbox import OutboxEvent, OutboxReport
     from js_core.processing import ProcessReport, Reject
@@ -156,6 +176,7 @@ if TYPE_CHECKING:
     from js_core.tls import TlsOptions
 
 __all__ = [
+    "KEEP",
     "AcknowledgementError",
     "AlreadyAcknowledged",
     "AlreadyThere",
@@ -167,6 +188,7 @@ __all__ = [
     "Backup",
     "BadAnswer",
     "BadArgument",
+    "BadObjectInfo",
     "BadPayload",
     "BadPull",
     "Batch",
@@ -195,6 +217,7 @@ __all__ = [
     "DeadLetter",
     "DeadLetters",
     "Difference",
+    "DigestMismatch",
     "Disconnected",
     "Event",
     "Events",
@@ -216,6 +239,7 @@ __all__ = [
     "Leader",
     "Lease",
     "LeaseLost",
+    "LinkError",
     "Listing",
     "Lock",
     "Message",
@@ -230,8 +254,21 @@ __all__ = [
     "NoResponders",
     "NoStream",
     "NotAcknowledgeable",
+    "NotAnObjectStore",
     "NotPromised",
     "NotStarted",
+    "ObjectChanged",
+    "ObjectDeleted",
+    "ObjectExists",
+    "ObjectIncomplete",
+    "ObjectMeta",
+    "ObjectNotFound",
+    "ObjectProgress",
+    "ObjectReader",
+    "ObjectStore",
+    "ObjectStoreNotFound",
+    "ObjectStoreStatus",
+    "ObjectWatch",
     "Once",
     "OnceResult",
     "OrderedMessages",
@@ -258,6 +295,7 @@ __all__ = [
     "PullReport",
     "PullWarning",
     "PushMessages",
+    "PutFailed",
     "RateLimiter",
     "ReadEnd",
     "ReadReport",
@@ -289,6 +327,7 @@ __all__ = [
     "SubjectOverlap",
     "SubjectTaken",
     "Subscription",
+    "Swept",
     "Taken",
     "Thresholds",
     "TlsOptions",

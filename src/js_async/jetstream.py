@@ -11,6 +11,7 @@ from js_async._coordination_calls import CoordinationCalls
 from js_async._create import check_config, create_or_update_stream, create_stream, update_stream
 from js_async._holding import name_by_subject
 from js_async._io import Handler
+from js_async._object_calls import ObjectCalls
 from js_async._publish_calls import PublishCalls
 from js_async._transport import Transport
 from js_async._watch_calls import WatchCalls
@@ -53,7 +54,7 @@ __all__ = ["JetStream"]
 
 
 @hint_attributes
-class JetStream(WatchCalls, CoordinationCalls, PublishCalls):
+class JetStream(WatchCalls, CoordinationCalls, ObjectCalls, PublishCalls):
     """The JetStream API of an account or domain. Get one from `Connection.jetstream`.
 
     The `timeout` of a call is in seconds; its default is that of the context, also where the call

@@ -9,6 +9,7 @@ from js_core.errors import AuthenticationFailed
 __all__ = [
     "BackedUp",
     "CallbackFailed",
+    "ContentLeft",
     "DeadLettered",
     "Elected",
     "LeaseWasLost",
@@ -140,6 +141,16 @@ class BackedUp:
     stream: str
     size: int
     seconds: float
+
+
+@frozen
+class ContentLeft:
+    """An object was stored, but the content that it replaced could not be removed."""
+
+    name: str
+    bucket: str
+    nuid: str
+    error: BaseException
 
 
 @frozen

@@ -143,6 +143,11 @@ if TYPE_CHECKING:
         StreamMoveRequest,
         SystemResponse,
     )
+    from js_models.generated.api.object import (
+        ObjectInfo,
+        ObjectLink,
+        ObjectOptions,
+    )
     from js_models.generated.api.stream import (
         LostStreamData,
         StreamAlternate,
@@ -204,6 +209,7 @@ if TYPE_CHECKING:
         DiscardPolicy,
         DiscardPolicyWord,
         ExternalStream,
+        ObjectStoreConfig,
         PersistMode,
         PersistModeWord,
         Republish,
@@ -341,6 +347,10 @@ __all__ = [
     "Model",
     "Nak",
     "NakOptions",
+    "ObjectInfo",
+    "ObjectLink",
+    "ObjectOptions",
+    "ObjectStoreConfig",
     "OpenEnum",
     "PeerInfo",
     "PersistMode",

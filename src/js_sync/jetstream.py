@@ -20,6 +20,7 @@ from js_sync._coordination_calls import CoordinationCalls
 from js_sync._create import check_config, create_or_update_stream, create_stream, update_stream
 from js_sync._holding import name_by_subject
 from js_sync._io import Handler
+from js_sync._object_calls import ObjectCalls
 from js_sync._publish_calls import PublishCalls
 from js_sync._transport import Transport
 from js_sync._watch_calls import WatchCalls
@@ -54,7 +55,7 @@ __all__ = ["JetStream"]
 
 
 @hint_attributes
-class JetStream(WatchCalls, CoordinationCalls, PublishCalls):
+class JetStream(WatchCalls, CoordinationCalls, ObjectCalls, PublishCalls):
     """The JetStream API of an account or domain. Get one from `Connection.jetstream`.
 
     The `timeout` of a call is in seconds; its default is that of the context, also where the call
