@@ -13,7 +13,7 @@ from js_core.subjects import check_filter
 __all__ = ["Operation", "Pattern"]
 
 _OPTIONAL: Final = re.compile(r"\[([^\[\]]*)\]")
-_NAMES: Final = frozenset({"account", "consumer", "into", "stream"})
+_NAMES: Final = frozenset({"account", "bucket", "consumer", "into", "stream"})
 
 
 @frozen

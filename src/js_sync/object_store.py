@@ -228,14 +228,16 @@ class ObjectStore:
         """
         return (self._place()).info(check_object_name(name), deleted=deleted)
 
-    def list(self, *, deleted: bool = False) -> Generated[ObjectInfo]:
+    def list(self, *, deleted: bool = False, timeout: Seconds = _PATIENCE) -> Generated[ObjectInfo]:
         """Iterate over the descriptions of all objects, as of one moment, oldest first.
 
-        All of them are in memory at once. A description that cannot be read has only a name, and
+        All of them are in memory at once. `timeout` is how many seconds there may be no progress.
+        A description that cannot be read has only a name, and
         the reason as `error` in its `unknown` members.
         """
         place = self._place()
-        for message in (place.stream.snapshot(place.subjects.all_infos)).values():
+        stored = place.stream.snapshot(place.subjects.all_infos, timeout=timeout)
+        for message in stored.values():
             info = listed_info(message, self.bucket)
             if deleted or not info.deleted:
                 yield info
@@ -371,11 +373,14 @@ class ObjectStore:
         """
         return ObjectStoreStatus.of(self.stream.seal(timeout=timeout))
 
-    def sweep(self, *, older_than: Seconds = _DAY, dry_run: bool = False) -> Swept:
+    def sweep(
+        self, *, older_than: Seconds = _DAY, dry_run: bool = False, timeout: Seconds = _PATIENCE
+    ) -> Swept:
         """Remove content that belongs to no object, as uploads leave it that were killed.
 
         Content whose last chunk was stored less than `older_than` seconds ago stays: it may be of
-        an upload that goes on. With `dry_run` nothing is removed. Raises `BadObjectInfo` where a
+        an upload that goes on. With `dry_run` nothing is removed.
+        `timeout` is how many seconds there may be no progress. Raises `BadObjectInfo` where a
         description cannot be read, for its content is not known then.
         """
         age = seconds(older_than, "older_than")
@@ -383,7 +388,7 @@ class ObjectStore:
         place.check_writable()
         chunks = {each: count for each, count in self.stream.subjects(place.subjects.all_chunks)}
         # After the chunks: whatever was stored by now is known.
-        stored = self.stream.snapshot(place.subjects.all_infos)
+        stored = self.stream.snapshot(place.subjects.all_infos, timeout=timeout)
         infos = [read_info(message, self.bucket) for message in stored.values()]
         uploads = messages = 0
         for subject, count in orphans(place.subjects, chunks, infos).items():
