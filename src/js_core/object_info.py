@@ -20,7 +20,7 @@ from js_core.errors import BadArgument
 from js_core.given import check_kind, check_whole
 from js_core.headers import HeaderValues, check_mapping, encode_headers, header_pairs
 from js_core.object_errors import BadObjectInfo
-from js_core.object_names import check_object_name, object_name_of
+from js_core.object_names import check_nuid, check_object_name, object_name_of
 from js_core.stream_message import StreamMessage
 from js_models import DecodeError, ObjectInfo, ObjectOptions, Timestamp, decode, encode, evolve
 
@@ -128,6 +128,7 @@ def read_info(message: StreamMessage, bucket: str) -> ObjectInfo:
         if not isinstance(loaded, dict):
             raise ValueError("it is no JSON object")
         info = decode(_members(cast("dict[str, Any]", loaded)), ObjectInfo)
+        _check_nuid(info)
     except (DecodeError, ValueError) as error:
         name = object_name_of(message.subject)
         raise BadObjectInfo(
@@ -135,6 +136,14 @@ def read_info(message: StreamMessage, bucket: str) -> ObjectInfo:
             f" {error}"
         ) from error
     return evolve(info, bucket=bucket, mtime=message.time, revision=message.seq)
+
+
+def _check_nuid(info: ObjectInfo) -> None:
+    """Raise `ValueError` where the content cannot be found, or would be that of other objects."""
+    if info.nuid:
+        check_nuid(info.nuid)
+    elif info.chunks and not info.deleted:
+        raise ValueError("it has no nuid, by which its content is found")
 
 
 def _members(loaded: dict[str, Any]) -> dict[str, Any]:

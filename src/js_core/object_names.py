@@ -22,6 +22,7 @@ __all__ = [
     "ObjectSubjects",
     "bucket_of",
     "check_bucket",
+    "check_nuid",
     "check_object_name",
     "object_name_of",
     "stream_of",
@@ -61,6 +62,13 @@ def check_object_name(name: object) -> str:
             " 2,200 fit into a subject"
         ) from None
     return name
+
+
+def check_nuid(nuid: str | None) -> str:
+    """Return the unique name of an object's content, or raise `BadArgument`."""
+    if not nuid or not _NUID.fullmatch(nuid):
+        raise BadArgument(f"{nuid!r} is no unique name of an object's content")
+    return nuid
 
 
 def stream_of(bucket: str) -> str:
@@ -114,9 +122,7 @@ class ObjectSubjects:
 
     def chunks(self, nuid: str | None) -> str:
         """Return the subject of the content with a unique name. Raises `BadArgument`."""
-        if not nuid or not _NUID.fullmatch(nuid):
-            raise BadArgument(f"{nuid!r} is no unique name of an object's content")
-        return f"$O.{self.bucket}.C.{nuid}"
+        return f"$O.{self.bucket}.C.{check_nuid(nuid)}"
 
     def info(self, name: str) -> str:
         """Return the subject of an object's description."""

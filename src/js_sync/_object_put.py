@@ -96,15 +96,20 @@ class ObjectUpload:
     def run(self, source: ObjectSource) -> ObjectInfo:
         """Store the content of a source, and return its description."""
         self._size = size_of(source)
-        name, is_described = self._meta.name, False
+        name, is_sent = self._meta.name, False
+
+        def describe(_: ObjectInfo | None) -> ObjectInfo:
+            nonlocal is_sent
+            is_sent = True
+            return info
+
         try:
             with self._chunks.publisher:
                 self._send(source)
             info = self._described()
-            is_described = True
-            replaced = self._place.replace(name, lambda _: info)
+            replaced = self._place.replace(name, describe)
         except BaseException as error:
-            if is_described and not _is_refusal(error):
+            if is_sent and not _is_refusal(error):
                 if isinstance(error, TwinstreamError):
                     raise _unknown(name, error) from error
                 raise

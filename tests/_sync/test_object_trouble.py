@@ -1,0 +1,206 @@
+# Generated from tests/_async/test_object_trouble.py by codegen/twin.py. Edit that file instead.
+"""Object stores in trouble: chunks out of order, lost answers, kills, and bounded memory."""
+
+from __future__ import annotations
+
+import os
+import tracemalloc
+
+import pytest
+
+import js_sync as js
+from js_models import ObjectStoreConfig
+from js_testing import Proxy
+from tests._sync.flow import eventually, together
+from tests._sync.lossy import Lossy
+
+CHUNK = 1000
+
+
+class Disordered(Lossy):
+    """A connection that does to the chunks of objects what `plan` says, by their number from 1.
+
+    `late` sends a chunk behind the next two, `drop` never, and `deaf` so that the server's answer
+    goes nowhere.
+    """
+
+    def __init__(self, connection, plan):
+        super().__init__(connection)
+        self.plan = dict(plan)
+        self.seen = 0
+        self.held = []
+
+    def try_send(self, subject, reply, headers, data):
+        if b".C." not in subject:
+            return self._session.try_send(subject, reply, headers, data)
+        self.seen += 1
+        action = self.plan.pop(self.seen, None)
+        if action == "drop":
+            return True
+        if action == "deaf":
+            reply = b"nowhere"
+        if action == "late":
+            self.held.append((self.seen + 2, (subject, reply, headers, data)))
+            return True
+        sent = self._session.try_send(subject, reply, headers, data)
+        while self.held and self.held[0][0] <= self.seen:
+            assert self._session.try_send(*self.held.pop(0)[1])
+        return sent
+
+
+def stored(jet, name, **options):
+    config = ObjectStoreConfig(bucket=name, storage="memory", **options)
+    return jet.create_object_store(config)
+
+
+def contents(store):
+    """Return how many contents the store holds, whole or not."""
+    found = store.stream.subjects(f"$O.{store.bucket}.C.>")
+    return len([subject for subject, _ in found])
+
+
+@pytest.mark.parametrize(
+    "plan",
+    [
+        {3: "late"},
+        {1: "late", 7: "late"},
+        {3: "late", 8: "late", 12: "late", 20: "late"},
+        {3: "deaf"},
+        {18: "deaf", 19: "deaf", 20: "deaf"},
+        {20: "drop"},
+        {2: "drop", 3: "deaf", 9: "late"},
+    ],
+    ids=str,
+)
+def test_chunks_are_in_order_whatever_happens_to_them(server, name, plan):
+    data = os.urandom(20 * CHUNK - 7)
+    with js.connect(server.url) as connection:
+        stored(connection.jetstream(), name)
+        link = Disordered(connection, plan)
+        store = link.jetstream(timeout=3).bind_object_store(name)
+        info = store.put(js.ObjectMeta("a", chunk_size=CHUNK), blocks(data))
+        assert link.plan == {}
+        assert info.chunks == 20
+        assert store.get_bytes("a") == data
+        assert [count for _, count in store.stream.subjects(f"$O.{name}.C.>")] == [20]
+
+
+def blocks(data):
+    """Iterate over bytes in pieces, a source that cannot be read twice."""
+    return (data[at : at + 700] for at in range(0, len(data), 700))
+
+
+def test_a_description_whose_answer_is_lost_is_stored_once(server, name):
+    with js.connect(server.url) as connection:
+        store = stored(connection.jetstream(), name)
+        store.put("a", b"old")
+        with Proxy(server.url) as proxy:
+            with js.connect(proxy.url) as distant:
+                far = distant.jetstream(timeout=20).bind_object_store(name)
+                far.info("a")
+
+                proxy.delay = 1.0
+
+                def put():
+                    return far.put("a", b"x" * 5000)
+
+                def answer_again():
+                    def described():
+                        return (store.info("a")).size == 5000
+
+                    eventually(described)
+                    # While the answer is in the proxy.
+                    proxy.cut()
+                    proxy.delay = 0.0
+
+                info, _ = together(put, answer_again)
+        assert (store.info("a")).revision == info.revision
+        assert store.get_bytes("a") == b"x" * 5000
+        assert contents(store) == 1
+
+
+def test_a_server_that_stops_for_good_leaves_the_old_object(server_factory, name):
+    with server_factory() as server:
+        with js.connect(server.url, reconnect=js.ReconnectPolicy(wait=0.05)) as connection:
+            jet = connection.jetstream(timeout=1)
+            store = jet.create_object_store(ObjectStoreConfig(bucket=name))
+            store.put("a", b"old")
+
+            def kill(report):
+                if report.transferred > 1_000_000 and server.running:
+                    server.kill()
+
+            with pytest.raises(js.PutFailed) as caught:
+                store.put("a", b"x" * 10_000_000, window=500_000, on_progress=kill)
+            assert not caught.value.cleaned
+            assert "sweep" in str(caught.value.__cause__.__notes__)
+            server.start()
+            jet = connection.jetstream(timeout=20)
+            store = jet.bind_object_store(name)
+            assert store.get_bytes("a") == b"old"
+            assert contents(store) == 2
+            assert (store.sweep(older_than=0)).uploads == 1
+            assert contents(store) == 1
+
+
+def test_a_server_that_is_killed_while_objects_are_stored_and_read(server_factory, name):
+    data = [os.urandom(3_000_000) for _ in range(3)]
+    with server_factory() as server:
+        reconnect = js.ReconnectPolicy(wait=0.02, max_wait=0.1)
+        with js.connect(server.url, reconnect=reconnect) as connection:
+            jet = connection.jetstream(timeout=30)
+            store = jet.create_object_store(ObjectStoreConfig(bucket=name))
+            store.put("a", data[0])
+            kills = iter(range(6))
+
+            def kill(report):
+                if report.transferred > 1_500_000 and next(kills, None) is not None:
+                    server.kill()
+                    server.start()
+
+            for number in range(4):
+                made = store.put("a", data[number % 3], window=300_000, on_progress=kill)
+                with store.get("a", on_progress=kill) as reader:
+                    assert reader.read_all() == data[number % 3]
+                    assert reader.info.nuid == made.nuid
+            assert next(kills, None) is None
+            assert contents(store) == 1
+
+
+def test_a_watch_goes_on_when_the_server_was_killed(server_factory, name):
+    with server_factory() as server:
+        with js.connect(server.url, reconnect=js.ReconnectPolicy(wait=0.02)) as connection:
+            jet = connection.jetstream(timeout=20)
+            store = jet.create_object_store(ObjectStoreConfig(bucket=name))
+            store.put("a", b"1")
+            with store.watch() as watch:
+                assert (watch.next(20)).name == "a"
+                server.kill()
+                server.start()
+                assert watch.next(20) is None
+                store.put("b", b"2")
+                assert (watch.next(20)).name == "b"
+                server.kill()
+                server.start()
+                store.delete("a")
+                assert (watch.next(20)).deleted
+
+
+def test_memory_holds_a_window_and_not_the_object(server, name, tmp_path):
+    size, piece = 96 << 20, os.urandom(1 << 20)
+    with js.connect(server.url) as connection:
+        jet = connection.jetstream(timeout=30)
+        store = jet.create_object_store(ObjectStoreConfig(bucket=name))
+        store.put("warm", piece)
+        store.get_file("warm", tmp_path / "warm")
+        tracemalloc.start()
+        try:
+            store.put("a", (piece for _ in range(size >> 20)), window=4 << 20)
+            assert tracemalloc.get_traced_memory()[1] < 24 << 20
+            tracemalloc.reset_peak()
+            store.get_file("a", tmp_path / "out")
+            assert tracemalloc.get_traced_memory()[1] < 48 << 20
+        finally:
+            tracemalloc.stop()
+        assert (tmp_path / "out").stat().st_size == size
+        jet.delete_object_store(name)
