@@ -202,13 +202,13 @@ class _Chunks:
     """The chunks of an object, in order; at most `window` bytes of them are in flight."""
 
     def __init__(
-        self, place: ObjectPlace, nuid: str, window: int, on_stored: Callable[[int], None]
+        self, place: ObjectPlace, nuid: str, window: int, report: Callable[[int], None]
     ) -> None:
         self._place: Final = place
         self._nuid: Final = nuid
         self._subject: Final = place.subjects.chunks(nuid)
         self._window = window
-        self._on_stored: Final = on_stored
+        self._report: Final = report
         api = place.api
         limits = PublishLimits(
             window_bytes=2 * window, timeout=api.timeout, retry=retry_policy(None, 0.25)
@@ -258,7 +258,7 @@ class _Chunks:
         size = len(self._in_flight.popleft().request.data)
         self._bytes -= size
         self._stored += size
-        self._on_stored(self._stored)
+        self._report(self._stored)
 
     async def _roll_back(self) -> None:
         """Remove the chunks in flight, which are out of order, and send them again."""
