@@ -11,6 +11,7 @@ import js_async as js
 from js_models import ObjectStoreConfig
 from js_testing import Proxy
 from tests._async.flow import eventually, together
+from tests._async.leaders import step_down
 from tests._async.lossy import Lossy
 
 CHUNK = 1000
@@ -183,6 +184,63 @@ async def test_a_watch_goes_on_when_the_server_was_killed(server_factory, name):
                 server.start()
                 await store.delete("a")
                 assert (await watch.next(20)).deleted
+
+
+@pytest.mark.parametrize("what", ["put", "get"])
+async def test_leaders_that_change_while_an_object_is_stored_or_read(cluster, name, what):
+    data = os.urandom(4_000_000)
+    async with js.connect(cluster.url) as connection:
+        jet = connection.jetstream(timeout=30)
+        store = await jet.create_object_store(ObjectStoreConfig(bucket=name, num_replicas=3))
+        await store.put("a", b"old")
+        marks = [500_000, 1_500_000, 2_500_000]
+
+        async def paced():
+            """Iterate over the content, with another leader after some of it."""
+            for at in range(0, len(data), 100_000):
+                if marks and at >= marks[0]:
+                    marks.pop(0)
+                    await step_down(connection, f"STREAM.LEADER.STEPDOWN.OBJ_{name}")
+                yield data[at : at + 100_000]
+
+        if what == "put":
+            await store.put("a", paced(), window=400_000)
+        else:
+            await store.put("a", data)
+            read = 0
+            async with store.get("a") as reader:
+                while piece := await reader.read(100_000):
+                    assert piece == data[read : read + len(piece)]
+                    read += len(piece)
+                    if marks and read >= marks[0]:
+                        marks.pop(0)
+                        await step_down(connection, f"STREAM.LEADER.STEPDOWN.OBJ_{name}")
+            assert read == len(data)
+        assert marks == []
+        assert await store.get_bytes("a") == data
+        assert await contents(store) == 1
+
+
+async def test_a_store_that_takes_little_at_once_gets_it_all(cluster, name):
+    # Many clients at once: the stream turns away what it cannot buffer.
+    data = os.urandom(2_000_000)
+    async with js.connect(cluster.url) as connection:
+        jet = connection.jetstream(timeout=60)
+        config = ObjectStoreConfig(bucket=name, num_replicas=3, storage="memory")
+        store = await jet.create_object_store(config)
+
+        def writer(number):
+            async def work():
+                await store.put(
+                    f"o{number}", (data[at : at + 9999] for at in range(0, len(data), 9999))
+                )
+
+            return work
+
+        await together(*(writer(number) for number in range(8)))
+        for number in range(8):
+            assert await store.get_bytes(f"o{number}") == data
+        assert await contents(store) == 8
 
 
 async def test_memory_holds_a_window_and_not_the_object(server, name, tmp_path):

@@ -12,6 +12,7 @@ import js_sync as js
 from js_models import ObjectStoreConfig
 from js_testing import Proxy
 from tests._sync.flow import eventually, together
+from tests._sync.leaders import step_down
 from tests._sync.lossy import Lossy
 
 CHUNK = 1000
@@ -184,6 +185,61 @@ def test_a_watch_goes_on_when_the_server_was_killed(server_factory, name):
                 server.start()
                 store.delete("a")
                 assert (watch.next(20)).deleted
+
+
+@pytest.mark.parametrize("what", ["put", "get"])
+def test_leaders_that_change_while_an_object_is_stored_or_read(cluster, name, what):
+    data = os.urandom(4_000_000)
+    with js.connect(cluster.url) as connection:
+        jet = connection.jetstream(timeout=30)
+        store = jet.create_object_store(ObjectStoreConfig(bucket=name, num_replicas=3))
+        store.put("a", b"old")
+        marks = [500_000, 1_500_000, 2_500_000]
+
+        def paced():
+            """Iterate over the content, with another leader after some of it."""
+            for at in range(0, len(data), 100_000):
+                if marks and at >= marks[0]:
+                    marks.pop(0)
+                    step_down(connection, f"STREAM.LEADER.STEPDOWN.OBJ_{name}")
+                yield data[at : at + 100_000]
+
+        if what == "put":
+            store.put("a", paced(), window=400_000)
+        else:
+            store.put("a", data)
+            read = 0
+            with store.get("a") as reader:
+                while piece := reader.read(100_000):
+                    assert piece == data[read : read + len(piece)]
+                    read += len(piece)
+                    if marks and read >= marks[0]:
+                        marks.pop(0)
+                        step_down(connection, f"STREAM.LEADER.STEPDOWN.OBJ_{name}")
+            assert read == len(data)
+        assert marks == []
+        assert store.get_bytes("a") == data
+        assert contents(store) == 1
+
+
+def test_a_store_that_takes_little_at_once_gets_it_all(cluster, name):
+    # Many clients at once: the stream turns away what it cannot buffer.
+    data = os.urandom(2_000_000)
+    with js.connect(cluster.url) as connection:
+        jet = connection.jetstream(timeout=60)
+        config = ObjectStoreConfig(bucket=name, num_replicas=3, storage="memory")
+        store = jet.create_object_store(config)
+
+        def writer(number):
+            def work():
+                store.put(f"o{number}", (data[at : at + 9999] for at in range(0, len(data), 9999)))
+
+            return work
+
+        together(*(writer(number) for number in range(8)))
+        for number in range(8):
+            assert store.get_bytes(f"o{number}") == data
+        assert contents(store) == 8
 
 
 def test_memory_holds_a_window_and_not_the_object(server, name, tmp_path):
