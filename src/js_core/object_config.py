@@ -62,7 +62,8 @@ def store_stream_config(config: ObjectStoreConfig) -> StreamConfig:
         compression=Compression.S2 if config.compression else None,
         metadata=config.metadata,
         discard=DiscardPolicy.NEW,
-        allow_rollup_hdrs=True if mirror is None else None,
+        # Without it a mirror on server 2.11 stops at the first description.
+        allow_rollup_hdrs=True,
         allow_direct=True,
         # Without it the mirror does not answer direct gets to its own name.
         mirror_direct=None if mirror is None else True,

@@ -14,7 +14,7 @@ import pytest
 import js_async as js
 from js_core.object_info import digest_bytes
 from js_models import ObjectStoreConfig, Placement, StreamConfig, StreamSource, evolve
-from tests._async.flow import together
+from tests._async.flow import eventually, together
 
 NAMES = ["plain", "a/b c.txt", "umläut", "smile 😀", "?>?>", ">>>???", "a.b.*.>", " ", "x" * 900]
 SIZES = [0, 1, 128 * 1024 - 1, 128 * 1024, 128 * 1024 + 1, 3 * 1024 * 1024 + 7]
@@ -762,8 +762,11 @@ async def test_a_mirror_is_read_and_not_written(opened, name):
         assert status.mirror_of == name
         assert status.config.mirror.name == f"OBJ_{name}"
         copy = await jet.get_object_store(f"{name}_M")
-        while (await copy.stream.info()).state.last_seq < made.revision:
-            pass
+
+        async def caught_up():
+            return (await copy.stream.info()).state.last_seq >= made.revision
+
+        await eventually(caught_up)
         assert await copy.get_bytes("a") == data
         info = await copy.info("a")
         assert (info.bucket, info.revision) == (f"{name}_M", made.revision)

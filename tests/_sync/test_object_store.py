@@ -15,7 +15,7 @@ import pytest
 import js_sync as js
 from js_core.object_info import digest_bytes
 from js_models import ObjectStoreConfig, Placement, StreamConfig, StreamSource, evolve
-from tests._sync.flow import together
+from tests._sync.flow import eventually, together
 
 NAMES = ["plain", "a/b c.txt", "umläut", "smile 😀", "?>?>", ">>>???", "a.b.*.>", " ", "x" * 900]
 SIZES = [0, 1, 128 * 1024 - 1, 128 * 1024, 128 * 1024 + 1, 3 * 1024 * 1024 + 7]
@@ -763,8 +763,11 @@ def test_a_mirror_is_read_and_not_written(opened, name):
         assert status.mirror_of == name
         assert status.config.mirror.name == f"OBJ_{name}"
         copy = jet.get_object_store(f"{name}_M")
-        while (copy.stream.info()).state.last_seq < made.revision:
-            pass
+
+        def caught_up():
+            return (copy.stream.info()).state.last_seq >= made.revision
+
+        eventually(caught_up)
         assert copy.get_bytes("a") == data
         info = copy.info("a")
         assert (info.bucket, info.revision) == (f"{name}_M", made.revision)
