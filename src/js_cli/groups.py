@@ -23,6 +23,7 @@ COMMANDS: Final = {
     "get": "js_cli.get:get",
     "health": "js_cli.health:health",
     "lock": "js_cli.groups:lock",
+    "object": "js_cli.groups:objects",
     "permissions": "js_cli.permissions:permissions",
     "pipeline": "js_cli.groups:pipeline",
     "plan": "js_cli.plan:plan",
@@ -46,6 +47,18 @@ LOCK_COMMANDS: Final = {
     "ls": "js_cli.lock_list:ls",
     "release": "js_cli.lock_list:release",
     "run": "js_cli.lock_run:run",
+}
+OBJECT_COMMANDS: Final = {
+    "add": "js_cli.object_store:add",
+    "del": "js_cli.object_content:delete",
+    "edit": "js_cli.object_store:edit",
+    "get": "js_cli.object_content:get",
+    "info": "js_cli.object_content:info",
+    "ls": "js_cli.object_content:ls",
+    "put": "js_cli.object_content:put",
+    "seal": "js_cli.object_store:seal",
+    "sweep": "js_cli.object_store:sweep",
+    "watch": "js_cli.object_content:watch",
 }
 PIPELINE_COMMANDS: Final = {
     "compact": "js_cli.pipeline.compact:compact",
@@ -171,6 +184,7 @@ schedule = LazyGroup(
 )
 subject = LazyGroup("subject", SUBJECT_COMMANDS, "See what servers make of subjects.")
 dlq = LazyGroup("dlq", DLQ_COMMANDS, "Dead letters: messages that nobody could work on.")
+objects = LazyGroup("object", OBJECT_COMMANDS, "Store files and other blobs in object stores.")
 account = LazyGroup("account", ACCOUNT_COMMANDS, "Look at the account of the user.")
 consumer = LazyGroup("consumer", CONSUMER_COMMANDS, "Look after the consumers of a stream.")
 stream = LazyGroup("stream", STREAM_COMMANDS, "Look after the streams of a server.")
@@ -182,6 +196,7 @@ twinstream = LazyGroup(
     "twinstream",
     COMMANDS,
     "NATS JetStream from the command line.\n\n"
-    "Exit codes: 0 all well, 1 problems found or the work failed, 2 wrong usage.",
+    "Exit codes: 0 all well, 1 problems found or the work failed, 2 wrong usage,"
+    " 3 no such object.",
 )
 twinstream = click.version_option(package_name="twinstream")(verbose_option(twinstream))
