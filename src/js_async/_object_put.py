@@ -251,6 +251,7 @@ class _Chunks:
     async def _settle(self) -> None:
         """Wait for the acknowledgement of the first chunk in flight."""
         ack = await self._in_flight[0].result()
+        self._place.check_ack(ack)
         if ack.seq <= self._last_seq:
             await self._roll_back()
             return
@@ -262,9 +263,11 @@ class _Chunks:
 
     async def _roll_back(self) -> None:
         """Remove the chunks in flight, which are out of order, and send them again."""
-        chunks = [(await handle.result()).seq for handle in self._in_flight]
-        for seq in chunks:
-            await self._place.stream.delete_message(seq)
+        acks = [await handle.result() for handle in self._in_flight]
+        for ack in acks:
+            self._place.check_ack(ack)
+        for ack in acks:
+            await self._place.stream.delete_message(ack.seq)
         again = [handle.request.data for handle in self._in_flight]
         self._in_flight.clear()
         self._bytes = 0

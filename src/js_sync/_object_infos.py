@@ -15,7 +15,13 @@ from attrs import frozen
 
 from js_core.deadline import Deadline
 from js_core.direct_get import last_request
-from js_core.errors import BadArgument, MessageNotFound, StreamNotFound, WrongLastSequence
+from js_core.errors import (
+    BadAnswer,
+    BadArgument,
+    MessageNotFound,
+    StreamNotFound,
+    WrongLastSequence,
+)
 from js_core.object_config import origin_of
 from js_core.object_errors import BadObjectInfo, LinkError, ObjectDeleted, ObjectNotFound
 from js_core.object_info import info_bytes, is_link, read_info
@@ -23,7 +29,7 @@ from js_core.object_names import ObjectSubjects, stream_of
 from js_core.publish import PublishRequest
 from js_core.publish_retry import retry_policy
 from js_core.stream_message import StreamMessage
-from js_models import ObjectInfo, StreamConfig, Timestamp, evolve
+from js_models import ObjectInfo, PubAck, StreamConfig, Timestamp, evolve
 from js_sync._api import Api
 from js_sync._gets import get_message
 from js_sync._io import sleep
@@ -42,7 +48,10 @@ def object_place(api: Api, bucket: str, stream: Stream) -> ObjectPlace:
     info = stream._info or stream.info()
     origin = origin_of(info.config)
     # A mirror holds the subjects of its origin.
-    return ObjectPlace(api, bucket, stream, ObjectSubjects(origin or bucket), info.config)
+    subjects = ObjectSubjects(origin or bucket)
+    # Servers leave the domain out when they answer that they created a stream.
+    domain = info.domain or api.subjects.domain
+    return ObjectPlace(api, bucket, stream, subjects, info.config, domain)
 
 
 @frozen
@@ -62,6 +71,18 @@ class ObjectPlace:
     stream: Stream
     subjects: ObjectSubjects
     config: StreamConfig
+    domain: str | None
+
+    def check_ack(self, ack: PubAck) -> None:
+        """Raise `BadAnswer` where a store of this name in another domain took a message.
+
+        It is published to the same subject, whichever domain is meant.
+        """
+        if self.domain and ack.domain and ack.domain != self.domain:
+            raise BadAnswer(
+                f"the store {self.bucket} of domain {ack.domain} took what is for that of domain"
+                f" {self.domain}: the subjects of both are the same, use another name for one"
+            )
 
     def check_writable(self) -> None:
         """Raise `BadArgument` for a mirror."""
@@ -214,6 +235,7 @@ class ObjectPlace:
             rollup="sub",
         )
         ack = publish(self.api, request, retry_policy(None, 0.25), None)
+        self.check_ack(ack)
         return evolve(info, revision=ack.seq, mtime=Timestamp.of(now))
 
     def remove(self, subject: str, seq: int) -> None:

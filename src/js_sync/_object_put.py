@@ -252,6 +252,7 @@ class _Chunks:
     def _settle(self) -> None:
         """Wait for the acknowledgement of the first chunk in flight."""
         ack = self._in_flight[0].result()
+        self._place.check_ack(ack)
         if ack.seq <= self._last_seq:
             self._roll_back()
             return
@@ -263,9 +264,11 @@ class _Chunks:
 
     def _roll_back(self) -> None:
         """Remove the chunks in flight, which are out of order, and send them again."""
-        chunks = [(handle.result()).seq for handle in self._in_flight]
-        for seq in chunks:
-            self._place.stream.delete_message(seq)
+        acks = [handle.result() for handle in self._in_flight]
+        for ack in acks:
+            self._place.check_ack(ack)
+        for ack in acks:
+            self._place.stream.delete_message(ack.seq)
         again = [handle.request.data for handle in self._in_flight]
         self._in_flight.clear()
         self._bytes = 0
