@@ -74,10 +74,10 @@ def _several(source: Any) -> _Several:
 
 
 def _view(data: object) -> memoryview:
+    kind, is_text = type(data).__name__, isinstance(data, str)
     if isinstance(data, bytes | bytearray | memoryview):
-        view = memoryview(data)
+        view = memoryview(cast("bytes", data))
         if view.contiguous:
             return view.cast("B")
-    kind = type(data).__name__
-    hint = ": open the file in binary mode, or encode the text" if isinstance(data, str) else ""
+    hint = ": open the file in binary mode, or encode the text" if is_text else ""
     raise BadArgument(f"the content of an object must come as bytes, got {kind}{hint}")

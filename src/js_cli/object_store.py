@@ -19,10 +19,15 @@ if TYPE_CHECKING:
     from js_core.object_config import ObjectStoreStatus
     from js_models import ObjectStoreConfig
 
+
+def _ttl(context: click.Context, option: click.Parameter, text: str | None) -> float | None:
+    return None if text is None else length(context, option, text)
+
+
 _SETTINGS: Final = (
     click.option("--description", metavar="TEXT", help="What the store is for."),
     click.option(
-        "--ttl", callback=lambda *given: length(*given) if given[2] else None, metavar="LENGTH",
+        "--ttl", callback=_ttl, metavar="LENGTH",
         help="Age at which objects are removed, say 24h.",
     ),
     click.option("--max-bucket-size", type=click.IntRange(min=1), metavar="BYTES",

@@ -108,7 +108,7 @@ class ObjectReader(Owned, BlockHint, LoopHint):
 
     def read(self, size: int = -1) -> bytes:
         """Return up to `size` bytes, all that is left by default; none at the end."""
-        if size is None or size < 0:
+        if size < 0:
             return self.read_all()
         self._fill()
         if not self._ready or not size:
