@@ -40,6 +40,7 @@ ATTRIBUTES: Final[Mapping[str, Mapping[str, str]]] = {
         "pull_subscribe_bind": "get_consumer(stream, name), or bind_consumer",
         "subscribe": "worker(stream, config, handler), or messages() of a consumer",
         "subscribe_bind": "bind_push(name) of a stream",
+        "object_store": "get_object_store(bucket)",
     },
     "Message": {
         "ack_sync": "double_ack()",
