@@ -74,6 +74,7 @@ class ObjectUpload:
         *,
         window: int,
         digest: str | None,
+        timeout: float,
         on_progress: Callable[[ObjectProgress], None] | None,
     ) -> None:
         place.check_writable()
@@ -88,7 +89,7 @@ class ObjectUpload:
             chunk_size(meta.chunk_size, limit, place.config.max_msg_size)
         )
         self._chunks: Final = _Chunks(
-            place, self._nuid, check_whole(window, "window"), self._progressed
+            place, self._nuid, check_whole(window, "window"), timeout, self._progressed
         )
         self._size: int | None = None
 
@@ -202,7 +203,12 @@ class _Chunks:
     """The chunks of an object, in order; at most `window` bytes of them are in flight."""
 
     def __init__(
-        self, place: ObjectPlace, nuid: str, window: int, report: Callable[[int], None]
+        self,
+        place: ObjectPlace,
+        nuid: str,
+        window: int,
+        timeout: float,
+        report: Callable[[int], None],
     ) -> None:
         self._place: Final = place
         self._nuid: Final = nuid
@@ -210,9 +216,8 @@ class _Chunks:
         self._window = window
         self._report: Final = report
         api = place.api
-        limits = PublishLimits(
-            window_bytes=2 * window, timeout=api.timeout, retry=retry_policy(None, 0.25)
-        )
+        retry = retry_policy(None, 0.25)
+        limits = PublishLimits(window_bytes=2 * window, timeout=timeout, retry=retry)
         self.publisher: Final = Publisher(api, limits, raise_failures=False)
         self._in_flight: Final[deque[PublishHandle]] = deque()
         self._bytes = 0

@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 __all__ = ["ObjectStore"]
 
 _PATIENCE: Final = 120.0
+# A third of it is what passes before a chunk is sent again whose acknowledgement is lost.
+_FOR_A_CHUNK: Final = 60.0
 _DAY: Final = 86_400.0
 
 
@@ -78,21 +80,28 @@ class ObjectStore:
         *,
         digest: str | None = None,
         window: int = WINDOW,
+        timeout: Seconds = _FOR_A_CHUNK,
         on_progress: Callable[[ObjectProgress], None] | None = None,
     ) -> ObjectInfo:
         """Store an object, in the place of what has its name, and return its description.
 
         The source is bytes, a binary file or an iterable of bytes; it is read once, and memory
         holds about `window` bytes of it, which are in flight. `digest` is what the content must
-        have, `SHA-256=` and the hash in base64. Of two clients that put one name at once, the
-        later one counts. When the call fails, the name has the object that it had before.
+        have, `SHA-256=` and the hash in base64. `timeout` is how many seconds a chunk may wait for
+        its acknowledgement, behind all that is in flight. Of two clients that put one name at once,
+        the later one counts. When the call fails, the name has the object that it had before.
 
         Raises `PutFailed`, `DigestMismatch` for another `digest`, `BadArgument`, `OutcomeUnknown`
         when the description may be stored or not, and what the source raises.
         """
         meta = ObjectMeta.of(name)
         upload = ObjectUpload(
-            await self._place(), meta, window=window, digest=digest, on_progress=on_progress
+            await self._place(),
+            meta,
+            window=window,
+            digest=digest,
+            timeout=seconds(timeout),
+            on_progress=on_progress,
         )
         return await upload.run(source)
 
@@ -103,6 +112,7 @@ class ObjectStore:
         *,
         digest: str | None = None,
         window: int = WINDOW,
+        timeout: Seconds = _FOR_A_CHUNK,
         on_progress: Callable[[ObjectProgress], None] | None = None,
     ) -> ObjectInfo:
         """Store a file of this machine; its name, without folders, unless one is given.
@@ -120,6 +130,7 @@ class ObjectStore:
                 file,
                 digest=digest,
                 window=window,
+                timeout=timeout,
                 on_progress=on_progress,
             )
         finally:

@@ -77,8 +77,9 @@ async def test_chunks_are_in_order_whatever_happens_to_them(server, name, plan):
     async with js.connect(server.url) as connection:
         await stored(connection.jetstream(), name)
         link = Disordered(connection, plan)
-        store = link.jetstream(timeout=3).bind_object_store(name)
-        info = await store.put(js.ObjectMeta("a", chunk_size=CHUNK), blocks(data))
+        store = link.jetstream().bind_object_store(name)
+        meta = js.ObjectMeta("a", chunk_size=CHUNK)
+        info = await store.put(meta, blocks(data), timeout=3)
         assert link.plan == {}
         assert info.chunks == 20
         assert await store.get_bytes("a") == data
@@ -131,7 +132,7 @@ async def test_a_server_that_stops_for_good_leaves_the_old_object(server_factory
                     server.kill()
 
             with pytest.raises(js.PutFailed) as caught:
-                await store.put("a", b"x" * 10_000_000, window=500_000, on_progress=kill)
+                await store.put("a", b"x" * 10_000_000, window=500_000, timeout=1, on_progress=kill)
             assert not caught.value.cleaned
             assert "sweep" in str(caught.value.__cause__.__notes__)
             server.start()

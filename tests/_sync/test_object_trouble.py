@@ -78,8 +78,9 @@ def test_chunks_are_in_order_whatever_happens_to_them(server, name, plan):
     with js.connect(server.url) as connection:
         stored(connection.jetstream(), name)
         link = Disordered(connection, plan)
-        store = link.jetstream(timeout=3).bind_object_store(name)
-        info = store.put(js.ObjectMeta("a", chunk_size=CHUNK), blocks(data))
+        store = link.jetstream().bind_object_store(name)
+        meta = js.ObjectMeta("a", chunk_size=CHUNK)
+        info = store.put(meta, blocks(data), timeout=3)
         assert link.plan == {}
         assert info.chunks == 20
         assert store.get_bytes("a") == data
@@ -132,7 +133,7 @@ def test_a_server_that_stops_for_good_leaves_the_old_object(server_factory, name
                     server.kill()
 
             with pytest.raises(js.PutFailed) as caught:
-                store.put("a", b"x" * 10_000_000, window=500_000, on_progress=kill)
+                store.put("a", b"x" * 10_000_000, window=500_000, timeout=1, on_progress=kill)
             assert not caught.value.cleaned
             assert "sweep" in str(caught.value.__cause__.__notes__)
             server.start()
