@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Final
+from typing import Any, Final
 
 from attrs import frozen
 
@@ -26,10 +26,18 @@ from js_core.object_config import origin_of
 from js_core.object_errors import BadObjectInfo, LinkError, ObjectDeleted, ObjectNotFound
 from js_core.object_info import info_bytes, is_link, read_info
 from js_core.object_names import ObjectSubjects, stream_of
+from js_core.object_retry import ObjectRetry
 from js_core.publish import PublishRequest
-from js_core.publish_retry import retry_policy
 from js_core.stream_message import StreamMessage
-from js_models import ObjectInfo, PubAck, StreamConfig, Timestamp, evolve
+from js_models import (
+    ObjectInfo,
+    PubAck,
+    StreamConfig,
+    StreamMessageDeleteResponse,
+    StreamPurgeResponse,
+    Timestamp,
+    evolve,
+)
 from js_sync._api import Api
 from js_sync._gets import get_message
 from js_sync._io import sleep
@@ -234,17 +242,34 @@ class ObjectPlace:
             expected_last_subject_seq=expected,
             rollup="sub",
         )
-        ack = publish(self.api, request, retry_policy(None, 0.25), None)
+        ack = publish(self.api, request, ObjectRetry(), None)
         self.check_ack(ack)
         return evolve(info, revision=ack.seq, mtime=Timestamp.of(now))
 
+    # Each of these does the same when it is sent twice, so it is repeated after a lost answer.
+
     def remove(self, subject: str, seq: int) -> None:
         """Remove the description at a sequence and what the subject held before."""
-        self.stream.purge(subject=subject, before_seq=seq + 1)
+        self._purge({"filter": subject, "seq": seq + 1})
 
     def remove_content(self, nuid: str | None) -> int:
         """Remove the content with a unique name; return how many messages that were."""
-        return self.stream.purge(subject=self.subjects.chunks(nuid))
+        return self._purge({"filter": self.subjects.chunks(nuid)})
+
+    def _purge(self, body: dict[str, Any]) -> int:
+        target = self.api.subjects.stream("PURGE", self.stream.name)
+        answer = self.api.call(target, body, StreamPurgeResponse, repeatable=True)
+        return answer.purged or 0
+
+    def remove_message(self, seq: int) -> None:
+        """Remove a message, if it is there."""
+        target = self.api.subjects.message("DELETE", self.stream.name)
+        body = {"seq": seq, "no_erase": True}
+        try:
+            self.api.call(target, body, StreamMessageDeleteResponse, repeatable=True)
+        except MessageNotFound:
+            # An attempt whose answer was lost removed it.
+            pass
 
 
 def _link_error(text: str, bucket: str, name: str) -> LinkError:

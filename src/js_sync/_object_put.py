@@ -36,9 +36,9 @@ from js_core.log_events import ContentLeft
 from js_core.object_chunks import Chunker, ObjectProgress, chunk_size
 from js_core.object_errors import DigestMismatch, PutFailed
 from js_core.object_info import ObjectMeta, digest_bytes, digest_text, new_info
+from js_core.object_retry import ObjectRetry
 from js_core.publish import PublishRequest
 from js_core.publish_limits import PublishLimits
-from js_core.publish_retry import retry_policy
 from js_core.told import check_told
 from js_models import ObjectInfo
 from js_sync._io import aside, shielded
@@ -217,8 +217,7 @@ class _Chunks:
         self._window = window
         self._report: Final = report
         api = place.api
-        retry = retry_policy(None, 0.25)
-        limits = PublishLimits(window_bytes=2 * window, timeout=timeout, retry=retry)
+        limits = PublishLimits(window_bytes=2 * window, timeout=timeout, retry=ObjectRetry())
         self.publisher: Final = Publisher(api, limits, raise_failures=False)
         self._in_flight: Final[deque[PublishHandle]] = deque()
         self._bytes = 0
@@ -273,7 +272,7 @@ class _Chunks:
         for ack in acks:
             self._place.check_ack(ack)
         for ack in acks:
-            self._place.stream.delete_message(ack.seq)
+            self._place.remove_message(ack.seq)
         again = [handle.request.data for handle in self._in_flight]
         self._in_flight.clear()
         self._bytes = 0

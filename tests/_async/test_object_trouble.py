@@ -168,6 +168,33 @@ async def test_a_server_that_is_killed_while_objects_are_stored_and_read(server_
             assert await contents(store) == 1
 
 
+async def test_many_objects_over_a_connection_that_breaks(server, name):
+    data = [os.urandom(1_000_000) for _ in range(8)]
+    with Proxy(server.url) as proxy:
+        reconnect = js.ReconnectPolicy(wait=0.02, max_wait=0.1)
+        async with js.connect(proxy.url, reconnect=reconnect) as connection:
+            jet = connection.jetstream(timeout=60)
+            store = await stored(jet, name)
+            reports = iter(range(1000))
+
+            def cut(_):
+                if next(reports) % 12 == 11:
+                    proxy.cut()
+
+            def writer(number):
+                async def work():
+                    content = data[number]
+                    await store.put(f"o{number}", content, window=300_000, on_progress=cut)
+                    async with store.get(f"o{number}", on_progress=cut) as reader:
+                        assert await reader.read_all() == content
+
+                return work
+
+            await together(*(writer(number) for number in range(8)))
+            assert proxy.accepted > 3
+            assert await contents(store) == 8
+
+
 async def test_a_watch_goes_on_when_the_server_was_killed(server_factory, name):
     with server_factory() as server:
         async with js.connect(server.url, reconnect=js.ReconnectPolicy(wait=0.02)) as connection:

@@ -169,6 +169,33 @@ def test_a_server_that_is_killed_while_objects_are_stored_and_read(server_factor
             assert contents(store) == 1
 
 
+def test_many_objects_over_a_connection_that_breaks(server, name):
+    data = [os.urandom(1_000_000) for _ in range(8)]
+    with Proxy(server.url) as proxy:
+        reconnect = js.ReconnectPolicy(wait=0.02, max_wait=0.1)
+        with js.connect(proxy.url, reconnect=reconnect) as connection:
+            jet = connection.jetstream(timeout=60)
+            store = stored(jet, name)
+            reports = iter(range(1000))
+
+            def cut(_):
+                if next(reports) % 12 == 11:
+                    proxy.cut()
+
+            def writer(number):
+                def work():
+                    content = data[number]
+                    store.put(f"o{number}", content, window=300_000, on_progress=cut)
+                    with store.get(f"o{number}", on_progress=cut) as reader:
+                        assert reader.read_all() == content
+
+                return work
+
+            together(*(writer(number) for number in range(8)))
+            assert proxy.accepted > 3
+            assert contents(store) == 8
+
+
 def test_a_watch_goes_on_when_the_server_was_killed(server_factory, name):
     with server_factory() as server:
         with js.connect(server.url, reconnect=js.ReconnectPolicy(wait=0.02)) as connection:

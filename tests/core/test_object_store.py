@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from js_core.errors import BadArgument
+from js_core.errors import BadArgument, ConnectionLost, RequestTimeout
 from js_core.headers import Headers
 from js_core.object_changes import KEEP, changed_info, deleted_info, link_info, orphans
 from js_core.object_chunks import (
@@ -49,6 +49,7 @@ from js_core.object_names import (
     object_name_of,
     stream_of,
 )
+from js_core.object_retry import ObjectRetry
 from js_core.stream_message import StreamMessage
 from js_models import ObjectInfo, ObjectStoreConfig, StreamConfig, StreamSource, Timestamp, evolve
 
@@ -335,3 +336,14 @@ def test_content_goes_on_behind_what_came_earlier() -> None:
     wrong.resume(b"xyz")
     with pytest.raises(DigestMismatch):
         wrong.resumed(2)
+
+
+def test_what_is_lost_with_its_connection_is_sent_again_until_the_time_is_over() -> None:
+    retry, lost = ObjectRetry(), ConnectionLost("broken")
+    assert retry.left(50, 0.1, lost, lacks_leader=False) == 1
+    assert retry.left(1, 0.0, lost, lacks_leader=False) == 0
+    # As other messages are.
+    silent = RequestTimeout("silent")
+    assert retry.left(3, 10.0, silent, lacks_leader=False) == 0
+    assert retry.left(1, 10.0, silent, lacks_leader=False) == 2
+    assert retry.patience(60, True, 0) == 20
