@@ -4,7 +4,7 @@ All references become local ones (``#/$defs/...``), so that any 2020-12 validato
 resolves them without a network, a folder or support for embedded resources. Records that people
 write stand there twice: open, as they come back in answers of servers newer than this release, and
 as ``strict.<name>``, where a member without a name is an error, as it is for servers. The document
-itself describes a file of configs, as ``js_models.load_configs`` reads it.
+itself describes a file of configs, as ``twinstream.models.load_configs`` reads it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Write the package's front: what ``js_models`` exports, and where each name lives.
+"""Write the package's front: what ``twinstream.models`` exports, and where each name lives.
 
 Reads ``schema/`` for the generated classes; the hand-written names are listed here. Exports are
 lazy: making 140 attrs classes takes longer than an import may.
@@ -9,23 +9,23 @@ from __future__ import annotations
 from schemas import Schemas
 
 HAND_WRITTEN = {
-    "js_models._json": ["JsonObject"],
-    "js_models._model": ["Model"],
-    "js_models._open_enum": ["OpenEnum"],
-    "js_models.codec": ["DecodeError", "decode", "decode_response", "encode", "encode_json"],
-    "js_models.duration": ["Duration"],
-    "js_models._evolve": ["evolve"],
-    "js_models.effective": ["ConfigError", "effective_consumer", "effective_stream"],
-    "js_models.files": ["FileConfig", "FileConfigs", "FileProblem", "load_configs"],
-    "js_models.json_schema": ["json_schema", "schema_names"],
-    "js_models.lint": ["lint_consumer", "lint_stream"],
-    "js_models.plan": ["Change", "Plan", "plan_consumer", "plan_stream"],
-    "js_models.problem": ["Problem"],
-    "js_models.size": ["headers_size", "storage_size"],
-    "js_models.timestamp": ["Timestamp"],
-    "js_models.transforms": ["partition", "transform_subject"],
-    "js_models.updates": ["validate_consumer_update", "validate_stream_update"],
-    "js_models.validation": ["validate_consumer", "validate_pull", "validate_stream"],
+    "twinstream.models._json": ["JsonObject"],
+    "twinstream.models._model": ["Model"],
+    "twinstream.models._open_enum": ["OpenEnum"],
+    "twinstream.models.codec": ["DecodeError", "decode", "decode_response", "encode", "encode_json"],
+    "twinstream.models.duration": ["Duration"],
+    "twinstream.models._evolve": ["evolve"],
+    "twinstream.models.effective": ["ConfigError", "effective_consumer", "effective_stream"],
+    "twinstream.models.files": ["FileConfig", "FileConfigs", "FileProblem", "load_configs"],
+    "twinstream.models.json_schema": ["json_schema", "schema_names"],
+    "twinstream.models.lint": ["lint_consumer", "lint_stream"],
+    "twinstream.models.plan": ["Change", "Plan", "plan_consumer", "plan_stream"],
+    "twinstream.models.problem": ["Problem"],
+    "twinstream.models.size": ["headers_size", "storage_size"],
+    "twinstream.models.timestamp": ["Timestamp"],
+    "twinstream.models.transforms": ["partition", "transform_subject"],
+    "twinstream.models.updates": ["validate_consumer_update", "validate_stream_update"],
+    "twinstream.models.validation": ["validate_consumer", "validate_pull", "validate_stream"],
 }
 
 HEADER = '''"""{title}
@@ -69,7 +69,7 @@ def package(schemas: Schemas) -> str:
     text = HEADER.format(title="Typed models of the JetStream API, usable alone.", more=INIT_DOC)
     text += "\nfrom __future__ import annotations\n\n"
     text += "from importlib import import_module\nfrom typing import TYPE_CHECKING\n\n"
-    text += "from js_models._index import MODULES\n\nif TYPE_CHECKING:\n"
+    text += "from twinstream.models._index import MODULES\n\nif TYPE_CHECKING:\n"
     for module in sorted(set(names.values())):
         listed = sorted((name for name in names if names[name] == module), key=_isort)
         text += f"    from {module} import (\n"

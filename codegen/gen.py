@@ -22,7 +22,7 @@ import fronts
 import shapes
 from schemas import FOLDER, ROOT, Schemas
 
-MODELS = ROOT / "src" / "js_models"
+MODELS = ROOT / "src" / "twinstream.models"
 GENERATED = MODELS / "generated"
 FRONT = ROOT / "src" / "js_async" / "__init__.py"
 OTHERS = ("twin.py", "spark_types.py")

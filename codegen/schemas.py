@@ -41,7 +41,7 @@ class Schemas:
         """Return the generated module of each class, and of the words of each enumeration."""
         found: dict[str, str] = {}
         for name, (path, schema) in self.definitions().items():
-            module = "js_models.generated." + path.removesuffix(".json").replace("/", ".")
+            module = "twinstream.models.generated." + path.removesuffix(".json").replace("/", ".")
             found[name] = module
             if "enum" in schema:  # its words, for annotations
                 found[f"{name}Word"] = module

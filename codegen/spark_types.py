@@ -1,9 +1,9 @@
 """Write the Spark types of all advisories and metrics from ``schema/``.
 
-    python codegen/spark_types.py            write src/js_spark/generated/events.py
+    python codegen/spark_types.py            write src/twinstream/spark/generated/events.py
     python codegen/spark_types.py --check    exit 1 with a diff when the file is stale
 
-The rules from JSON Schema to Spark are those of :mod:`js_spark.json_schema`, which serves users'
+The rules from JSON Schema to Spark are those of :mod:`twinstream.spark.decode.json_schema`, which serves users'
 own schemas as well; this program only adds references between files and the text of the module.
 """
 
@@ -22,12 +22,12 @@ from typing import Any
 
 from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
 
-from js_spark import fields
-from js_spark.json_schema import struct_of
+from twinstream.spark.decode import fields
+from twinstream.spark.decode.json_schema import struct_of
 
 ROOT = Path(__file__).resolve().parent.parent
 SCHEMAS = ROOT / "schema"
-OUTPUT = ROOT / "src" / "js_spark" / "generated" / "events.py"
+OUTPUT = ROOT / "src" / "twinstream.spark" / "generated" / "events.py"
 
 HEAD = '''\
 """Generated from schema/advisory and schema/metric by codegen/spark_types.py.
@@ -41,8 +41,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from js_spark.event import Event
-from js_spark.fields import (
+from twinstream.spark.decode.event import Event
+from twinstream.spark.decode.fields import (
     BOOLEAN,
     DOUBLE,
     INTEGER,

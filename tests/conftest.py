@@ -17,7 +17,7 @@ import hypothesis
 import pytest
 from xdist.scheduler import LoadScopeScheduling
 
-from js_testing import NatsCluster, NatsServer
+from twinstream.testing import NatsCluster, NatsServer
 
 VERSION = os.environ.get("TWINSTREAM_SERVER")
 
@@ -72,7 +72,7 @@ def server() -> Iterator[NatsServer]:
 
 @pytest.fixture
 def server_factory() -> Iterator[Callable[..., NatsServer]]:
-    """Starts servers with the arguments of :class:`js_testing.NatsServer`."""
+    """Starts servers with the arguments of :class:`twinstream.testing.NatsServer`."""
     with ExitStack() as stack:
 
         def start(*args: Any, **options: Any) -> NatsServer:

@@ -6,7 +6,7 @@ import gc
 import time
 import weakref
 
-from js_core.deadline import Deadline
+from twinstream.core.deadline import Deadline
 
 __all__ = ["let_go"]
 

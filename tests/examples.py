@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from js_testing import NatsServer
+from twinstream.testing import NatsServer
 
 ROOT = Path(__file__).parents[1]
 URL = "nats://127.0.0.1:4222"

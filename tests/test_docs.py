@@ -15,8 +15,8 @@ from pathlib import Path
 import click
 import pytest
 
-from js_cli.groups import twinstream
-from js_testing import NatsServer
+from twinstream.cli.groups import twinstream
+from twinstream.testing import NatsServer
 from tests.examples import ROOT, blocks, check, run
 
 PAGES = sorted((ROOT / "docs").glob("*.md"))

@@ -11,10 +11,10 @@ import pytest
 
 import js_async
 import js_sync
-from js_models import ConsumerConfig, StreamConfig
-from js_sync import leader as leader_module
-from js_sync._io import Task, spawn
-from js_testing import NatsServer
+from twinstream.models import ConsumerConfig, StreamConfig
+from js_sync.coordination.coordination import leader as leader_module
+from js_sync.runtime.concurrency import Task, spawn
+from twinstream.testing import NatsServer
 from tests._sync.flow import eventually
 
 CONSUMER = ConsumerConfig(durable_name="c", ack_policy="explicit")

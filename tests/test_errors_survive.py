@@ -10,16 +10,16 @@ from collections.abc import Iterator
 
 import pytest
 
-from js_core.atomic_outcome import AtomicOutcome
-from js_core.errors import JetStreamError, OutcomeUnknown
-from js_core.hole import Hole
-from js_core.publish import PublishFailure, PublishRequest
-from js_models._document import Fault
-from js_models.effective import ConfigError
-from js_models.problem import Problem
-from js_models.restorable import Restorable
+from twinstream.core.error_details.atomic_outcome import AtomicOutcome
+from twinstream.errors import JetStreamError, OutcomeUnknown
+from twinstream.core.error_details.guarantee_gap import Hole
+from twinstream.core.publish.request import PublishFailure, PublishRequest
+from twinstream.models._document import Fault
+from twinstream.models.effective import ConfigError
+from twinstream.models.problem import Problem
+from twinstream.models.restorable import Restorable
 
-PACKAGES = ("js_models", "js_core", "js_async", "js_sync", "js_spark")
+PACKAGES = ("twinstream.models", "twinstream.core", "js_async", "js_sync", "twinstream.spark")
 FAILURE = PublishFailure(PublishRequest(subject="s", data=b"x"), OutcomeUnknown("lost"))
 
 # What the classes take that do not take a text.
@@ -31,10 +31,10 @@ ARGUMENTS: dict[str, tuple[tuple[object, ...], dict[str, object]]] = {
     "AtomicBatchFailed": (("no", AtomicOutcome.REFUSED, "why"), {}),
     "TryLater": ((1.5, "later"), {}),
     "DecodeError": (("a config", [("ack_wait", "no number")]), {}),
-    "js_models.ConfigError": (([Problem("a", 1, "S-1", "m")],), {}),
+    "twinstream.models.ConfigError": (([Problem("a", 1, "S-1", "m")],), {}),
     "TextError": ((Fault((1, 2), "no text"),), {}),
     "OptionError": (("stream", "missing"), {}),
-    "js_spark.ConfigError": (("f.toml", "missing"), {}),
+    "twinstream.spark.ConfigError": (("f.toml", "missing"), {}),
     "DecodeFailure": (("S", 7, "no JSON"), {}),
 }
 

@@ -11,20 +11,20 @@ from pathlib import Path
 
 import pytest
 
-from js_testing import NatsServer
+from twinstream.testing import NatsServer
 
 SOURCE = Path(__file__).resolve().parents[1] / "src"
 
 # Which of our packages each package may import.
 ARROWS: dict[str, set[str]] = {
-    "js_models": set(),
-    "js_core": {"js_models"},
-    "js_async": {"js_models", "js_core"},
-    "js_sync": {"js_models", "js_core"},
-    "js_spark": {"js_models", "js_core", "js_sync"},
-    "pyspark_jetstream": {"js_spark"},
-    "js_testing": set(),
-    "js_cli": {"js_models", "js_core", "js_async", "js_sync", "js_spark", "js_testing"},
+    "twinstream.models": set(),
+    "twinstream.core": {"twinstream.models"},
+    "js_async": {"twinstream.models", "twinstream.core"},
+    "js_sync": {"twinstream.models", "twinstream.core"},
+    "twinstream.spark": {"twinstream.models", "twinstream.core", "js_sync"},
+    "pyspark_jetstream": {"twinstream.spark"},
+    "twinstream.testing": set(),
+    "twinstream.cli": {"twinstream.models", "twinstream.core", "js_async", "js_sync", "twinstream.spark", "twinstream.testing"},
 }
 
 # Modules that do I/O, run things at once, read a clock or draw randomness.
@@ -51,7 +51,7 @@ OUTSIDE_WORLD = {
     "uuid",
 }
 # Only what the file's one job is.
-ALLOWED_OUTSIDE = {("js_core", "deadline.py"): {"time"}, ("js_core", "log.py"): {"logging"}}
+ALLOWED_OUTSIDE = {("twinstream.core", "deadline.py"): {"time"}, ("twinstream.core", "log.py"): {"logging"}}
 
 # What a bare install lacks.
 EXTRAS = {"click", "jsonschema", "nats", "pyarrow", "pyspark", "rich", "yaml"}
@@ -83,7 +83,7 @@ def test_imports_point_as_drawn(package: str) -> None:
         assert ours <= ARROWS[package], f"{path} imports {ours - ARROWS[package]}"
 
 
-@pytest.mark.parametrize("package", ["js_models", "js_core"])
+@pytest.mark.parametrize("package", ["twinstream.models", "twinstream.core"])
 def test_models_and_core_know_no_outside_world(package: str) -> None:
     for path in files(package):
         allowed = ALLOWED_OUTSIDE.get((package, path.name), set())
@@ -111,8 +111,8 @@ def test_only_the_seam_touches_sockets_and_threads() -> None:
 
 
 def test_the_helpers_for_tests_use_the_standard_library_alone() -> None:
-    for path in files("js_testing"):
-        foreign = set(imported(path)) - sys.stdlib_module_names - {"js_testing"}
+    for path in files("twinstream.testing"):
+        foreign = set(imported(path)) - sys.stdlib_module_names - {"twinstream.testing"}
         assert not foreign, f"{path} imports {foreign}"
 
 
@@ -131,33 +131,33 @@ def loaded_by(package: str) -> set[str]:
     return {name.partition(".")[0] for name in names}
 
 
-@pytest.mark.parametrize("package", ["js_models", "js_core", "js_sync", "js_async", "js_testing"])
+@pytest.mark.parametrize("package", ["twinstream.models", "twinstream.core", "js_sync", "js_async", "twinstream.testing"])
 def test_an_import_pulls_in_no_extra(package: str) -> None:
     assert not loaded_by(package) & EXTRAS
 
 
-@pytest.mark.parametrize("package", ["js_models", "js_sync"])
+@pytest.mark.parametrize("package", ["twinstream.models", "js_sync"])
 def test_the_blocking_twin_does_without_asyncio(package: str) -> None:
     assert "asyncio" not in loaded_by(package)
 
 
 def test_models_alone_open_no_sockets() -> None:
-    assert not loaded_by("js_models") & {"socket", "ssl", "select", "http"}
+    assert not loaded_by("twinstream.models") & {"socket", "ssl", "select", "http"}
 
 
 def test_a_program_starts_without_what_it_does_not_use() -> None:
     found = modules_after("import js_sync; js_sync.connect, js_sync.JetStream, js_sync.Consumer")
     assert "js_sync.connection" in found
-    heavy = {"ssl", "sqlite3", "tempfile", "zoneinfo", "js_models.generated.config.stream"}
+    heavy = {"ssl", "sqlite3", "tempfile", "zoneinfo", "twinstream.models.generated.config.stream"}
     assert not found & heavy
-    features = {"js_sync.coordination", "js_sync.dead_letters", "js_sync.worker", "js_core.health"}
+    features = {"js_sync.coordination.coordination", "js_sync.workers.dead_letters", "js_sync.workers.worker", "twinstream.core.api.health"}
     assert not found & features
 
 
 QUIET = """
 import sys
 import js_sync
-from js_models import ConsumerConfig, StreamConfig
+from twinstream.models import ConsumerConfig, StreamConfig
 
 with js_sync.connect(sys.argv[1]) as nc:
     jet = nc.jetstream()

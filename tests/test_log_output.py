@@ -8,8 +8,8 @@ import sys
 import pytest
 
 import js_sync
-from js_models import ConsumerConfig, StreamConfig
-from js_testing import NatsServer
+from twinstream.models import ConsumerConfig, StreamConfig
+from twinstream.testing import NatsServer
 
 BLOCKING = """
 import sys, time

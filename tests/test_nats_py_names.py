@@ -14,8 +14,8 @@ import pytest
 
 import js_async
 import js_sync
-from js_core.ack_reply import Metadata
-from js_core.nats_py_names import ATTRIBUTES, KEYWORDS
+from twinstream.core.consume.metadata import Metadata
+from twinstream.core.base.nats_py_names import ATTRIBUTES, KEYWORDS
 
 GUIDE = Path(__file__).resolve().parents[1] / "docs" / "from-nats-py.md"
 TWINS = pytest.mark.parametrize("js", [js_async, js_sync])

@@ -10,12 +10,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from js_testing import FakePeer, FakeServer, NatsServer
+from twinstream.testing import FakePeer, FakeServer, NatsServer
 
 PRELUDE = """
 import os, signal, sys
 import js_sync as js
-from js_models import ConsumerConfig, StreamConfig
+from twinstream.models import ConsumerConfig, StreamConfig
 
 # Programs in the background of a shell may be told to ignore it.
 signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 
 from js_async import _publish_calls as async_calls
-from js_core.publish import PublishRequest
+from twinstream.core.publish.request import PublishRequest
 from js_sync import _publish_calls as sync_calls
 
 ARGUMENTS: dict[str, Any] = {name: object() for name in PublishRequest._fields}

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from js_testing import NatsServer
+from twinstream.testing import NatsServer
 from tests.examples import ROOT, URL, blocks, check, run
 
 README = ROOT / "README.md"

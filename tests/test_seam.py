@@ -21,8 +21,8 @@ from pathlib import Path
 import pytest
 
 import js_sync
-from js_models import ConsumerConfig, StreamConfig
-from js_testing import FakePeer, FakeServer, NatsServer
+from twinstream.models import ConsumerConfig, StreamConfig
+from twinstream.testing import FakePeer, FakeServer, NatsServer
 from tests._sync.flow import eventually
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -32,7 +32,7 @@ PATIENCE = 60
 PRELUDE = """
 import asyncio, gc, multiprocessing, os, select, signal, socket, sys, threading, time
 import TWIN as js
-from js_models import AckPolicy, ConsumerConfig, StreamConfig
+from twinstream.models import AckPolicy, ConsumerConfig, StreamConfig
 
 URL = sys.argv[1]
 

@@ -21,7 +21,7 @@ import js_async
 import js_sync
 
 ROOT = Path(__file__).resolve().parents[1]
-PACKAGES = ("js_core", "js_async", "js_sync", "js_testing")
+PACKAGES = ("twinstream.core", "js_async", "js_sync", "twinstream.testing")
 
 # What asyncio alone has, each with its reason.
 ONLY_ASYNC = {"from_nats": "nats-py has no blocking client to stand on"}
@@ -95,7 +95,7 @@ def test_both_offer_the_same_names() -> None:
 def test_errors_and_values_are_the_same_classes() -> None:
     for name in js_sync.__all__:
         ours = getattr(js_sync, name)
-        if ours.__module__.startswith("js_core"):
+        if ours.__module__.startswith("twinstream.core"):
             assert getattr(js_async, name) is ours
 
 

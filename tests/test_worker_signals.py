@@ -14,9 +14,9 @@ from datetime import timedelta
 import pytest
 
 import js_sync
-from js_core.deadline import Deadline
-from js_models import ConsumerConfig, StreamConfig
-from js_testing import NatsServer
+from twinstream.core.deadline import Deadline
+from twinstream.models import ConsumerConfig, StreamConfig
+from twinstream.testing import NatsServer
 from tests.soak import rounds, state
 
 BLOCKING = """

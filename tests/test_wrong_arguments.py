@@ -9,7 +9,7 @@ import pytest
 
 import js_sync
 from js_sync import JetStream
-from js_testing import NatsServer
+from twinstream.testing import NatsServer
 
 WRONG: dict[str, tuple[str, Any]] = {
     "process a name": ("consumer", lambda jet: jet.process("c", print, into="S", by="id")),

@@ -12,9 +12,9 @@ import pytest
 
 import js_async
 import js_sync
-from js_core.told import check_takes_one
-from js_models import ConsumerConfig, StreamConfig
-from js_testing import NatsServer
+from twinstream.core.base.check_callbacks import check_takes_one
+from twinstream.models import ConsumerConfig, StreamConfig
+from twinstream.testing import NatsServer
 
 CONSUMER = ConsumerConfig(durable_name="c", ack_policy="explicit", max_deliver=5)
 

@@ -17,7 +17,7 @@ import js_sync
 def classes(package: Any, method: str) -> Iterator[type]:
     for name in package.__all__:
         found = getattr(package, name)
-        # Those of js_core are values, the same in both twins.
+        # Those of twinstream.core are values, the same in both twins.
         own = inspect.isclass(found) and found.__module__.startswith(package.__name__)
         if own and hasattr(found, method) and not issubclass(found, tuple):
             yield found

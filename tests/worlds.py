@@ -14,9 +14,9 @@ from contextlib import contextmanager
 
 from attrs import frozen
 
-from js_core.permissions import Permissions
-from js_testing import NatsServer
-from js_testing.ports import free_ports
+from twinstream.permissions import Permissions
+from twinstream.testing import NatsServer
+from twinstream.testing.ports import free_ports
 from tests.conftest import VERSION
 
 PREFIX = "JS.app.API"

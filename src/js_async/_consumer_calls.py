@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from js_async._api import ApiCalls
+from js_async.api.api import ApiCalls
 from js_async.consumer import Consumer
 from js_async.stream import Stream
 
@@ -12,10 +12,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from datetime import datetime
 
-    from js_async.ordered import OrderedMessages
-    from js_core.deadline import Seconds
-    from js_core.reports import PullReport
-    from js_models import ConsumerConfig, DeliverPolicy, DeliverPolicyWord, ReplayPolicy
+    from js_async.consume.ordered import OrderedMessages
+    from twinstream.core.deadline import Seconds
+    from twinstream.core.consume.reports import PullReport
+    from twinstream.models import ConsumerConfig, DeliverPolicy, DeliverPolicyWord, ReplayPolicy
 
 __all__ = ["ConsumerCalls"]
 

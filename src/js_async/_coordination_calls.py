@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from js_async._api import ApiCalls
+from js_async.api.api import ApiCalls
 
 if TYPE_CHECKING:
-    from js_async.coordination import Coordination
+    from js_async.coordination.coordination import Coordination
 
 __all__ = ["CoordinationCalls"]
 
@@ -25,6 +25,6 @@ class CoordinationCalls(ApiCalls):
         which names the settings that break a promise, `StreamNotFound`, `SubjectOverlap`,
         `Unsupported` (before server 2.11) or another `JetStreamError`.
         """
-        from js_async.coordination import open_coordination
+        from js_async.coordination.coordination import open_coordination
 
         return await open_coordination(self._api, stream, create, replicas, owner)

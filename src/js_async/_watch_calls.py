@@ -6,24 +6,24 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, cast
 
 from js_async._consumer_calls import ConsumerCalls
-from js_async._io import Handler
-from js_async._opening import Opening, opening
-from js_core.deadline import Seconds, finite_seconds
-from js_core.retry import RETRY, Retry
+from js_async.runtime.concurrency import Handler
+from js_async.runtime.opening import Opening, opening
+from twinstream.core.deadline import Seconds, finite_seconds
+from twinstream.core.workers.retry import RETRY, Retry
 
 if TYPE_CHECKING:
-    from js_async._work_settings import KeyOf
-    from js_async.dead_letters import DeadLetters
-    from js_async.events import Events
+    from js_async.workers.settings import KeyOf
+    from js_async.workers.dead_letters import DeadLetters
+    from js_async.consume.advisories import Events
     from js_async.jetstream import JetStream
-    from js_async.message import Message
-    from js_async.worker import Worker
-    from js_core.advisories import EventKind
-    from js_core.events import MessagesDropped
-    from js_core.health import Health, Thresholds
-    from js_core.pull_request import Priority
-    from js_core.reports import PullReport, WorkReport
-    from js_models import ConsumerConfig
+    from js_async.consume.message import Message
+    from js_async.workers.worker import Worker
+    from twinstream.core.api.advisories import EventKind
+    from twinstream.core.connect.connection_events import MessagesDropped
+    from twinstream.core.api.health import Health, Thresholds
+    from twinstream.core.consume.pull_request import Priority
+    from twinstream.core.consume.reports import PullReport, WorkReport
+    from twinstream.models import ConsumerConfig
 
 __all__ = ["WatchCalls"]
 
@@ -46,12 +46,12 @@ class WatchCalls(ConsumerCalls):
     ) -> Opening[Events]:
         """Iterate over advisories and metrics from now on, typed; close it when done.
 
-        Only those of a stream, a consumer, or some `kinds`: classes of `js_models` such as
+        Only those of a stream, a consumer, or some `kinds`: classes of `twinstream.models` such as
         `MaxDeliver`, or words such as "max_deliver". At most `max_pending` events wait to be
         taken; what comes then is dropped, told by the next event and to `on_drop`.
         """
-        from js_async.events import listen
-        from js_core.advisories import event_subjects
+        from js_async.consume.advisories import listen
+        from twinstream.core.api.advisories import event_subjects
 
         subjects = event_subjects(stream, consumer, kinds)
         return opening(listen(self._api.transport, subjects, max_pending, on_drop))
@@ -72,8 +72,8 @@ class WatchCalls(ConsumerCalls):
         `dead.STREAM`), `failures` the one that captures the advisories (`STREAM-failures`). Nothing
         is sent before `prepare`, or before it is entered as a context manager.
         """
-        from js_async.dead_letters import DeadLetters
-        from js_core.dead_letter import Names
+        from js_async.workers.dead_letters import DeadLetters
+        from twinstream.core.workers.dead_letter import Names
 
         names = Names.of(stream, consumer, letters, failures, prefix)
         return DeadLetters(self._whole, self._api, names, on_report)
@@ -108,8 +108,8 @@ class WatchCalls(ConsumerCalls):
         `priority` is for a consumer with priority groups: with the policy `pinned_client` one
         worker has all messages, and others stand by.
         """
-        from js_async._work_settings import WorkSettings
-        from js_async.worker import Worker
+        from js_async.workers.settings import WorkSettings
+        from js_async.workers.worker import Worker
 
         settings = WorkSettings(
             concurrency=concurrency,
@@ -137,8 +137,8 @@ class WatchCalls(ConsumerCalls):
         `thresholds`, those of a plain `Thresholds()` by default. One that nobody can tell of is a
         finding. Raises `StreamNotFound` for a `stream` that is not there.
         """
-        from js_async._health import health
-        from js_core.health import THRESHOLDS
+        from js_async.api.health import health
+        from twinstream.core.api.health import THRESHOLDS
 
         pause = finite_seconds(interval, "interval")
         chosen = THRESHOLDS if thresholds is None else thresholds

@@ -8,33 +8,33 @@ from weakref import ref
 
 from attrs import frozen
 
-from js_async._io import BlockHint
-from js_async._opening import Opening, opening
-from js_async._owned import Owned
-from js_async._session import Session
-from js_async.connection_events import ConnectionEvents
-from js_async.core_message import CoreMessage
+from js_async.runtime.concurrency import BlockHint
+from js_async.runtime.opening import Opening, opening
+from js_async.client.owned import Owned
+from js_async.client.session import Session
+from js_async.client.connection_events import ConnectionEvents
+from js_async.client.core_message import CoreMessage
 from js_async.jetstream import JetStream
-from js_async.subscription import DEFAULT_PENDING, Subscription
-from js_core.announcer import Announcer
-from js_core.auth import Credentials
-from js_core.deadline import Deadline, Seconds, monotonic
-from js_core.errors import BadArgument, ConnectionClosed
-from js_core.events import Closed, ConnectionEvent, Disconnected
-from js_core.handshake import ServerInfo
-from js_core.headers import HeaderValues, encode_headers
-from js_core.nats_py_names import hint_keywords
-from js_core.options import ConnectOptions
-from js_core.publish import check_data
-from js_core.reporter import GuardedReporter
-from js_core.servers import ReconnectPolicy
-from js_core.subjects import check_filter, check_queue, check_subject
-from js_core.tls import TlsOptions
-from js_core.tokens import INBOX
-from js_core.told import check_told
+from js_async.client.subscription import DEFAULT_PENDING, Subscription
+from twinstream.core.connect.event_dispatcher import Announcer
+from twinstream.core.connect.auth import Credentials
+from twinstream.core.deadline import Deadline, Seconds, monotonic
+from twinstream.errors import BadArgument, ConnectionClosed
+from twinstream.core.connect.connection_events import Closed, ConnectionEvent, Disconnected
+from twinstream.core.connect.handshake import ServerInfo
+from twinstream.core.wire.headers import HeaderValues, encode_headers
+from twinstream.core.base.nats_py_names import hint_keywords
+from twinstream.core.connect.options import ConnectOptions
+from twinstream.core.publish.request import check_data
+from twinstream.core.log.reporter import GuardedReporter
+from twinstream.core.connect.server_pool import ReconnectPolicy
+from twinstream.core.wire.subjects import check_filter, check_queue, check_subject
+from twinstream.core.connect.tls import TlsOptions
+from twinstream.core.wire.tokens import INBOX
+from twinstream.core.base.check_callbacks import check_told
 
 if TYPE_CHECKING:
-    from js_core.calls import Call
+    from twinstream.core.api.instrumentation import Call
 
 __all__ = ["Connection", "Stats", "connect", "connect_with"]
 

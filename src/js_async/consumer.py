@@ -6,26 +6,26 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-import js_models
-from js_async import _control
-from js_async._api import Api
-from js_async._create import CreateAction, create_consumer
-from js_async._delivery import ack_wait_of, is_for_nobody_else, pull_bounds
-from js_async._fetch_calls import FetchCalls
-from js_async._io import Handler
-from js_async._missing import Missing, OnDeleted
-from js_async._opening import Opening, opening
-from js_async.message import Message
-from js_async.messages import Messages
-from js_core.deadline import Seconds, finite_seconds
-from js_core.errors import BadArgument
-from js_core.pull_request import OnRefused, Priority, buffer_limits
-from js_core.reports import PullReport
+import twinstream.models
+from js_async.api import consumer_admin as _control
+from js_async.api.api import Api
+from js_async.api.create_update import CreateAction, create_consumer
+from js_async.consume.delivery import ack_wait_of, is_for_nobody_else, pull_bounds
+from js_async.consume.fetch_calls import FetchCalls
+from js_async.runtime.concurrency import Handler
+from js_async.consume.consumer_recovery import Missing, OnDeleted
+from js_async.runtime.opening import Opening, opening
+from js_async.consume.message import Message
+from js_async.consume.messages import Messages
+from twinstream.core.deadline import Seconds, finite_seconds
+from twinstream.errors import BadArgument
+from twinstream.core.consume.pull_request import OnRefused, Priority, buffer_limits
+from twinstream.core.consume.reports import PullReport
 
 if TYPE_CHECKING:
-    from js_async.consuming import Consuming, Order
-    from js_async.events import Events
-    from js_models import ConsumerConfig, ConsumerInfo, ConsumerPauseResponse
+    from js_async.consume.consume import Consuming, Order
+    from js_async.consume.advisories import Events
+    from twinstream.models import ConsumerConfig, ConsumerInfo, ConsumerPauseResponse
 
 __all__ = ["Consumer"]
 
@@ -138,7 +138,7 @@ class Consumer(FetchCalls):
         )
 
     def ack_samples(self, *, max_pending: int = 65_536) -> Opening[Events]:
-        """Iterate over sampled acknowledgements from now on, as `js_models.ConsumerAck` records.
+        """Iterate over sampled acknowledgements from now on, as `twinstream.models.ConsumerAck` records.
 
         Raises `BadArgument` when it is known that the consumer has no `sample_freq`.
         """
@@ -147,8 +147,8 @@ class Consumer(FetchCalls):
             raise BadArgument(
                 f'{self._stream}/{self._name} samples nothing: set sample_freq, "100%" for all'
             )
-        from js_async.events import listen
-        from js_core.advisories import event_subjects
+        from js_async.consume.advisories import listen
+        from twinstream.core.api.advisories import event_subjects
 
         subjects = event_subjects(self._stream, self._name, ["consumer_ack"])
         return opening(listen(self._api.transport, subjects, max_pending))
@@ -238,7 +238,7 @@ class Consumer(FetchCalls):
         runs, which takes a known ack_wait, too. An error out of the handler ends the consumption
         and comes out of `Consuming.wait`. The rest is as in `messages`.
         """
-        from js_async.consuming import Consuming
+        from js_async.consume.consume import Consuming
 
         messages = self.messages(
             max_messages=max_messages,
@@ -270,4 +270,4 @@ class Consumer(FetchCalls):
 
     def _wants_acks(self) -> bool:
         config = self.cached_info.config if self.cached_info is not None else None
-        return config is None or config.ack_policy not in {js_models.AckPolicy.NONE, None}
+        return config is None or config.ack_policy not in {twinstream.models.AckPolicy.NONE, None}

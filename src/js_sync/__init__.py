@@ -9,24 +9,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from js_core.on_demand import on_demand
+from twinstream.core.base.lazy_imports import on_demand
 from js_sync._index import MODULES
 
 if TYPE_CHECKING:
-    from js_core.ack_reply import Metadata
-    from js_core.advisories import Event
-    from js_core.arrow import arrow_schema
-    from js_core.atomic_outcome import AtomicOutcome
-    from js_core.auth import Credentials
-    from js_core.backup import Backup, TransferProgress
-    from js_core.batch import Batch, BatchEnd
-    from js_core.calls import Call
-    from js_core.coordination import coordination_config
-    from js_core.copied_headers import copied_headers
-    from js_core.counters import Counter
-    from js_core.dead_letter import DeadLetter
-    from js_core.difference import Difference
-    from js_core.errors import (
+    from twinstream.core.consume.metadata import Metadata
+    from twinstream.core.api.advisories import Event
+    from twinstream.core.read.arrow import arrow_schema
+    from twinstream.core.error_details.atomic_outcome import AtomicOutcome
+    from twinstream.core.connect.auth import Credentials
+    from twinstream.core.backup.backup import Backup, TransferProgress
+    from twinstream.core.consume.batch import Batch, BatchEnd
+    from twinstream.core.api.instrumentation import Call
+    from twinstream.core.coordination.coordination import coordination_config
+    from twinstream.core.publish.copied_headers import copied_headers
+    from twinstream.core.publish.counters import Counter
+    from twinstream.core.workers.dead_letter import DeadLetter
+    from twinstream.core.error_details.config_diff import Difference
+    from twinstream.errors import (
         AcknowledgementError,
         AlreadyAcknowledged,
         AtomicBatchFailed,
@@ -79,7 +79,7 @@ if TYPE_CHECKING:
         WrongOwner,
         WrongStream,
     )
-    from js_core.events import (
+    from twinstream.core.connect.connection_events import (
         Closed,
         Connected,
         ConnectionEvent,
@@ -89,16 +89,16 @@ if TYPE_CHECKING:
         ServerReported,
         ServersDiscovered,
     )
-    from js_core.fast_ingest import Ingested
-    from js_core.handshake import ServerInfo
-    from js_core.headers import Headers
-    from js_core.health import Finding, Health, Thresholds
-    from js_core.hole import Hole
-    from js_core.lease_record import SlotRecord
-    from js_core.object_changes import KEEP, Swept
-    from js_core.object_chunks import ObjectProgress
-    from js_core.object_config import ObjectStoreStatus
-    from js_core.object_errors import (
+    from twinstream.core.publish.fast_ingest import Ingested
+    from twinstream.core.connect.handshake import ServerInfo
+    from twinstream.core.wire.headers import Headers
+    from twinstream.core.api.health import Finding, Health, Thresholds
+    from twinstream.core.error_details.guarantee_gap import Hole
+    from twinstream.core.coordination.lease_record import SlotRecord
+    from twinstream.core.object_store.changes import KEEP, Swept
+    from twinstream.core.object_store.chunks import ObjectProgress
+    from twinstream.core.object_store.config import ObjectStoreStatus
+    from twinstream.core.object_store.errors import (
         BadObjectInfo,
         DigestMismatch,
         LinkError,
@@ -111,14 +111,14 @@ if TYPE_CHECKING:
         ObjectStoreNotFound,
         PutFailed,
     )
-    from js_core.object_info import ObjectMeta
-    from js_core.options import ConnectOptions
-    from js_core.outbox import OutboxEvent, OutboxReport
-    from js_core.processing import ProcessReport, Reject
-    from js_core.publish import PublishFailure, PublishRequest
-    from js_core.pull_request import Priority
-    from js_core.read_report import ReadEnd, ReadReport
-    from js_core.reports import (
+    from twinstream.core.object_store.info import ObjectMeta
+    from twinstream.core.connect.options import ConnectOptions
+    from twinstream.core.exactly_once.outbox import OutboxEvent, OutboxReport
+    from twinstream.core.exactly_once.processing import ProcessReport, Reject
+    from twinstream.core.publish.request import PublishFailure, PublishRequest
+    from twinstream.core.consume.pull_request import Priority
+    from twinstream.core.read.read_report import ReadEnd, ReadReport
+    from twinstream.core.consume.reports import (
         HandlerFailed,
         Pinned,
         PullReport,
@@ -127,53 +127,53 @@ if TYPE_CHECKING:
         Unpinned,
         WorkReport,
     )
-    from js_core.retry import Retry, TryLater
-    from js_core.schedules import Schedule, StoredSchedule
-    from js_core.servers import ReconnectPolicy
-    from js_core.snapshot import Snapshot
-    from js_core.stream_message import StreamMessage
-    from js_core.subject_write import AlreadyThere, Stored
-    from js_core.tls import TlsOptions
-    from js_sync._backup_files import read_backup
-    from js_sync.atomic_batch import AtomicBatch
+    from twinstream.core.workers.retry import Retry, TryLater
+    from twinstream.core.publish.schedules import Schedule, StoredSchedule
+    from twinstream.core.connect.server_pool import ReconnectPolicy
+    from twinstream.core.read.snapshot import Snapshot
+    from twinstream.core.read.stream_message import StreamMessage
+    from twinstream.core.exactly_once.conditional_write import AlreadyThere, Stored
+    from twinstream.core.connect.tls import TlsOptions
+    from js_sync.backup.files import read_backup
+    from js_sync.publish.atomic_batch import AtomicBatch
     from js_sync.connection import Connection, Stats, connect, connect_with
-    from js_sync.connection_events import ConnectionEvents
+    from js_sync.client.connection_events import ConnectionEvents
     from js_sync.consumer import Consumer
-    from js_sync.consuming import Consuming
-    from js_sync.coordination import Coordination, Taken
-    from js_sync.core_message import CoreMessage
-    from js_sync.counters import Counters
-    from js_sync.dead_letters import DeadLetters
-    from js_sync.events import Events
-    from js_sync.fast_ingest import FastIngest
-    from js_sync.fetch_messages import FetchMessages
+    from js_sync.consume.consume import Consuming
+    from js_sync.coordination.coordination import Coordination, Taken
+    from js_sync.client.core_message import CoreMessage
+    from js_sync.publish.counters import Counters
+    from js_sync.workers.dead_letters import DeadLetters
+    from js_sync.consume.advisories import Events
+    from js_sync.publish.fast_ingest import FastIngest
+    from js_sync.consume.fetch_messages import FetchMessages
     from js_sync.jetstream import JetStream
-    from js_sync.leader import Leader
-    from js_sync.lease import Lease
-    from js_sync.listing import Listing
-    from js_sync.lock import Lock, Semaphore
-    from js_sync.message import Message
-    from js_sync.messages import Messages
-    from js_sync.meta import Meta
-    from js_sync.object_reader import ObjectReader
-    from js_sync.object_store import ObjectStore
-    from js_sync.object_watch import ObjectWatch
-    from js_sync.once import Once, OnceResult
-    from js_sync.ordered import OrderedMessages
-    from js_sync.outbox_relay import OutboxRelay
-    from js_sync.outbox_store import OutboxStore
-    from js_sync.processing import Processing
-    from js_sync.publish_many import PublishMany
-    from js_sync.publisher import Publisher, PublishHandle
-    from js_sync.push import PushMessages
-    from js_sync.rate_limiter import Permit, RateLimiter
-    from js_sync.replicas import Replicas
-    from js_sync.schedules import Schedules
-    from js_sync.sqlite_outbox import SqliteOutbox
+    from js_sync.coordination.leader import Leader
+    from js_sync.coordination.lease import Lease
+    from js_sync.api.listing import Listing
+    from js_sync.coordination.lock import Lock, Semaphore
+    from js_sync.consume.message import Message
+    from js_sync.consume.messages import Messages
+    from js_sync.api.meta import Meta
+    from js_sync.object_store.reader import ObjectReader
+    from js_sync.object_store.store import ObjectStore
+    from js_sync.object_store.watch import ObjectWatch
+    from js_sync.coordination.once import Once, OnceResult
+    from js_sync.consume.ordered import OrderedMessages
+    from js_sync.exactly_once.outbox_relay import OutboxRelay
+    from js_sync.exactly_once.outbox_store import OutboxStore
+    from js_sync.exactly_once.processing import Processing
+    from js_sync.publish.publish_many import PublishMany
+    from js_sync.publish.publisher import Publisher, PublishHandle
+    from js_sync.consume.push import PushMessages
+    from js_sync.coordination.rate_limiter import Permit, RateLimiter
+    from js_sync.api.replicas import Replicas
+    from js_sync.publish.schedules import Schedules
+    from js_sync.exactly_once.sqlite_outbox import SqliteOutbox
     from js_sync.stream import Stream
-    from js_sync.stream_read import StreamRead
-    from js_sync.subscription import Subscription
-    from js_sync.worker import Worker
+    from js_sync.read.stream_read import StreamRead
+    from js_sync.client.subscription import Subscription
+    from js_sync.workers.worker import Worker
 
 __all__ = [
     "KEEP",

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from js_sync._api import ApiCalls
+from js_sync.api.api import ApiCalls
 from js_sync.consumer import Consumer
 from js_sync.stream import Stream
 
@@ -13,10 +13,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from datetime import datetime
 
-    from js_core.deadline import Seconds
-    from js_core.reports import PullReport
-    from js_models import ConsumerConfig, DeliverPolicy, DeliverPolicyWord, ReplayPolicy
-    from js_sync.ordered import OrderedMessages
+    from twinstream.core.deadline import Seconds
+    from twinstream.core.consume.reports import PullReport
+    from twinstream.models import ConsumerConfig, DeliverPolicy, DeliverPolicyWord, ReplayPolicy
+    from js_sync.consume.ordered import OrderedMessages
 
 __all__ = ["ConsumerCalls"]
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from js_sync._api import ApiCalls
+from js_sync.api.api import ApiCalls
 
 if TYPE_CHECKING:
-    from js_sync.coordination import Coordination
+    from js_sync.coordination.coordination import Coordination
 
 __all__ = ["CoordinationCalls"]
 
@@ -26,6 +26,6 @@ class CoordinationCalls(ApiCalls):
         which names the settings that break a promise, `StreamNotFound`, `SubjectOverlap`,
         `Unsupported` (before server 2.11) or another `JetStreamError`.
         """
-        from js_sync.coordination import open_coordination
+        from js_sync.coordination.coordination import open_coordination
 
         return open_coordination(self._api, stream, create, replicas, owner)

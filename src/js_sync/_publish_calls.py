@@ -6,23 +6,23 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from js_core.deadline import Seconds, seconds
-from js_core.fast_ingest import INTERVALS, MAX_INTERVAL, Gaps, check_gaps
-from js_core.headers import HeaderValues
-from js_core.nats_py_names import hint_keywords
-from js_core.publish import Publishable, Rollup, request_of
-from js_core.publish_limits import WINDOW, WINDOW_BYTES, PublishLimits
-from js_core.publish_retry import retry_policy
-from js_core.subjects import check_name
-from js_core.ttl import Ttl
-from js_models import PubAck
-from js_sync._api import Api, ApiCalls
-from js_sync._publish_one import publish
-from js_sync.publish_many import PublishMany
-from js_sync.publisher import Publisher
+from twinstream.core.deadline import Seconds, seconds
+from twinstream.core.publish.fast_ingest import INTERVALS, MAX_INTERVAL, Gaps, check_gaps
+from twinstream.core.wire.headers import HeaderValues
+from twinstream.core.base.nats_py_names import hint_keywords
+from twinstream.core.publish.request import Publishable, Rollup, request_of
+from twinstream.core.publish.limits import WINDOW, WINDOW_BYTES, PublishLimits
+from twinstream.core.publish.retry import retry_policy
+from twinstream.core.wire.subjects import check_name
+from twinstream.core.publish.ttl import Ttl
+from twinstream.models import PubAck
+from js_sync.api.api import Api, ApiCalls
+from js_sync.publish.publish import publish
+from js_sync.publish.publish_many import PublishMany
+from js_sync.publish.publisher import Publisher
 
 if TYPE_CHECKING:
-    from js_sync.fast_ingest import FastIngest
+    from js_sync.publish.fast_ingest import FastIngest
 
 __all__ = ["PublishCalls"]
 
@@ -159,7 +159,7 @@ class PublishCalls(ApiCalls):
         Iterating raises `Unsupported` before server 2.14, `BadArgument` where the stream does not
         allow it, `StreamNotFound`.
         """
-        from js_sync.fast_ingest import FastIngest
+        from js_sync.publish.fast_ingest import FastIngest
 
         limits = _limits(self._api, window, window_bytes, timeout, retries, retry_wait)
         name = check_name(stream, "stream")

@@ -5,14 +5,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from js_core.deadline import Seconds
-from js_core.subjects import check_name
-from js_sync._api import Api
+from twinstream.core.deadline import Seconds
+from twinstream.core.wire.subjects import check_name
+from js_sync.api.api import Api
 from js_sync.consumer import Consumer
-from js_sync.listing import Listing
+from js_sync.api.listing import Listing
 
 if TYPE_CHECKING:
-    from js_models import ConsumerConfig, ConsumerInfo
+    from twinstream.models import ConsumerConfig, ConsumerInfo
 
 __all__ = ["StreamConsumers"]
 
@@ -69,12 +69,12 @@ class StreamConsumers:
 
         `timeout` is for each page.
         """
-        from js_sync import _paging
+        from js_sync.api import pager as _paging
 
         return _paging.ConsumerInfos(self._api, self._name, timeout)
 
     def consumer_names(self, *, timeout: Seconds | None = None) -> Listing[str]:
         """Iterate over the names of all consumers; `timeout` is for each page."""
-        from js_sync import _paging
+        from js_sync.api import pager as _paging
 
         return _paging.ConsumerNames(self._api, self._name, timeout)

@@ -6,25 +6,25 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, cast
 
-from js_core.deadline import Seconds, finite_seconds
-from js_core.retry import RETRY, Retry
+from twinstream.core.deadline import Seconds, finite_seconds
+from twinstream.core.workers.retry import RETRY, Retry
 from js_sync._consumer_calls import ConsumerCalls
-from js_sync._io import Handler
-from js_sync._opening import opening
+from js_sync.runtime.concurrency import Handler
+from js_sync.runtime.opening import opening
 
 if TYPE_CHECKING:
-    from js_core.advisories import EventKind
-    from js_core.events import MessagesDropped
-    from js_core.health import Health, Thresholds
-    from js_core.pull_request import Priority
-    from js_core.reports import PullReport, WorkReport
-    from js_models import ConsumerConfig
-    from js_sync._work_settings import KeyOf
-    from js_sync.dead_letters import DeadLetters
-    from js_sync.events import Events
+    from twinstream.core.api.advisories import EventKind
+    from twinstream.core.connect.connection_events import MessagesDropped
+    from twinstream.core.api.health import Health, Thresholds
+    from twinstream.core.consume.pull_request import Priority
+    from twinstream.core.consume.reports import PullReport, WorkReport
+    from twinstream.models import ConsumerConfig
+    from js_sync.workers.settings import KeyOf
+    from js_sync.workers.dead_letters import DeadLetters
+    from js_sync.consume.advisories import Events
     from js_sync.jetstream import JetStream
-    from js_sync.message import Message
-    from js_sync.worker import Worker
+    from js_sync.consume.message import Message
+    from js_sync.workers.worker import Worker
 
 __all__ = ["WatchCalls"]
 
@@ -47,12 +47,12 @@ class WatchCalls(ConsumerCalls):
     ) -> Events:
         """Iterate over advisories and metrics from now on, typed; close it when done.
 
-        Only those of a stream, a consumer, or some `kinds`: classes of `js_models` such as
+        Only those of a stream, a consumer, or some `kinds`: classes of `twinstream.models` such as
         `MaxDeliver`, or words such as "max_deliver". At most `max_pending` events wait to be
         taken; what comes then is dropped, told by the next event and to `on_drop`.
         """
-        from js_core.advisories import event_subjects
-        from js_sync.events import listen
+        from twinstream.core.api.advisories import event_subjects
+        from js_sync.consume.advisories import listen
 
         subjects = event_subjects(stream, consumer, kinds)
         return opening(listen(self._api.transport, subjects, max_pending, on_drop))
@@ -73,8 +73,8 @@ class WatchCalls(ConsumerCalls):
         `dead.STREAM`), `failures` the one that captures the advisories (`STREAM-failures`). Nothing
         is sent before `prepare`, or before it is entered as a context manager.
         """
-        from js_core.dead_letter import Names
-        from js_sync.dead_letters import DeadLetters
+        from twinstream.core.workers.dead_letter import Names
+        from js_sync.workers.dead_letters import DeadLetters
 
         names = Names.of(stream, consumer, letters, failures, prefix)
         return DeadLetters(self._whole, self._api, names, on_report)
@@ -109,8 +109,8 @@ class WatchCalls(ConsumerCalls):
         `priority` is for a consumer with priority groups: with the policy `pinned_client` one
         worker has all messages, and others stand by.
         """
-        from js_sync._work_settings import WorkSettings
-        from js_sync.worker import Worker
+        from js_sync.workers.settings import WorkSettings
+        from js_sync.workers.worker import Worker
 
         settings = WorkSettings(
             concurrency=concurrency,
@@ -138,8 +138,8 @@ class WatchCalls(ConsumerCalls):
         `thresholds`, those of a plain `Thresholds()` by default. One that nobody can tell of is a
         finding. Raises `StreamNotFound` for a `stream` that is not there.
         """
-        from js_core.health import THRESHOLDS
-        from js_sync._health import health
+        from twinstream.core.api.health import THRESHOLDS
+        from js_sync.api.health import health
 
         pause = finite_seconds(interval, "interval")
         chosen = THRESHOLDS if thresholds is None else thresholds

@@ -7,26 +7,26 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-import js_models
-from js_core.deadline import Seconds, finite_seconds
-from js_core.errors import BadArgument
-from js_core.pull_request import OnRefused, Priority, buffer_limits
-from js_core.reports import PullReport
-from js_sync import _control
-from js_sync._api import Api
-from js_sync._create import CreateAction, create_consumer
-from js_sync._delivery import ack_wait_of, is_for_nobody_else, pull_bounds
-from js_sync._fetch_calls import FetchCalls
-from js_sync._io import Handler
-from js_sync._missing import Missing, OnDeleted
-from js_sync._opening import opening
-from js_sync.message import Message
-from js_sync.messages import Messages
+import twinstream.models
+from twinstream.core.deadline import Seconds, finite_seconds
+from twinstream.errors import BadArgument
+from twinstream.core.consume.pull_request import OnRefused, Priority, buffer_limits
+from twinstream.core.consume.reports import PullReport
+from js_sync.api import consumer_admin as _control
+from js_sync.api.api import Api
+from js_sync.api.create_update import CreateAction, create_consumer
+from js_sync.consume.delivery import ack_wait_of, is_for_nobody_else, pull_bounds
+from js_sync.consume.fetch_calls import FetchCalls
+from js_sync.runtime.concurrency import Handler
+from js_sync.consume.consumer_recovery import Missing, OnDeleted
+from js_sync.runtime.opening import opening
+from js_sync.consume.message import Message
+from js_sync.consume.messages import Messages
 
 if TYPE_CHECKING:
-    from js_models import ConsumerConfig, ConsumerInfo, ConsumerPauseResponse
-    from js_sync.consuming import Consuming, Order
-    from js_sync.events import Events
+    from twinstream.models import ConsumerConfig, ConsumerInfo, ConsumerPauseResponse
+    from js_sync.consume.consume import Consuming, Order
+    from js_sync.consume.advisories import Events
 
 __all__ = ["Consumer"]
 
@@ -133,7 +133,7 @@ class Consumer(FetchCalls):
         _control.step_down(self._api, self._stream, self._name, preferred, cluster, tags, deadline)
 
     def ack_samples(self, *, max_pending: int = 65_536) -> Events:
-        """Iterate over sampled acknowledgements from now on, as `js_models.ConsumerAck` records.
+        """Iterate over sampled acknowledgements from now on, as `twinstream.models.ConsumerAck` records.
 
         Raises `BadArgument` when it is known that the consumer has no `sample_freq`.
         """
@@ -142,8 +142,8 @@ class Consumer(FetchCalls):
             raise BadArgument(
                 f'{self._stream}/{self._name} samples nothing: set sample_freq, "100%" for all'
             )
-        from js_core.advisories import event_subjects
-        from js_sync.events import listen
+        from twinstream.core.api.advisories import event_subjects
+        from js_sync.consume.advisories import listen
 
         subjects = event_subjects(self._stream, self._name, ["consumer_ack"])
         return opening(listen(self._api.transport, subjects, max_pending))
@@ -233,7 +233,7 @@ class Consumer(FetchCalls):
         runs, which takes a known ack_wait, too. An error out of the handler ends the consumption
         and comes out of `Consuming.wait`. The rest is as in `messages`.
         """
-        from js_sync.consuming import Consuming
+        from js_sync.consume.consume import Consuming
 
         messages = self.messages(
             max_messages=max_messages,
@@ -265,4 +265,4 @@ class Consumer(FetchCalls):
 
     def _wants_acks(self) -> bool:
         config = self.cached_info.config if self.cached_info is not None else None
-        return config is None or config.ack_policy not in {js_models.AckPolicy.NONE, None}
+        return config is None or config.ack_policy not in {twinstream.models.AckPolicy.NONE, None}

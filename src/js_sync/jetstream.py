@@ -6,50 +6,50 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-import js_models
-from js_core.atomic_batch import MAX_MESSAGES
-from js_core.deadline import Seconds
-from js_core.errors import BadArgument
-from js_core.headers import HeaderValues
-from js_core.nats_py_names import hint_attributes, hint_keywords
-from js_core.publish import PublishRequest
-from js_core.range_read import PAGE_BYTES, PAGE_MESSAGES, RangeRead
-from js_core.subjects import ApiSubjects
-from js_sync._api import Api
+import twinstream.models
+from twinstream.core.publish.atomic_batch import MAX_MESSAGES
+from twinstream.core.deadline import Seconds
+from twinstream.errors import BadArgument
+from twinstream.core.wire.headers import HeaderValues
+from twinstream.core.base.nats_py_names import hint_attributes, hint_keywords
+from twinstream.core.publish.request import PublishRequest
+from twinstream.core.read.range_read import PAGE_BYTES, PAGE_MESSAGES, RangeRead
+from twinstream.core.wire.subjects import ApiSubjects
+from js_sync.api.api import Api
 from js_sync._coordination_calls import CoordinationCalls
-from js_sync._create import check_config, create_or_update_stream, create_stream, update_stream
-from js_sync._holding import name_by_subject
-from js_sync._io import Handler
-from js_sync._object_calls import ObjectCalls
+from js_sync.api.create_update import check_config, create_or_update_stream, create_stream, update_stream
+from js_sync.api.stream_lookup import name_by_subject
+from js_sync.runtime.concurrency import Handler
+from js_sync.object_store.calls import ObjectCalls
 from js_sync._publish_calls import PublishCalls
-from js_sync._transport import Transport
+from js_sync.client.transport import Transport
 from js_sync._watch_calls import WatchCalls
-from js_sync.listing import Listing
+from js_sync.api.listing import Listing
 from js_sync.stream import Stream
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from js_core.backup import TransferProgress
-    from js_core.outbox import OutboxReport
-    from js_core.processing import ProcessReport
-    from js_core.pull_request import Priority
-    from js_core.read_request import Via
-    from js_core.subject_write import AlreadyThere, Stored
-    from js_models import AccountInfo, StreamConfig, StreamInfo
-    from js_sync._once_writer import By
-    from js_sync._subject_writes import SubjectWrites
-    from js_sync.atomic_batch import AtomicBatch
+    from twinstream.core.backup.backup import TransferProgress
+    from twinstream.core.exactly_once.outbox import OutboxReport
+    from twinstream.core.exactly_once.processing import ProcessReport
+    from twinstream.core.consume.pull_request import Priority
+    from twinstream.core.read.read_request import Via
+    from twinstream.core.exactly_once.conditional_write import AlreadyThere, Stored
+    from twinstream.models import AccountInfo, StreamConfig, StreamInfo
+    from js_sync.exactly_once.idempotent_writer import By
+    from js_sync.exactly_once.conditional_writes import SubjectWrites
+    from js_sync.publish.atomic_batch import AtomicBatch
     from js_sync.consumer import Consumer
-    from js_sync.consuming import Order
-    from js_sync.counters import Counters
-    from js_sync.message import Message
-    from js_sync.meta import Meta
-    from js_sync.outbox_relay import OutboxRelay
-    from js_sync.outbox_store import OutboxStore
-    from js_sync.processing import Processing
-    from js_sync.range_reader import RangeReader
-    from js_sync.schedules import Schedules
+    from js_sync.consume.consume import Order
+    from js_sync.publish.counters import Counters
+    from js_sync.consume.message import Message
+    from js_sync.api.meta import Meta
+    from js_sync.exactly_once.outbox_relay import OutboxRelay
+    from js_sync.exactly_once.outbox_store import OutboxStore
+    from js_sync.exactly_once.processing import Processing
+    from js_sync.read.range_reader import RangeReader
+    from js_sync.publish.schedules import Schedules
 
 __all__ = ["JetStream"]
 
@@ -77,7 +77,7 @@ class JetStream(WatchCalls, CoordinationCalls, ObjectCalls, PublishCalls):
 
     @property
     def _writes(self) -> SubjectWrites:
-        from js_sync._subject_writes import SubjectWrites
+        from js_sync.exactly_once.conditional_writes import SubjectWrites
 
         # No `cached_property`, for the reason told at `_pipeline.UnderWay`. Two of them are as good
         # as one: they only remember what was looked up.
@@ -96,14 +96,14 @@ class JetStream(WatchCalls, CoordinationCalls, ObjectCalls, PublishCalls):
     @property
     def meta(self) -> Meta:
         """The calls that change the cluster, for users of the system account."""
-        from js_sync.meta import Meta
+        from js_sync.api.meta import Meta
 
         return Meta(self._api)
 
     def account_info(self, *, timeout: Seconds | None = None) -> AccountInfo:
         """Return the account's usage and limits."""
         subject = self._api.subjects.account_info()
-        answer, deadline = js_models.AccountInfoResponse, self._api.deadline(timeout)
+        answer, deadline = twinstream.models.AccountInfoResponse, self._api.deadline(timeout)
         return self._api.call(subject, None, answer, deadline)
 
     # ---- streams
@@ -171,7 +171,7 @@ class JetStream(WatchCalls, CoordinationCalls, ObjectCalls, PublishCalls):
 
         Its `missing` and `offline` tell of those that have no info now. `timeout` is for each page.
         """
-        from js_sync import _paging
+        from js_sync.api import pager as _paging
 
         return _paging.StreamInfos(self._api, subject, timeout)
 
@@ -182,7 +182,7 @@ class JetStream(WatchCalls, CoordinationCalls, ObjectCalls, PublishCalls):
 
         `timeout` is for each page.
         """
-        from js_sync import _paging
+        from js_sync.api import pager as _paging
 
         return _paging.StreamNames(self._api, subject, timeout)
 
@@ -204,7 +204,7 @@ class JetStream(WatchCalls, CoordinationCalls, ObjectCalls, PublishCalls):
         Raises `StreamExists`, `BadArgument` for a backup that is damaged, `ConnectionLost` when
         the link breaks meanwhile, another `JetStreamError`.
         """
-        from js_sync._restore import restore
+        from js_sync.backup.restore import restore
 
         info = restore(self._api, path, config, chunk_size, timeout, on_progress)
         return Stream(self._api, info.config.name or "", info)
@@ -236,7 +236,7 @@ class JetStream(WatchCalls, CoordinationCalls, ObjectCalls, PublishCalls):
         needs pyarrow, pages come as Arrow arrays (`ArrowPage.of`) in a fraction of the time; what
         else arrives on the connection then waits for the end of a page.
         """
-        from js_sync._ranges import open_range
+        from js_sync.read.stream_range import open_range
 
         read = RangeRead(start, end, page_messages=page_messages, page_bytes=page_bytes)
         via: Via = "direct" if direct else "consumer"
@@ -266,7 +266,7 @@ class JetStream(WatchCalls, CoordinationCalls, ObjectCalls, PublishCalls):
         1000, the server's limit, unless the server is configured otherwise; `timeout` in seconds
         is for each answer of the server.
         """
-        from js_sync.atomic_batch import AtomicBatch
+        from js_sync.publish.atomic_batch import AtomicBatch
 
         return AtomicBatch(self._api, id, max_messages, timeout)
 
@@ -369,7 +369,7 @@ class JetStream(WatchCalls, CoordinationCalls, ObjectCalls, PublishCalls):
 
         Raises `BadArgument` for another stream, `StreamNotFound`, `Unsupported`.
         """
-        from js_sync.counters import Counters
+        from js_sync.publish.counters import Counters
 
         return Counters._open(self._api, stream)
 
@@ -392,7 +392,7 @@ class JetStream(WatchCalls, CoordinationCalls, ObjectCalls, PublishCalls):
 
         The relay raises `NotPromised` where the stream's settings do not give that.
         """
-        from js_sync.outbox_relay import OutboxRelay
+        from js_sync.exactly_once.outbox_relay import OutboxRelay
 
         return OutboxRelay(
             self,
@@ -432,7 +432,7 @@ class JetStream(WatchCalls, CoordinationCalls, ObjectCalls, PublishCalls):
 
         Starting raises `NotPromised` where the settings let doubles or losses through.
         """
-        from js_sync.processing import Processing
+        from js_sync.exactly_once.processing import Processing
 
         return Processing(
             self,
@@ -457,13 +457,13 @@ class JetStream(WatchCalls, CoordinationCalls, ObjectCalls, PublishCalls):
 
         Raises `BadArgument` for another stream, `StreamNotFound`, `Unsupported`.
         """
-        from js_sync.schedules import Schedules
+        from js_sync.publish.schedules import Schedules
 
         return Schedules._open(self._api, stream)
 
 
 def _name(config: StreamConfig) -> str:
-    check_config(config, js_models.StreamConfig)
+    check_config(config, twinstream.models.StreamConfig)
     if not config.name:
         raise BadArgument("the stream configuration has no name")
     return config.name

@@ -6,32 +6,33 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-import js_models
-from js_core.deadline import Seconds, seconds
-from js_core.errors import BadAnswer, BadArgument
-from js_core.given import check_whole
-from js_core.nats_py_names import hint_keywords
-from js_core.pull_request import buffer_limits
-from js_core.range_read import PAGE_BYTES, PAGE_MESSAGES
-from js_core.subjects import check_filter
-from js_sync import _control, _create
-from js_sync._api import Api
-from js_sync._confirmed import confirmed_info
-from js_sync._io import Stream as Generated
-from js_sync._opening import opening
+import twinstream.models
+from twinstream.core.deadline import Seconds, seconds
+from twinstream.errors import BadAnswer, BadArgument
+from twinstream.core.base.check_arguments import check_whole
+from twinstream.core.base.nats_py_names import hint_keywords
+from twinstream.core.consume.pull_request import buffer_limits
+from twinstream.core.read.range_read import PAGE_BYTES, PAGE_MESSAGES
+from twinstream.core.wire.subjects import check_filter
+from js_sync.api import consumer_admin as _control
+from js_sync.api import create_update as _create
+from js_sync.api.api import Api
+from js_sync.api.leader_info import confirmed_info
+from js_sync.runtime.concurrency import Stream as Generated
+from js_sync.runtime.opening import opening
 from js_sync._stream_consumers import StreamConsumers
-from js_sync.replicas import Replicas
+from js_sync.api.replicas import Replicas
 
 if TYPE_CHECKING:
     from datetime import datetime
     from pathlib import Path
 
-    from js_core.backup import Backup, TransferProgress
-    from js_core.read_request import Via
-    from js_core.reports import PullReport
-    from js_core.snapshot import Snapshot
-    from js_core.stream_message import StreamMessage
-    from js_models import (
+    from twinstream.core.backup.backup import Backup, TransferProgress
+    from twinstream.core.read.read_request import Via
+    from twinstream.core.consume.reports import PullReport
+    from twinstream.core.read.snapshot import Snapshot
+    from twinstream.core.read.stream_message import StreamMessage
+    from twinstream.models import (
         ConsumerConfig,
         DeliverPolicy,
         DeliverPolicyWord,
@@ -39,9 +40,9 @@ if TYPE_CHECKING:
         StreamConfig,
         StreamInfo,
     )
-    from js_sync.ordered import OrderedMessages
-    from js_sync.push import PushMessages
-    from js_sync.stream_read import StreamRead
+    from js_sync.consume.ordered import OrderedMessages
+    from js_sync.consume.push import PushMessages
+    from js_sync.read.stream_read import StreamRead
 
 __all__ = ["Stream"]
 
@@ -108,7 +109,7 @@ class Stream(StreamConsumers):
         The server answers in pages of 100,000; `timeout` is for each. A change between two pages
         may move a subject from one to the other, so that it comes twice or not at all.
         """
-        from js_sync import _paging
+        from js_sync.api import pager as _paging
 
         check_filter(filter_subject)
         return _paging.subjects(self._api, self._name, filter_subject, timeout)
@@ -120,10 +121,10 @@ class Stream(StreamConsumers):
 
         The configuration needs no name.
         """
-        _create.check_config(config, js_models.StreamConfig)
+        _create.check_config(config, twinstream.models.StreamConfig)
         # The server refuses an empty name as it refuses none (10052).
         if not config.name:
-            config = js_models.evolve(config, name=self._name)
+            config = twinstream.models.evolve(config, name=self._name)
         elif config.name != self._name:
             raise BadArgument(f"the configuration is for {config.name}, the stream is {self._name}")
         deadline = self._api.deadline(timeout)
@@ -141,9 +142,9 @@ class Stream(StreamConsumers):
         """
         config = (self.info(timeout=timeout)).config
         changed = edit(config)
-        if not isinstance(changed, js_models.StreamConfig):
+        if not isinstance(changed, twinstream.models.StreamConfig):
             raise BadArgument(
-                "edit must return the changed configuration, as js_models.evolve(config, ...) does;"
+                "edit must return the changed configuration, as twinstream.models.evolve(config, ...) does;"
                 f" it returned {changed!r}"
             )
         if changed == config:
@@ -152,7 +153,7 @@ class Stream(StreamConsumers):
 
     def seal(self, *, timeout: Seconds | None = None) -> StreamInfo:
         """Have nothing added or removed any more, not even by limits. There is no way back."""
-        return self.change(lambda config: js_models.evolve(config, sealed=True), timeout=timeout)
+        return self.change(lambda config: twinstream.models.evolve(config, sealed=True), timeout=timeout)
 
     @hint_keywords
     def purge(
@@ -184,14 +185,14 @@ class Stream(StreamConsumers):
         body = {name: value for name, value in body.items() if value is not None}
         target = self._api.subjects.stream("PURGE", self._name)
         deadline = self._api.deadline(timeout)
-        answer = self._api.call(target, body or None, js_models.StreamPurgeResponse, deadline)
+        answer = self._api.call(target, body or None, twinstream.models.StreamPurgeResponse, deadline)
         return answer.purged or 0
 
     def delete(self, *, timeout: Seconds | None = None) -> None:
         """Delete the stream with its messages and consumers. Raises `StreamNotFound`."""
         target = self._api.subjects.stream("DELETE", self._name)
         deadline = self._api.deadline(timeout)
-        self._api.call(target, None, js_models.StreamDeleteResponse, deadline)
+        self._api.call(target, None, twinstream.models.StreamDeleteResponse, deadline)
 
     # ---- reading without a consumer
 
@@ -210,8 +211,8 @@ class Stream(StreamConsumers):
         messages or have them under other subjects. If the stream has no `allow_direct`, the leader
         is asked all the same. With `headers=False` the message comes without its headers.
         """
-        from js_core.direct_get import seq_request
-        from js_sync._gets import get_message
+        from twinstream.core.read.direct_get import seq_request
+        from js_sync.read.get_message import get_message
 
         request = seq_request(seq)
         return get_message(
@@ -230,8 +231,8 @@ class Stream(StreamConsumers):
 
         `direct` and `headers` are as in `get_message`; a direct answer may be an older message.
         """
-        from js_core.direct_get import last_request
-        from js_sync._gets import get_message
+        from twinstream.core.read.direct_get import last_request
+        from js_sync.read.get_message import get_message
 
         request = last_request(subject)
         return get_message(
@@ -253,8 +254,8 @@ class Stream(StreamConsumers):
         Wildcards are allowed. `start_time` needs server 2.11; without it and `seq` it is the first
         message of all. `direct` and `headers` are as in `get_message`. Raises `MessageNotFound`.
         """
-        from js_core.direct_get import next_request
-        from js_sync._gets import get_message
+        from twinstream.core.read.direct_get import next_request
+        from js_sync.read.get_message import get_message
 
         request = next_request(subject, seq, start_time)
         return get_message(
@@ -286,8 +287,8 @@ class Stream(StreamConsumers):
         fastest way that is harmless. Pages hold at most `page_messages` and about `page_bytes`; one
         is read ahead. `timeout` is how many seconds there may be no progress.
         """
-        from js_core.read_request import read_request
-        from js_sync.stream_read import StreamRead
+        from twinstream.core.read.read_request import read_request
+        from js_sync.read.stream_read import StreamRead
 
         request = read_request(
             start=start,
@@ -319,8 +320,8 @@ class Stream(StreamConsumers):
         is how many seconds there may be no progress. Raises `StreamNotFound`, another
         `JetStreamError`, `RequestTimeout`.
         """
-        from js_core.read_request import snapshot_request
-        from js_sync._snapshot import take_snapshot
+        from twinstream.core.read.read_request import snapshot_request
+        from js_sync.read.snapshot import take_snapshot
 
         request = snapshot_request(subjects, at_seq, at_time, timeout)
         return take_snapshot(self._api, self._name, request)
@@ -335,7 +336,7 @@ class Stream(StreamConsumers):
         target = self._api.subjects.message("DELETE", self._name)
         body: dict[str, Any] = {"seq": seq} if erase else {"seq": seq, "no_erase": True}
         deadline = self._api.deadline(timeout)
-        self._api.call(target, body, js_models.StreamMessageDeleteResponse, deadline)
+        self._api.call(target, body, twinstream.models.StreamMessageDeleteResponse, deadline)
 
     # ---- backup
 
@@ -362,8 +363,8 @@ class Stream(StreamConsumers):
         Raises `ConnectionLost` when the link breaks meanwhile, `BadArgument`, `JetStreamError`
         (before server 2.15 for streams in memory), `OSError` from the disk.
         """
-        from js_core.local_path import local_path
-        from js_sync._backup import BackupWish, back_up
+        from twinstream.core.base.local_path import local_path
+        from js_sync.backup.backup import BackupWish, back_up
 
         wish = BackupWish(
             target=local_path(path),
@@ -413,8 +414,8 @@ class Stream(StreamConsumers):
         program. When one is lost, the next one is created at the first of `max_reset_attempts`
         attempts that succeeds (None: no limit); otherwise the error of the last one is raised.
         """
-        from js_core.ordered import ordered_config
-        from js_sync.ordered import OrderedMessages
+        from twinstream.core.consume.ordered import ordered_config
+        from js_sync.consume.ordered import OrderedMessages
 
         config = ordered_config(
             subjects,
@@ -469,7 +470,7 @@ class Stream(StreamConsumers):
         name: str | None,
         on_report: Callable[[PullReport], None] | None,
     ) -> PushMessages:
-        from js_sync.push import PushMessages, with_heartbeats
+        from js_sync.consume.push import PushMessages, with_heartbeats
 
         info = None
         if name is not None:

@@ -6,6 +6,6 @@ its ``DefaultSource``.
 
 from __future__ import annotations
 
-from js_spark.source import JetStreamDataSource as DefaultSource
+from twinstream.spark.source.source import JetStreamDataSource as DefaultSource
 
 __all__ = ["DefaultSource"]

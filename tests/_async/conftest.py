@@ -13,7 +13,7 @@ import nats
 import pytest
 
 import js_async
-from js_testing import NatsServer
+from twinstream.testing import NatsServer
 from tests.soak import LONG
 
 _NUMBERS = count(1)

@@ -8,7 +8,7 @@ and nobody comes to know.
 from __future__ import annotations
 
 import js_async as js
-from js_async._replies import Replies
+from js_async.client.requests import Replies
 
 __all__ = ["Crashed", "Crashing", "CrashingStore", "Fate"]
 

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from js_core.deadline import Deadline
+from twinstream.core.deadline import Deadline
 
 __all__ = ["ended", "eventually", "pause", "together"]
 

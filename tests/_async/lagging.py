@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 
 import js_async as js
-from js_core.range_read import AskLeader, RangeRead
+from twinstream.core.read.range_read import AskLeader, RangeRead
 from tests._async.flow import eventually
 
 FAR = 0.1

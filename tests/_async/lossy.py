@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import js_async as js
-from js_core.errors import ConnectionLost
+from twinstream.errors import ConnectionLost
 
 __all__ = ["Lossy"]
 

@@ -12,7 +12,7 @@ import pytest
 from attrs import frozen
 
 import js_async as js
-from js_models import AckPolicy, ConsumerConfig, ObjectStoreConfig, StreamConfig, evolve
+from twinstream.models import AckPolicy, ConsumerConfig, ObjectStoreConfig, StreamConfig, evolve
 from tests._async.flow import eventually, together
 from tests._async.flow import pause as a_while
 from tests._async.streams import settled

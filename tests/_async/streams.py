@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import js_async as js
-from js_models import StreamConfig
+from twinstream.models import StreamConfig
 
 __all__ = ["filled", "settled", "waiting"]
 

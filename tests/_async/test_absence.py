@@ -7,11 +7,11 @@ from datetime import timedelta
 import pytest
 
 import js_async as js
-from js_async import _held
-from js_core.deadline import monotonic
-from js_core.reports import PullWarning
-from js_models import ConsumerConfig
-from js_testing import Proxy
+from js_async.consume import ack_progress as _held
+from twinstream.core.deadline import monotonic
+from twinstream.core.consume.reports import PullWarning
+from twinstream.models import ConsumerConfig
+from twinstream.testing import Proxy
 from tests._async.flow import eventually, pause, together
 from tests._async.streams import filled, waiting
 

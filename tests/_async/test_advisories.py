@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 import js_async as js
-from js_models import (
+from twinstream.models import (
     ConsumerAck,
     ConsumerAction,
     ConsumerConfig,

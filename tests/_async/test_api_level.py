@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 import js_async as js
-from js_models import ConsumerConfig, StreamConfig
-from js_testing import FakePeer, FakeServer
+from twinstream.models import ConsumerConfig, StreamConfig
+from twinstream.testing import FakePeer, FakeServer
 
 # Above that of any server of these years.
 FAR = 1000

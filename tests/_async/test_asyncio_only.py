@@ -28,18 +28,18 @@ import nats
 import pytest
 
 import js_async as js
-import js_async._backup_files
-import js_async._link
-import js_async._restore
-import js_async.publisher
-from js_async._io import Interrupts, Signal, TimedLock, here, set_from_anywhere
-from js_async._link import Link, _Receiver
-from js_async._pipeline import Pipeline
-from js_async._sleeper import Alarm, Sleeper, Turn
-from js_core.deadline import Deadline, monotonic
-from js_core.protocol import Parser
-from js_models import ConsumerConfig, ObjectStoreConfig, StreamConfig
-from js_testing import FakePeer, FakeServer, Proxy
+import js_async.backup.files
+import js_async.runtime.socket_link
+import js_async.backup.restore
+import js_async.publish.publisher
+from js_async.runtime.concurrency import Interrupts, Signal, TimedLock, here, set_from_anywhere
+from js_async.runtime.socket_link import Link, _Receiver
+from js_async.publish.pipeline import Pipeline
+from js_async.runtime.waiter import Alarm, Sleeper, Turn
+from twinstream.core.deadline import Deadline, monotonic
+from twinstream.core.wire.protocol import Parser
+from twinstream.models import ConsumerConfig, ObjectStoreConfig, StreamConfig
+from twinstream.testing import FakePeer, FakeServer, Proxy
 from tests._async.flow import eventually
 from tests._async.streams import waiting
 from tests._async.test_backup import ARCHIVE, CONFIG, STATE
@@ -335,7 +335,7 @@ async def test_another_loop_is_told_at_once() -> None:
 
 async def test_polling_ends_with_its_time_and_with_the_wait(monkeypatch) -> None:
     # On a busy machine others would take all the time there is.
-    monkeypatch.setattr(js_async._link, "_give_way", lambda: None)
+    monkeypatch.setattr(js_async.runtime.socket_link, "_give_way", lambda: None)
     stock = Stock([1])
     with FakeServer(stock.script) as server:
         async with js.connect(server.url, busy_poll=0.05) as connection:
@@ -639,7 +639,7 @@ async def test_who_waits_for_a_message_has_it_when_another_task_that_mends_it_is
     own = Pipeline.mend
     monkeypatch.setattr(Pipeline, "mend", noted)
     # Nobody mends but who waits.
-    monkeypatch.setattr(js_async.publisher, "_LOOK", 3600.0)
+    monkeypatch.setattr(js_async.publish.publisher, "_LOOK", 3600.0)
     with FakeServer(first, second) as server:
         async with js.connect(server.url) as connection:
             publisher = connection.jetstream().publisher(timeout=60)
@@ -925,7 +925,7 @@ async def test_a_restore_may_be_cancelled_at_each_step_aside(server, tmp_path, m
         opened.append(open(*args))  # noqa: SIM115  # closed by whom it is for
         return opened[-1]
 
-    monkeypatch.setattr(js_async._restore, "open", noted, raising=False)
+    monkeypatch.setattr(js_async.backup.restore, "open", noted, raising=False)
     async with js.connect(server.url) as connection:
         jet = connection.jetstream(timeout=10)
         stream = await jet.create_stream(StreamConfig(name="BACK", subjects=["back.>"]))
@@ -1018,7 +1018,7 @@ async def test_a_backup_that_is_cancelled_when_it_takes_its_place_is_there(
     server, tmp_path, monkeypatch
 ):
     interloper = Interloper()
-    sync = js_async._backup_files.sync
+    sync = js_async.backup.files.sync
 
     def disturbed(paths):
         monkeypatch.undo()
@@ -1030,7 +1030,7 @@ async def test_a_backup_that_is_cancelled_when_it_takes_its_place_is_there(
         stream = await jet.create_stream(StreamConfig(name="PLACED", subjects=["placed.>"]))
         await copied(stream, tmp_path / "copy")
         await jet.publish("placed.1", b"one")
-        monkeypatch.setattr(js_async._backup_files, "sync", disturbed)
+        monkeypatch.setattr(js_async.backup.files, "sync", disturbed)
         interloper.task = asyncio.create_task(copied(stream, tmp_path / "copy"))
         with pytest.raises(asyncio.CancelledError):
             await interloper.task

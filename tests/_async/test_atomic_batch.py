@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 import js_async as js
-from js_models import StreamConfig
-from js_testing import FakePeer, FakeServer, Proxy
+from twinstream.models import StreamConfig
+from twinstream.testing import FakePeer, FakeServer, Proxy
 from tests._async.flow import eventually, together
 
 pytestmark = pytest.mark.since("2.12")

@@ -10,9 +10,9 @@ import resource
 import pytest
 
 import js_async as js
-from js_async._backup_files import BackupWriter
-from js_models import ConsumerConfig, StreamConfig
-from js_testing import FakePeer, FakeServer, Proxy
+from js_async.backup.files import BackupWriter
+from twinstream.models import ConsumerConfig, StreamConfig
+from twinstream.testing import FakePeer, FakeServer, Proxy
 from tests._async.flow import eventually, together
 from tests.soak import rounds, state
 

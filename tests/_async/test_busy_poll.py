@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import js_async as js
-from js_models import ConsumerConfig, StreamConfig
+from twinstream.models import ConsumerConfig, StreamConfig
 from tests._async.flow import pause, together
 
 POLL = 0.002

@@ -7,10 +7,10 @@ from contextvars import ContextVar
 import pytest
 
 import js_async as js
-from js_async._open_call import telling
-from js_async._under_way import under_way
-from js_models import ConsumerConfig, StreamConfig
-from js_testing import FakePeer, FakeServer
+from js_async.client.instrumentation import telling
+from js_async.publish.inflight import under_way
+from twinstream.models import ConsumerConfig, StreamConfig
+from twinstream.testing import FakePeer, FakeServer
 from tests.logged import raised
 
 QUICK = js.ReconnectPolicy(wait=0.01, max_wait=0.05, attempts=-1)

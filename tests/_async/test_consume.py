@@ -10,11 +10,11 @@ import pytest
 from attrs import evolve
 
 import js_async as js
-from js_async import consuming
-from js_async.messages import Messages
-from js_core.deadline import Deadline
-from js_models import ConsumerConfig, StreamConfig
-from js_testing import FakePeer, FakeServer
+from js_async.consume import consume as consuming
+from js_async.consume.messages import Messages
+from twinstream.core.deadline import Deadline
+from twinstream.models import ConsumerConfig, StreamConfig
+from twinstream.testing import FakePeer, FakeServer
 from tests._async.flow import eventually, together
 from tests._async.streams import filled, settled, waiting
 from tests.dropping import let_go

@@ -8,12 +8,12 @@ from __future__ import annotations
 import pytest
 
 import js_async as js
-from js_async._once_writer import once_writer
-from js_async._promised_streams import PromisedStreams
-from js_core.subject_write import Stored
-from js_models import ObjectStoreConfig, StreamConfig
-from js_testing import NatsServer
-from js_testing.ports import free_ports
+from js_async.exactly_once.idempotent_writer import once_writer
+from js_async.exactly_once.stream_guarantees import PromisedStreams
+from twinstream.core.exactly_once.conditional_write import Stored
+from twinstream.models import ObjectStoreConfig, StreamConfig
+from twinstream.testing import NatsServer
+from twinstream.testing.ports import free_ports
 from tests._async.flow import eventually
 from tests.conftest import VERSION
 

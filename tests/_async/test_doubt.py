@@ -7,8 +7,8 @@ from datetime import timedelta
 import pytest
 
 import js_async as js
-from js_core.permissions import consume, operation, permissions
-from js_models import ConsumerConfig, StreamConfig
+from twinstream.permissions import consume, operation, permissions
+from twinstream.models import ConsumerConfig, StreamConfig
 from tests._async.flow import eventually, together
 from tests.worlds import plain
 
@@ -34,7 +34,7 @@ def world():
 @pytest.fixture
 def short(monkeypatch):
     """Doubt that ends after a second."""
-    monkeypatch.setattr("js_core.doubt.BOUND", 1.0)
+    monkeypatch.setattr("twinstream.core.consume.absence_timer.BOUND", 1.0)
 
 
 async def stage(admin):
@@ -67,7 +67,7 @@ async def test_nobody_answering_for_long_ends_the_iteration(world, short):
 
 @pytest.mark.parametrize("policy", ["raise", "wait"])
 async def test_a_consumer_that_comes_in_time_is_waited_for(world, policy, monkeypatch):
-    monkeypatch.setattr("js_core.doubt.BOUND", 60.0 if policy == "raise" else 0.0)
+    monkeypatch.setattr("twinstream.core.consume.absence_timer.BOUND", 60.0 if policy == "raise" else 0.0)
     async with user(world, "admin") as admin, user(world, "bound") as connection:
         stream = await stage(admin)
         reports = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import js_async as js
-from js_testing import FakePeer, FakeServer
+from twinstream.testing import FakePeer, FakeServer
 from tests._async.flow import eventually, together
 from tests.dropping import let_go
 from tests.logged import raised

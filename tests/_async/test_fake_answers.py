@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 import js_async as js
-from js_core.protocol import Parser
-from js_testing import FakePeer, FakeServer
-from js_testing.fake_wire import message_frame
+from twinstream.core.wire.protocol import Parser
+from twinstream.testing import FakePeer, FakeServer
+from twinstream.testing.fake_wire import message_frame
 
 ORDERS = r"^H?PUB orders "
 

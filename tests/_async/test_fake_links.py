@@ -7,9 +7,9 @@ from types import SimpleNamespace
 import pytest
 
 import js_async as js
-from js_async.push import PushMessages
-from js_models import ConsumerConfig
-from js_testing import FakePeer, FakeServer
+from js_async.consume.push import PushMessages
+from twinstream.models import ConsumerConfig
+from twinstream.testing import FakePeer, FakeServer
 from tests._async.flow import eventually, pause, together
 
 QUICK = js.ReconnectPolicy(wait=0.01, max_wait=0.05, attempts=-1)

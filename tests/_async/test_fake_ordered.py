@@ -7,7 +7,7 @@ from functools import partial
 import pytest
 
 import js_async as js
-from js_testing import FakePeer, FakeServer
+from twinstream.testing import FakePeer, FakeServer
 from tests._async.flow import eventually, together
 from tests.fake.ordering import beat, create, deliver, leave, stream_info
 

@@ -8,12 +8,12 @@ from contextlib import suppress
 import pytest
 
 import js_async as js
-from js_async._pipeline import Pipeline
-from js_core.ack_cutter import AckCutter
-from js_core.deadline import Deadline
-from js_models import PubAck
-from js_testing import FakePeer, FakeServer, ScriptError
-from js_testing.fake_wire import message_frame
+from js_async.publish.pipeline import Pipeline
+from twinstream.core.wire.bulk_acks import AckCutter
+from twinstream.core.deadline import Deadline
+from twinstream.models import PubAck
+from twinstream.testing import FakePeer, FakeServer, ScriptError
+from twinstream.testing.fake_wire import message_frame
 from tests._async.flow import ended, eventually
 
 QUICK = js.ReconnectPolicy(wait=0.01, max_wait=0.05, attempts=-1)

@@ -7,9 +7,9 @@ from datetime import timedelta
 import pytest
 
 import js_async as js
-from js_async import _fetch_rounds
-from js_models import ConsumerConfig
-from js_testing import FakePeer, FakeServer
+from js_async.consume import fetch_rounds as _fetch_rounds
+from twinstream.models import ConsumerConfig
+from twinstream.testing import FakePeer, FakeServer
 from tests._async.flow import eventually, pause, together
 from tests._async.streams import filled, waiting
 from tests.dropping import let_go

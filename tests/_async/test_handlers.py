@@ -9,8 +9,8 @@ from datetime import timedelta
 import pytest
 
 import js_async as js
-from js_async import _held
-from js_models import ConsumerConfig, StreamConfig
+from js_async.consume import ack_progress as _held
+from twinstream.models import ConsumerConfig, StreamConfig
 from tests._async.flow import eventually, pause
 from tests._async.streams import filled, settled
 

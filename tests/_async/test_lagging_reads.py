@@ -12,11 +12,11 @@ import pytest
 from attrs import evolve
 
 import js_async as js
-from js_async._page_sources import DirectPages
-from js_async.range_reader import RangeReader
-from js_core.deadline import Deadline
-from js_models import StreamConfig
-from js_testing import NatsCluster
+from js_async.read.page_sources import DirectPages
+from js_async.read.range_reader import RangeReader
+from twinstream.core.deadline import Deadline
+from twinstream.models import StreamConfig
+from twinstream.testing import NatsCluster
 from tests._async.flow import eventually, pause, together
 from tests._async.lagging import FAR, Believing, lead_near, placed
 from tests.conftest import VERSION

@@ -6,8 +6,8 @@ import attrs
 import pytest
 
 import js_async as js
-from js_async._io import Signal
-from js_core.deadline import NEVER, Deadline
+from js_async.runtime.concurrency import Signal
+from twinstream.core.deadline import NEVER, Deadline
 from tests._async.flow import eventually
 from tests.dropping import let_go
 

@@ -8,8 +8,8 @@ from contextlib import ExitStack
 import pytest
 
 import js_async as js
-from js_core.deadline import monotonic
-from js_testing import FakePeer, FakeServer, Proxy
+from twinstream.core.deadline import monotonic
+from twinstream.testing import FakePeer, FakeServer, Proxy
 from tests._async.flow import eventually, pause, together
 from tests._async.leaders import step_down
 from tests.soak import rounds, state

@@ -7,8 +7,8 @@ import logging
 import pytest
 
 import js_async as js
-from js_models import ConsumerConfig, StreamConfig
-from js_testing import FakePeer, FakeServer
+from twinstream.models import ConsumerConfig, StreamConfig
+from twinstream.testing import FakePeer, FakeServer
 from tests._async.flow import eventually
 from tests._async.streams import filled
 from tests.logged import levels, texts

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 import js_async as js
-from js_core.arrow_page import ArrowPage
-from js_models import ConsumerConfig, StreamConfig, StreamSource, SubjectTransform
+from twinstream.core.read.arrow_page import ArrowPage
+from twinstream.models import ConsumerConfig, StreamConfig, StreamSource, SubjectTransform
 from tests._async.flow import eventually
 
 MESSAGES = 60

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 import js_async as js
-from js_models import ConsumerConfig
+from twinstream.models import ConsumerConfig
 from tests._async.flow import eventually, together
 from tests._async.streams import filled, waiting
 

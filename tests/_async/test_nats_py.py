@@ -11,9 +11,9 @@ import pytest
 from nats.js import api
 
 import js_async as js
-from js_core.permissions import consume, permissions
-from js_models import ConsumerConfig, StreamConfig, decode
-from js_testing import FakeServer
+from twinstream.permissions import consume, permissions
+from twinstream.models import ConsumerConfig, StreamConfig, decode
+from twinstream.testing import FakeServer
 from tests._async.flow import eventually, together
 from tests._async.operations import ACTS
 from tests._async.test_permissions import NOT_IMPORTED, POSSIBLE, prepared, world

@@ -10,8 +10,8 @@ import pytest
 from nats.protocol.parser import Parser as TheirParser
 
 import js_async as js
-from js_async._nats_py_parser import OwnParser, take_over
-from js_models import ConsumerConfig, StreamConfig
+from js_async.nats_py.parser import OwnParser, take_over
+from twinstream.models import ConsumerConfig, StreamConfig
 from tests.odd_messages import publish_raw
 
 COUNT = 300
@@ -153,7 +153,7 @@ async def test_it_may_take_over_anywhere_in_the_stream(cut):
 async def test_an_unknown_release_keeps_its_parser(server, name, monkeypatch):
     async with connected(server) as client:
         with monkeypatch.context() as patch:
-            patch.setattr("js_async._nats_py_parser.version", lambda _: "2.99.0")
+            patch.setattr("js_async.nats_py.parser.version", lambda _: "2.99.0")
             with pytest.warns(RuntimeWarning, match=r"nats-py 2\.99\.0 .* its own parser stays"):
                 jet = js.from_nats(client, timeout=10, own_parser=True)
         assert isinstance(client._ps, TheirParser)

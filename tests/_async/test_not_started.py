@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import js_async as js
-from js_models import AckPolicy, ConsumerConfig
+from twinstream.models import AckPolicy, ConsumerConfig
 from tests._async.streams import filled
 
 EXPLICIT = ConsumerConfig(durable_name="c", ack_policy=AckPolicy.EXPLICIT)

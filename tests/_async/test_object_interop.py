@@ -15,7 +15,7 @@ import pytest
 from nats.js.errors import LinkIsABucketError, ObjectNotFoundError
 
 import js_async as js
-from js_models import ObjectStoreConfig
+from twinstream.models import ObjectStoreConfig
 from tests.nats_py_objects import Theirs
 
 SIZES = [0, 1, 128 * 1024 - 1, 128 * 1024, 128 * 1024 + 1, 1_000_000]

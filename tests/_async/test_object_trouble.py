@@ -8,8 +8,8 @@ import tracemalloc
 import pytest
 
 import js_async as js
-from js_models import ObjectStoreConfig
-from js_testing import Proxy
+from twinstream.models import ObjectStoreConfig
+from twinstream.testing import Proxy
 from tests._async.flow import eventually, together
 from tests._async.leaders import step_down
 from tests._async.lossy import Lossy

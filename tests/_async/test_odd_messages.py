@@ -7,8 +7,8 @@ from contextlib import asynccontextmanager
 import pytest
 
 import js_async as js
-from js_core.arrow import header_pairs
-from js_models import ConsumerConfig, StreamConfig
+from twinstream.core.read.arrow import header_pairs
+from twinstream.models import ConsumerConfig, StreamConfig
 from tests._async.flow import eventually
 from tests.odd_messages import ODD_MESSAGES, publish_raw
 

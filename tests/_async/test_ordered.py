@@ -9,8 +9,8 @@ import pytest
 from attrs import evolve
 
 import js_async as js
-from js_async import _ordered_consumer
-from js_models import ConsumerConfig, ConsumerLimits, StreamConfig
+from js_async.consume import ordered_consumer as _ordered_consumer
+from twinstream.models import ConsumerConfig, ConsumerLimits, StreamConfig
 from tests._async.flow import eventually, pause, together
 from tests._async.streams import filled
 

@@ -14,9 +14,9 @@ from functools import partial
 import pytest
 
 import js_async as js
-from js_core.servers import ServerPool
-from js_models import StreamConfig
-from js_testing import Proxy
+from twinstream.core.connect.server_pool import ServerPool
+from twinstream.models import StreamConfig
+from twinstream.testing import Proxy
 from tests._async.flow import eventually, together
 from tests._async.leaders import step_down
 from tests.soak import LONG, rounds, state

@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 
 import js_async as js
-from js_async import outbox_relay, sqlite_outbox
-from js_core.deadline import Deadline
-from js_models import StreamConfig, evolve
+from js_async.exactly_once import outbox_relay
+from js_async.exactly_once import sqlite_outbox
+from twinstream.core.deadline import Deadline
+from twinstream.models import StreamConfig, evolve
 from tests._async.flow import eventually
 from tests.dropping import let_go
 

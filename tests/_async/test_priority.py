@@ -7,9 +7,9 @@ from datetime import timedelta
 import pytest
 
 import js_async as js
-from js_core.fetch import frame_size
-from js_core.pin import pin_size
-from js_models import ConsumerConfig, StreamConfig
+from twinstream.core.consume.fetch import frame_size
+from twinstream.core.consume.pin import pin_size
+from twinstream.models import ConsumerConfig, StreamConfig
 from tests._async.flow import eventually, together
 from tests._async.streams import filled, waiting
 

@@ -8,9 +8,9 @@ import pytest
 from attrs import evolve
 
 import js_async as js
-from js_async import _known_results
-from js_core.processing import results_of
-from js_models import ConsumerConfig, StreamConfig
+from js_async.exactly_once import stored_results as _known_results
+from twinstream.core.exactly_once.processing import results_of
+from twinstream.models import ConsumerConfig, StreamConfig
 from tests._async.flow import eventually, pause
 from tests._async.streams import filled, settled
 

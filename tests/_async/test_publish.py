@@ -11,7 +11,7 @@ from itertools import chain
 import pytest
 
 import js_async as js
-from js_models import PubAck, StreamConfig
+from twinstream.models import PubAck, StreamConfig
 from tests._async.flow import ended, eventually, together
 
 

@@ -7,12 +7,12 @@ from collections import Counter
 import pytest
 
 import js_async as js
-from js_async import publisher
-from js_async._api import Api
-from js_async._publish_doubt import prove
-from js_core.deadline import Deadline
-from js_core.subjects import ApiSubjects
-from js_models import StreamConfig
+from js_async.publish import publisher
+from js_async.api.api import Api
+from js_async.publish.verify_stored import prove
+from twinstream.core.deadline import Deadline
+from twinstream.core.wire.subjects import ApiSubjects
+from twinstream.models import StreamConfig
 from tests._async.flow import pause, together
 from tests._async.leaders import step_down
 

@@ -7,8 +7,8 @@ from datetime import timedelta
 import pytest
 
 import js_async as js
-from js_async import push
-from js_models import ConsumerConfig
+from js_async.consume import push
+from twinstream.models import ConsumerConfig
 from tests._async.flow import eventually, pause, together
 from tests._async.streams import filled
 

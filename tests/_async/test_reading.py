@@ -7,9 +7,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 import js_async as js
-import js_async._page_sources
-from js_models import ConsumerConfig, StreamConfig
-from js_testing import Proxy
+import js_async.read.page_sources
+from twinstream.models import ConsumerConfig, StreamConfig
+from twinstream.testing import Proxy
 from tests._async.flow import eventually, together
 from tests._async.streams import filled
 

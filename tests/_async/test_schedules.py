@@ -9,8 +9,8 @@ from zoneinfo import ZoneInfo
 import pytest
 
 import js_async as js
-from js_models import StreamConfig, Timestamp
-from js_testing import FakePeer, FakeServer
+from twinstream.models import StreamConfig, Timestamp
+from twinstream.testing import FakePeer, FakeServer
 from tests._async.flow import eventually
 
 pytestmark = pytest.mark.since("2.12")

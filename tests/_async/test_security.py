@@ -11,8 +11,8 @@ import nkeys
 import pytest
 
 import js_async as js
-from js_models import ConsumerConfig, StreamConfig
-from js_testing import NatsCluster, Proxy
+from twinstream.models import ConsumerConfig, StreamConfig
+from twinstream.testing import NatsCluster, Proxy
 from tests._async.flow import eventually
 from tests.certificates import make_certificates
 from tests.meddler import meddled

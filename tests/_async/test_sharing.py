@@ -7,8 +7,8 @@ from itertools import chain
 import pytest
 
 import js_async as js
-from js_core.events import Closed
-from js_models import ConsumerConfig
+from twinstream.core.connect.connection_events import Closed
+from twinstream.models import ConsumerConfig
 from tests._async.flow import eventually, together
 from tests._async.streams import filled
 

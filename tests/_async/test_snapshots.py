@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 import js_async as js
-from js_models import StreamConfig
+from twinstream.models import StreamConfig
 from tests._async.flow import pause, together
 
 FEW, MANY = 40, 1500

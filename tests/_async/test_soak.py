@@ -14,9 +14,9 @@ from datetime import timedelta
 from functools import partial
 
 import js_async as js
-from js_core.deadline import monotonic
-from js_models import ConsumerConfig, StreamConfig
-from js_testing import Proxy
+from twinstream.core.deadline import monotonic
+from twinstream.models import ConsumerConfig, StreamConfig
+from twinstream.testing import Proxy
 from tests._async.flow import eventually, pause, together
 from tests._async.leaders import step_down
 from tests._async.streams import filled, waiting

@@ -11,7 +11,7 @@ from datetime import timedelta
 import pytest
 
 import js_async as js
-from js_models import ConsumerConfig, StreamConfig
+from twinstream.models import ConsumerConfig, StreamConfig
 from tests._async.crashing import Crashed, Crashing, CrashingStore, Fate
 from tests._async.flow import eventually
 from tests._async.streams import settled

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 import js_async as js
-from js_models import ConsumerConfig, StreamConfig
+from twinstream.models import ConsumerConfig, StreamConfig
 
 
 async def test_a_stream_is_created_once_and_found_again(opened, name):

@@ -7,8 +7,8 @@ import inspect
 import pytest
 
 import js_async as js
-from js_models import ConsumerConfig, StreamConfig
-from js_testing import FakePeer, FakeServer
+from twinstream.models import ConsumerConfig, StreamConfig
+from twinstream.testing import FakePeer, FakeServer
 from tests._async.flow import together
 
 # Far longer than a test may take: a call that does not follow its context does not end in time.

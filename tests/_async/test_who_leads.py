@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 import js_async as js
-from js_core.deadline import Deadline
-from js_models import StreamConfig
-from js_testing import FakePeer, FakeServer, NatsCluster
+from twinstream.core.deadline import Deadline
+from twinstream.models import StreamConfig
+from twinstream.testing import FakePeer, FakeServer, NatsCluster
 from tests._async.flow import pause
 from tests.conftest import VERSION
 

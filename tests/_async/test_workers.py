@@ -9,12 +9,12 @@ from itertools import pairwise
 import pytest
 
 import js_async as js
-from js_async._delivery import Delivery
-from js_async._jobs import Job, JobsHere
-from js_async.message import message_of
-from js_core.deadline import Deadline, monotonic
-from js_models import ConsumerConfig, StreamConfig, evolve
-from js_testing import Proxy
+from js_async.consume.delivery import Delivery
+from js_async.workers.jobs import Job, JobsHere
+from js_async.consume.message import message_of
+from twinstream.core.deadline import Deadline, monotonic
+from twinstream.models import ConsumerConfig, StreamConfig, evolve
+from twinstream.testing import Proxy
 from tests._async.flow import eventually, pause
 from tests._async.streams import filled, settled
 from tests.dropping import let_go

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import js_sync
-from js_testing import NatsServer
+from twinstream.testing import NatsServer
 
 _NUMBERS = count(1)
 

@@ -9,7 +9,7 @@ and nobody comes to know.
 from __future__ import annotations
 
 import js_sync as js
-from js_sync._replies import Replies
+from js_sync.client.requests import Replies
 
 __all__ = ["Crashed", "Crashing", "CrashingStore", "Fate"]
 

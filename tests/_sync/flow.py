@@ -7,7 +7,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from js_core.deadline import Deadline
+from twinstream.core.deadline import Deadline
 
 __all__ = ["ended", "eventually", "pause", "together"]
 

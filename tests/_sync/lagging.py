@@ -6,7 +6,7 @@ from __future__ import annotations
 from contextlib import suppress
 
 import js_sync as js
-from js_core.range_read import AskLeader, RangeRead
+from twinstream.core.read.range_read import AskLeader, RangeRead
 from tests._sync.flow import eventually
 
 FAR = 0.1

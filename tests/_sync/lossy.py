@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import js_sync as js
-from js_core.errors import ConnectionLost
+from twinstream.errors import ConnectionLost
 
 __all__ = ["Lossy"]
 

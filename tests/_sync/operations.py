@@ -13,7 +13,7 @@ import pytest
 from attrs import frozen
 
 import js_sync as js
-from js_models import AckPolicy, ConsumerConfig, ObjectStoreConfig, StreamConfig, evolve
+from twinstream.models import AckPolicy, ConsumerConfig, ObjectStoreConfig, StreamConfig, evolve
 from tests._sync.flow import eventually, together
 from tests._sync.flow import pause as a_while
 from tests._sync.streams import settled

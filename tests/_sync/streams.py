@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import js_sync as js
-from js_models import StreamConfig
+from twinstream.models import StreamConfig
 
 __all__ = ["filled", "settled", "waiting"]
 

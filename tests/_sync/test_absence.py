@@ -8,11 +8,11 @@ from datetime import timedelta
 import pytest
 
 import js_sync as js
-from js_core.deadline import monotonic
-from js_core.reports import PullWarning
-from js_models import ConsumerConfig
-from js_sync import _held
-from js_testing import Proxy
+from twinstream.core.deadline import monotonic
+from twinstream.core.consume.reports import PullWarning
+from twinstream.models import ConsumerConfig
+from js_sync.consume import ack_progress as _held
+from twinstream.testing import Proxy
 from tests._sync.flow import eventually, pause, together
 from tests._sync.streams import filled, waiting
 

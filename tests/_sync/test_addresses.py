@@ -8,8 +8,8 @@ import socket
 import pytest
 
 import js_sync as js
-from js_core.deadline import monotonic
-from js_testing import FakePeer, FakeServer, NatsCluster
+from twinstream.core.deadline import monotonic
+from twinstream.testing import FakePeer, FakeServer, NatsCluster
 from tests._sync.flow import eventually
 from tests.certificates import make_certificates
 from tests.fake.names import full, resolving

@@ -9,7 +9,7 @@ from datetime import timedelta
 import pytest
 
 import js_sync as js
-from js_models import (
+from twinstream.models import (
     ConsumerAck,
     ConsumerAction,
     ConsumerConfig,

@@ -11,9 +11,9 @@ import resource
 import pytest
 
 import js_sync as js
-from js_models import ConsumerConfig, StreamConfig
-from js_sync._backup_files import BackupWriter
-from js_testing import FakePeer, FakeServer, Proxy
+from twinstream.models import ConsumerConfig, StreamConfig
+from js_sync.backup.files import BackupWriter
+from twinstream.testing import FakePeer, FakeServer, Proxy
 from tests._sync.flow import eventually, together
 from tests.soak import rounds, state
 

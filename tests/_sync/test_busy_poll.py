@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 import js_sync as js
-from js_models import ConsumerConfig, StreamConfig
+from twinstream.models import ConsumerConfig, StreamConfig
 from tests._sync.flow import pause, together
 
 POLL = 0.002

@@ -8,10 +8,10 @@ from contextvars import ContextVar
 import pytest
 
 import js_sync as js
-from js_models import ConsumerConfig, StreamConfig
-from js_sync._open_call import telling
-from js_sync._under_way import under_way
-from js_testing import FakePeer, FakeServer
+from twinstream.models import ConsumerConfig, StreamConfig
+from js_sync.client.instrumentation import telling
+from js_sync.publish.inflight import under_way
+from twinstream.testing import FakePeer, FakeServer
 from tests.logged import raised
 
 QUICK = js.ReconnectPolicy(wait=0.01, max_wait=0.05, attempts=-1)

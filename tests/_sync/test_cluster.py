@@ -8,8 +8,8 @@ from functools import partial
 import pytest
 
 import js_sync as js
-from js_models import ConsumerConfig, StreamConfig
-from js_testing import NatsCluster
+from twinstream.models import ConsumerConfig, StreamConfig
+from twinstream.testing import NatsCluster
 from tests._sync.flow import eventually, together
 from tests.conftest import VERSION
 

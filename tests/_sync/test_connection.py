@@ -8,9 +8,9 @@ import pickle
 import pytest
 
 import js_sync as js
-from js_core.deadline import monotonic
-from js_core.options import ConnectOptions
-from js_models import ConsumerConfig, StreamConfig
+from twinstream.core.deadline import monotonic
+from twinstream.core.connect.options import ConnectOptions
+from twinstream.models import ConsumerConfig, StreamConfig
 from tests._sync.flow import eventually, together
 
 

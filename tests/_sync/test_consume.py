@@ -11,11 +11,11 @@ import pytest
 from attrs import evolve
 
 import js_sync as js
-from js_core.deadline import Deadline
-from js_models import ConsumerConfig, StreamConfig
-from js_sync import consuming
-from js_sync.messages import Messages
-from js_testing import FakePeer, FakeServer
+from twinstream.core.deadline import Deadline
+from twinstream.models import ConsumerConfig, StreamConfig
+from js_sync.consume import consume as consuming
+from js_sync.consume.messages import Messages
+from twinstream.testing import FakePeer, FakeServer
 from tests._sync.flow import eventually, together
 from tests._sync.streams import filled, settled, waiting
 from tests.dropping import let_go

@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 import pytest
 
 import js_sync as js
-from js_core.copied_headers import is_copied
-from js_models import ConsumerConfig, StreamConfig, StreamSource, SubjectTransform
+from twinstream.core.publish.copied_headers import is_copied
+from twinstream.models import ConsumerConfig, StreamConfig, StreamSource, SubjectTransform
 from tests._sync.flow import eventually
 
 MINE = {"Mine": "1"}

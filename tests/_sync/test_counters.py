@@ -8,8 +8,8 @@ from functools import partial
 import pytest
 
 import js_sync as js
-from js_models import StreamConfig, StreamSource, SubjectTransform, evolve
-from js_testing import FakePeer, FakeServer, Proxy
+from twinstream.models import StreamConfig, StreamSource, SubjectTransform, evolve
+from twinstream.testing import FakePeer, FakeServer, Proxy
 from tests._sync.flow import eventually, together
 
 pytestmark = pytest.mark.since("2.12")

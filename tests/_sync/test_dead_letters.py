@@ -9,9 +9,9 @@ from datetime import timedelta
 import pytest
 
 import js_sync as js
-from js_core.dead_letter import stored_reason
-from js_models import ConsumerConfig, StreamConfig, evolve
-from js_testing import Proxy
+from twinstream.core.workers.dead_letter import stored_reason
+from twinstream.models import ConsumerConfig, StreamConfig, evolve
+from twinstream.testing import Proxy
 from tests._sync.broken import BEFORE, BEHIND, Killed, mortal
 from tests._sync.flow import eventually
 from tests._sync.streams import filled

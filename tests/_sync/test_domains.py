@@ -9,12 +9,12 @@ from __future__ import annotations
 import pytest
 
 import js_sync as js
-from js_core.subject_write import Stored
-from js_models import ObjectStoreConfig, StreamConfig
-from js_sync._once_writer import once_writer
-from js_sync._promised_streams import PromisedStreams
-from js_testing import NatsServer
-from js_testing.ports import free_ports
+from twinstream.core.exactly_once.conditional_write import Stored
+from twinstream.models import ObjectStoreConfig, StreamConfig
+from js_sync.exactly_once.idempotent_writer import once_writer
+from js_sync.exactly_once.stream_guarantees import PromisedStreams
+from twinstream.testing import NatsServer
+from twinstream.testing.ports import free_ports
 from tests._sync.flow import eventually
 from tests.conftest import VERSION
 

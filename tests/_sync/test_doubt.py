@@ -8,8 +8,8 @@ from datetime import timedelta
 import pytest
 
 import js_sync as js
-from js_core.permissions import consume, operation, permissions
-from js_models import ConsumerConfig, StreamConfig
+from twinstream.permissions import consume, operation, permissions
+from twinstream.models import ConsumerConfig, StreamConfig
 from tests._sync.flow import eventually, together
 from tests.worlds import plain
 
@@ -35,7 +35,7 @@ def world():
 @pytest.fixture
 def short(monkeypatch):
     """Doubt that ends after a second."""
-    monkeypatch.setattr("js_core.doubt.BOUND", 1.0)
+    monkeypatch.setattr("twinstream.core.consume.absence_timer.BOUND", 1.0)
 
 
 def stage(admin):
@@ -68,7 +68,7 @@ def test_nobody_answering_for_long_ends_the_iteration(world, short):
 
 @pytest.mark.parametrize("policy", ["raise", "wait"])
 def test_a_consumer_that_comes_in_time_is_waited_for(world, policy, monkeypatch):
-    monkeypatch.setattr("js_core.doubt.BOUND", 60.0 if policy == "raise" else 0.0)
+    monkeypatch.setattr("twinstream.core.consume.absence_timer.BOUND", 60.0 if policy == "raise" else 0.0)
     with user(world, "admin") as admin, user(world, "bound") as connection:
         stream = stage(admin)
         reports = []

@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 import js_sync as js
-from js_testing import FakePeer, FakeServer
+from twinstream.testing import FakePeer, FakeServer
 from tests._sync.flow import eventually, together
 from tests.dropping import let_go
 from tests.logged import raised

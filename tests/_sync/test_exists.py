@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 
 import js_sync as js
-from js_models import ConsumerConfig, ConsumerLimits, Placement, StreamConfig, StreamSource
+from twinstream.models import ConsumerConfig, ConsumerLimits, Placement, StreamConfig, StreamSource
 from tests.conftest import VERSION
 
 SECOND = timedelta(seconds=1)

@@ -6,8 +6,8 @@ from __future__ import annotations
 import pytest
 
 import js_sync as js
-from js_models import ConsumerConfig, StreamConfig
-from js_testing import FakePeer, FakeServer
+from twinstream.models import ConsumerConfig, StreamConfig
+from twinstream.testing import FakePeer, FakeServer
 from tests.fake.answers import CONSUMER
 
 QUICK = js.ReconnectPolicy(wait=0.01, max_wait=0.05, attempts=-1)

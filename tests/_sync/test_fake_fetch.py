@@ -8,8 +8,8 @@ from contextlib import suppress
 import pytest
 
 import js_sync as js
-from js_testing import FakePeer, FakeServer
-from js_testing.fake_script import ScriptError
+from twinstream.testing import FakePeer, FakeServer
+from twinstream.testing.fake_script import ScriptError
 from tests.fake.answers import CONSUMER
 from tests.fake.statuses import STATUSES
 

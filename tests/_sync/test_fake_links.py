@@ -8,9 +8,9 @@ from types import SimpleNamespace
 import pytest
 
 import js_sync as js
-from js_models import ConsumerConfig
-from js_sync.push import PushMessages
-from js_testing import FakePeer, FakeServer
+from twinstream.models import ConsumerConfig
+from js_sync.consume.push import PushMessages
+from twinstream.testing import FakePeer, FakeServer
 from tests._sync.flow import eventually, pause, together
 
 QUICK = js.ReconnectPolicy(wait=0.01, max_wait=0.05, attempts=-1)

@@ -8,12 +8,12 @@ from types import SimpleNamespace
 import pytest
 
 import js_sync as js
-from js_core.deadline import Deadline, monotonic
-from js_core.pin import Pins
-from js_core.reports import PullWarning
-from js_sync._missing import DELETION
-from js_sync._pulls import PullChannel
-from js_testing import FakePeer, FakeServer
+from twinstream.core.deadline import Deadline, monotonic
+from twinstream.core.consume.pin import Pins
+from twinstream.core.consume.reports import PullWarning
+from js_sync.consume.consumer_recovery import DELETION
+from js_sync.consume.pull_subscription import PullChannel
+from twinstream.testing import FakePeer, FakeServer
 from tests._sync.flow import eventually, together
 from tests.fake.answers import CONSUMER
 from tests.fake.statuses import STATUSES, Then

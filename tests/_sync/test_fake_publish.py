@@ -9,12 +9,12 @@ from contextlib import suppress
 import pytest
 
 import js_sync as js
-from js_core.ack_cutter import AckCutter
-from js_core.deadline import Deadline
-from js_models import PubAck
-from js_sync._pipeline import Pipeline
-from js_testing import FakePeer, FakeServer, ScriptError
-from js_testing.fake_wire import message_frame
+from twinstream.core.wire.bulk_acks import AckCutter
+from twinstream.core.deadline import Deadline
+from twinstream.models import PubAck
+from js_sync.publish.pipeline import Pipeline
+from twinstream.testing import FakePeer, FakeServer, ScriptError
+from twinstream.testing.fake_wire import message_frame
 from tests._sync.flow import ended, eventually
 
 QUICK = js.ReconnectPolicy(wait=0.01, max_wait=0.05, attempts=-1)

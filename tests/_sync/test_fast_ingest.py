@@ -6,8 +6,8 @@ from __future__ import annotations
 import pytest
 
 import js_sync as js
-from js_models import StreamConfig
-from js_testing import FakePeer, FakeServer, Proxy
+from twinstream.models import StreamConfig
+from twinstream.testing import FakePeer, FakeServer, Proxy
 from tests._sync.flow import ended, eventually
 
 PATIENT = js.ReconnectPolicy(wait=0.02, max_wait=0.2, attempts=-1)

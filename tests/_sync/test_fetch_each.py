@@ -8,9 +8,9 @@ from datetime import timedelta
 import pytest
 
 import js_sync as js
-from js_models import ConsumerConfig
-from js_sync import _fetch_rounds
-from js_testing import FakePeer, FakeServer
+from twinstream.models import ConsumerConfig
+from js_sync.consume import fetch_rounds as _fetch_rounds
+from twinstream.testing import FakePeer, FakeServer
 from tests._sync.flow import eventually, pause, together
 from tests._sync.streams import filled, waiting
 from tests.dropping import let_go

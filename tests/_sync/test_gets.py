@@ -9,8 +9,8 @@ from datetime import datetime, timedelta
 import pytest
 
 import js_sync as js
-from js_models import StreamConfig
-from js_testing import FakePeer, FakeServer
+from twinstream.models import StreamConfig
+from twinstream.testing import FakePeer, FakeServer
 from tests._sync.flow import eventually
 
 BOTH = pytest.mark.parametrize("direct", [False, True])

@@ -10,8 +10,8 @@ from datetime import timedelta
 import pytest
 
 import js_sync as js
-from js_models import ConsumerConfig, StreamConfig
-from js_sync import _held
+from twinstream.models import ConsumerConfig, StreamConfig
+from js_sync.consume import ack_progress as _held
 from tests._sync.flow import eventually, pause
 from tests._sync.streams import filled, settled
 

@@ -8,8 +8,8 @@ from datetime import timedelta
 import pytest
 
 import js_sync as js
-from js_models import ConsumerConfig, StreamConfig
-from js_testing import FakePeer, FakeServer
+from twinstream.models import ConsumerConfig, StreamConfig
+from twinstream.testing import FakePeer, FakeServer
 from tests._sync.streams import filled
 
 SOON = 0.05

@@ -8,9 +8,9 @@ from contextlib import suppress
 import pytest
 
 import js_sync as js
-from js_core.deadline import monotonic
-from js_models import ConsumerConfig, StreamConfig
-from js_testing import FakePeer, FakeServer, ScriptError
+from twinstream.core.deadline import monotonic
+from twinstream.models import ConsumerConfig, StreamConfig
+from twinstream.testing import FakePeer, FakeServer, ScriptError
 from tests._sync.flow import eventually, together
 
 QUICK = js.ReconnectPolicy(wait=0.01, max_wait=0.05, attempts=-1)

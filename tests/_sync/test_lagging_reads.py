@@ -13,11 +13,11 @@ import pytest
 from attrs import evolve
 
 import js_sync as js
-from js_core.deadline import Deadline
-from js_models import StreamConfig
-from js_sync._page_sources import DirectPages
-from js_sync.range_reader import RangeReader
-from js_testing import NatsCluster
+from twinstream.core.deadline import Deadline
+from twinstream.models import StreamConfig
+from js_sync.read.page_sources import DirectPages
+from js_sync.read.range_reader import RangeReader
+from twinstream.testing import NatsCluster
 from tests._sync.flow import eventually, pause, together
 from tests._sync.lagging import FAR, Believing, lead_near, placed
 from tests.conftest import VERSION

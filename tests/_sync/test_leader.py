@@ -7,8 +7,8 @@ import attrs
 import pytest
 
 import js_sync as js
-from js_core.deadline import NEVER, Deadline
-from js_sync._io import Signal
+from twinstream.core.deadline import NEVER, Deadline
+from js_sync.runtime.concurrency import Signal
 from tests._sync.flow import eventually
 from tests.dropping import let_go
 

@@ -6,8 +6,8 @@ from __future__ import annotations
 import pytest
 
 import js_sync as js
-from js_core.arrow_page import ArrowPage
-from js_models import ConsumerConfig, StreamConfig, StreamSource, SubjectTransform
+from twinstream.core.read.arrow_page import ArrowPage
+from twinstream.models import ConsumerConfig, StreamConfig, StreamSource, SubjectTransform
 from tests._sync.flow import eventually
 
 MESSAGES = 60

@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 import js_sync as js
-from js_models import ConsumerConfig
+from twinstream.models import ConsumerConfig
 from tests._sync.flow import eventually, together
 from tests._sync.streams import filled, waiting
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 import js_sync as js
-from js_models import AckPolicy, ConsumerConfig
+from twinstream.models import AckPolicy, ConsumerConfig
 from tests._sync.streams import filled
 
 EXPLICIT = ConsumerConfig(durable_name="c", ack_policy=AckPolicy.EXPLICIT)

@@ -13,8 +13,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 import js_sync as js
-from js_core.object_info import digest_bytes
-from js_models import ObjectStoreConfig, Placement, StreamConfig, StreamSource, evolve
+from twinstream.core.object_store.info import digest_bytes
+from twinstream.models import ObjectStoreConfig, Placement, StreamConfig, StreamSource, evolve
 from tests._sync.flow import eventually, together
 
 NAMES = ["plain", "a/b c.txt", "umläut", "smile 😀", "?>?>", ">>>???", "a.b.*.>", " ", "x" * 900]

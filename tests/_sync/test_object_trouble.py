@@ -9,8 +9,8 @@ import tracemalloc
 import pytest
 
 import js_sync as js
-from js_models import ObjectStoreConfig
-from js_testing import Proxy
+from twinstream.models import ObjectStoreConfig
+from twinstream.testing import Proxy
 from tests._sync.flow import eventually, together
 from tests._sync.leaders import step_down
 from tests._sync.lossy import Lossy

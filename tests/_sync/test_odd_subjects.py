@@ -8,8 +8,8 @@ import json
 import pytest
 
 import js_sync as js
-from js_core.permissions import permissions, publish
-from js_models import ConsumerConfig, StreamConfig, validate_consumer, validate_stream
+from twinstream.permissions import permissions, publish
+from twinstream.models import ConsumerConfig, StreamConfig, validate_consumer, validate_stream
 from tests.conftest import VERSION
 
 # nats-py's parser splits lines at a vertical tab, too, so that one is tried in the last tests.

@@ -8,8 +8,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 import js_sync as js
-from js_models import ConsumerConfig, StreamConfig, evolve
-from js_testing import FakePeer, FakeServer
+from twinstream.models import ConsumerConfig, StreamConfig, evolve
+from twinstream.testing import FakePeer, FakeServer
 from tests._sync.streams import filled
 
 

@@ -10,8 +10,8 @@ import pytest
 from attrs import evolve
 
 import js_sync as js
-from js_models import ConsumerConfig, ConsumerLimits, StreamConfig
-from js_sync import _ordered_consumer
+from twinstream.models import ConsumerConfig, ConsumerLimits, StreamConfig
+from js_sync.consume import ordered_consumer as _ordered_consumer
 from tests._sync.flow import eventually, pause, together
 from tests._sync.streams import filled
 

@@ -12,9 +12,10 @@ from pathlib import Path
 import pytest
 
 import js_sync as js
-from js_core.deadline import Deadline
-from js_models import StreamConfig, evolve
-from js_sync import outbox_relay, sqlite_outbox
+from twinstream.core.deadline import Deadline
+from twinstream.models import StreamConfig, evolve
+from js_sync.exactly_once import outbox_relay
+from js_sync.exactly_once import sqlite_outbox
 from tests._sync.flow import eventually
 from tests.dropping import let_go
 

@@ -7,9 +7,9 @@ import pytest
 from attrs import evolve
 
 import js_sync as js
-from js_core.operations import OPERATIONS, operation
-from js_core.permissions import Permissions, consume, permissions, publish
-from js_models import ConsumerConfig, StreamConfig
+from twinstream.core.connect.operations import OPERATIONS, operation
+from twinstream.permissions import Permissions, consume, permissions, publish
+from twinstream.models import ConsumerConfig, StreamConfig
 from tests._sync.operations import ACTS, PROOFS, Stage
 from tests.conftest import VERSION
 from tests.worlds import WORLDS, plain, users

@@ -9,9 +9,9 @@ import pytest
 from attrs import evolve
 
 import js_sync as js
-from js_core.processing import results_of
-from js_models import ConsumerConfig, StreamConfig
-from js_sync import _known_results
+from twinstream.core.exactly_once.processing import results_of
+from twinstream.models import ConsumerConfig, StreamConfig
+from js_sync.exactly_once import stored_results as _known_results
 from tests._sync.flow import eventually, pause
 from tests._sync.streams import filled, settled
 

@@ -12,7 +12,7 @@ from itertools import chain
 import pytest
 
 import js_sync as js
-from js_models import PubAck, StreamConfig
+from twinstream.models import PubAck, StreamConfig
 from tests._sync.flow import ended, eventually, together
 
 

@@ -8,12 +8,12 @@ from collections import Counter
 import pytest
 
 import js_sync as js
-from js_core.deadline import Deadline
-from js_core.subjects import ApiSubjects
-from js_models import StreamConfig
-from js_sync import publisher
-from js_sync._api import Api
-from js_sync._publish_doubt import prove
+from twinstream.core.deadline import Deadline
+from twinstream.core.wire.subjects import ApiSubjects
+from twinstream.models import StreamConfig
+from js_sync.publish import publisher
+from js_sync.api.api import Api
+from js_sync.publish.verify_stored import prove
 from tests._sync.flow import pause, together
 from tests._sync.leaders import step_down
 

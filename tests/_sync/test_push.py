@@ -8,8 +8,8 @@ from datetime import timedelta
 import pytest
 
 import js_sync as js
-from js_models import ConsumerConfig
-from js_sync import push
+from twinstream.models import ConsumerConfig
+from js_sync.consume import push
 from tests._sync.flow import eventually, pause, together
 from tests._sync.streams import filled
 

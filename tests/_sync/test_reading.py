@@ -8,9 +8,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 import js_sync as js
-import js_sync._page_sources
-from js_models import ConsumerConfig, StreamConfig
-from js_testing import Proxy
+import js_sync.read.page_sources
+from twinstream.models import ConsumerConfig, StreamConfig
+from twinstream.testing import Proxy
 from tests._sync.flow import eventually, together
 from tests._sync.streams import filled
 

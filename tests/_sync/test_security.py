@@ -12,8 +12,8 @@ import nkeys
 import pytest
 
 import js_sync as js
-from js_models import ConsumerConfig, StreamConfig
-from js_testing import NatsCluster, Proxy
+from twinstream.models import ConsumerConfig, StreamConfig
+from twinstream.testing import NatsCluster, Proxy
 from tests._sync.flow import eventually
 from tests.certificates import make_certificates
 from tests.meddler import meddled

@@ -12,7 +12,7 @@ from datetime import timedelta
 import pytest
 
 import js_sync as js
-from js_models import ConsumerConfig, StreamConfig
+from twinstream.models import ConsumerConfig, StreamConfig
 from tests._sync.crashing import Crashed, Crashing, CrashingStore, Fate
 from tests._sync.flow import eventually
 from tests._sync.streams import settled

@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 import js_sync as js
-from js_models import ConsumerConfig, StreamConfig
+from twinstream.models import ConsumerConfig, StreamConfig
 
 
 def test_a_stream_is_created_once_and_found_again(opened, name):

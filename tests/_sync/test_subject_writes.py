@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 import js_sync as js
-from js_models import StreamConfig
+from twinstream.models import StreamConfig
 from tests._sync.flow import pause, together
 from tests._sync.lossy import Lossy
 

@@ -10,7 +10,7 @@ from functools import partial
 import pytest
 
 import js_sync as js
-from js_models import StreamConfig
+from twinstream.models import StreamConfig
 from tests._sync.flow import ended, eventually
 
 WRITERS = ["publish_many", pytest.param("fast_ingest", marks=pytest.mark.since("2.14"))]

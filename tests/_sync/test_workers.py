@@ -10,12 +10,12 @@ from itertools import pairwise
 import pytest
 
 import js_sync as js
-from js_core.deadline import Deadline, monotonic
-from js_models import ConsumerConfig, StreamConfig, evolve
-from js_sync._delivery import Delivery
-from js_sync._jobs import Job, JobsHere
-from js_sync.message import message_of
-from js_testing import Proxy
+from twinstream.core.deadline import Deadline, monotonic
+from twinstream.models import ConsumerConfig, StreamConfig, evolve
+from js_sync.consume.delivery import Delivery
+from js_sync.workers.jobs import Job, JobsHere
+from js_sync.consume.message import message_of
+from twinstream.testing import Proxy
 from tests._sync.flow import eventually, pause
 from tests._sync.streams import filled, settled
 from tests.dropping import let_go

@@ -19,7 +19,7 @@ from statistics import median
 
 import click
 
-from js_cli.screen import notes, plain_table, results
+from twinstream.cli.screen import notes, plain_table, results
 from tests.bench.job import LATENCIES, RATES, TITLES
 from tests.bench.suite import ALL, CLIENTS, Failed, Measured, Run, circumstances, suite
 

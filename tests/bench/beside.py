@@ -25,7 +25,7 @@ from attrs import frozen
 
 import js_async
 import js_sync
-from js_testing import NatsServer
+from twinstream.testing import NatsServer
 from tests.bench.clients.nats_py_bridge import Bridge
 from tests.bench.clients.raw import Socket
 from tests.bench.job import Job, percentiles

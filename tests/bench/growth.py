@@ -22,9 +22,9 @@ from typing import Any, Final
 import click
 
 import js_sync
-from js_cli.screen import notes
-from js_models import ConsumerConfig, StreamConfig
-from js_testing import NatsServer
+from twinstream.cli.screen import notes
+from twinstream.models import ConsumerConfig, StreamConfig
+from twinstream.testing import NatsServer
 from tests.bench.page import DOCS, show
 from tests.bench.plot import line_plot
 from tests.bench.suite import ROOT

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import js_async
 import js_sync
-from js_models import ConsumerConfig, StreamConfig
+from twinstream.models import ConsumerConfig, StreamConfig
 from tests.bench.job import STREAM, resident
 
 MIB: Final = 2**20

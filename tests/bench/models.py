@@ -20,8 +20,8 @@ import attrs
 import cattrs
 import click
 
-from js_models import ConsumerInfo, Model, decode, validate_consumer
-from js_models._open_enum import OpenEnum
+from twinstream.models import ConsumerInfo, Model, decode, validate_consumer
+from twinstream.models._open_enum import OpenEnum
 from tests.bench.start import interpreter
 
 GOLDEN = Path(__file__).parents[1] / "models" / "golden" / "2.15.1" / "single"
@@ -110,16 +110,16 @@ def _validate(rounds: int) -> bool:
 
 
 def _import(rounds: int) -> bool:
-    more = _more("import js_models", "pass", rounds)
+    more = _more("import twinstream.models", "pass", rounds)
     return _line(
-        f"import js_models: {more:.0f} ms more than an empty interpreter",
+        f"import twinstream.models: {more:.0f} ms more than an empty interpreter",
         f"under {IMPORT_LIMIT_MS}",
         more < IMPORT_LIMIT_MS,
     )
 
 
 def _first_use(rounds: int) -> None:
-    statement = "from js_models import ConsumerConfig, StreamConfig"
+    statement = "from twinstream.models import ConsumerConfig, StreamConfig"
     more = _more(statement, "import attrs", rounds)
     click.echo(f"StreamConfig and ConsumerConfig at first use: {more:.0f} ms more than attrs")
 

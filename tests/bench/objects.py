@@ -24,8 +24,8 @@ import nats
 
 import js_async
 import js_sync
-from js_models import ObjectStoreConfig
-from js_testing import NatsServer
+from twinstream.models import ObjectStoreConfig
+from twinstream.testing import NatsServer
 from tests.bench.page import show
 from tests.bench.suite import ROOT
 

@@ -9,7 +9,7 @@ from typing import Final
 
 import click
 
-from js_cli.screen import notes, plain_table, results
+from twinstream.cli.screen import notes, plain_table, results
 from tests.bench.suite import ROOT, circumstances
 
 DOCS: Final = ROOT / "docs"

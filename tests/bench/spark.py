@@ -25,11 +25,11 @@ import click
 import pyarrow.parquet as pq
 
 import js_sync
-from js_cli.screen import plain_table, results
-from js_models import StreamConfig
-from js_spark import local_session
-from js_spark.pipeline import land
-from js_testing import NatsServer
+from twinstream.cli.screen import plain_table, results
+from twinstream.models import StreamConfig
+from twinstream.spark import local_session
+from twinstream.spark.pipeline import land
+from twinstream.testing import NatsServer
 from tests.bench.processes import cpu_seconds
 from tests.bench.spark_reader import STREAM
 from tests.bench.suite import ROOT

@@ -20,15 +20,15 @@ import pyarrow as pa
 from attrs import frozen
 
 import js_sync
-from js_cli.screen import plain_table, results
-from js_models import StreamConfig
-from js_spark.decode import JsonDecoder
-from js_spark.json_schema import struct_of
-from js_spark.land_job import LandJob
-from js_spark.options import SourceOptions
-from js_spark.plan import SequenceRange
-from js_spark.split_tables import TableNames
-from js_testing import NatsServer
+from twinstream.cli.screen import plain_table, results
+from twinstream.models import StreamConfig
+from twinstream.spark.decode.decode import JsonDecoder
+from twinstream.spark.decode.json_schema import struct_of
+from twinstream.spark.landing.land_job import LandJob
+from twinstream.spark.source.options import SourceOptions
+from twinstream.spark.source.plan import SequenceRange
+from twinstream.spark.landing.split_tables import TableNames
+from twinstream.testing import NatsServer
 from tests.bench.spark import SCHEMA, payload
 
 PAGE: Final = 20_000

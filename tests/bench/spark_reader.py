@@ -11,11 +11,11 @@ import os
 import sys
 from typing import Final
 
-from js_spark.batcher import Batcher
-from js_spark.layout import Layout
-from js_spark.options import SourceOptions
-from js_spark.plan import SequenceRange, Way
-from js_spark.range_task import read_batches
+from twinstream.spark.source.batcher import Batcher
+from twinstream.spark.source.layout import Layout
+from twinstream.spark.source.options import SourceOptions
+from twinstream.spark.source.plan import SequenceRange, Way
+from twinstream.spark.source.range_task import read_batches
 from tests.bench.clients.raw import Socket, request
 from tests.bench.job import Job, Meter
 

@@ -21,10 +21,10 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 import js_sync
-from js_cli.screen import notes, plain_table, results
-from js_models import StreamConfig
-from js_spark import local_session
-from js_testing import NatsServer
+from twinstream.cli.screen import notes, plain_table, results
+from twinstream.models import StreamConfig
+from twinstream.spark import local_session
+from twinstream.testing import NatsServer
 from tests.bench.processes import family
 
 if TYPE_CHECKING:

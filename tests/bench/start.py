@@ -26,7 +26,7 @@ STATEMENTS: Final = {
     "js_sync, ready to publish and consume": "from js_sync import connect, JetStream",
     "js_async, ready to publish and consume": "from js_async import connect, JetStream",
     "js_sync, all of its names": "from js_sync import *",
-    "js_models, all of its names": "from js_models import *",
+    "twinstream.models, all of its names": "from twinstream.models import *",
     "asyncio alone": "import asyncio",
     "attrs alone": "import attrs",
     "nats-py": "import nats",

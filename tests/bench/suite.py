@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any, Final
 
 import js_sync
-from js_core.tls import TlsOptions
-from js_models import ConsumerConfig, StreamConfig
-from js_testing import NatsServer
+from twinstream.core.connect.tls import TlsOptions
+from twinstream.models import ConsumerConfig, StreamConfig
+from twinstream.testing import NatsServer
 from tests.bench.job import (
     LATENCIES,
     RATES,

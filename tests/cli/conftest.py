@@ -9,9 +9,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 import js_sync
-from js_cli.groups import twinstream
-from js_models import StreamConfig
-from js_testing import NatsServer
+from twinstream.cli.groups import twinstream
+from twinstream.models import StreamConfig
+from twinstream.testing import NatsServer
 from tests.cli.output import Run
 
 _numbers = itertools.count(1)

@@ -6,8 +6,8 @@ import json
 from collections.abc import Callable
 
 import js_sync
-from js_models import ConsumerConfig, StreamConfig
-from js_testing import NatsServer
+from twinstream.models import ConsumerConfig, StreamConfig
+from twinstream.testing import NatsServer
 from tests.cli.output import Run
 
 TIERS = """

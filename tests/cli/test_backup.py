@@ -77,7 +77,7 @@ def test_a_damaged_archive_is_not_sent(run: Run, filled: str, tmp_path: Path) ->
 KILLED = """
 import os, signal, sys
 import js_sync
-from js_cli.main import main
+from twinstream.cli.main import main
 
 number = getattr(signal, sys.argv.pop())
 # Whoever runs the tests may ignore it, as nohup does.

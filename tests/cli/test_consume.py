@@ -15,13 +15,13 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-import js_cli.consume
+import twinstream.cli.message.consume
 import js_sync
-from js_cli import message_source
-from js_cli.groups import twinstream
-from js_cli.link_watch import LinkWatch
-from js_models import ConsumerConfig, ConsumerInfo, StreamConfig
-from js_testing import NatsServer
+from twinstream.cli.message import message_source
+from twinstream.cli.groups import twinstream
+from twinstream.cli.message.reconnects import LinkWatch
+from twinstream.models import ConsumerConfig, ConsumerInfo, StreamConfig
+from twinstream.testing import NatsServer
 from tests._sync.flow import eventually
 from tests.cli.output import Run, json_lines
 
@@ -169,7 +169,7 @@ def mortal() -> Iterator[NatsServer]:
 
 def after_print(monkeypatch: pytest.MonkeyPatch, happens: Callable[[], object]) -> None:
     """Let something happen when the first message is printed; message "two" is the last one."""
-    printing = js_cli.consume._print
+    printing = twinstream.cli.message.consume._print
     once = iter([happens])
 
     def printed(message: js_sync.Message, *arguments: Any) -> None:
@@ -178,7 +178,7 @@ def after_print(monkeypatch: pytest.MonkeyPatch, happens: Callable[[], object]) 
         if message.data == b"two":
             signal.raise_signal(signal.SIGINT)
 
-    monkeypatch.setattr(js_cli.consume, "_print", printed)
+    monkeypatch.setattr(twinstream.cli.message.consume, "_print", printed)
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
@@ -244,7 +244,7 @@ def test_who_hears_nothing_any_more_does_not_end_well(
 
     def gone() -> None:
         stream = jet.get_stream(filled)
-        monkeypatch.setattr(js_sync._ordered_consumer, "create_consumer", refused)
+        monkeypatch.setattr(js_sync.consume.ordered_consumer, "create_consumer", refused)
         for name in [info.name for info in stream.consumers()]:
             stream.delete_consumer(name)
 
@@ -331,7 +331,7 @@ def test_what_could_not_be_printed_goes_back_at_once(
 _LIMITED = """
 import resource
 resource.setrlimit(resource.RLIMIT_FSIZE, (500, 500))
-from js_cli.main import main
+from twinstream.cli.main import main
 main()
 """
 
@@ -397,7 +397,7 @@ def test_what_others_have_by_now_is_not_given_back(
         eventually(lambda: message.is_late)
         raise BrokenPipeError
 
-    monkeypatch.setattr(js_cli.consume, "_print", broken)
+    monkeypatch.setattr(twinstream.cli.message.consume, "_print", broken)
     monkeypatch.setattr(js_sync.Message, "nak", lambda message: returned.append(message))
     assert run("consume", filled, "w").exit_code == 1
     assert returned == []
@@ -438,7 +438,7 @@ def test_a_pause_is_told(run: Run, filled: str) -> None:
 
 
 def test_ctrl_c_ends_in_good_order(server: NatsServer, filled: str) -> None:
-    command = [sys.executable, "-m", "js_cli.main", "consume", filled, "tail", "--create", "--json"]
+    command = [sys.executable, "-m", "twinstream.cli.main", "consume", filled, "tail", "--create", "--json"]
     with subprocess.Popen(
         [*command, "--server", server.url],
         stdout=subprocess.PIPE,

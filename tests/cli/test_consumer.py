@@ -7,7 +7,7 @@ import json
 import pytest
 
 import js_sync
-from js_models import ConsumerConfig, PriorityPolicy
+from twinstream.models import ConsumerConfig, PriorityPolicy
 from tests.cli.output import Run, json_lines
 from tests.cli.streams import fill
 

@@ -7,8 +7,8 @@ import signal
 import pytest
 
 import js_sync
-from js_models import ConsumerConfig, evolve
-from js_testing import NatsServer
+from twinstream.models import ConsumerConfig, evolve
+from twinstream.testing import NatsServer
 from tests.cli.output import Run, json_lines
 
 

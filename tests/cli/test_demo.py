@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from js_cli.demo import story, workers
-from js_cli.demo.handler import Verdict
-from js_cli.groups import twinstream
+from twinstream.cli.demo import story, workers
+from twinstream.cli.demo.handler import Verdict
+from twinstream.cli.groups import twinstream
 
 TWINSTREAM = Path(sys.executable).with_name("twinstream")
 EVENTS = 500
@@ -78,7 +78,7 @@ def test_a_small_demo_with_spark_lands_typed_tables(tmp_path: Path) -> None:
 def test_a_sum_that_is_off_fails_the_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # A worker that loses what it should have retried: declined cards end acknowledged.
     monkeypatch.setattr(workers, "handle", lambda payload, delivery: Verdict.DONE)
-    monkeypatch.setattr("js_cli.demo.advisories._PATIENCE", 0.1)
+    monkeypatch.setattr("twinstream.cli.demo.advisories._PATIENCE", 0.1)
     report = tmp_path / "page.html"
     arguments = ["demo", "--events", str(EVENTS), "--no-spark", "--report", str(report)]
     result = CliRunner().invoke(twinstream, arguments)
@@ -101,7 +101,7 @@ def test_without_spark_the_demo_says_so_before_it_starts(
     def nothing(name: str) -> None:
         return None
 
-    monkeypatch.setattr("js_cli.demo.command.find_spec", nothing)
+    monkeypatch.setattr("twinstream.cli.demo.command.find_spec", nothing)
     result = CliRunner().invoke(twinstream, ["demo", "--report", str(tmp_path / "page.html")])
     assert result.exit_code == 1
     assert result.stdout == ""

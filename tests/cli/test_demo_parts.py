@@ -9,11 +9,11 @@ from xml.etree import ElementTree
 
 import pytest
 
-from js_cli.demo import chart
-from js_cli.demo.handler import Verdict, handle
-from js_cli.demo.ledger import Ledger
-from js_cli.demo.orders import Expected, order_events
-from js_models import MaxDeliver, StreamAction, decode
+from twinstream.cli.demo import chart
+from twinstream.cli.demo.handler import Verdict, handle
+from twinstream.cli.demo.ledger import Ledger
+from twinstream.cli.demo.orders import Expected, order_events
+from twinstream.models import MaxDeliver, StreamAction, decode
 
 
 @pytest.mark.parametrize("count", [100, 251, 5000, 6000])
@@ -113,7 +113,7 @@ def test_axes_end_at_round_numbers(value: float, ceiling: float) -> None:
 
 
 def test_advisories_are_described_from_their_typed_members() -> None:
-    from js_cli.event_view import describe
+    from twinstream.cli.server.event_view import describe
 
     common = {"id": "x", "timestamp": "2026-01-01T00:00:00.123456789Z", "stream": "S"}
     event = decode(

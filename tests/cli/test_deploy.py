@@ -14,11 +14,11 @@ import yaml
 from click.testing import CliRunner, Result
 
 import js_sync
-from js_cli.deploy.carry_out import carry_out
-from js_cli.deploy.step import Step
-from js_cli.groups import twinstream
-from js_models import ConsumerConfig, StreamConfig, decode, encode
-from js_testing import FakePeer, FakeServer, NatsServer
+from twinstream.cli.deploy.carry_out import carry_out
+from twinstream.cli.deploy.step import Step
+from twinstream.cli.groups import twinstream
+from twinstream.models import ConsumerConfig, StreamConfig, decode, encode
+from twinstream.testing import FakePeer, FakeServer, NatsServer
 from tests.cli.output import Run
 from tests.operators import make_operator
 
@@ -202,7 +202,7 @@ def test_a_stream_stays_where_its_subject_went_meanwhile(
         jet.create_stream(StreamConfig(name="DEP23B", subjects=["dep23.b"]))
         carry_out(jet, step)
 
-    monkeypatch.setattr("js_cli.apply.carry_out", late)
+    monkeypatch.setattr("twinstream.cli.config.apply.carry_out", late)
     moved = stream_of("DEP23", storage="file", subjects=["dep23.*"])
     result = run("apply", write(moved), "--yes", "--allow-recreate")
     assert result.exit_code == 1
@@ -373,7 +373,7 @@ def test_ctrl_c_ends_behind_a_step(run: Run, write: Write, monkeypatch: pytest.M
         os.kill(os.getpid(), signal.SIGINT)
         carry_out(jet, step)
 
-    monkeypatch.setattr("js_cli.apply.carry_out", interrupted)
+    monkeypatch.setattr("twinstream.cli.config.apply.carry_out", interrupted)
     folder = write(stream_of("DEP14"), stream_of("DEP14B"))
     result = run("apply", folder, "--yes")
     assert result.exit_code == 1

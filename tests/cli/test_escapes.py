@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.text import Text
 
-from js_cli.escapes import harmless, json_line
-from js_cli.screen import notes, progress, results
-from js_testing import FakePeer, FakeServer
+from twinstream.cli.escapes import harmless, json_line
+from twinstream.cli.screen import notes, progress, results
+from twinstream.testing import FakePeer, FakeServer
 from tests.cli.output import Run
 
 CONTROLS = {

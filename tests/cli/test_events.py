@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-import js_cli.events
+import twinstream.cli.server.events
 import js_sync
-from js_cli.event_view import describe
-from js_cli.groups import twinstream
-from js_models import ConsumerConfig, decode
-from js_testing import NatsServer, Proxy
+from twinstream.cli.server.event_view import describe
+from twinstream.cli.groups import twinstream
+from twinstream.models import ConsumerConfig, decode
+from twinstream.testing import NatsServer, Proxy
 from tests._sync.flow import eventually
 from tests.cli.output import Run, json_lines
 
@@ -71,13 +71,13 @@ def test_it_ends_when_nothing_comes(run: Run) -> None:
 
 def test_a_server_that_died_is_no_silence(monkeypatch: pytest.MonkeyPatch) -> None:
     with NatsServer() as server:
-        waits = js_cli.events._next
+        waits = twinstream.cli.server.events._next
 
         def die(*arguments: Any) -> Any:
             server.kill()
             return waits(*arguments)
 
-        monkeypatch.setattr(js_cli.events, "_next", die)
+        monkeypatch.setattr(twinstream.cli.server.events, "_next", die)
         arguments = ["events", "--wait", "0.1", "--server", server.url]
         result = CliRunner().invoke(twinstream, arguments)
     assert result.exit_code == 1
@@ -86,7 +86,7 @@ def test_a_server_that_died_is_no_silence(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_a_link_that_was_mended_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     with NatsServer() as server, Proxy(server.url) as proxy:
-        waits = js_cli.events._next
+        waits = twinstream.cli.server.events._next
 
         def cut(source: js_sync.Events, *arguments: Any) -> Any:
             transport = source._transport
@@ -95,7 +95,7 @@ def test_a_link_that_was_mended_is_told(monkeypatch: pytest.MonkeyPatch) -> None
             eventually(lambda: transport.epoch > before)
             return waits(source, *arguments)
 
-        monkeypatch.setattr(js_cli.events, "_next", cut)
+        monkeypatch.setattr(twinstream.cli.server.events, "_next", cut)
         arguments = ["events", "--wait", "0.1", "--server", proxy.url]
         result = CliRunner().invoke(twinstream, arguments)
     assert result.exit_code == 0, result.output

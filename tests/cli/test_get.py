@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import js_sync
-from js_testing import NatsServer
+from twinstream.testing import NatsServer
 from tests.cli.output import Run, json_lines
 from tests.odd_messages import publish_raw
 

@@ -10,11 +10,11 @@ from contextlib import nullcontext
 import pytest
 from click.testing import CliRunner
 
-import js_cli.health
+import twinstream.cli.server.health
 import js_sync
-from js_cli.groups import twinstream
-from js_models import ConsumerConfig
-from js_testing import NatsServer
+from twinstream.cli.groups import twinstream
+from twinstream.models import ConsumerConfig
+from twinstream.testing import NatsServer
 from tests.cli.output import Run, json_lines
 
 
@@ -62,8 +62,8 @@ def test_a_watch_goes_on_after_looks_that_fail(
             told.append("error")
             server.start()
 
-        monkeypatch.setattr(js_cli.health, "_show", show)
-        monkeypatch.setattr(js_cli.health, "_tell", tell)
+        monkeypatch.setattr(twinstream.cli.server.health, "_show", show)
+        monkeypatch.setattr(twinstream.cli.server.health, "_tell", tell)
         arguments = ["health", "--watch", "--interval", "0.05", "--timeout", "0.5"]
         result = CliRunner().invoke(twinstream, [*arguments, "--server", server.url, *more])
     assert result.exit_code == 0, result.output
@@ -82,8 +82,8 @@ def test_a_watch_whose_first_or_last_look_fails_ends_with_1(
 
         stop = threading.Event()
         monkeypatch.setattr(stop, "wait", lambda _: stop.set())
-        monkeypatch.setattr(js_cli.health, "_show", show)
-        monkeypatch.setattr(js_cli.health, "asked_to_stop", lambda: nullcontext(stop))
+        monkeypatch.setattr(twinstream.cli.server.health, "_show", show)
+        monkeypatch.setattr(twinstream.cli.server.health, "asked_to_stop", lambda: nullcontext(stop))
         arguments = ["health", "--watch", "--interval", "0.05", "--timeout", "0.5", "--json"]
         result = CliRunner().invoke(twinstream, [*arguments, "--server", server.url])
     assert result.exit_code == 1

@@ -12,10 +12,10 @@ import pytest
 from click.testing import CliRunner
 
 import js_sync
-from js_cli.groups import twinstream
-from js_cli.link_watch import LinkWatch, Patience
-from js_models import StreamConfig
-from js_testing import NatsServer
+from twinstream.cli.groups import twinstream
+from twinstream.cli.message.reconnects import LinkWatch, Patience
+from twinstream.models import StreamConfig
+from twinstream.testing import NatsServer
 
 
 def away_and_back(
@@ -69,7 +69,7 @@ def test_a_link_that_broke_and_was_mended_unseen_is_told(
 
 def test_patience_ends_only_while_there_is_a_link(monkeypatch: pytest.MonkeyPatch) -> None:
     nc, clock = SimpleNamespace(is_connected=False), SimpleNamespace(now=0.0)
-    monkeypatch.setattr("js_cli.link_watch.time.monotonic", lambda: clock.now)
+    monkeypatch.setattr("twinstream.cli.message.reconnects.time.monotonic", lambda: clock.now)
     patience = Patience(cast(Any, nc), cast(Any, SimpleNamespace(wait=lambda _: None)))
     for clock.now in (100.0, 200.0, 300.0):
         with patience.tried():

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import js_sync
-from js_testing import NatsServer
+from twinstream.testing import NatsServer
 from tests.cli.output import Run, json_lines
 
 
@@ -25,7 +25,7 @@ def locks(server: NatsServer, stream: str) -> Iterator[js_sync.Coordination]:
 
 def lock(server: NatsServer, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run the command in a process of its own: it starts others and takes signals."""
-    command = [sys.executable, "-m", "js_cli.main", "lock", *arguments]
+    command = [sys.executable, "-m", "twinstream.cli.main", "lock", *arguments]
     environment = os.environ | {"TWINSTREAM_URL": server.url, "NO_COLOR": "1"}
     return subprocess.run(
         command,
@@ -58,7 +58,7 @@ def test_a_lock_that_is_held_is_not_waited_for(
 
 def test_a_lost_lock_ends_the_command(server: NatsServer, locks: js_sync.Coordination) -> None:
     # The command takes its own lock away, as somebody could who thinks it dead.
-    release = f"{sys.executable} -m js_cli.main lock release a --yes --stream {locks.stream}"
+    release = f"{sys.executable} -m twinstream.cli.main lock release a --yes --stream {locks.stream}"
     # A release that meets a renewal is refused: the holder lives.
     script = f"until {release}; do sleep 0.1; done; sleep 50"
     done = lock(server, "a", "--ttl", "2", "--stream", locks.stream, "--", "sh", "-c", script)
@@ -73,7 +73,7 @@ def ending(
     """Give a run under the lock, and its command, which heard of Ctrl-C and does not end."""
     arguments = ["a", "--stream", locks.stream, "--ttl", "2", "--", "sh", "-c"]
     with subprocess.Popen(
-        [sys.executable, "-m", "js_cli.main", "lock", *arguments, f"trap '' TERM; {script}"],
+        [sys.executable, "-m", "twinstream.cli.main", "lock", *arguments, f"trap '' TERM; {script}"],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -106,7 +106,7 @@ def test_a_second_interrupt_kills_the_command_before_the_lock_is_free(
 def test_a_lock_that_is_lost_while_the_command_ends_ends_it_at_once(
     server: NatsServer, locks: js_sync.Coordination, tmp_path: Path
 ) -> None:
-    release = f"{sys.executable} -m js_cli.main lock release a --yes --stream {locks.stream}"
+    release = f"{sys.executable} -m twinstream.cli.main lock release a --yes --stream {locks.stream}"
     go = tmp_path / "go"
     wait = f"echo $$; until [ -e {go} ] && {release} >&2; do sleep 0.1; done; sleep 100"
     with ending(server, locks, wait) as (program, command):

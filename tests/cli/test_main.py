@@ -14,9 +14,9 @@ import pytest
 from click.testing import CliRunner
 
 import js_sync
-from js_cli.failures import Failure, reported
-from js_cli.groups import COMMANDS, twinstream
-from js_core.errors import JetStreamNotEnabled
+from twinstream.cli.failures import Failure, reported
+from twinstream.cli.groups import COMMANDS, twinstream
+from twinstream.errors import JetStreamNotEnabled
 from tests.cli.output import Run
 
 TWINSTREAM = Path(sys.executable).with_name("twinstream")
@@ -169,14 +169,14 @@ def test_a_word_that_is_no_subcommand_is_answered_with_those_that_are(
 
 
 def test_without_the_extra_the_command_says_how_to_get_it() -> None:
-    program = "import sys; sys.modules['click'] = None; from js_cli.main import main; main()"
+    program = "import sys; sys.modules['click'] = None; from twinstream.cli.main import main; main()"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.returncode == 1
     assert "in a clone: pip install '.[cli]'" in done.stderr
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.parametrize("module", ["js_cli.groups", "js_cli.stream_info"])
+@pytest.mark.parametrize("module", ["twinstream.cli.groups", "twinstream.cli.stream.info"])
 @pytest.mark.parametrize("words", [["--json"], ["--", "--json"]], ids=["json", "text"])
 def test_ctrl_c_while_modules_are_loaded_is_told_as_ever(module: str, words: list[str]) -> None:
     program = f"""
@@ -188,7 +188,7 @@ class Impatient:
             raise KeyboardInterrupt
 
 sys.meta_path.insert(0, Impatient())
-from js_cli.main import main
+from twinstream.cli.main import main
 main()
 """
     command = [sys.executable, "-c", program, "stream", "info", "S", *words]
@@ -203,7 +203,7 @@ main()
 
 def test_help_imports_no_large_package() -> None:
     program = (
-        "import sys; from click.testing import CliRunner; from js_cli.groups import twinstream\n"
+        "import sys; from click.testing import CliRunner; from twinstream.cli.groups import twinstream\n"
         "assert CliRunner().invoke(twinstream, ['--help']).exit_code == 0\n"
         "assert not {'pyspark', 'pyarrow', 'jsonschema'} & set(sys.modules)\n"
     )
@@ -232,7 +232,7 @@ def test_numbers_that_mean_nothing_are_wrong_usage(command: list[str], number: s
 def test_every_subcommand_loads_with_a_click_whose_types_have_no_parameters() -> None:
     program = (
         "import click; click.ParamType.__class_getitem__ = None  # as before click 8.4\n"
-        "from click.testing import CliRunner; from js_cli.groups import twinstream\n"
+        "from click.testing import CliRunner; from twinstream.cli.groups import twinstream\n"
         "done = CliRunner().invoke(twinstream, ['--help'])\n"
         "assert done.exit_code == 0, done.exception\n"
     )

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import js_sync
-from js_models import ObjectStoreConfig
+from twinstream.models import ObjectStoreConfig
 from tests.cli.output import Run, json_lines
 
 _numbers = itertools.count(1)

@@ -16,14 +16,14 @@ import pyarrow.parquet as pq
 import pytest
 
 import js_sync
-from js_cli.failures import Failure
-from js_cli.pipeline.spark_words import SparkWords
-from js_models import StreamConfig
-from js_spark.lock import locked
-from js_spark.pipeline.batch_log import BatchEntry, BatchLog, TableEntry
-from js_spark.pipeline.folders import Folders
-from js_spark.pipeline.happenings import Failed, Happening
-from js_testing import NatsServer
+from twinstream.cli.failures import Failure
+from twinstream.cli.pipeline.spark_words import SparkWords
+from twinstream.models import StreamConfig
+from twinstream.spark.landing.lock import locked
+from twinstream.spark.pipeline.batch_log import BatchEntry, BatchLog, TableEntry
+from twinstream.spark.pipeline.folders import Folders
+from twinstream.spark.pipeline.happenings import Failed, Happening
+from twinstream.testing import NatsServer
 from tests.cli.output import Run, json_lines
 
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -169,7 +169,7 @@ def test_replay_asks_first(run: Run, config: Path) -> None:
 def test_replay_of_what_was_never_landed_fails_before_spark_starts(
     run: Run, config: Path, monkeypatch: pytest.MonkeyPatch, bounds: list[str], wanted: str
 ) -> None:
-    monkeypatch.setattr("js_cli.pipeline.replay.spark_of", None)
+    monkeypatch.setattr("twinstream.cli.pipeline.replay.spark_of", None)
     result = run("pipeline", "replay", "--config", str(config), *bounds, "--yes")
     said = f"error: no batch of source orders holds {wanted}; the last one ended at 12\n"
     assert (result.exit_code, result.stderr) == (1, said)
@@ -225,8 +225,8 @@ def test_for_machines_a_source_that_failed_is_told_with_its_class(
         tell(Failed("orders", "no such stream", None, "StreamNotFound", 10059))
         return {"orders": "no such stream"}
 
-    monkeypatch.setattr("js_cli.pipeline.run.spark_of", lambda *_, **__: nullcontext())
-    monkeypatch.setattr("js_spark.pipeline.runner.run", failed)
+    monkeypatch.setattr("twinstream.cli.pipeline.run.spark_of", lambda *_, **__: nullcontext())
+    monkeypatch.setattr("twinstream.spark.pipeline.runner.run", failed)
     result = run("pipeline", "run", "--config", str(config), "--once", "--json")
     assert result.exit_code == 1
     told = {"kind": "StreamNotFound", "err_code": 10059}

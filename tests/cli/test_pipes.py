@@ -13,7 +13,7 @@ from contextlib import contextmanager
 import pytest
 
 import js_sync
-from js_testing import NatsServer
+from twinstream.testing import NatsServer
 
 LIMIT = 60
 
@@ -33,7 +33,7 @@ def publishing(
     server: NatsServer, stream: str, *options: str, stderr: int = subprocess.PIPE
 ) -> Generator[subprocess.Popen[bytes]]:
     """Run ``pub`` on a pipe as its standard input, which stays open."""
-    command = [sys.executable, "-m", "js_cli.main", "pub", f"{stream}.a", *options]
+    command = [sys.executable, "-m", "twinstream.cli.main", "pub", f"{stream}.a", *options]
     with subprocess.Popen(
         command,
         stdin=subprocess.PIPE,
@@ -127,7 +127,7 @@ def test_a_reader_that_leaves_early_is_no_failure(
     server: NatsServer, stream: str, form: str, count: int
 ) -> None:
     filled(server, stream, count)
-    get = f"{sys.executable} -m js_cli.main get {stream} {form}"
+    get = f"{sys.executable} -m twinstream.cli.main get {stream} {form}"
     script = f"{{ {get}; echo $? >&2; }} | head -n 1"
     done = subprocess.run(
         ["sh", "-c", script], capture_output=True, text=True, env=environment(server), timeout=LIMIT
@@ -141,7 +141,7 @@ def test_a_reader_that_leaves_early_is_no_failure(
 def test_a_publication_that_its_reader_cuts_short_is_a_failure(
     server: NatsServer, stream: str
 ) -> None:
-    pub = f"{sys.executable} -m js_cli.main pub {stream}.a x --count 200000 --json"
+    pub = f"{sys.executable} -m twinstream.cli.main pub {stream}.a x --count 200000 --json"
     script = f"{{ {pub}; echo $? >&2; }} | head -n 1"
     done = subprocess.run(
         ["sh", "-c", script], capture_output=True, text=True, env=environment(server), timeout=LIMIT

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 import js_sync
-from js_cli.payloads import at_rate
-from js_models import StreamConfig
-from js_testing import NatsServer
+from twinstream.cli.message.payloads import at_rate
+from twinstream.models import StreamConfig
+from twinstream.testing import NatsServer
 from tests.cli.output import Run, json_lines
 
 
@@ -167,7 +167,7 @@ def test_wrong_usage_names_the_mistake(run: Run, arguments: tuple[str, ...], sai
 
 
 def test_an_argument_may_be_any_bytes(server: NatsServer, stream: str) -> None:
-    command = [sys.executable, "-m", "js_cli.main", "pub", f"{stream}.a", b"\xff{n}"]
+    command = [sys.executable, "-m", "twinstream.cli.main", "pub", f"{stream}.a", b"\xff{n}"]
     environment = os.environ | {"TWINSTREAM_URL": server.url}
     done = subprocess.run(command, capture_output=True, env=environment)
     assert done.returncode == 0, done.stderr

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 import js_sync
-from js_models import StreamConfig
-from js_testing import NatsServer
+from twinstream.models import StreamConfig
+from twinstream.testing import NatsServer
 from tests.cli.output import Run, json_lines
 
 pytestmark = pytest.mark.since("2.14")

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 import js_sync
-from js_cli.screen import counted
-from js_models import StreamConfig
-from js_testing import NatsServer
+from twinstream.cli.screen import counted
+from twinstream.models import StreamConfig
+from twinstream.testing import NatsServer
 from tests.cli.output import Run
 
 MARKUP = "[/y] [red]x :smile:"

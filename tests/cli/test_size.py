@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 import js_sync
-from js_models import StreamConfig
-from js_testing import NatsServer
+from twinstream.models import StreamConfig
+from twinstream.testing import NatsServer
 from tests.cli.output import Run
 
 _numbers = itertools.count(1)

@@ -9,8 +9,8 @@ import time
 import pytest
 
 import js_sync
-from js_cli.stream_subjects import SHOWN
-from js_models import StreamConfig, StreamSource
+from twinstream.cli.stream.subjects import SHOWN
+from twinstream.models import StreamConfig, StreamSource
 from tests.cli.output import Run, json_lines
 from tests.cli.streams import fill
 
@@ -192,7 +192,7 @@ def test_all_subjects_are_in_a_table_without_the_work_of_one(
         jet.publish(subject)
     some = run("stream", "subjects", stream).stdout
     assert "\\u009b" in some
-    monkeypatch.setattr("js_cli.stream_subjects.plain_table", None)
+    monkeypatch.setattr("twinstream.cli.stream.subjects.plain_table", None)
     assert run("stream", "subjects", stream, "--all").stdout == some
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import nkeys
 import pytest
 
-from js_testing import NatsServer
+from twinstream.testing import NatsServer
 from tests.certificates import make_certificates
 from tests.cli.output import Run
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from js_cli.groups import COMMANDS
+from twinstream.cli.groups import COMMANDS
 from tests.cli.output import Run
 
 TWINSTREAM = Path(sys.executable).with_name("twinstream")

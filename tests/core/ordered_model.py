@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from js_core.ack_reply import Metadata
-from js_core.status import Kind, Status
-from js_models import ConsumerConfig, ConsumerInfo, DeliverPolicy, StreamInfo, decode
+from twinstream.core.consume.metadata import Metadata
+from twinstream.core.wire.status import Kind, Status
+from twinstream.models import ConsumerConfig, ConsumerInfo, DeliverPolicy, StreamInfo, decode
 
 __all__ = ["ModelConsumer", "ModelStream", "info_of"]
 

@@ -7,10 +7,10 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from js_core.ack_cutter import AckCutter
-from js_core.protocol import Frame, Parser, Ping
-from js_core.pub_ack import AckReader
-from js_models import PubAck
+from twinstream.core.wire.bulk_acks import AckCutter
+from twinstream.core.wire.protocol import Frame, Parser, Ping
+from twinstream.core.wire.pub_ack import AckReader
+from twinstream.models import PubAck
 
 SID = b"7"
 INBOX = b"_INBOX.a+b."

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from js_core.ack_reply import Metadata, parse_ack_reply
-from js_core.acks import ACK, IN_PROGRESS, nak, term
-from js_core.errors import BadArgument
+from twinstream.core.consume.metadata import Metadata, parse_ack_reply
+from twinstream.core.consume.acks import ACK, IN_PROGRESS, nak, term
+from twinstream.errors import BadArgument
 
 V1 = b"$JS.ACK.ORDERS.worker.2.17.5.1700000000123456789.3"
 V2 = b"$JS.ACK.hub.ABCDEFGH.ORDERS.worker.2.17.5.1700000000123456789.3"

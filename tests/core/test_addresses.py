@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from js_core.addresses import spread
+from twinstream.core.connect.addresses import spread
 
 FOUND = [(6, "a"), (6, "b"), (4, "c"), (4, "d"), (4, "e")]
 

@@ -6,12 +6,12 @@ import json
 
 import pytest
 
-import js_models
-from js_core.advisories import event_subjects, read_event
-from js_core.errors import BadArgument
-from js_core.protocol import Frame
-from js_models import ConsumerAck, MaxDeliver, StreamAction, Terminated, UnknownEvent
-from js_models.event_subjects import EVENT_SUBJECTS
+import twinstream.models
+from twinstream.core.api.advisories import event_subjects, read_event
+from twinstream.errors import BadArgument
+from twinstream.core.wire.protocol import Frame
+from twinstream.models import ConsumerAck, MaxDeliver, StreamAction, Terminated, UnknownEvent
+from twinstream.models.event_subjects import EVENT_SUBJECTS
 
 A = "$JS.EVENT.ADVISORY"
 
@@ -23,7 +23,7 @@ def frame(body: bytes, subject: str = f"{A}.X") -> Frame:
 def test_every_event_of_the_spec_has_a_class_and_a_subject() -> None:
     assert len(EVENT_SUBJECTS) == 24
     for name, (cls, subject) in EVENT_SUBJECTS.items():
-        assert issubclass(getattr(js_models, cls), js_models.Model)
+        assert issubclass(getattr(twinstream.models, cls), twinstream.models.Model)
         assert subject.startswith("$JS.EVENT.METRIC." if ".metric." in name else f"{A}.")
         assert event_subjects(None, None, [name])
 

@@ -6,8 +6,8 @@ import threading
 
 import pytest
 
-from js_core.announcer import Announcer
-from js_core.events import Closed, Connected, Disconnected
+from twinstream.core.connect.event_dispatcher import Announcer
+from twinstream.core.connect.connection_events import Closed, Connected, Disconnected
 
 UP = Connected("a", 1)
 DOWN = Disconnected("a", "it broke")

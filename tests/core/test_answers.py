@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from js_core.answers import read_answer, read_json, read_object, write_json
-from js_core.errors import BadAnswer, BadArgument
+from twinstream.core.wire.response import read_answer, read_json, read_object, write_json
+from twinstream.errors import BadAnswer, BadArgument
 
 
 @pytest.mark.parametrize("text", [b"", b"[]", b"null", b"+OK", b"\xff", b"{", b'"x"'])

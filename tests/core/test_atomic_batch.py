@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from js_core.atomic_batch import (
+from twinstream.core.publish.atomic_batch import (
     BatchSheet,
     commit_seq,
     doubt_of_absence,
     read_batch_ack,
     read_staged,
 )
-from js_core.atomic_outcome import AtomicOutcome
-from js_core.errors import (
+from twinstream.core.error_details.atomic_outcome import AtomicOutcome
+from twinstream.errors import (
     AtomicBatchFailed,
     AtomicBatchUnknown,
     BadAnswer,
@@ -23,10 +23,10 @@ from js_core.errors import (
     JetStreamError,
     Unsupported,
 )
-from js_core.headers import Headers
-from js_core.protocol import Frame
-from js_core.publish import PublishRequest
-from js_models import StreamConfig, StreamInfo, StreamState, Timestamp
+from twinstream.core.wire.headers import Headers
+from twinstream.core.wire.protocol import Frame
+from twinstream.core.publish.request import PublishRequest
+from twinstream.models import StreamConfig, StreamInfo, StreamState, Timestamp
 
 
 def request(subject: str = "s", **members: Any) -> PublishRequest:

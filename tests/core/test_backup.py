@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from js_core.backup import Backup, SnapshotChunks
-from js_core.errors import BadAnswer, JetStreamError
-from js_core.protocol import Frame
-from js_core.s2_frames import S2Frames
-from js_models import StreamConfig, StreamState
+from twinstream.core.backup.backup import Backup, SnapshotChunks
+from twinstream.errors import BadAnswer, JetStreamError
+from twinstream.core.wire.protocol import Frame
+from twinstream.core.backup.s2_frames import S2Frames
+from twinstream.models import StreamConfig, StreamState
 from tests.core.wire import status_frame
 
 BEGIN = b"\xff\x06\x00\x00S2sTwO"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from js_core.batch import Batch, BatchEnd
+from twinstream.core.consume.batch import Batch, BatchEnd
 
 
 def test_a_batch_is_a_sequence() -> None:

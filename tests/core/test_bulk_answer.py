@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from js_core import arrow_columns
-from js_core.arrow_page import ArrowPage
-from js_core.bulk_answer import BulkAnswer, DirectBulk, PullBulk
-from js_core.protocol import Frame, Parser
-from js_core.range_read import RangeRead
-from js_core.stored_page import DirectAnswer, PageEnd, PullAnswer, StoredPage
+from twinstream.core.read import arrow_columns
+from twinstream.core.read.arrow_page import ArrowPage
+from twinstream.core.read.bulk_page import BulkAnswer, DirectBulk, PullBulk
+from twinstream.core.wire.protocol import Frame, Parser
+from twinstream.core.read.range_read import RangeRead
+from twinstream.core.read.page import DirectAnswer, PageEnd, PullAnswer, StoredPage
 
 SID, INBOX, NAME = b"7", b"_INBOX.Q2xh.4.9", "Zm9vYmFy"
 STORED = b"Nats-Msg-Id: 1\r\nA: b\r\n"
@@ -235,7 +235,7 @@ def test_given_up_it_leaves_what_it_kept_to_the_parser() -> None:
 
 
 def test_it_keeps_no_more_than_it_may(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("js_core.bulk_answer._MOST", 1000)
+    monkeypatch.setattr("twinstream.core.read.bulk_page._MOST", 1000)
     assert same(direct(PLAIN), [500, 1500]).session.in_bulk == 0
 
 

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from js_core.counters import Counter, check_counters, counter_of, from_decimal, to_decimal
-from js_core.errors import BadAnswer, BadArgument
-from js_core.headers import Headers
-from js_core.stream_message import StreamMessage
-from js_models import StreamConfig, Timestamp
+from twinstream.core.publish.counters import Counter, check_counters, counter_of, from_decimal, to_decimal
+from twinstream.errors import BadAnswer, BadArgument
+from twinstream.core.wire.headers import Headers
+from twinstream.core.read.stream_message import StreamMessage
+from twinstream.models import StreamConfig, Timestamp
 
 NOW = Timestamp.parse("2026-01-01T00:00:00Z")
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from js_core.cron import WORDS, Cron
-from js_core.errors import BadArgument
+from twinstream.core.publish.cron import WORDS, Cron
+from twinstream.errors import BadArgument
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from attrs import evolve as changed
 
-from js_core.dead_letter import (
+from twinstream.core.workers.dead_letter import (
     DeadLetter,
     Failure,
     Names,
@@ -22,10 +22,10 @@ from js_core.dead_letter import (
     stored_reason,
     too_large,
 )
-from js_core.errors import BadArgument, api_error
-from js_core.headers import Headers, encode_headers
-from js_core.stream_message import StreamMessage
-from js_models import Timestamp, evolve
+from twinstream.errors import BadArgument, api_error
+from twinstream.core.wire.headers import Headers, encode_headers
+from twinstream.core.read.stream_message import StreamMessage
+from twinstream.models import Timestamp, evolve
 
 NAMES = Names.of("S", None, None, None, None)
 AT = Timestamp.parse("2026-01-02T03:04:05.123456789Z")

@@ -8,14 +8,14 @@ from datetime import timedelta
 
 import pytest
 
-from js_core import deadline
-from js_core.acks import nak
-from js_core.deadline import NEVER, Deadline, seconds
-from js_core.errors import BadArgument
-from js_core.lease import Terms
-from js_core.publish import PublishRequest, publish_headers
-from js_core.retry import TryLater
-from js_core.schedules import Schedule
+from twinstream.core import deadline
+from twinstream.core.consume.acks import nak
+from twinstream.core.deadline import NEVER, Deadline, seconds
+from twinstream.errors import BadArgument
+from twinstream.core.coordination.lease_engine import Terms
+from twinstream.core.publish.request import PublishRequest, publish_headers
+from twinstream.core.workers.retry import TryLater
+from twinstream.core.publish.schedules import Schedule
 
 
 @pytest.fixture

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from js_core.difference import differences
-from js_core.errors import ConsumerExists
-from js_models import ConsumerConfig, Placement, StreamConfig, decode
+from twinstream.core.error_details.config_diff import differences
+from twinstream.errors import ConsumerExists
+from twinstream.models import ConsumerConfig, Placement, StreamConfig, decode
 
 SECOND = timedelta(seconds=1)
 

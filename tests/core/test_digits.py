@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import pytest
 
-from js_core.answers import read_answer
-from js_core.atomic_batch import commit_seq
-from js_core.coordination import CoordinationSubjects
-from js_core.digits import natural
-from js_core.direct_get import from_direct
-from js_core.errors import BadAnswer
-from js_core.fast_ingest import FastBatch
-from js_core.handshake import ServerInfo
-from js_core.headers import Headers
-from js_core.lease_record import read_slot
-from js_core.multi_last import MultiAnswer
-from js_core.pin import pin_of
-from js_core.stored_page import StoredPage
-from js_core.stream_message import StreamMessage
-from js_models import Timestamp
+from twinstream.core.wire.response import read_answer
+from twinstream.core.publish.atomic_batch import commit_seq
+from twinstream.core.coordination.coordination import CoordinationSubjects
+from twinstream.core.base.digits import natural
+from twinstream.core.read.direct_get import from_direct
+from twinstream.errors import BadAnswer
+from twinstream.core.publish.fast_ingest import FastBatch
+from twinstream.core.connect.handshake import ServerInfo
+from twinstream.core.wire.headers import Headers
+from twinstream.core.coordination.lease_record import read_slot
+from twinstream.core.read.multi_last import MultiAnswer
+from twinstream.core.consume.pin import pin_of
+from twinstream.core.read.page import StoredPage
+from twinstream.core.read.stream_message import StreamMessage
+from twinstream.models import Timestamp
 
 LONG = "9" * 5000
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from js_core.doubt import BOUND, Doubt
+from twinstream.core.consume.absence_timer import BOUND, Doubt
 
 
 def test_doubt_lasts_for_a_while_and_no_longer() -> None:

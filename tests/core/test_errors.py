@@ -7,10 +7,10 @@ import pickle
 
 import pytest
 
-from js_core import errors
-from js_core.answers import read_answer
-from js_core.errors import JetStreamError, PullRefused, api_error
-from js_core.pull_error import of_consumer
+from twinstream import errors
+from twinstream.core.wire.response import read_answer
+from twinstream.errors import JetStreamError, PullRefused, api_error
+from twinstream.core.consume.pull_error import of_consumer
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from js_core.errors import (
+from twinstream.errors import (
     BadAnswer,
     BadArgument,
     JetStreamError,
@@ -14,7 +14,7 @@ from js_core.errors import (
     RequestTimeout,
     TwinstreamError,
 )
-from js_core.fast_ingest import (
+from twinstream.core.publish.fast_ingest import (
     FastBatch,
     Fate,
     Gaps,
@@ -23,9 +23,9 @@ from js_core.fast_ingest import (
     check_stream,
     interval_for,
 )
-from js_core.headers import encode_headers
-from js_core.protocol import Frame
-from js_models import StreamConfig
+from twinstream.core.wire.headers import encode_headers
+from twinstream.core.wire.protocol import Frame
+from twinstream.models import StreamConfig
 
 START, APPEND, COMMIT, PING = 0, 1, 3, 4
 UNAVAILABLE = b"NATS/1.0 503\r\n\r\n"

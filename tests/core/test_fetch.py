@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from js_core import errors
-from js_core.batch import BatchEnd
-from js_core.fetch import GRACE, Fetch, frame_size
-from js_core.pull_request import Priority, fetch_limits
+from twinstream import errors
+from twinstream.core.consume.batch import BatchEnd
+from twinstream.core.consume.fetch import GRACE, Fetch, frame_size
+from twinstream.core.consume.pull_request import Priority, fetch_limits
 from tests.core.wire import block, delivery, status_frame
 from tests.fake.statuses import STATUSES
 

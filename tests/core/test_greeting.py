@@ -10,10 +10,10 @@ from typing import Any
 import nkeys
 import pytest
 
-from js_core import errors
-from js_core.auth import Credentials
-from js_core.errors import AuthenticationFailed, BadArgument, ProtocolError
-from js_core.handshake import (
+from twinstream import errors
+from twinstream.core.connect.auth import Credentials
+from twinstream.errors import AuthenticationFailed, BadArgument, ProtocolError
+from twinstream.core.connect.handshake import (
     Denied,
     ServerInfo,
     connect_fields,
@@ -22,9 +22,9 @@ from js_core.handshake import (
     url_credentials,
     without_secrets,
 )
-from js_core.options import ConnectOptions
-from js_core.servers import ServerAddress
-from js_core.tls import TlsOptions
+from twinstream.core.connect.options import ConnectOptions
+from twinstream.core.connect.server_pool import ServerAddress
+from twinstream.core.connect.tls import TlsOptions
 
 SEED = nkeys.encode_seed(bytes(range(32)), nkeys.PREFIX_BYTE_USER).decode()
 FILE = f"""-----BEGIN NATS USER JWT-----

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from js_core.errors import BadArgument
-from js_core.headers import Headers, encode_headers, parse_status
+from twinstream.errors import BadArgument
+from twinstream.core.wire.headers import Headers, encode_headers, parse_status
 
 NAMES = st.text(
     st.characters(min_codepoint=33, max_codepoint=126, exclude_characters=":"), min_size=1

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from js_core.errors import BadArgument
-from js_core.health import THRESHOLDS, Finding, Health, Sample, Thresholds, judge, stuck
-from js_models import ConsumerInfo, StreamInfo, decode
+from twinstream.errors import BadArgument
+from twinstream.core.api.health import THRESHOLDS, Finding, Health, Sample, Thresholds, judge, stuck
+from twinstream.models import ConsumerInfo, StreamInfo, decode
 
 AT = "2026-01-02T03:04:05Z"
 

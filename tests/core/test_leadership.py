@@ -6,8 +6,8 @@ from datetime import timedelta
 
 import pytest
 
-from js_core.leadership import HEARD, doubt_of_leader
-from js_models import ClusterInfo, PeerInfo
+from twinstream.core.api.leadership import HEARD, doubt_of_leader
+from twinstream.models import ClusterInfo, PeerInfo
 
 LATELY = HEARD / 2
 LONG = HEARD * 2

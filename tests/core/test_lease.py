@@ -8,19 +8,19 @@ from math import inf
 import pytest
 from attrs import evolve
 
-from js_core.coordination import (
+from twinstream.core.coordination.coordination import (
     CoordinationSubjects,
     check_coordination,
     check_count,
     coordination_config,
 )
-from js_core.errors import BadArgument, NotPromised
-from js_core.headers import Headers
-from js_core.lease import FOREVER, Drop, LeaseEngine, Look, Phase, Put, Terms
-from js_core.lease_record import LeaseRecord, SlotRecord, read_slot
-from js_core.stream_message import StreamMessage
-from js_core.told import check_told
-from js_models import Timestamp
+from twinstream.errors import BadArgument, NotPromised
+from twinstream.core.wire.headers import Headers
+from twinstream.core.coordination.lease_engine import FOREVER, Drop, LeaseEngine, Look, Phase, Put, Terms
+from twinstream.core.coordination.lease_record import LeaseRecord, SlotRecord, read_slot
+from twinstream.core.read.stream_message import StreamMessage
+from twinstream.core.base.check_callbacks import check_told
+from twinstream.models import Timestamp
 
 TERMS = Terms(12, 3)  # believed for 9 s, renewed every 3 s
 TIME = Timestamp.parse("2026-01-01T00:00:00Z")

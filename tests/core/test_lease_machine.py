@@ -17,9 +17,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
-from js_core.lease import Drop, LeaseEngine, Look, Phase, Put, Terms
-from js_core.lease_record import SlotRecord
-from js_models import Timestamp
+from twinstream.core.coordination.lease_engine import Drop, LeaseEngine, Look, Phase, Put, Terms
+from twinstream.core.coordination.lease_record import SlotRecord
+from twinstream.models import Timestamp
 
 TTL = 4
 TERMS = Terms(TTL, 1.0)

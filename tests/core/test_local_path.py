@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from js_core.errors import BadArgument
-from js_core.local_path import local_path
+from twinstream.errors import BadArgument
+from twinstream.core.base.local_path import local_path
 
 
 @pytest.mark.parametrize(

@@ -15,11 +15,13 @@ from pathlib import Path
 import pytest
 
 import js_async
-import js_core
-from js_core import log, log_events, log_table
-from js_core.calls import Call
-from js_core.errors import AuthenticationFailed, BadArgument, ConnectionFailed, RequestTimeout
-from js_core.events import (
+import twinstream.core
+from twinstream.core.log import logger as log
+from twinstream.core.log import events as log_events
+from twinstream.core.log import table as log_table
+from twinstream.core.api.instrumentation import Call
+from twinstream.errors import AuthenticationFailed, BadArgument, ConnectionFailed, RequestTimeout
+from twinstream.core.connect.connection_events import (
     Closed,
     Connected,
     Disconnected,
@@ -28,19 +30,19 @@ from js_core.events import (
     ServerReported,
     ServersDiscovered,
 )
-from js_core.log import Log
-from js_core.log_table import EXTRAS, ROWS, Row, row_of
-from js_core.outbox import OutboxEvent, OutboxReport
-from js_core.processing import ProcessReport, Reject
-from js_core.reporter import GuardedReporter, Reporter
-from js_core.reports import HandlerFailed, Pinned, PullWarning, Recreated, Unpinned
-from js_core.retry import TryLater
-from js_spark.pipeline import happenings
-from js_spark.pipeline.batch_log import BatchEntry
-from js_spark.pipeline.runner import _pass_on
+from twinstream.core.log.logger import Log
+from twinstream.core.log.table import EXTRAS, ROWS, Row, row_of
+from twinstream.core.exactly_once.outbox import OutboxEvent, OutboxReport
+from twinstream.core.exactly_once.processing import ProcessReport, Reject
+from twinstream.core.log.reporter import GuardedReporter, Reporter
+from twinstream.core.consume.reports import HandlerFailed, Pinned, PullWarning, Recreated, Unpinned
+from twinstream.core.workers.retry import TryLater
+from twinstream.spark.pipeline import happenings
+from twinstream.spark.pipeline.batch_log import BatchEntry
+from twinstream.spark.pipeline.runner import _pass_on
 from tests.logged import texts
 
-SOURCE = Path(js_core.__file__).parents[1]
+SOURCE = Path(twinstream.core.__file__).parents[1]
 LETTER = {"stream": "S", "consumer": "c", "stream_seq": 7, "subject": "s.1", "cause": "terminated"}
 EVENT = OutboxEvent(number=3, id="x", subject="orders.new", data=b"payload")
 
@@ -138,8 +140,8 @@ def named(word: str) -> object:
     if hasattr(happenings, word):
         return getattr(happenings, word)
     modules = [js_async] + [
-        importlib.import_module(f"js_core.{each.name}")
-        for each in pkgutil.iter_modules(js_core.__path__)
+        importlib.import_module(f"twinstream.core.{each.name}")
+        for each in pkgutil.iter_modules(twinstream.core.__path__)
     ]
     return next(getattr(module, word) for module in modules if hasattr(module, word))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from js_core.mailbox import Mailbox
+from twinstream.core.connect.mailbox import Mailbox
 from tests.core.wire import delivery
 
 

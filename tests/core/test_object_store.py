@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from js_core.errors import BadArgument, ConnectionLost, RequestTimeout
-from js_core.headers import Headers
-from js_core.object_changes import KEEP, changed_info, deleted_info, link_info, orphans
-from js_core.object_chunks import (
+from twinstream.errors import BadArgument, ConnectionLost, RequestTimeout
+from twinstream.core.wire.headers import Headers
+from twinstream.core.object_store.changes import KEEP, changed_info, deleted_info, link_info, orphans
+from twinstream.core.object_store.chunks import (
     Chunker,
     Content,
     ContentRange,
@@ -24,15 +24,15 @@ from js_core.object_chunks import (
     chunk_size,
     resumed_at,
 )
-from js_core.object_config import changed_stream_config, store_config, store_stream_config
-from js_core.object_errors import (
+from twinstream.core.object_store.config import changed_stream_config, store_config, store_stream_config
+from twinstream.core.object_store.errors import (
     BadObjectInfo,
     DigestMismatch,
     NotAnObjectStore,
     ObjectChanged,
     ObjectIncomplete,
 )
-from js_core.object_info import (
+from twinstream.core.object_store.info import (
     ObjectMeta,
     digest_bytes,
     digest_text,
@@ -42,16 +42,16 @@ from js_core.object_info import (
     new_info,
     read_info,
 )
-from js_core.object_names import (
+from twinstream.core.object_store.names import (
     ObjectSubjects,
     bucket_of,
     check_bucket,
     object_name_of,
     stream_of,
 )
-from js_core.object_retry import ObjectRetry
-from js_core.stream_message import StreamMessage
-from js_models import ObjectInfo, ObjectStoreConfig, StreamConfig, StreamSource, Timestamp, evolve
+from twinstream.core.object_store.retry import ObjectRetry
+from twinstream.core.read.stream_message import StreamMessage
+from twinstream.models import ObjectInfo, ObjectStoreConfig, StreamConfig, StreamSource, Timestamp, evolve
 
 NOW = Timestamp.parse("2026-05-01T10:00:00Z")
 SUBJECTS = ObjectSubjects("B")

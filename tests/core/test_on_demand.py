@@ -9,7 +9,7 @@ from types import ModuleType
 import pytest
 
 import js_sync
-from js_core.on_demand import on_demand
+from twinstream.core.base.lazy_imports import on_demand
 
 
 @pytest.fixture

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from js_core.ack_reply import Metadata
-from js_core.errors import BadArgument
-from js_core.ordered import OrderedRead, ordered_config
-from js_core.status import Kind, Status
-from js_models import ConsumerConfig, DeliverPolicy
+from twinstream.core.consume.metadata import Metadata
+from twinstream.errors import BadArgument
+from twinstream.core.consume.ordered import OrderedRead, ordered_config
+from twinstream.core.wire.status import Kind, Status
+from twinstream.models import ConsumerConfig, DeliverPolicy
 from tests.core.ordered_model import ModelConsumer, ModelStream, info_of
 
 

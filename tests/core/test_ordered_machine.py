@@ -17,9 +17,9 @@ from hypothesis.stateful import (
     rule,
 )
 
-from js_core.ack_reply import Metadata
-from js_core.ordered import OrderedRead, ordered_config
-from js_models import DeliverPolicy
+from twinstream.core.consume.metadata import Metadata
+from twinstream.core.consume.ordered import OrderedRead, ordered_config
+from twinstream.models import DeliverPolicy
 from tests.core.ordered_model import ModelConsumer, ModelStream
 
 SUBJECTS = st.sampled_from("abc")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from js_core.errors import (
+from twinstream.errors import (
     BadArgument,
     PermissionDenied,
     RequestTimeout,
@@ -12,7 +12,7 @@ from js_core.errors import (
     TwinstreamError,
     api_error,
 )
-from js_core.outbox import (
+from twinstream.core.exactly_once.outbox import (
     Lanes,
     OutboxEvent,
     OutboxReport,

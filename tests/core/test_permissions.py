@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from js_core.errors import BadArgument
-from js_core.operations import OPERATIONS
-from js_core.permissions import consume, operation, operation_usages, permissions, publish
-from js_core.subject_match import covers
+from twinstream.errors import BadArgument
+from twinstream.core.connect.operations import OPERATIONS
+from twinstream.permissions import consume, operation, operation_usages, permissions, publish
+from twinstream.core.wire.subject_match import covers
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from js_core.pieces import LONG, behind, to_write
+from twinstream.core.wire.write_buffers import LONG, behind, to_write
 
 SIZES = st.lists(st.sampled_from((0, 1, 40, LONG, LONG + 1, 2 * LONG)), max_size=8)
 

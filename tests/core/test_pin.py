@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from js_core.pin import Pins, pin_of, pin_size
-from js_core.protocol import Frame
-from js_core.pull_request import Priority
+from twinstream.core.consume.pin import Pins, pin_of, pin_size
+from twinstream.core.wire.protocol import Frame
+from twinstream.core.consume.pull_request import Priority
 from tests.core.wire import block, delivery
 
 

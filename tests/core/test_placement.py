@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from js_core.errors import BadArgument
-from js_core.placement import placement_of, step_down_body
+from twinstream.errors import BadArgument
+from twinstream.core.api.placement import placement_of, step_down_body
 
 
 @pytest.mark.parametrize(

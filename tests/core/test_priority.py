@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from attrs import evolve
 
-from js_core.errors import BadArgument
-from js_core.pull_request import Priority, fetch_limits, request_body
+from twinstream.errors import BadArgument
+from twinstream.core.consume.pull_request import Priority, fetch_limits, request_body
 
 
 @pytest.mark.parametrize("value", [None, 0, 1, 9])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from js_core.probing import LIFE, Probing
+from twinstream.core.consume.probing import LIFE, Probing
 
 
 def test_the_first_probe_is_due_after_a_moment_of_silence() -> None:

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from js_core.errors import BadArgument
-from js_core.processing import (
+from twinstream.errors import BadArgument
+from twinstream.core.exactly_once.processing import (
     InputStream,
     OwnIds,
     ProcessReport,
@@ -15,8 +15,8 @@ from js_core.processing import (
     processing_holes,
     results_of,
 )
-from js_core.publish import PublishRequest
-from js_models import ConsumerConfig, Timestamp
+from twinstream.core.publish.request import PublishRequest
+from twinstream.models import ConsumerConfig, Timestamp
 
 STREAM = InputStream("p", "IN", Timestamp.from_ns(62))
 GOOD = {"durable_name": "c", "ack_policy": "explicit"}
@@ -92,7 +92,7 @@ def test_reports_read_well() -> None:
 
 
 def test_of_many_results_those_that_are_asked_for_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("js_core.processing._MOST", 2)
+    monkeypatch.setattr("twinstream.core.exactly_once.processing._MOST", 2)
     ids = [STREAM.result_id(seq, 0) for seq in range(1, 5)]
     own = OwnIds(STREAM, {ids[3]})
     assert [each in own for each in ["foreign", *ids[:2]]] == [False, True, True]

@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from js_core.errors import NotPromised
-from js_core.promises import (
+from twinstream.errors import NotPromised
+from twinstream.core.exactly_once.guarantees import (
     identity_holes,
     insert_holes,
     rolls_up,
     update_holes,
     upsert_holes,
 )
-from js_models import StreamConfig, StreamSource, SubjectTransform
+from twinstream.models import StreamConfig, StreamSource, SubjectTransform
 
 OLD, NEW = (2, 12, 8), (2, 14, 0)
 HOUR = timedelta(hours=1)

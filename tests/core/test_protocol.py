@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from js_core import protocol
-from js_core.errors import ProtocolError
-from js_core.protocol import Frame, Info, Ok, Parser, Ping, Pong, Refusal
+from twinstream.core.wire import protocol
+from twinstream.errors import ProtocolError
+from twinstream.core.wire.protocol import Frame, Info, Ok, Parser, Ping, Pong, Refusal
 from tests.core.wire import hmsg, msg
 
 Event = Info | Ping | Pong | Ok | Refusal

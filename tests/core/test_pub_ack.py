@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from js_core.errors import BadAnswer, StoreRefused
-from js_core.protocol import Frame
-from js_core.pub_ack import AckReader, is_pub_ack, is_strange, read_pub_ack
-from js_models import PubAck, encode
+from twinstream.errors import BadAnswer, StoreRefused
+from twinstream.core.wire.protocol import Frame
+from twinstream.core.wire.pub_ack import AckReader, is_pub_ack, is_strange, read_pub_ack
+from twinstream.models import PubAck, encode
 from tests.core.wire import block, status_frame
 
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from js_core.errors import BadAnswer, BadArgument, NoStream, StoreRefused
-from js_core.headers import Headers
-from js_core.protocol import Frame
-from js_core.pub_ack import read_pub_ack
-from js_core.publish import (
+from twinstream.errors import BadAnswer, BadArgument, NoStream, StoreRefused
+from twinstream.core.wire.headers import Headers
+from twinstream.core.wire.protocol import Frame
+from twinstream.core.wire.pub_ack import read_pub_ack
+from twinstream.core.publish.request import (
     LISTED,
     PublishFailure,
     PublishRequest,

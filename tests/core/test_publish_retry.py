@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from js_core.errors import (
+from twinstream.errors import (
     BadAnswer,
     BadArgument,
     ConnectionClosed,
@@ -24,9 +24,9 @@ from js_core.errors import (
     TwinstreamError,
     WrongLastSequence,
 )
-from js_core.publish import PublishFailure, PublishRequest
-from js_core.publish_limits import PublishLimits
-from js_core.publish_retry import (
+from twinstream.core.publish.request import PublishFailure, PublishRequest
+from twinstream.core.publish.limits import PublishLimits
+from twinstream.core.publish.retry import (
     RetryPolicy,
     Step,
     leaves_doubt,

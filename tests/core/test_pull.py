@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from js_core import errors
-from js_core.pull import Action, DropPin, Finish, PullEngine, SendPull, pull_error
-from js_core.pull_request import Priority, PullBounds, buffer_limits
-from js_core.reports import PullWarning
-from js_core.status import Status, read_status
+from twinstream import errors
+from twinstream.core.consume.pull_engine import Action, DropPin, Finish, PullEngine, SendPull, pull_error
+from twinstream.core.consume.pull_request import Priority, PullBounds, buffer_limits
+from twinstream.core.consume.reports import PullWarning
+from twinstream.core.wire.status import Status, read_status
 from tests.core.wire import status_frame
 from tests.fake.statuses import STATUSES, Then
 

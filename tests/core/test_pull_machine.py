@@ -20,9 +20,9 @@ from hypothesis.stateful import (
     rule,
 )
 
-from js_core.pull import Finish, PullEngine, SendPull
-from js_core.pull_request import buffer_limits
-from js_core.status import Status, read_status
+from twinstream.core.consume.pull_engine import Finish, PullEngine, SendPull
+from twinstream.core.consume.pull_request import buffer_limits
+from twinstream.core.wire.status import Status, read_status
 from tests.core.wire import status_frame
 
 EXPIRES = 30.0

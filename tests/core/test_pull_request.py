@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from js_core.deadline import seconds
-from js_core.errors import BadArgument
-from js_core.pull_request import (
+from twinstream.core.deadline import seconds
+from twinstream.errors import BadArgument
+from twinstream.core.consume.pull_request import (
     MANY,
     Priority,
     PullBounds,

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from js_core import arrow
-from js_core.direct_get import (
+from twinstream.core.read import arrow
+from twinstream.core.read.direct_get import (
     from_direct,
     from_leader,
     last_request,
@@ -17,21 +17,21 @@ from js_core.direct_get import (
     payload_of,
     seq_request,
 )
-from js_core.errors import (
+from twinstream.errors import (
     BadAnswer,
     BadArgument,
     JetStreamError,
     MessageNotFound,
     Unsupported,
 )
-from js_core.multi_last import LARGEST, MultiAnswer, MultiEnd, chunks, multi_request
-from js_core.protocol import Frame
-from js_core.range_read import OPEN_END, RangeRead
-from js_core.read_report import ReadEnd, ReadReport
-from js_core.read_request import choose, filters_of, read_request, snapshot_request
-from js_core.snapshot import Latest
-from js_core.stored_page import DirectAnswer, StoredPage
-from js_models import StoredMessage, StreamConfig, Timestamp
+from twinstream.core.read.multi_last import LARGEST, MultiAnswer, MultiEnd, chunks, multi_request
+from twinstream.core.wire.protocol import Frame
+from twinstream.core.read.range_read import OPEN_END, RangeRead
+from twinstream.core.read.read_report import ReadEnd, ReadReport
+from twinstream.core.read.read_request import choose, filters_of, read_request, snapshot_request
+from twinstream.core.read.snapshot import Latest
+from twinstream.core.read.page import DirectAnswer, StoredPage
+from twinstream.models import StoredMessage, StreamConfig, Timestamp
 from tests.core.wire import status_frame
 
 TIME = "2024-01-01T00:00:00.000000007Z"

@@ -6,7 +6,7 @@ from itertools import count
 
 import pytest
 
-from js_core.repeatable import is_repeatable, pause_before_repeat
+from twinstream.core.api.idempotent_calls import is_repeatable, pause_before_repeat
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from js_core.errors import BadAnswer, BadArgument, JetStreamError, Unsupported
-from js_core.headers import Headers
-from js_core.schedules import (
+from twinstream.errors import BadAnswer, BadArgument, JetStreamError, Unsupported
+from twinstream.core.wire.headers import Headers
+from twinstream.core.publish.schedules import (
     Schedule,
     check_schedule_server,
     check_schedules,
@@ -18,8 +18,8 @@ from js_core.schedules import (
     schedule_headers,
     stored_schedule,
 )
-from js_core.stream_message import StreamMessage
-from js_models import StreamConfig, Timestamp
+from twinstream.core.read.stream_message import StreamMessage
+from twinstream.models import StreamConfig, Timestamp
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 

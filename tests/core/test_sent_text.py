@@ -6,26 +6,26 @@ from collections.abc import Callable
 
 import pytest
 
-from js_core.advisories import read_event
-from js_core.answers import read_answer
-from js_core.arrow_page import ArrowPage
-from js_core.atomic_batch import BATCH_COMMIT, BATCH_ID, BATCH_SEQUENCE, commit_seq
-from js_core.counters import counter_of
-from js_core.dead_letter import read_letter
-from js_core.direct_get import from_direct
-from js_core.errors import BadAnswer, BadArgument, ProtocolError
-from js_core.handshake import ServerInfo
-from js_core.header_names import TTL
-from js_core.headers import Headers, parse_status
-from js_core.lease_record import read_slot
-from js_core.multi_last import MultiAnswer
-from js_core.pin import pin_of
-from js_core.protocol import Frame
-from js_core.pub_ack import AckReader
-from js_core.status import is_status, read_status
-from js_core.stored_page import StoredPage
-from js_core.stream_message import StreamMessage
-from js_models import Timestamp
+from twinstream.core.api.advisories import read_event
+from twinstream.core.wire.response import read_answer
+from twinstream.core.read.arrow_page import ArrowPage
+from twinstream.core.publish.atomic_batch import BATCH_COMMIT, BATCH_ID, BATCH_SEQUENCE, commit_seq
+from twinstream.core.publish.counters import counter_of
+from twinstream.core.workers.dead_letter import read_letter
+from twinstream.core.read.direct_get import from_direct
+from twinstream.errors import BadAnswer, BadArgument, ProtocolError
+from twinstream.core.connect.handshake import ServerInfo
+from twinstream.core.wire.header_names import TTL
+from twinstream.core.wire.headers import Headers, parse_status
+from twinstream.core.coordination.lease_record import read_slot
+from twinstream.core.read.multi_last import MultiAnswer
+from twinstream.core.consume.pin import pin_of
+from twinstream.core.wire.protocol import Frame
+from twinstream.core.wire.pub_ack import AckReader
+from twinstream.core.wire.status import is_status, read_status
+from twinstream.core.read.page import StoredPage
+from twinstream.core.read.stream_message import StreamMessage
+from twinstream.models import Timestamp
 
 LONG = "9" * 5000
 DEEP = b"[" * 100_000

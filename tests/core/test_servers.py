@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from js_core.errors import BadArgument
-from js_core.servers import ReconnectPolicy, Rounds, ServerAddress, ServerPool, parse_servers
+from twinstream.errors import BadArgument
+from twinstream.core.connect.server_pool import ReconnectPolicy, Rounds, ServerAddress, ServerPool, parse_servers
 
 A, B, C = (ServerAddress(name) for name in "abc")
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from js_core.errors import BadAnswer
-from js_core.protocol import Frame
-from js_core.range_read import RangeRead
-from js_core.stored_page import MIRROR_ANSWERED, DirectAnswer, PageEnd, PullAnswer, StoredPage
+from twinstream.errors import BadAnswer
+from twinstream.core.wire.protocol import Frame
+from twinstream.core.read.range_read import RangeRead
+from twinstream.core.read.page import MIRROR_ANSWERED, DirectAnswer, PageEnd, PullAnswer, StoredPage
 from tests.core.wire import block, delivery, status_frame
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from js_core.deadline import Deadline, monotonic
-from js_core.errors import (
+from twinstream.core.deadline import Deadline, monotonic
+from twinstream.errors import (
     BadArgument,
     ConnectionLost,
     NoResponders,
@@ -14,11 +14,11 @@ from js_core.errors import (
     TwinstreamError,
     api_error,
 )
-from js_core.headers import Headers
-from js_core.stream_message import StreamMessage
-from js_core.subject_write import Refusal, is_mine, judge
-from js_core.tries import Tries
-from js_models import Timestamp
+from twinstream.core.wire.headers import Headers
+from twinstream.core.read.stream_message import StreamMessage
+from twinstream.core.exactly_once.conditional_write import Refusal, is_mine, judge
+from twinstream.core.exactly_once.attempts import Tries
+from twinstream.models import Timestamp
 
 
 def answer(err_code: int, description: str = "no") -> TwinstreamError:

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from js_core.errors import BadArgument
-from js_core.subject_match import crossing, matcher, widest
-from js_core.subjects import (
+from twinstream.errors import BadArgument
+from twinstream.core.wire.subject_match import crossing, matcher, widest
+from twinstream.core.wire.subjects import (
     ApiSubjects,
     check_filter,
     check_name,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from js_core.tokens import Tokens, base62
+from twinstream.core.wire.tokens import Tokens, base62
 
 
 @given(st.integers(0, 2**128))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from js_core.errors import BadArgument
-from js_core.told import check_told
+from twinstream.errors import BadArgument
+from twinstream.core.base.check_callbacks import check_told
 
 
 class Log:

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from js_core.errors import BadArgument
-from js_core.retry import Retry, TryLater, nak_delay
-from js_core.work_queue import WorkQueue
+from twinstream.errors import BadArgument
+from twinstream.core.workers.retry import Retry, TryLater, nak_delay
+from twinstream.core.workers.work_queue import WorkQueue
 
 
 def test_keys_are_worked_on_one_at_a_time_in_order() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from js_core.protocol import Frame
+from twinstream.core.wire.protocol import Frame
 
 __all__ = ["block", "delivery", "hmsg", "msg", "status_frame"]
 

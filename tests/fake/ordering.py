@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from js_testing import FakePeer
-from js_testing.fake_wire import Operation
+from twinstream.testing import FakePeer
+from twinstream.testing.fake_wire import Operation
 from tests.fake.answers import CONSUMER
 
 __all__ = ["beat", "create", "deliver", "leave", "stream_info"]

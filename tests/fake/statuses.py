@@ -8,8 +8,8 @@ from __future__ import annotations
 from enum import Enum
 from typing import NamedTuple
 
-from js_core import errors
-from js_core.batch import BatchEnd
+from twinstream import errors
+from twinstream.core.consume.batch import BatchEnd
 
 __all__ = ["STATUSES", "Row", "Then"]
 

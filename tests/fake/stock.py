@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable
 
-from js_testing import FakePeer, Operation
+from twinstream.testing import FakePeer, Operation
 
 __all__ = ["Stock"]
 

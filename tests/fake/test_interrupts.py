@@ -17,11 +17,11 @@ from types import FrameType
 import pytest
 
 import js_sync as js
-from js_core.deadline import Deadline
-from js_models import ConsumerConfig, StreamConfig
-from js_sync._io import spawn
-from js_sync._replies import Answer
-from js_testing import NatsCluster, NatsServer, Proxy
+from twinstream.core.deadline import Deadline
+from twinstream.models import ConsumerConfig, StreamConfig
+from js_sync.runtime.concurrency import spawn
+from js_sync.client.requests import Answer
+from twinstream.testing import NatsCluster, NatsServer, Proxy
 from tests._sync.flow import eventually
 
 QUICK = js.ReconnectPolicy(wait=0.01, max_wait=0.05, attempts=-1)

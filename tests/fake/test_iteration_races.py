@@ -8,17 +8,19 @@ from types import SimpleNamespace
 import pytest
 
 import js_sync as js
-from js_core.deadline import Deadline
-from js_core.mailbox import Mailbox
-from js_models import ConsumerConfig
-from js_sync import _held, _promised_streams, _session
-from js_sync import messages as messages_module
-from js_sync._api import Api
-from js_sync._io import Signal
-from js_sync._promised_streams import PromisedStreams
-from js_sync.message import message_of
-from js_sync.push import PushMessages
-from js_testing import FakePeer, FakeServer
+from twinstream.core.deadline import Deadline
+from twinstream.core.connect.mailbox import Mailbox
+from twinstream.models import ConsumerConfig
+from js_sync.consume import ack_progress as _held
+from js_sync.exactly_once import stream_guarantees as _promised_streams
+from js_sync.client import session as _session
+from js_sync.consume import messages as messages_module
+from js_sync.api.api import Api
+from js_sync.runtime.concurrency import Signal
+from js_sync.exactly_once.stream_guarantees import PromisedStreams
+from js_sync.consume.message import message_of
+from js_sync.consume.push import PushMessages
+from twinstream.testing import FakePeer, FakeServer
 from tests._sync.flow import eventually
 from tests.fake.threads import beside, in_time
 

@@ -11,7 +11,7 @@ from contextlib import closing, contextmanager, suppress
 import pytest
 
 import js_sync as js
-from js_sync._keeping import KeepingSocket
+from js_sync.runtime.busy_poll import KeepingSocket
 from tests.fake.threads import in_time
 
 LONG = 60.0
@@ -125,6 +125,6 @@ def test_the_interpreter_is_kept():
 
 
 def test_who_lacks_what_it_needs_is_told(monkeypatch):
-    monkeypatch.setitem(sys.modules, "js_sync._keeping", None)
+    monkeypatch.setitem(sys.modules, "js_sync.runtime.busy_poll", None)
     with pytest.raises(js.BadArgument, match="busy_poll needs ctypes"):
         js.connect("nats://127.0.0.1:1", busy_poll=0.001)

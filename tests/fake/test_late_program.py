@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import js_sync as js
-from js_core.deadline import Deadline, monotonic
-from js_testing import FakePeer, FakeServer
+from twinstream.core.deadline import Deadline, monotonic
+from twinstream.testing import FakePeer, FakeServer
 from tests._sync.flow import eventually
 
 

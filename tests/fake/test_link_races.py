@@ -14,14 +14,14 @@ from contextlib import ExitStack, contextmanager, suppress
 import pytest
 
 import js_sync as js
-import js_sync._sender
-from js_core.deadline import Deadline, monotonic
-from js_sync._io import Signal
-from js_sync._link import Link
-from js_sync._session import Session
-from js_sync._sockets import connected
-from js_sync._tls_socket import TlsSocket
-from js_testing import FakePeer, FakeServer
+import js_sync.runtime.sender
+from twinstream.core.deadline import Deadline, monotonic
+from js_sync.runtime.concurrency import Signal
+from js_sync.runtime.socket_link import Link
+from js_sync.client.session import Session
+from js_sync.runtime.sockets import connected
+from js_sync.runtime.tls_socket import TlsSocket
+from twinstream.testing import FakePeer, FakeServer
 from tests._sync.flow import eventually
 from tests.fake.names import full
 from tests.fake.threads import A_WHILE, beside, in_time
@@ -209,7 +209,7 @@ def test_a_sender_who_is_stuck_on_the_last_link_takes_nothing_of_the_next(monkey
     with FakeServer(broken, whole) as server:
         with js.connect(server.url, reconnect=QUICK, connect_timeout=60) as connection:
             link = connection._session._link
-            send = js_sync._sender.send
+            send = js_sync.runtime.sender.send
 
             def stuck(sock, data, *rest):
                 if b"stuck" not in b"".join(data):
@@ -219,7 +219,7 @@ def test_a_sender_who_is_stuck_on_the_last_link_takes_nothing_of_the_next(monkey
                 in_time(lambda: any(each.startswith(b"CONNECT") for each in link._out))
                 return data
 
-            monkeypatch.setattr(js_sync._sender, "send", stuck)
+            monkeypatch.setattr(js_sync.runtime.sender, "send", stuck)
             link._out.append(b"PUB stuck 0\r\n\r\n")
             link._flush(block=True)
             # Without its CONNECT it would take as long as an attempt may.
@@ -341,7 +341,7 @@ def test_a_socket_that_another_thread_closes_is_not_waited_for():
             raise BlockingIOError
 
     rest = [memoryview(b"rest")]
-    assert js_sync._sender.send(Dropped(), rest, block=True) == rest
+    assert js_sync.runtime.sender.send(Dropped(), rest, block=True) == rest
 
 
 @contextmanager

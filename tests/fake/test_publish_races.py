@@ -7,11 +7,11 @@ import threading
 import pytest
 
 import js_sync as js
-from js_sync import _pipeline
-from js_sync._ingest import Ingest
-from js_sync._io import Signal
-from js_sync._replies import Answer
-from js_testing import FakePeer, FakeServer
+from js_sync.publish import pipeline as _pipeline
+from js_sync.publish.fast_ingest_window import Ingest
+from js_sync.runtime.concurrency import Signal
+from js_sync.client.requests import Answer
+from twinstream.testing import FakePeer, FakeServer
 from tests._sync.flow import eventually
 from tests.fake.threads import beside, in_time
 

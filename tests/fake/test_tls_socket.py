@@ -9,8 +9,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from js_core.deadline import Deadline
-from js_sync._tls_socket import TlsSocket
+from twinstream.core.deadline import Deadline
+from js_sync.runtime.tls_socket import TlsSocket
 from tests.certificates import make_certificates
 from tests.fake.threads import beside, in_time
 

@@ -13,8 +13,8 @@ from typing import Any, Final
 
 import js_async
 import js_sync
-from js_core.errors import TwinstreamError
-from js_models import ConsumerConfig, StreamConfig
+from twinstream.errors import TwinstreamError
+from twinstream.models import ConsumerConfig, StreamConfig
 from tests.fuzz.lying_server import LyingServer
 from tests.fuzz.wire import Finding
 

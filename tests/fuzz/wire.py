@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from js_core.ack_reply import parse_ack_reply
-from js_core.answers import read_answer
-from js_core.direct_get import from_direct
-from js_core.errors import ProtocolError, TwinstreamError
-from js_core.handshake import ServerInfo, read_denied, server_error
-from js_core.headers import Headers, encode_headers, parse_status
-from js_core.multi_last import MultiAnswer
-from js_core.protocol import Frame, Info, Parser, Refusal
-from js_core.pub_ack import AckReader, is_pub_ack, is_strange, read_pub_ack
-from js_core.range_read import RangeRead
-from js_core.servers import ServerPool, parse_servers
-from js_core.status import is_status, is_unserved, read_status
-from js_core.stored_page import DirectAnswer, PullAnswer, StoredPage
-from js_models import (
+from twinstream.core.consume.metadata import parse_ack_reply
+from twinstream.core.wire.response import read_answer
+from twinstream.core.read.direct_get import from_direct
+from twinstream.errors import ProtocolError, TwinstreamError
+from twinstream.core.connect.handshake import ServerInfo, read_denied, server_error
+from twinstream.core.wire.headers import Headers, encode_headers, parse_status
+from twinstream.core.read.multi_last import MultiAnswer
+from twinstream.core.wire.protocol import Frame, Info, Parser, Refusal
+from twinstream.core.wire.pub_ack import AckReader, is_pub_ack, is_strange, read_pub_ack
+from twinstream.core.read.range_read import RangeRead
+from twinstream.core.connect.server_pool import ServerPool, parse_servers
+from twinstream.core.wire.status import is_status, is_unserved, read_status
+from twinstream.core.read.page import DirectAnswer, PullAnswer, StoredPage
+from twinstream.models import (
     ConsumerInfoResponse,
     DecodeError,
     StreamInfoResponse,

@@ -19,8 +19,8 @@ from typing import Any
 import pytest
 
 import js_sync as js
-from js_models import ConsumerConfig, StreamConfig
-from js_testing import NatsServer
+from twinstream.models import ConsumerConfig, StreamConfig
+from twinstream.testing import NatsServer
 from tests.soak import LONG, rounds, state
 
 WORKER = Path(__file__).with_name("worker.py")

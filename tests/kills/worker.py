@@ -12,7 +12,7 @@ import time
 
 import js_async
 import js_sync
-from js_core.publish import PublishRequest
+from twinstream.core.publish.request import PublishRequest
 
 PATIENT = js_sync.ReconnectPolicy(wait=0.01, max_wait=0.1, attempts=-1)
 

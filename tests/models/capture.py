@@ -21,8 +21,8 @@ from nats.aio.client import Client
 from nats.errors import NoRespondersError
 from nats.errors import TimeoutError as NatsTimeout
 
-from js_testing import NatsServer
-from js_testing.ports import free_ports
+from twinstream.testing import NatsServer
+from twinstream.testing.ports import free_ports
 
 GOLDEN = Path(__file__).parent / "golden"
 VERSIONS = ("2.11.11", "2.12.8", "2.14.6", "2.15.1")

@@ -22,7 +22,7 @@ from config_strategies import drawn
 from known_differences import known, known_stored
 from pull_fuzz import CONSUMERS, PullMaker, available, open_puller
 
-from js_models import (
+from twinstream.models import (
     ConfigError,
     Model,
     Plan,
@@ -37,7 +37,7 @@ from js_models import (
     validate_stream,
     validate_stream_update,
 )
-from js_testing import NatsServer
+from twinstream.testing import NatsServer
 
 LANES = 8
 """Accounts that work side by side; streams of one account could meet each other."""

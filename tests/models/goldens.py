@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from js_models import Model, PublishResponse, decode
+from twinstream.models import Model, PublishResponse, decode
 
 FOLDER = Path(__file__).parent / "golden"
 NEWEST = "2.15.1"

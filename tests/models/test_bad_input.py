@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from js_models import (
+from twinstream.models import (
     DecodeError,
     Problem,
     StreamConfig,
@@ -27,7 +27,7 @@ from js_models import (
     validate_pull,
     validate_stream,
 )
-from js_models._shapes import SHAPES
+from twinstream.models._shapes import SHAPES
 
 HUGE = "1" * 5000
 DEEP = 50_000

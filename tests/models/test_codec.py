@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from js_models import (
+from twinstream.models import (
     AckPolicy,
     ConsumerConfig,
     ConsumerInfo,
@@ -35,7 +35,7 @@ from js_models import (
     encode_json,
     evolve,
 )
-from js_models._shapes import SHAPES, WORDS
+from twinstream.models._shapes import SHAPES, WORDS
 
 MAX_DELIVER: dict[str, Any] = {
     "type": "io.nats.jetstream.advisory.v1.max_deliver",

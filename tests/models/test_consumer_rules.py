@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from js_models import ConsumerConfig, StreamConfig, effective_consumer, validate_consumer
+from twinstream.models import ConsumerConfig, StreamConfig, effective_consumer, validate_consumer
 
 SECOND = 1_000_000_000
 PUSH = {"durable_name": "C", "deliver_subject": "d", "ack_policy": "explicit"}

@@ -19,8 +19,8 @@ from differential import (
 )
 from texts import TEXTS
 
-from js_models import effective_stream, encode
-from js_testing import NatsServer
+from twinstream.models import effective_stream, encode
+from twinstream.testing import NatsServer
 
 COUNT = 400
 SEED = 20_260_131

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from js_models import Duration
+from twinstream.models import Duration
 
 ns = st.integers(-(2**63), 2**63 - 1)
 

@@ -11,14 +11,14 @@ import goldens
 import nats
 import pytest
 
-from js_models import error_codes
-from js_models.rules.consumer import CONSUMER_RULES
-from js_models.rules.consumer_update import UPDATE_ENVIRONMENT
-from js_models.rules.consumer_update import UPDATE_RULES as CONSUMER_UPDATE_RULES
-from js_models.rules.rule import ForEach, Rule
-from js_models.rules.stream import STREAM_RULES
-from js_models.rules.stream_environment import STREAM_ENVIRONMENT, NeedsServer
-from js_models.rules.stream_update import UPDATE_RULES as STREAM_UPDATE_RULES
+from twinstream.models import error_codes
+from twinstream.models.rules.consumer import CONSUMER_RULES
+from twinstream.models.rules.consumer_update import UPDATE_ENVIRONMENT
+from twinstream.models.rules.consumer_update import UPDATE_RULES as CONSUMER_UPDATE_RULES
+from twinstream.models.rules.rule import ForEach, Rule
+from twinstream.models.rules.stream import STREAM_RULES
+from twinstream.models.rules.stream_environment import STREAM_ENVIRONMENT, NeedsServer
+from twinstream.models.rules.stream_update import UPDATE_RULES as STREAM_UPDATE_RULES
 
 SMALL = """
 accounts {

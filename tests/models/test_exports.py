@@ -9,11 +9,11 @@ from typing import get_args
 
 import pytest
 
-import js_models
-from js_models import Model, OpenEnum
-from js_models._index import MODULES, TYPES
+import twinstream.models
+from twinstream.models import Model, OpenEnum
+from twinstream.models._index import MODULES, TYPES
 
-GENERATED = Path(js_models.__file__).parent / "generated"
+GENERATED = Path(twinstream.models.__file__).parent / "generated"
 
 
 def generated_classes() -> set[str]:
@@ -26,7 +26,7 @@ def generated_classes() -> set[str]:
 
 
 def test_all_is_sorted_and_complete() -> None:
-    names = list(js_models.__all__)
+    names = list(twinstream.models.__all__)
     assert len(names) == len(set(names))
     classes = [name for name in names if name[0].isupper()]
     functions = [name for name in names if name[0].islower()]
@@ -37,23 +37,23 @@ def test_all_is_sorted_and_complete() -> None:
 def test_every_generated_class_is_exported() -> None:
     classes = generated_classes()
     assert len(classes) > 130
-    assert classes <= set(js_models.__all__)
+    assert classes <= set(twinstream.models.__all__)
     for name in classes:
-        assert issubclass(getattr(js_models, name), (Model, OpenEnum))
+        assert issubclass(getattr(twinstream.models, name), (Model, OpenEnum))
 
 
 def test_every_public_name_has_a_docstring() -> None:
-    for name in js_models.__all__:
+    for name in twinstream.models.__all__:
         is_alias = name == "JsonObject" or name.endswith("Word")
-        assert is_alias or getattr(js_models, name).__doc__
+        assert is_alias or getattr(twinstream.models, name).__doc__
 
 
 def test_words_are_those_of_their_enumeration() -> None:
-    names = [name for name in js_models.__all__ if name.endswith("Word")]
+    names = [name for name in twinstream.models.__all__ if name.endswith("Word")]
     assert "AckPolicyWord" in names
     for name in names:
-        words = get_args(getattr(js_models, name))
-        assert list(words) == [str(word) for word in getattr(js_models, name.removesuffix("Word"))]
+        words = get_args(getattr(twinstream.models, name))
+        assert list(words) == [str(word) for word in getattr(twinstream.models, name.removesuffix("Word"))]
 
 
 def test_no_docstring_calls_a_duration_a_number() -> None:
@@ -64,27 +64,27 @@ def test_no_docstring_calls_a_duration_a_number() -> None:
 def test_types_name_models() -> None:
     assert TYPES["io.nats.jetstream.advisory.v1.max_deliver"] == "MaxDeliver"
     for kind, name in TYPES.items():
-        model = getattr(js_models, name)
+        model = getattr(twinstream.models, name)
         assert model.__attrs_attrs__[1].default is not None or kind
 
 
 def test_unknown_names_are_attribute_errors() -> None:
     with pytest.raises(AttributeError, match="no attribute 'StreamConfigs'"):
-        js_models.StreamConfigs  # type: ignore[attr-defined]  # noqa: B018
+        twinstream.models.StreamConfigs  # type: ignore[attr-defined]  # noqa: B018
 
 
 def test_dir_lists_the_names() -> None:
-    assert dir(js_models) == sorted(js_models.__all__)
+    assert dir(twinstream.models) == sorted(twinstream.models.__all__)
 
 
 @pytest.mark.parametrize(
     ("statement", "absent"),
     [
-        ("import js_models", ["attrs", "cattrs", "json", "jsonschema", "yaml", "asyncio"]),
-        ("from js_models import StreamConfig", ["cattrs", "jsonschema", "yaml", "asyncio"]),
+        ("import twinstream.models", ["attrs", "cattrs", "json", "jsonschema", "yaml", "asyncio"]),
+        ("from twinstream.models import StreamConfig", ["cattrs", "jsonschema", "yaml", "asyncio"]),
         (
-            "from js_models import decode, validate_stream; validate_stream({'name': 'S'})",
-            ["cattrs", "jsonschema", "yaml", "asyncio", "js_models.generated.advisory.stream"],
+            "from twinstream.models import decode, validate_stream; validate_stream({'name': 'S'})",
+            ["cattrs", "jsonschema", "yaml", "asyncio", "twinstream.models.generated.advisory.stream"],
         ),
     ],
 )

@@ -9,7 +9,7 @@ from typing import Any
 import goldens
 import pytest
 
-from js_models import FileConfigs, load_configs
+from twinstream.models import FileConfigs, load_configs
 
 
 def load(text: str | bytes, name: str = "x.yaml", **options: Any) -> FileConfigs:

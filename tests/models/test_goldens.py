@@ -9,7 +9,7 @@ import attrs
 import goldens
 import pytest
 
-from js_models import ErrorResponse, Model, UnknownEvent, encode
+from twinstream.models import ErrorResponse, Model, UnknownEvent, encode
 
 VERSIONS = ("2.11.11", "2.12.8", "2.14.6", "2.15.1")
 TOPOLOGIES = ("single", "domain", "cluster")
@@ -67,7 +67,7 @@ def test_every_member_of_the_newest_server_has_a_field(topology: str) -> None:
 def test_goldens_cover_the_spec() -> None:
     """Nearly every answer and event was seen; the rest needs failing disks or dying peers."""
     seen = {type(goldens.read(goldens.load(path))).__name__ for path in goldens.paths()}
-    from js_models._index import TYPES
+    from twinstream.models._index import TYPES
 
     assert set(TYPES.values()) - seen <= {
         "ApiLimitReached",

@@ -10,8 +10,8 @@ import jsonschema
 import pytest
 import yaml
 
-from js_models import StreamConfig, encode, json_schema, load_configs, schema_names
-from js_models._index import TYPES
+from twinstream.models import StreamConfig, encode, json_schema, load_configs, schema_names
+from twinstream.models._index import TYPES
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "orders"
 ANSWERS = sorted((goldens.FOLDER / goldens.NEWEST).rglob("*.json"))

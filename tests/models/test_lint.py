@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from js_models import lint_consumer, lint_stream, validate_consumer, validate_stream
+from twinstream.models import lint_consumer, lint_stream, validate_consumer, validate_stream
 
 SECOND = 1_000_000_000
 BASE = {"name": "S", "subjects": ["a.>"], "max_bytes": 10}

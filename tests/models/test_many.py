@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from js_models import lint_consumer, load_configs, validate_consumer, validate_stream
+from twinstream.models import lint_consumer, load_configs, validate_consumer, validate_stream
 
 MANY = 20_000
 CONSUMER = {"durable_name": "C", "ack_policy": "explicit", "max_deliver": 5}

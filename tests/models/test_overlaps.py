@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from js_models import _overlaps
-from js_models._overlaps import Relation, first_related
-from js_models._subjects import can_meet, is_contained
+from twinstream.models import _overlaps
+from twinstream.models._overlaps import Relation, first_related
+from twinstream.models._subjects import can_meet, is_contained
 
 RELATIONS = pytest.mark.parametrize("relation", [can_meet, is_contained])
 # What is no subject is compared, too: the server judges overlaps before it comes to such a one.

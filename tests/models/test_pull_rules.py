@@ -10,8 +10,8 @@ import nats
 import pytest
 from pull_fuzz import open_puller
 
-from js_models import PullRequest, validate_pull
-from js_testing import NatsServer
+from twinstream.models import PullRequest, validate_pull
+from twinstream.testing import NatsServer
 
 SECOND = 1_000_000_000
 PLAIN = {"durable_name": "plain", "ack_policy": "explicit"}

@@ -9,8 +9,8 @@ from typing import Any
 import nats
 import pytest
 
-from js_models import headers_size, storage_size
-from js_testing import NatsServer
+from twinstream.models import headers_size, storage_size
+from twinstream.testing import NatsServer
 
 MESSAGES: list[tuple[str, bytes, dict[str, str]]] = [
     ("s", b"", {}),

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from texts import TEXTS
 
-from js_models import Problem, StreamConfig, validate_stream
+from twinstream.models import Problem, StreamConfig, validate_stream
 
 SECOND = 1_000_000_000
 

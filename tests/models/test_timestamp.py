@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from js_models import Timestamp
+from twinstream.models import Timestamp
 
 moments = st.integers(-(10**18), 4 * 10**18)
 

@@ -9,8 +9,8 @@ from collections.abc import Callable
 import pytest
 
 import js_sync as js
-from js_models import StreamConfig, SubjectTransform, partition, transform_subject
-from js_testing import NatsServer
+from twinstream.models import StreamConfig, SubjectTransform, partition, transform_subject
+from twinstream.testing import NatsServer
 
 SUBJECTS = 200
 _LETTERS = "abcxyz019-_+=:/"

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from js_models import (
+from twinstream.models import (
     Change,
     ConfigError,
     ConsumerConfig,

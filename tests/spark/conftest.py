@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import js_sync
-from js_models import StreamConfig
-from js_spark.worker_python import worker_python
+from twinstream.models import StreamConfig
+from twinstream.spark.session.worker_python import worker_python
 from js_sync import JetStream, PublishRequest, Stream
-from js_testing import NatsServer
+from twinstream.testing import NatsServer
 from tests.spark.processes import SparkProcess, connect_path
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ _NUMBERS = count(1)
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    from js_spark.session import local_session
+    from twinstream.spark.session.session import local_session
 
     settings = {
         "spark.sql.warehouse.dir": tmp_path_factory.mktemp("warehouse").as_uri(),

@@ -12,8 +12,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from js_spark.pipeline.checkpoint import Checkpoint
-from js_spark.session import local_session
+from twinstream.spark.pipeline.checkpoint import Checkpoint
+from twinstream.spark.session.session import local_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

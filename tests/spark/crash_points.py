@@ -24,15 +24,15 @@ import pyarrow as pa
 from attrs import frozen
 from pyspark.sql.types import LongType, StructField, StructType, TimestampType
 
-from js_spark.pipeline import PipelineConfig
-from js_spark.pipeline.batch_log import BatchEntry, BatchLog, TableEntry
-from js_spark.pipeline.compact import compact
-from js_spark.pipeline.folders import Folders
-from js_spark.pipeline.landed import read_landed, tables_of
-from js_spark.pipeline.sink import open_sink
-from js_spark.pipeline.vacuum import vacuum
-from js_spark.staging import Staging
-from js_spark.table_files import TableFiles
+from twinstream.spark.pipeline import PipelineConfig
+from twinstream.spark.pipeline.batch_log import BatchEntry, BatchLog, TableEntry
+from twinstream.spark.pipeline.compact import compact
+from twinstream.spark.pipeline.folders import Folders
+from twinstream.spark.pipeline.landed import read_landed, tables_of
+from twinstream.spark.pipeline.sink import open_sink
+from twinstream.spark.pipeline.vacuum import vacuum
+from twinstream.spark.landing.staging import Staging
+from twinstream.spark.landing.table_files import TableFiles
 from tests.spark.pipelines import config_of
 
 BATCHES, ROWS = 3, 10

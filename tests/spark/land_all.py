@@ -9,10 +9,10 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
-from js_spark.pipeline import PipelineConfig, read_config
-from js_spark.pipeline.happenings import Happening
-from js_spark.pipeline.runner import run
-from js_spark.session import local_session
+from twinstream.spark.pipeline import PipelineConfig, read_config
+from twinstream.spark.pipeline.happenings import Happening
+from twinstream.spark.pipeline.runner import run
+from twinstream.spark.session.session import local_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

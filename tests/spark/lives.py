@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 from typing import Final
 
-from js_core.deadline import Deadline
+from twinstream.core.deadline import Deadline
 
 __all__ = ["VICTIMS", "Life"]
 

@@ -10,7 +10,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.dataset as ds
 
-from js_spark.pipeline import PipelineConfig, read_config
+from twinstream.spark.pipeline import PipelineConfig, read_config
 
 SINKS = ["parquet", "delta"]
 

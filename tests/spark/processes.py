@@ -11,8 +11,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import js_sync
-from js_spark.java import ensure
-from js_testing.guard import Guard
+from twinstream.spark.session.java import ensure
+from twinstream.testing.guard import Guard
 
 
 def package_folder(name: str) -> Path:

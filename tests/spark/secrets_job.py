@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Final
 
 from attrs import evolve, frozen
 
-from js_cli.groups import twinstream
-from js_spark.errors import SparkSourceError
-from js_spark.options import SourceOptions
-from js_spark.pipeline import read_config
-from js_spark.pipeline.runner import run
-from js_spark.session import local_session
-from js_spark.sink_options import SinkOptions
+from twinstream.cli.groups import twinstream
+from twinstream.spark.errors import SparkSourceError
+from twinstream.spark.source.options import SourceOptions
+from twinstream.spark.pipeline import read_config
+from twinstream.spark.pipeline.runner import run
+from twinstream.spark.session.session import local_session
+from twinstream.spark.sink.options import SinkOptions
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from js_spark.session import local_session
+from twinstream.spark.session.session import local_session
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -92,9 +92,9 @@ def dying_source() -> type:
 
     Made in a function, so that it goes to the workers by value: they do not have this module.
     """
-    from js_spark.sink import JetStreamStreamWriter, JetStreamWriter
-    from js_spark.sink_options import SinkOptions
-    from js_spark.source import JetStreamDataSource
+    from twinstream.spark.sink.sink import JetStreamStreamWriter, JetStreamWriter
+    from twinstream.spark.sink.options import SinkOptions
+    from twinstream.spark.source.source import JetStreamDataSource
 
     class Dying:
         """What is mixed into both writers."""

@@ -23,7 +23,7 @@ from js_sync import JetStream, Stream
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from js_testing import NatsServer
+    from twinstream.testing import NatsServer
 
 Make = Callable[..., Stream]
 Fill = Callable[..., None]

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from js_spark.errors import SchemaError
-from js_spark.pipeline.compact import compact
-from js_spark.pipeline.replay import replay
-from js_spark.pipeline.runner import run
-from js_spark.pipeline.toml_config import read_config
-from js_spark.pipeline.verify import verify
+from twinstream.spark.errors import SchemaError
+from twinstream.spark.pipeline.compact import compact
+from twinstream.spark.pipeline.replay import replay
+from twinstream.spark.pipeline.runner import run
+from twinstream.spark.pipeline.toml_config import read_config
+from twinstream.spark.pipeline.verify import verify
 from js_sync import Stream
-from js_testing import NatsServer
+from twinstream.testing import NatsServer
 from tests.spark.pipelines import SINKS, config_of, counted, rows_of, write_config
 
 if TYPE_CHECKING:

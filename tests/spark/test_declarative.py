@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from js_spark.errors import ConfigError
-from js_spark.java import ensure
-from js_spark.pipeline.declarative import write_project
-from js_spark.worker_python import worker_python
+from twinstream.spark.errors import ConfigError
+from twinstream.spark.session.java import ensure
+from twinstream.spark.pipeline.declarative import write_project
+from twinstream.spark.session.worker_python import worker_python
 from js_sync import Stream
-from js_testing import NatsServer
+from twinstream.testing import NatsServer
 from tests.soak import LONG, rounds
 from tests.spark.pipelines import MAX_DELIVER, config_of
 from tests.spark.processes import SparkProcess, connect_path, package_folder

@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyspark.sql.types import DataType, DateType, DecimalType, DoubleType, FloatType, LongType
 
-from js_spark import fields
-from js_spark.decode import Decoded, JsonDecoder
-from js_spark.errors import SchemaError
-from js_spark.json_schema import struct_of
+from twinstream.spark.decode import fields
+from twinstream.spark.decode.decode import Decoded, JsonDecoder
+from twinstream.spark.errors import SchemaError
+from twinstream.spark.decode.json_schema import struct_of
 
 ORDER = struct_of(
     {

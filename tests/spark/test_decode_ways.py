@@ -21,8 +21,8 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from js_spark import fields
-from js_spark.decode import Decoded, JsonDecoder
+from twinstream.spark.decode import fields
+from twinstream.spark.decode.decode import Decoded, JsonDecoder
 
 Change = Callable[[int], dict[str, Any]]
 NAMES = ["a", "b", "to", "a.b", ":,", 'q"', "ü"]
@@ -258,7 +258,7 @@ def test_a_number_in_the_text_is_not_taken_for_a_cut_value(monkeypatch: pytest.M
     def known(bits: int) -> int:
         return 1000
 
-    monkeypatch.setattr("js_spark.cut.secrets.randbits", known)
+    monkeypatch.setattr("twinstream.spark.decode.cut_members.secrets.randbits", known)
     forged = b'{"id":1,"l\\u0061bels":1000,"to":{"labels":{}}}'
     honest = [json.dumps({**usual(n), "labels": {"k": "v"}}).encode() for n in range(20)]
     assert_same(JsonDecoder(WIDE), [*honest, forged, *honest])

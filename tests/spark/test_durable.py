@@ -11,12 +11,12 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql.types import LongType, StructField, StructType
 
-from js_spark.errors import JournalError
-from js_spark.journal import Journal, Plan
-from js_spark.pipeline.batch_log import BatchEntry, BatchLog
-from js_spark.pipeline.folders import Folders
-from js_spark.pipeline.parquet_sink import ParquetSink
-from js_spark.report import LandReport
+from twinstream.spark.errors import JournalError
+from twinstream.spark.landing.journal import Journal, Plan
+from twinstream.spark.pipeline.batch_log import BatchEntry, BatchLog
+from twinstream.spark.pipeline.folders import Folders
+from twinstream.spark.pipeline.parquet_sink import ParquetSink
+from twinstream.spark.landing.report import LandReport
 from tests.spark.crash_points import Writer
 
 COLUMNS = StructType([StructField("_seq", LongType()), StructField("_batch_id", LongType())])
@@ -85,7 +85,7 @@ def test_a_batch_and_the_folders_of_its_new_table_are_synced(
 
 
 def test_the_log_of_a_delta_table_is_synced(tmp_path: Path, synced: set[Path]) -> None:
-    from js_spark.pipeline.delta_sink import DeltaSink
+    from twinstream.spark.pipeline.delta_sink import DeltaSink
 
     sink = DeltaSink(Folders(tmp_path))
     batch = sink.batch(0, Writer())

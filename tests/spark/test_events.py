@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from js_spark.event import Event
-from js_spark.events import EVENT_COLUMNS, EventDecoder
-from js_spark.generated.events import EVENTS, MAX_DELIVER
+from twinstream.spark.decode.event import Event
+from twinstream.spark.decode.events import EVENT_COLUMNS, EventDecoder
+from twinstream.spark.generated.events import EVENTS, MAX_DELIVER
 
 ROOT = Path(__file__).resolve().parents[2]
 TIME = "2024-05-01T10:00:00.123456789Z"

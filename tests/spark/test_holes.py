@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from js_spark.holes import Holes
+from twinstream.spark.source.holes import Holes
 
 
 @pytest.mark.parametrize(

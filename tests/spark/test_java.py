@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from js_spark import java
-from js_spark.errors import JavaNotFound
+from twinstream.spark.session import java
+from twinstream.spark.errors import JavaNotFound
 
 
 def fake_java(home: Path, listing: str, code: int = 0) -> Path:

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from js_spark import fields
-from js_spark.errors import SchemaError
-from js_spark.json_schema import load_schema, schema_text, struct_of
+from twinstream.spark.decode import fields
+from twinstream.spark.errors import SchemaError
+from twinstream.spark.decode.json_schema import load_schema, schema_text, struct_of
 
 
 def kind(schema: Any, **options: Any) -> str:

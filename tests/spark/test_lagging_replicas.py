@@ -15,13 +15,13 @@ from itertools import count
 import pytest
 
 import js_sync
-from js_core.arrow_page import ArrowPage
-from js_core.range_read import RangeRead
-from js_models import StreamConfig
+from twinstream.core.read.arrow_page import ArrowPage
+from twinstream.core.read.range_read import RangeRead
+from twinstream.models import StreamConfig
 from js_sync import JetStream, PublishRequest
-from js_sync._page_sources import ConsumerPages, DirectPages
-from js_sync.range_reader import RangeReader
-from js_testing.cluster import NatsCluster
+from js_sync.read.page_sources import ConsumerPages, DirectPages
+from js_sync.read.range_reader import RangeReader
+from twinstream.testing.cluster import NatsCluster
 from tests._sync.lagging import FAR, Believing, lead_near, placed
 
 ROUNDS = {"direct": 6, "consumer": 2}

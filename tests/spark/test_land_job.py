@@ -12,20 +12,20 @@ import pytest
 from attrs import evolve
 from pyspark.sql.types import LongType
 
-from js_spark.errors import DataLossError, OptionError
-from js_spark.journaled import start_behind
-from js_spark.land_job import LandJob, by_table, ranges_of
-from js_spark.leader import Leader
-from js_spark.mark import Mark
-from js_spark.offsets import Position
-from js_spark.options import SourceOptions
-from js_spark.pipeline import land, summary
-from js_spark.plan import SequenceRange
-from js_spark.split_tables import TableNames
-from js_spark.staging import Staging
-from js_spark.stream_state import StreamState
+from twinstream.spark.errors import DataLossError, OptionError
+from twinstream.spark.landing.resume import start_behind
+from twinstream.spark.landing.land_job import LandJob, by_table, ranges_of
+from twinstream.spark.client.driver_client import Leader
+from twinstream.spark.source.stream_mark import Mark
+from twinstream.spark.source.offsets import Position
+from twinstream.spark.source.options import SourceOptions
+from twinstream.spark.pipeline import land, summary
+from twinstream.spark.source.plan import SequenceRange
+from twinstream.spark.landing.split_tables import TableNames
+from twinstream.spark.landing.staging import Staging
+from twinstream.spark.source.stream_state import StreamState
 from js_sync import JetStream, Stream
-from js_testing import NatsServer
+from twinstream.testing import NatsServer
 from tests.spark.pipelines import MAX_DELIVER, SCHEMA
 
 Make = Callable[..., Stream]
@@ -75,7 +75,7 @@ def test_a_large_range_becomes_row_groups_in_order(
 ) -> None:
     stream = make_stream()
     fill(stream, [{"id": at} if at % 10 else b"broken" for at in range(100)])
-    monkeypatch.setattr("js_spark.table_files._HELD", 2000)
+    monkeypatch.setattr("twinstream.spark.landing.table_files._HELD", 2000)
     given = {"valueFormat": "json", "jsonSchema": json.dumps(SCHEMA), "fetchMessages": "10"}
     files = job(server, stream, tmp_path, **given).land(
         SequenceRange(stream.name, 1, 101, "direct")

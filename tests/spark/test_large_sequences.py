@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pyspark.errors import PySparkException
 
-from js_spark.errors import OptionError
-from js_spark.pipeline import land, summary
-from js_spark.pipeline.compact import compact
-from js_spark.pipeline.replay import replay
-from js_spark.pipeline.runner import run
-from js_spark.pipeline.verify import verify
+from twinstream.spark.errors import OptionError
+from twinstream.spark.pipeline import land, summary
+from twinstream.spark.pipeline.compact import compact
+from twinstream.spark.pipeline.replay import replay
+from twinstream.spark.pipeline.runner import run
+from twinstream.spark.pipeline.verify import verify
 from js_sync import Stream
-from js_testing import NatsServer
+from twinstream.testing import NatsServer
 from tests.spark.pipelines import SCHEMA, SINKS, config_of, counted
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ import pytest
 from pyspark.errors import PySparkException, StreamingQueryException
 
 from js_sync import JetStream, Stream
-from js_testing import NatsServer
+from twinstream.testing import NatsServer
 from tests._sync.flow import eventually
 
 if TYPE_CHECKING:

@@ -13,9 +13,9 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from js_spark.errors import OptionError, SchemaError
-from js_spark.layout import Layout
-from js_spark.options import SourceOptions
+from twinstream.spark.errors import OptionError, SchemaError
+from twinstream.spark.source.layout import Layout
+from twinstream.spark.source.options import SourceOptions
 
 STRICT = StructType([StructField("b", LongType(), nullable=False)])
 

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import js_sync
-from js_models import StreamConfig
+from twinstream.models import StreamConfig
 from js_sync import JetStream, PublishRequest, Stream
-from js_testing import NatsCluster
+from twinstream.testing import NatsCluster
 from tests.soak import rounds, state
 from tests.spark.unrest import Unrest
 

@@ -12,19 +12,19 @@ from typing import Any
 import pytest
 
 import js_sync
-from js_core.errors import (
+from twinstream.errors import (
     NoResponders,
     RequestTimeout,
 )
-from js_spark.errors import LedgerError, SchemaError
-from js_spark.ledger import CHUNK, LedgerWriter
-from js_spark.ledger_tasks import refuse_other_tasks
-from js_spark.sink_options import SinkOptions
-from js_spark.sink_report import JetStreamCommit
-from js_spark.sink_rows import OutMessage
-from js_spark.task_identity import TaskIdentity
+from twinstream.spark.errors import LedgerError, SchemaError
+from twinstream.spark.sink.ledger import CHUNK, LedgerWriter
+from twinstream.spark.sink.ledger_tasks import refuse_other_tasks
+from twinstream.spark.sink.options import SinkOptions
+from twinstream.spark.sink.report import JetStreamCommit
+from twinstream.spark.sink.rows import OutMessage
+from twinstream.spark.sink.task_identity import TaskIdentity
 from js_sync import Connection, Stream
-from js_testing import NatsServer
+from twinstream.testing import NatsServer
 
 ROWS = 2 * CHUNK + 2
 BATCHES = 3

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 import pyarrow.parquet as pq
 import pytest
 
-from js_spark.land_job import LandJob, by_table
-from js_spark.options import SourceOptions
-from js_spark.pipeline import land
-from js_spark.plan import SequenceRange
-from js_spark.split_tables import TableNames
+from twinstream.spark.landing.land_job import LandJob, by_table
+from twinstream.spark.source.options import SourceOptions
+from twinstream.spark.pipeline import land
+from twinstream.spark.source.plan import SequenceRange
+from twinstream.spark.landing.split_tables import TableNames
 from js_sync import JetStream, Stream
-from js_testing import NatsServer
+from twinstream.testing import NatsServer
 from tests.odd_messages import ODD_MESSAGES, publish_raw
 
 if TYPE_CHECKING:

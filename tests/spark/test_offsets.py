@@ -10,16 +10,16 @@ from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
 
-from js_spark.admission import admit, is_too_little
-from js_spark.bounds import Bound
-from js_spark.continuity import Continuity
-from js_spark.errors import CheckpointError, DataLossError, OptionError
-from js_spark.journaled import start_behind
-from js_spark.mark import Mark
-from js_spark.offsets import Offset, Position
-from js_spark.options import SourceOptions
-from js_spark.plan import partition_count, split
-from js_spark.stream_state import StreamState
+from twinstream.spark.source.admission import admit, is_too_little
+from twinstream.spark.source.bounds import Bound
+from twinstream.spark.source.continuity import Continuity
+from twinstream.spark.errors import CheckpointError, DataLossError, OptionError
+from twinstream.spark.landing.resume import start_behind
+from twinstream.spark.source.stream_mark import Mark
+from twinstream.spark.source.offsets import Offset, Position
+from twinstream.spark.source.options import SourceOptions
+from twinstream.spark.source.plan import partition_count, split
+from twinstream.spark.source.stream_state import StreamState
 
 STATE = StreamState("S", first=11, next=101, created="monday")
 HERE = Position(next=50, created="monday", parts=3)

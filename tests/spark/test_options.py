@@ -7,13 +7,13 @@ from datetime import datetime
 import pytest
 from pyspark.sql.types import BinaryType, StructField, StructType
 
-from js_models import Timestamp
-from js_spark.bounds import Bound
-from js_spark.errors import OptionError
-from js_spark.options import SourceOptions
-from js_spark.source import JetStreamDataSource
-from js_spark.stream_reader import JetStreamStreamReader
-from js_spark.stream_state import StreamState
+from twinstream.models import Timestamp
+from twinstream.spark.source.bounds import Bound
+from twinstream.spark.errors import OptionError
+from twinstream.spark.source.options import SourceOptions
+from twinstream.spark.source.source import JetStreamDataSource
+from twinstream.spark.source.stream_reader import JetStreamStreamReader
+from twinstream.spark.source.stream_state import StreamState
 
 LEAST = {"nats.servers": "nats://127.0.0.1:4222", "stream": "S"}
 

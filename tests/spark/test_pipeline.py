@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 import pyarrow.parquet as pq
 import pytest
 
-from js_spark.errors import DataLossError, JournalError, OptionError, PipelineBusy, SchemaError
-from js_spark.journal import Journal, Plan
-from js_spark.lock import locked
-from js_spark.pipeline import LandReport, land, summary
+from twinstream.spark.errors import DataLossError, JournalError, OptionError, PipelineBusy, SchemaError
+from twinstream.spark.landing.journal import Journal, Plan
+from twinstream.spark.landing.lock import locked
+from twinstream.spark.pipeline import LandReport, land, summary
 from js_sync import JetStream, Stream
-from js_testing import NatsServer
+from twinstream.testing import NatsServer
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from js_spark.errors import ConfigError
-from js_spark.pipeline import PipelineConfig, read_config
+from twinstream.spark.errors import ConfigError
+from twinstream.spark.pipeline import PipelineConfig, read_config
 
 SCHEMA = '{"properties": {"id": {"type": "integer"}}}'
 SOURCE = '[[source]]\nstream = "ORDERS"\n'

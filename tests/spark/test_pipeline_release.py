@@ -11,15 +11,15 @@ import pytest
 from attrs import evolve
 from deltalake import write_deltalake
 
-from js_models import ConsumerConfig, RetentionPolicy
-from js_spark.errors import CheckpointError, OptionError
-from js_spark.pipeline.batch_log import BatchEntry, BatchLog
-from js_spark.pipeline.config import PipelineConfig
-from js_spark.pipeline.folders import Folders
-from js_spark.pipeline.release import release_of
-from js_spark.pipeline.sink import open_sink
+from twinstream.models import ConsumerConfig, RetentionPolicy
+from twinstream.spark.errors import CheckpointError, OptionError
+from twinstream.spark.pipeline.batch_log import BatchEntry, BatchLog
+from twinstream.spark.pipeline.config import PipelineConfig
+from twinstream.spark.pipeline.folders import Folders
+from twinstream.spark.pipeline.release import release_of
+from twinstream.spark.pipeline.sink import open_sink
 from js_sync import JetStream, Stream
-from js_testing import NatsServer
+from twinstream.testing import NatsServer
 from tests.spark.pipelines import SINKS, config_of
 
 Fill = Callable[..., None]

@@ -14,21 +14,21 @@ import pytest
 from attrs import evolve
 from py4j.protocol import Py4JNetworkError
 
-from js_spark.errors import DataLossError, SparkSourceError
-from js_spark.pipeline.batch_log import BatchEntry, BatchLog
-from js_spark.pipeline.compact import compact
-from js_spark.pipeline.config import PipelineConfig
-from js_spark.pipeline.folders import Folders
-from js_spark.pipeline.happenings import Ended, Failed, Happening, Landed, Released
-from js_spark.pipeline.query import SourceQuery
-from js_spark.pipeline.replay import replay
-from js_spark.pipeline.runner import run
-from js_spark.pipeline.toml_config import read_config
-from js_spark.pipeline.vacuum import vacuum
-from js_spark.pipeline.verify import verify
-from js_spark.staging import Staging
+from twinstream.spark.errors import DataLossError, SparkSourceError
+from twinstream.spark.pipeline.batch_log import BatchEntry, BatchLog
+from twinstream.spark.pipeline.compact import compact
+from twinstream.spark.pipeline.config import PipelineConfig
+from twinstream.spark.pipeline.folders import Folders
+from twinstream.spark.pipeline.happenings import Ended, Failed, Happening, Landed, Released
+from twinstream.spark.pipeline.query import SourceQuery
+from twinstream.spark.pipeline.replay import replay
+from twinstream.spark.pipeline.runner import run
+from twinstream.spark.pipeline.toml_config import read_config
+from twinstream.spark.pipeline.vacuum import vacuum
+from twinstream.spark.pipeline.verify import verify
+from twinstream.spark.landing.staging import Staging
 from js_sync import Stream
-from js_testing import NatsServer
+from twinstream.testing import NatsServer
 from tests.spark.pipelines import (
     MAX_DELIVER,
     SINKS,
@@ -425,7 +425,7 @@ def test_the_end_of_java_is_told_as_such(
 
     asked, heard = threading.Event(), list[Happening]()
     monkeypatch.setattr(SourceQuery, "_start", start)
-    monkeypatch.setattr("js_spark.pipeline.runner.register", lambda spark: None)
+    monkeypatch.setattr("twinstream.spark.pipeline.runner.register", lambda spark: None)
     config = config_of(tmp_path, "parquet", "nats://127.0.0.1:1", 'stream = "A"', 'stream = "B"')
     with pytest.raises(SparkSourceError, match="Spark's Java process has ended; what it had"):
         run(cast(Any, None), config, tell=heard.append, asked=asked)

@@ -13,15 +13,15 @@ import pytest
 from attrs import evolve
 
 import js_sync
-from js_cli.pipeline.board import told
-from js_cli.pipeline.page import page
-from js_models import StreamConfig
-from js_spark.pipeline.batch_log import BatchLog
-from js_spark.pipeline.config import PipelineConfig
-from js_spark.pipeline.folders import Folders
-from js_spark.pipeline.happenings import Happening
-from js_spark.pipeline.runner import run
-from js_testing import NatsServer
+from twinstream.cli.pipeline.board import told
+from twinstream.cli.pipeline.page import page
+from twinstream.models import StreamConfig
+from twinstream.spark.pipeline.batch_log import BatchLog
+from twinstream.spark.pipeline.config import PipelineConfig
+from twinstream.spark.pipeline.folders import Folders
+from twinstream.spark.pipeline.happenings import Happening
+from twinstream.spark.pipeline.runner import run
+from twinstream.testing import NatsServer
 from tests.operators import make_pair
 from tests.soak import LONG
 from tests.spark.pipelines import config_of, counted

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from attrs import evolve
 
-from js_spark.batch_folders import batch_folders
-from js_spark.errors import (
+from twinstream.spark.landing.batch_folders import batch_folders
+from twinstream.spark.errors import (
     CheckpointError,
     DataLossError,
     JournalError,
@@ -19,19 +19,19 @@ from js_spark.errors import (
     PipelineBusy,
     SparkSourceError,
 )
-from js_spark.lock import locked
-from js_spark.mark import Mark
-from js_spark.offsets import Position
-from js_spark.pipeline import swap
-from js_spark.pipeline.batch_log import BatchEntry, BatchLog, TableEntry
-from js_spark.pipeline.checkpoint import Bounds, Checkpoint
-from js_spark.pipeline.config import SourceConfig
-from js_spark.pipeline.folders import Folders, SourceFolder
-from js_spark.pipeline.identity import Identity
-from js_spark.pipeline.land_batch import BatchLander
-from js_spark.pipeline.parquet_sink import ParquetSink
-from js_spark.pipeline.trouble import is_lasting, sentence
-from js_spark.stream_state import StreamState
+from twinstream.spark.landing.lock import locked
+from twinstream.spark.source.stream_mark import Mark
+from twinstream.spark.source.offsets import Position
+from twinstream.spark.pipeline import swap
+from twinstream.spark.pipeline.batch_log import BatchEntry, BatchLog, TableEntry
+from twinstream.spark.pipeline.checkpoint import Bounds, Checkpoint
+from twinstream.spark.pipeline.config import SourceConfig
+from twinstream.spark.pipeline.folders import Folders, SourceFolder
+from twinstream.spark.pipeline.identity import Identity
+from twinstream.spark.pipeline.land_batch import BatchLander
+from twinstream.spark.pipeline.parquet_sink import ParquetSink
+from twinstream.spark.pipeline.trouble import is_lasting, sentence
+from twinstream.spark.source.stream_state import StreamState
 
 SOURCE = SourceConfig(name="orders", stream="ORDERS", table="orders")
 STATE = StreamState("ORDERS", first=5, next=21, created="today")
@@ -166,8 +166,8 @@ def test_one_process_at_a_time(tmp_path: Path) -> None:
     program = f"""
 from pathlib import Path
 from typing import Any
-from js_spark.pipeline.land_batch import BatchLander
-from js_spark.lock import locked
+from twinstream.spark.pipeline.land_batch import BatchLander
+from twinstream.spark.landing.lock import locked
 try:
     with locked(Path({str(file)!r}), Path({str(tmp_path)!r}), "other"):
         print("got it")
@@ -230,11 +230,11 @@ def test_what_passes_is_told_from_what_lasts() -> None:
     assert not is_lasting(ConnectionRefusedError("x"))
     text = (
         "[STREAM_FAILED] Traceback (most recent call last):\n  File x\n"
-        "js_spark.errors.DataLossError: stream S: gone; do that\n\n\tat org.apache.spark"
+        "twinstream.spark.errors.DataLossError: stream S: gone; do that\n\n\tat org.apache.spark"
     )
     assert is_lasting(RuntimeError(text))
     assert sentence(RuntimeError(text)) == "stream S: gone; do that"
-    passing = RuntimeError("js_core.errors.ConnectionLost: the link broke\n at x")
+    passing = RuntimeError("twinstream.errors.ConnectionLost: the link broke\n at x")
     assert (is_lasting(passing), sentence(passing)) == (False, "the link broke")
     full = RuntimeError(
         "An exception was thrown from the Python worker:\n\n  Traceback of Spark's\n"

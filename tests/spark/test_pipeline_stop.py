@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 import js_sync
-from js_core.errors import TwinstreamError
-from js_models import StreamConfig
-from js_spark.leader import Leader
-from js_spark.options import SourceOptions
-from js_spark.pipeline.happenings import Ended, Happening
-from js_spark.pipeline.runner import run
-from js_testing import NatsServer
+from twinstream.errors import TwinstreamError
+from twinstream.models import StreamConfig
+from twinstream.spark.client.driver_client import Leader
+from twinstream.spark.source.options import SourceOptions
+from twinstream.spark.pipeline.happenings import Ended, Happening
+from twinstream.spark.pipeline.runner import run
+from twinstream.testing import NatsServer
 from tests.spark.pipelines import config_of, counted
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class PlanningInVain:
 def test_a_pipeline_that_only_plans_ends_without_its_server(
     spark: SparkSession, own_server: NatsServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("js_spark.pipeline.runner._PATIENCE", 10 * DEADLINE)
+    monkeypatch.setattr("twinstream.spark.pipeline.runner._PATIENCE", 10 * DEADLINE)
     options = "\n".join(f'"{name}" = {value}' for name, value in FOR_EVER.items())
     source = f'stream = "S"\ntable = "t"\n[source.options]\n{options}'
     config = config_of(tmp_path, "parquet", own_server.url, source, every="100ms")

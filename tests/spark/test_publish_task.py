@@ -7,18 +7,18 @@ from typing import Any
 
 import pytest
 
-from js_core.errors import (
+from twinstream.errors import (
     MessageIdInProcess,
     OutcomeUnknown,
     TwinstreamError,
     WrongLastSequence,
 )
-from js_core.publish import PublishFailure, PublishRequest
-from js_models import PubAck
-from js_spark.publish_task import publish_rows
-from js_spark.sink_options import SinkOptions
-from js_spark.sink_rows import OutMessage
-from js_spark.task_identity import TaskIdentity
+from twinstream.core.publish.request import PublishFailure, PublishRequest
+from twinstream.models import PubAck
+from twinstream.spark.sink.publish_task import publish_rows
+from twinstream.spark.sink.options import SinkOptions
+from twinstream.spark.sink.rows import OutMessage
+from twinstream.spark.sink.task_identity import TaskIdentity
 
 LEAST = {"nats.servers": "nats://127.0.0.1:1", "stream": "S"}
 ROWS = [OutMessage(f"s.{at}", b"", None, None, None) for at in range(3)]

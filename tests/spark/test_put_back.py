@@ -16,19 +16,19 @@ from attrs import evolve
 from pyspark.errors import StreamingQueryException
 
 import js_sync
-from js_spark.errors import CheckpointError, DataLossError
-from js_spark.passing import through
-from js_spark.pipeline import land
-from js_spark.pipeline.batch_log import BatchLog
-from js_spark.pipeline.config import PipelineConfig
-from js_spark.pipeline.folders import Folders
-from js_spark.pipeline.release import release_of
-from js_spark.pipeline.replay import replay
-from js_spark.pipeline.runner import run
-from js_spark.pipeline.sink import open_sink
-from js_spark.pipeline.verify import verify
+from twinstream.spark.errors import CheckpointError, DataLossError
+from twinstream.spark.client.retry import through
+from twinstream.spark.pipeline import land
+from twinstream.spark.pipeline.batch_log import BatchLog
+from twinstream.spark.pipeline.config import PipelineConfig
+from twinstream.spark.pipeline.folders import Folders
+from twinstream.spark.pipeline.release import release_of
+from twinstream.spark.pipeline.replay import replay
+from twinstream.spark.pipeline.runner import run
+from twinstream.spark.pipeline.sink import open_sink
+from twinstream.spark.pipeline.verify import verify
 from js_sync import JetStream, Stream
-from js_testing import NatsServer
+from twinstream.testing import NatsServer
 from tests.spark.pipelines import config_of, counted
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from js_core.errors import BadAnswer
-from js_core.range_read import AskLeader, Finished, Page, Pause, RangeRead
+from twinstream.errors import BadAnswer
+from twinstream.core.read.range_read import AskLeader, Finished, Page, Pause, RangeRead
 
 
 class Replica:

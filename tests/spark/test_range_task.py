@@ -11,25 +11,25 @@ from pyspark.sql.datasource import InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 import js_sync
-from js_core.deadline import Deadline
-from js_core.errors import AuthenticationFailed, ConnectionFailed, TwinstreamError
-from js_models import ConsumerConfig, StreamConfig, StreamSource
-from js_spark import plan
-from js_spark.batcher import Batcher
-from js_spark.errors import DataLossError, OptionError
-from js_spark.land_job import ranges_of
-from js_spark.layout import Layout
-from js_spark.leader import Leader
-from js_spark.offsets import Position
-from js_spark.options import SourceOptions
-from js_spark.passing import Patience
-from js_spark.plan import SequenceRange, Way, read_way
-from js_spark.range_task import read_batches, read_pages
-from js_spark.reader import JetStreamReader
-from js_spark.stream_reader import JetStreamStreamReader
-from js_spark.stream_state import stream_state
+from twinstream.core.deadline import Deadline
+from twinstream.errors import AuthenticationFailed, ConnectionFailed, TwinstreamError
+from twinstream.models import ConsumerConfig, StreamConfig, StreamSource
+from twinstream.spark.source import plan
+from twinstream.spark.source.batcher import Batcher
+from twinstream.spark.errors import DataLossError, OptionError
+from twinstream.spark.landing.land_job import ranges_of
+from twinstream.spark.source.layout import Layout
+from twinstream.spark.client.driver_client import Leader
+from twinstream.spark.source.offsets import Position
+from twinstream.spark.source.options import SourceOptions
+from twinstream.spark.client.retry import Patience
+from twinstream.spark.source.plan import SequenceRange, Way, read_way
+from twinstream.spark.source.range_task import read_batches, read_pages
+from twinstream.spark.source.reader import JetStreamReader
+from twinstream.spark.source.stream_reader import JetStreamStreamReader
+from twinstream.spark.source.stream_state import stream_state
 from js_sync import Credentials, JetStream, JetStreamError, PermissionDenied, Stream
-from js_testing import NatsServer
+from twinstream.testing import NatsServer
 
 USERS = """
 authorization {
@@ -79,7 +79,7 @@ def test_pages_come_whole_whatever_they_hold(
     monkeypatch: pytest.MonkeyPatch,
     way: Way,
 ) -> None:
-    monkeypatch.setattr("js_sync._page_sources.LEAST", 1)
+    monkeypatch.setattr("js_sync.read.page_sources.LEAST", 1)
     stream = make_stream()
     subject = f"{stream.name.lower()}.a"
     payloads = [

@@ -11,17 +11,17 @@ import pytest
 from attrs import evolve
 from deltalake import write_deltalake
 
-from js_spark.errors import DataLossError, JournalError
-from js_spark.mark import Mark
-from js_spark.other_stream import why_other
-from js_spark.pipeline.batch_log import BatchEntry, BatchLog, of_one_stream
-from js_spark.pipeline.config import SourceConfig
-from js_spark.pipeline.folders import Folders
-from js_spark.pipeline.identity import Identity
-from js_spark.pipeline.parquet_sink import ParquetSink
-from js_spark.pipeline.recover import accepted, recovered
-from js_spark.pipeline.sink import Sink
-from js_spark.stream_state import StreamState
+from twinstream.spark.errors import DataLossError, JournalError
+from twinstream.spark.source.stream_mark import Mark
+from twinstream.spark.source.stream_identity import why_other
+from twinstream.spark.pipeline.batch_log import BatchEntry, BatchLog, of_one_stream
+from twinstream.spark.pipeline.config import SourceConfig
+from twinstream.spark.pipeline.folders import Folders
+from twinstream.spark.pipeline.identity import Identity
+from twinstream.spark.pipeline.parquet_sink import ParquetSink
+from twinstream.spark.pipeline.recover import accepted, recovered
+from twinstream.spark.pipeline.sink import Sink
+from twinstream.spark.source.stream_state import StreamState
 from tests.spark.pipelines import SINKS, rows_of
 
 OPTIONS = {"nats.servers": "nats://h", "stream": "ORDERS"}
@@ -38,7 +38,7 @@ class Lake:
         self._table, self._kind = root / "orders", kind
         rows = pa.table({"seq": pa.array(range(1, 5)), "_batch_id": pa.array(range(4))})
         if kind == "delta":
-            from js_spark.pipeline.delta_sink import DeltaSink
+            from twinstream.spark.pipeline.delta_sink import DeltaSink
 
             self.sink = DeltaSink(self.folders)
             write_deltalake(str(self._table), rows)

@@ -10,25 +10,25 @@ import pytest
 from attrs import evolve
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 
-from js_models import StreamConfig
-from js_spark.batcher import Batcher
-from js_spark.continuity import Continuity
-from js_spark.errors import DataLossError
-from js_spark.journaled import start_behind
-from js_spark.land_job import ranges_of
-from js_spark.layout import Layout
-from js_spark.leader import Leader
-from js_spark.mark import Mark
-from js_spark.offsets import Position
-from js_spark.options import SourceOptions
-from js_spark.plan import SequenceRange
-from js_spark.range_task import read_batches, read_pages
-from js_spark.reader import JetStreamReader
-from js_spark.removal import Keeping, not_before, why_lost
-from js_spark.stream_reader import JetStreamStreamReader
-from js_spark.stream_state import StreamState
+from twinstream.models import StreamConfig
+from twinstream.spark.source.batcher import Batcher
+from twinstream.spark.source.continuity import Continuity
+from twinstream.spark.errors import DataLossError
+from twinstream.spark.landing.resume import start_behind
+from twinstream.spark.landing.land_job import ranges_of
+from twinstream.spark.source.layout import Layout
+from twinstream.spark.client.driver_client import Leader
+from twinstream.spark.source.stream_mark import Mark
+from twinstream.spark.source.offsets import Position
+from twinstream.spark.source.options import SourceOptions
+from twinstream.spark.source.plan import SequenceRange
+from twinstream.spark.source.range_task import read_batches, read_pages
+from twinstream.spark.source.reader import JetStreamReader
+from twinstream.spark.source.removal import Keeping, not_before, why_lost
+from twinstream.spark.source.stream_reader import JetStreamStreamReader
+from twinstream.spark.source.stream_state import StreamState
 from js_sync import JetStream, Stream
-from js_testing import NatsServer
+from twinstream.testing import NatsServer
 
 Make = Callable[..., Stream]
 Fill = Callable[..., None]

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 import pytest
 from attrs import evolve
 
-from js_spark.pipeline import land
-from js_spark.pipeline.config import PipelineConfig
-from js_spark.pipeline.replay import replay
-from js_spark.pipeline.runner import run
-from js_spark.pipeline.verify import verify
+from twinstream.spark.pipeline import land
+from twinstream.spark.pipeline.config import PipelineConfig
+from twinstream.spark.pipeline.replay import replay
+from twinstream.spark.pipeline.runner import run
+from twinstream.spark.pipeline.verify import verify
 from js_sync import JetStream, Stream
-from js_testing import NatsServer
+from twinstream.testing import NatsServer
 from tests.spark.pipelines import config_of, counted
 
 if TYPE_CHECKING:

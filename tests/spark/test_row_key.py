@@ -7,10 +7,10 @@ from typing import Any
 
 from attrs import evolve
 
-from js_spark.row_key import RowIds, row_key
-from js_spark.row_queue import Keyed, RowQueue
-from js_spark.sink_rows import OutMessage
-from js_spark.task_identity import TaskIdentity
+from twinstream.spark.sink.row_key import RowIds, row_key
+from twinstream.spark.sink.row_queue import Keyed, RowQueue
+from twinstream.spark.sink.rows import OutMessage
+from twinstream.spark.sink.task_identity import TaskIdentity
 
 ROW = OutMessage("s.a", b"1", {"A": ["1"], "B": ["2", "3"]}, 60, None)
 TASK = TaskIdentity("w", 3, 1)

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 import pytest
 from pyspark.errors import PySparkException
 
-from js_spark.errors import OptionError
-from js_spark.layout import Layout
-from js_spark.options import SourceOptions
-from js_spark.plan import SequenceRange
-from js_spark.sink_options import SinkOptions
-from js_testing import NatsServer
+from twinstream.spark.errors import OptionError
+from twinstream.spark.source.layout import Layout
+from twinstream.spark.source.options import SourceOptions
+from twinstream.spark.source.plan import SequenceRange
+from twinstream.spark.sink.options import SinkOptions
+from twinstream.testing import NatsServer
 from tests.certificates import make_certificates
 from tests.operators import make_operator, make_pair
 
@@ -35,7 +35,7 @@ def test_reads_with_a_password_and_shows_it_nowhere(
     spark: SparkSession, guarded: NatsServer, capfd: pytest.CaptureFixture[str]
 ) -> None:
     import js_sync
-    from js_models import StreamConfig
+    from twinstream.models import StreamConfig
 
     with js_sync.connect(guarded.url, user="reader", password=CANARY) as nc:
         jet = nc.jetstream()
@@ -147,7 +147,7 @@ def test_tls_with_a_client_certificate(
     spark: SparkSession, server_factory: Callable[..., NatsServer], tmp_path: Path
 ) -> None:
     import js_sync
-    from js_models import StreamConfig
+    from twinstream.models import StreamConfig
 
     made = make_certificates(tmp_path)
     files = f'cert_file: "{made.server}", key_file: "{made.server_key}"'

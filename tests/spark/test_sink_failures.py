@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from js_sync import Stream
-from js_testing import NatsServer
+from twinstream.testing import NatsServer
 from tests.soak import rounds, state
 
 if TYPE_CHECKING:
@@ -99,9 +99,9 @@ def dying_source() -> type:
 
     Made in a function, so that it goes to the workers by value: they do not have this module.
     """
-    from js_spark.sink import JetStreamWriter
-    from js_spark.sink_options import SinkOptions
-    from js_spark.source import JetStreamDataSource
+    from twinstream.spark.sink.sink import JetStreamWriter
+    from twinstream.spark.sink.options import SinkOptions
+    from twinstream.spark.source.source import JetStreamDataSource
 
     class DyingWriter(JetStreamWriter):
         def __init__(self, plan: list[list[str]], *arguments: Any) -> None:

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from js_models import StreamConfig, StreamSource, SubjectTransform
-from js_spark.errors import OptionError
-from js_spark.sink_options import SinkOptions
-from js_spark.sink_promise import check_promise
+from twinstream.models import StreamConfig, StreamSource, SubjectTransform
+from twinstream.spark.errors import OptionError
+from twinstream.spark.sink.options import SinkOptions
+from twinstream.spark.sink.guarantee import check_promise
 
 MOVED = SubjectTransform(src="s.>", dest="t.>")
 LEDGER = {"idempotence": "ledger", "ledgerSubject": "s.ledger"}

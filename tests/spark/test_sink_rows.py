@@ -8,12 +8,12 @@ import pyarrow as pa
 import pytest
 from pyspark.sql.types import DataType, StructType
 
-from js_spark import fields
-from js_spark.errors import OptionError, SchemaError
-from js_spark.publish_task import publish_rows
-from js_spark.sink_options import SinkOptions
-from js_spark.sink_rows import OutMessage, RowReader
-from js_spark.task_identity import TaskIdentity
+from twinstream.spark.decode import fields
+from twinstream.spark.errors import OptionError, SchemaError
+from twinstream.spark.sink.publish_task import publish_rows
+from twinstream.spark.sink.options import SinkOptions
+from twinstream.spark.sink.rows import OutMessage, RowReader
+from twinstream.spark.sink.task_identity import TaskIdentity
 from js_sync import JetStream
 
 LEAST = {"nats.servers": "h", "stream": "S", "subject": "s"}

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from js_spark.batcher import Batcher
-from js_spark.layout import Layout
-from js_spark.options import SourceOptions
-from js_spark.plan import SequenceRange
-from js_spark.range_task import read_batches
-from js_spark.stream_reader import JetStreamStreamReader
+from twinstream.spark.source.batcher import Batcher
+from twinstream.spark.source.layout import Layout
+from twinstream.spark.source.options import SourceOptions
+from twinstream.spark.source.plan import SequenceRange
+from twinstream.spark.source.range_task import read_batches
+from twinstream.spark.source.stream_reader import JetStreamStreamReader
 from js_sync import JetStream, PublishRequest, Stream
-from js_testing import NatsServer
+from twinstream.testing import NatsServer
 
 CLUSTERS = [1, 2, 3, 2500, 2501, 4800]
 SEQUENCES = 6000

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from js_spark.errors import SchemaError
-from js_spark.table_fit import check_fit
+from twinstream.spark.errors import SchemaError
+from twinstream.spark.landing.table_fit import check_fit
 
 NUMBER, TEXT = pa.int64(), pa.string()
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 import pytest
 from attrs import frozen
 
-from js_spark.errors import OptionError
-from js_spark.task_identity import TaskIdentity
+from twinstream.spark.errors import OptionError
+from twinstream.spark.sink.task_identity import TaskIdentity
 
 
 def test_two_writes_of_one_batch_have_names_of_their_own() -> None:
@@ -38,7 +38,7 @@ class Task:
 
 
 def here(monkeypatch: pytest.MonkeyPatch, properties: Mapping[str, str]) -> TaskIdentity:
-    monkeypatch.setattr("js_spark.task_identity.TaskContext.get", lambda: Task(properties))
+    monkeypatch.setattr("twinstream.spark.sink.task_identity.TaskContext.get", lambda: Task(properties))
     return TaskIdentity.here("w", given=True, streams=False)
 
 

@@ -12,9 +12,9 @@ import pytest
 from pyspark import inheritable_thread_target
 from pyspark.errors import PySparkException
 
-from js_spark import local_session, register
+from twinstream.spark import local_session, register
 from js_sync import Stream
-from js_testing import NatsServer
+from twinstream.testing import NatsServer
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from js_models import Timestamp
-from js_spark.errors import OptionError
-from js_spark.leader import Leader
-from js_spark.options import SourceOptions
+from twinstream.models import Timestamp
+from twinstream.spark.errors import OptionError
+from twinstream.spark.client.driver_client import Leader
+from twinstream.spark.source.options import SourceOptions
 from js_sync import JetStream, Stream
-from js_testing import NatsServer
+from twinstream.testing import NatsServer
 
 
 def time_of(stream: Stream, seq: int) -> str:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from js_cli.pipeline.board import told
-from js_spark.errors import OptionError
-from js_spark.pipeline.happenings import Failed
-from js_spark.pipeline.trouble import is_lasting, kind_of, sentence
+from twinstream.cli.pipeline.board import told
+from twinstream.spark.errors import OptionError
+from twinstream.spark.pipeline.happenings import Failed
+from twinstream.spark.pipeline.trouble import is_lasting, kind_of, sentence
 
 TRACEBACK = """[PYTHON_DATA_SOURCE_ERROR] Failed to plan: Traceback (most recent call last):
   File "reader.py", line 41, in partitions
-js_spark.errors.OptionError: option 'stream': there is no stream 'S'
+twinstream.spark.errors.OptionError: option 'stream': there is no stream 'S'
  SQLSTATE: 38000"""
 
 

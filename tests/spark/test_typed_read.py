@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from pyspark.errors import PySparkException
 
-from js_models import ConsumerConfig
+from twinstream.models import ConsumerConfig
 from js_sync import JetStream, Stream
 
 if TYPE_CHECKING:

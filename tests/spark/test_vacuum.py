@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 
-from js_spark.pipeline.vacuum import vacuum
+from twinstream.spark.pipeline.vacuum import vacuum
 from tests.spark.pipelines import config_of
 
 SOURCE = 'stream = "ORDERS"'

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pyspark
 import pytest
 
-from js_spark.worker_python import worker_python
+from twinstream.spark.session.worker_python import worker_python
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pyspark.errors import PySparkException
 
-from js_models import StreamSource
+from twinstream.models import StreamSource
 from js_sync import JetStream, Stream
-from js_testing import NatsServer
+from twinstream.testing import NatsServer
 from tests._sync.flow import eventually
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ import threading
 from typing import Final, Self
 
 import js_sync
-from js_core.errors import TwinstreamError
+from twinstream.errors import TwinstreamError
 from js_sync import Stream
 
 __all__ = ["Unrest"]

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from js_testing import NatsCluster, NatsServer
+from twinstream.testing import NatsCluster, NatsServer
 
 
 def leader_and_others(server: NatsServer) -> tuple[str, set[str]]:

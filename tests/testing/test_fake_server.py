@@ -9,7 +9,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from js_testing import FakePeer, FakeServer, ScriptError
+from twinstream.testing import FakePeer, FakeServer, ScriptError
 
 
 class Client:

@@ -6,9 +6,9 @@ import socket
 
 import pytest
 
-from js_testing import ports
-from js_testing.config import HOST
-from js_testing.ports import free_ports
+from twinstream.testing import ports
+from twinstream.testing.config import HOST
+from twinstream.testing.ports import free_ports
 
 
 def test_ports_are_free_and_differ() -> None:

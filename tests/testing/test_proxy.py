@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from js_testing import Proxy
+from twinstream.testing import Proxy
 
 PATIENCE = 10.0
 

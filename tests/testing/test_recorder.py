@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import js_sync as js
-from js_models import ConsumerConfig, StreamConfig
-from js_testing import FakeServer, NatsServer, Recorder, ScriptError, replay
+from twinstream.models import ConsumerConfig, StreamConfig
+from twinstream.testing import FakeServer, NatsServer, Recorder, ScriptError, replay
 
 
 def work(url: str, *, data: bytes = b"\xff\x00data", purge: bool = False) -> list[bytes]:

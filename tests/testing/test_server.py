@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from js_testing import BinaryNotFound, NatsServer, ServerStartError, find_binary
+from twinstream.testing import BinaryNotFound, NatsServer, ServerStartError, find_binary
 
 
 def greeting(server: NatsServer) -> dict[str, object]:
@@ -136,7 +136,7 @@ def test_a_paused_server_is_silent_and_then_goes_on(
 @pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
 def test_the_server_and_its_folder_go_with_a_killed_parent() -> None:
     program = (
-        "import os, signal; from js_testing import NatsServer\n"
+        "import os, signal; from twinstream.testing import NatsServer\n"
         "server = NatsServer().start()\n"
         "print(server.port, server.folder, server.name, flush=True)\n"
         "os.kill(os.getpid(), signal.SIGKILL)\n"

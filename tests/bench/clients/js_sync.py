@@ -7,7 +7,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 
 import js_sync
-from js_core.tls import TlsOptions
+from twinstream.core.connect.tls import TlsOptions
 from tests.bench.job import BATCH, BUFFER, SINK_SUBJECT, STREAM, TICKS, WINDOW, Job, Meter
 
 

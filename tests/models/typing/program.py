@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import assert_type
 
-from js_models import (
+from twinstream.models import (
     AckPolicy,
     ConsumerConfig,
     ConsumerInfo,

@@ -11,8 +11,8 @@ import json
 import sys
 from typing import Any
 
-from js_spark.pipeline import land
-from js_spark.session import local_session
+from twinstream.spark.pipeline import land
+from twinstream.spark.session.session import local_session
 
 
 def main(master: str, server: str, folder: str, package: str = "") -> dict[str, Any]:

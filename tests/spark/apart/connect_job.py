@@ -26,7 +26,7 @@ def main(url: str, nats: str, folder: str) -> dict[str, Any]:
     spark = SparkSession.builder.remote(url).getOrCreate()
     try:
         found = without_the_package(spark, nats, folder)
-        return {**found, "foreign": "js_spark" not in sys.modules, **with_it(spark, nats, folder)}
+        return {**found, "foreign": "twinstream.spark" not in sys.modules, **with_it(spark, nats, folder)}
     finally:
         spark.stop()
 
@@ -46,11 +46,11 @@ def without_the_package(spark: SparkSession, nats: str, folder: str) -> dict[str
 
 
 def with_it(spark: SparkSession, nats: str, folder: str) -> dict[str, Any]:
-    import js_spark
-    from js_spark.pipeline import PipelineConfig, land
-    from js_spark.pipeline.runner import run
+    import twinstream.spark
+    from twinstream.spark.pipeline import PipelineConfig, land
+    from twinstream.spark.pipeline.runner import run
 
-    js_spark.register(spark)
+    twinstream.spark.register(spark)
     spark.sql(
         "CREATE TEMPORARY VIEW orders USING jetstream"
         f" OPTIONS (nats.servers '{nats}', stream 'ORDERS')"
@@ -58,12 +58,12 @@ def with_it(spark: SparkSession, nats: str, folder: str) -> dict[str, Any]:
     try:
         run(spark, PipelineConfig(name="p", path=Path(folder) / "p", sources=()))
         refused = ""
-    except js_spark.SparkSourceError as error:
+    except twinstream.spark.SparkSourceError as error:
         refused = str(error)
     return {
         "registered": spark.sql("SELECT max(seq) FROM orders").collect()[0][0],
         "landed": land(spark, servers=nats, stream="ORDERS", path=f"{folder}/lake").distinct_seqs,
-        "session": js_spark.local_session() is spark,
+        "session": twinstream.spark.local_session() is spark,
         "refused": refused,
     }
 

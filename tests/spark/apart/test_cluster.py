@@ -20,9 +20,9 @@ from pathlib import Path
 import pytest
 
 import js_sync
-from js_models import StreamConfig
-from js_spark.shipping import PACKAGES, pack
-from js_testing import NatsServer
+from twinstream.models import StreamConfig
+from twinstream.spark.session.shipping import PACKAGES, pack
+from twinstream.testing import NatsServer
 from tests.soak import LONG
 from tests.spark.processes import SparkProcess, package_folder
 
@@ -114,9 +114,9 @@ def test_shipped_as_one_file(master: str, orders: NatsServer, tmp_path: Path) ->
     package = pack(tmp_path / "twinstream.zip")
     python = bare_python(tmp_path / "bare")
     missing = subprocess.run(
-        [python, "-E", "-c", "import js_spark"], capture_output=True, text=True, check=False
+        [python, "-E", "-c", "import twinstream.spark"], capture_output=True, text=True, check=False
     )
-    assert "No module named 'js_spark'" in missing.stderr
+    assert "No module named 'twinstream.spark'" in missing.stderr
     paths = os.pathsep.join([str(package), str(ROOT / "src")])
     submit(master, orders, tmp_path, {"PYTHONPATH": paths, "PYSPARK_PYTHON": python}, str(package))
 

@@ -14,10 +14,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 import js_sync
-from js_models import StreamConfig
-from js_spark.errors import SparkSourceError
-from js_spark.session import local_session
-from js_testing import NatsServer
+from twinstream.models import StreamConfig
+from twinstream.spark.errors import SparkSourceError
+from twinstream.spark.session.session import local_session
+from twinstream.testing import NatsServer
 from tests.spark.processes import SparkProcess, connect_path
 
 JOB = Path(__file__).with_name("connect_job.py")

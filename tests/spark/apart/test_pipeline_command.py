@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from js_sync import Stream
-from js_testing import NatsServer
+from twinstream.testing import NatsServer
 from tests.spark.pipelines import counted, write_config
 
 
@@ -23,7 +23,7 @@ def started(file: Path) -> subprocess.Popen[str]:
     """A run of a pipeline, in a session of processes of its own."""
     command = ["pipeline", "run", "--config", str(file), "--every", "1s", "--json"]
     return subprocess.Popen(
-        [sys.executable, "-m", "js_cli.main", *command],
+        [sys.executable, "-m", "twinstream.cli.main", *command],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

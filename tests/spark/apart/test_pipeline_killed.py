@@ -16,10 +16,10 @@ from pathlib import Path
 
 import pytest
 
-from js_spark.pipeline import read_config
-from js_spark.pipeline.verify import verify
+from twinstream.spark.pipeline import read_config
+from twinstream.spark.pipeline.verify import verify
 from js_sync import Stream
-from js_testing import NatsServer
+from twinstream.testing import NatsServer
 from tests.soak import LONG, rounds, state
 from tests.spark.lives import VICTIMS, Life
 from tests.spark.pipelines import SINKS, counted, write_config

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from js_sync import Stream
-from js_testing import NatsServer
+from twinstream.testing import NatsServer
 from tests.soak import LONG, rounds, state
 from tests.spark.lives import Life
 from tests.spark.shuffled_writes import ROWS

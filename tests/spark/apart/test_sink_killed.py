@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 
 from js_sync import Stream
-from js_testing import NatsServer
+from twinstream.testing import NatsServer
 from tests.soak import LONG, rounds, state
 from tests.spark.lives import VICTIMS, Life
 

@@ -1,0 +1,1 @@
+"""Calls of the JetStream API: one request, one typed answer."""

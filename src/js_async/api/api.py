@@ -1,0 +1,272 @@
+"""Calls of the JetStream API: one request, one typed answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
+from itertools import count
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import twinstream.models
+from js_async.runtime.concurrency import Handler, sleep
+from js_async.client.transport import Transport
+from twinstream.core.wire.response import read_answer, write_json
+from twinstream.core.deadline import Deadline, Seconds, monotonic, seconds
+from twinstream.errors import (
+    BadAnswer,
+    ConnectionLost,
+    JetStreamError,
+    JetStreamOff,
+    NoResponders,
+    TwinstreamError,
+    Unsupported,
+)
+from twinstream.core.base.check_arguments import check_whole
+from twinstream.core.wire.headers import encode_headers
+from twinstream.core.log.logger import Log
+from twinstream.core.wire.protocol import Frame
+from twinstream.core.wire.pub_ack import AckReader
+from twinstream.core.api.idempotent_calls import is_repeatable, pause_before_repeat
+from twinstream.core.wire.subjects import ApiSubjects, check_subject
+from twinstream.models import DecodeError, Model, decode, encode
+from twinstream.models.error_codes import REQUIRED_API_LEVEL
+
+if TYPE_CHECKING:
+    from js_async.client.instrumentation import OpenCall
+    from js_async.client.requests import Answer
+    from twinstream.models import StreamInfoResponse
+
+__all__ = ["Api", "ApiCalls"]
+
+M = TypeVar("M", bound=Model)
+_API_LEVEL: Final = "Nats-Required-Api-Level"
+_API_LEVEL_SINCE: Final = (2, 12, 0)
+_UNTOLD: Final = nullcontext()
+_LOG: Final = Log("api")
+
+
+class Api:
+    """The API of one account or domain, over one connection."""
+
+    def __init__(
+        self,
+        transport: Transport,
+        subjects: ApiSubjects,
+        timeout: Seconds | None,
+        required_level: int | None = None,
+    ) -> None:
+        self.transport: Final = transport
+        self.subjects: Final = subjects
+        self.acks: Final = AckReader()
+        # Told of each call, when it is over.
+        self.on_call: Final = transport.replies.on_call
+        self._retries: Final = Log("publisher")
+        if required_level is not None:
+            check_whole(required_level, "required_api_level")
+        self._required_level: Final = required_level
+        # Of each request; empty unless a level is required.
+        self._headers: Final = (
+            b"" if required_level is None else encode_headers({_API_LEVEL: str(required_level)})
+        )
+        # Seconds that a call may take unless told otherwise.
+        self.timeout: Final = (
+            transport.request_timeout if timeout is None else seconds(timeout, "timeout")
+        )
+
+    def require(self, version: tuple[int, int, int], what: str) -> None:
+        """Raise `Unsupported` when the connected server is older than `version`."""
+        info = self.transport.server_info
+        if info.version_numbers < version:
+            needed = ".".join(map(str, version))
+            raise Unsupported(f"{what} needs server {needed}, connected to {info.version}")
+
+    def log_retry(self, subject: str, error: TwinstreamError) -> None:
+        """Log that a message is published again."""
+        from twinstream.core.log.events import WillRetry
+
+        event = WillRetry(f"publishing to {subject}", error, subject)
+        self._retries(event, kind=type(error).__name__)
+
+    def deadline(self, timeout: Seconds | None = None) -> Deadline:
+        """Return the deadline of a call: `timeout` seconds from now, or the default."""
+        if timeout is None:
+            return Deadline(monotonic() + self.timeout)
+        return Deadline.after(timeout)
+
+    def told(
+        self, kind: str, subject: str, size: int, stream: str | None = None
+    ) -> AbstractContextManager[OpenCall | None]:
+        """Return the context of one call, which is logged and passed to `on_call` at its end."""
+        if self.on_call is None and not _LOG.debugs():
+            return _UNTOLD
+        from js_async.client.instrumentation import OpenCall
+
+        if stream is None:
+            stream = self.subjects.stream_of(subject)
+        return OpenCall(self.on_call, kind, subject, size, stream)
+
+    async def call(
+        self,
+        subject: str,
+        body: Model | Mapping[str, Any] | None,
+        as_: type[M],
+        deadline: Deadline | None = None,
+        *,
+        repeatable: bool | None = None,
+    ) -> M:
+        """Send a request and return its answer as `as_`.
+
+        One that is `repeatable`, by default if its subject is known to be, is sent again while no
+        answer comes, the cluster has no leader, or the link broke. Raises the `JetStreamError` that
+        the server answers with, `BadAnswer` for anything that is not such an answer, and what
+        `Transport.ask` raises.
+        """
+        payload = _payload(body)
+        with self.told("api", subject, len(payload)) as call:
+            members = await self._members(subject, payload, deadline, repeatable, call)
+            try:
+                return decode(members, as_)
+            except DecodeError as error:
+                raise BadAnswer(f"{subject}: {error}") from error
+
+    async def stream_info(
+        self,
+        stream: str,
+        deadline: Deadline | None = None,
+        body: Mapping[str, Any] | None = None,
+    ) -> StreamInfoResponse:
+        """Ask for the configuration and state of a stream. Raises `StreamNotFound`."""
+        subject = self.subjects.stream("INFO", stream)
+        return await self.call(subject, body, twinstream.models.StreamInfoResponse, deadline)
+
+    async def call_raw(
+        self,
+        subject: str,
+        body: Model | Mapping[str, Any] | None,
+        deadline: Deadline | None = None,
+        *,
+        repeatable: bool | None = None,
+    ) -> dict[str, Any]:
+        """Send a request and return the members of its answer; otherwise like `call`."""
+        payload = _payload(body)
+        with self.told("api", subject, len(payload)) as call:
+            return await self._members(subject, payload, deadline, repeatable, call)
+
+    async def call_through(
+        self,
+        subject: str,
+        body: Mapping[str, Any],
+        undo: Handler[tuple[dict[str, Any], BaseException]],
+    ) -> dict[str, Any]:
+        """Do as `call_raw`, once, for a request whose answer is needed to undo what it did.
+
+        Whoever is cancelled or interrupted waits for the answer all the same, within the timeout
+        of a request, and calls `undo` with it and what cut the call short.
+        """
+        payload = _payload(body)
+        replies, deadline = self.transport.replies, self.deadline()
+        with self.told("api", subject, len(payload)):
+            self._check_level()
+            answer = await replies.start(check_subject(subject), self._headers, payload, deadline)
+            try:
+                await replies.wait(answer, deadline)
+            except BaseException as cut:
+                await replies.wait(answer, self.deadline())
+                try:
+                    members = self._read(answer, subject)
+                except (JetStreamError, JetStreamOff):
+                    # Nothing was done.
+                    raise cut from None
+                except TwinstreamError as error:
+                    cut.add_note(f"{subject}: whether it was done is not known: {error}")
+                    raise cut from None
+                await undo((members, cut))
+                raise
+            finally:
+                replies.forget(answer)
+            return self._read(answer, subject)
+
+    def _read(self, answer: Answer, subject: str) -> dict[str, Any]:
+        try:
+            frame = answer.take(subject)
+        except NoResponders as error:
+            raise self._off(subject) from error
+        return read_answer(frame[3][frame[2] : -2], subject)
+
+    async def _members(
+        self,
+        subject: str,
+        payload: bytes,
+        deadline: Deadline | None,
+        repeatable: bool | None,
+        call: OpenCall | None,
+    ) -> dict[str, Any]:
+        deadline = deadline or self.deadline()
+        again = is_repeatable(subject, self.subjects.prefix) if repeatable is None else repeatable
+        for attempts in count(1):
+            if call is not None and attempts > 1:
+                call.attempts += 1
+            try:
+                frame = await self._ask(subject, payload, deadline, again, call)
+            except ConnectionLost:
+                if not again:
+                    raise
+                # Asking waits for the next link.
+                continue
+            try:
+                return read_answer(frame[3][frame[2] : -2], subject)
+            except JetStreamError as error:
+                if error.err_code == REQUIRED_API_LEVEL:
+                    error.add_note(
+                        f"required_api_level={self._required_level}: server"
+                        f" {self.transport.server_info.version} has a lower one"
+                    )
+                left = deadline.remaining() if again else 0.0
+                pause = pause_before_repeat(error.err_code, attempts, left)
+                if pause is None:
+                    raise
+            await sleep(pause)
+        raise AssertionError("counting has no end")
+
+    async def _ask(
+        self,
+        subject: str,
+        payload: bytes,
+        deadline: Deadline,
+        again: bool,
+        call: OpenCall | None,
+    ) -> Frame:
+        if self._headers:
+            await self.transport.ready(deadline)
+            self._check_level()
+        try:
+            return await self.transport.ask(
+                subject, self._headers, payload, deadline, repeatable=again, call=call
+            )
+        except NoResponders as error:
+            raise self._off(subject) from error
+
+    def _check_level(self) -> None:
+        """Raise `Unsupported` where the server would ignore that a level is required."""
+        if self._required_level is not None:
+            self.require(_API_LEVEL_SINCE, f"required_api_level={self._required_level}")
+
+    def _off(self, subject: str) -> JetStreamOff:
+        return JetStreamOff(
+            f"{subject}: JetStream does not answer; it is off for this server or account,"
+            f" or the prefix {self.subjects.prefix} (its domain) is not served here"
+        )
+
+
+class ApiCalls:
+    """A group of calls on an API; `JetStream` is made of several."""
+
+    def __init__(self, api: Api) -> None:
+        self._api: Final = api
+
+
+def _payload(body: Model | Mapping[str, Any] | None) -> bytes:
+    if body is None:
+        return b""
+    members = encode(body) if isinstance(body, Model) else body
+    return write_json(members)

@@ -1,0 +1,1 @@
+"""A connection: handshake, keep-alive, requests, subscriptions and reconnecting."""

@@ -1,0 +1,61 @@
+"""A message as it came: of core NATS, sent to whoever listens and stored nowhere."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from twinstream.core.wire.headers import Headers
+from twinstream.core.base.nats_py_names import hint_attributes
+from twinstream.core.wire.payload import as_json, as_text
+from twinstream.core.wire.protocol import Frame
+
+__all__ = ["CoreMessage"]
+
+
+@hint_attributes
+class CoreMessage:
+    """A message as it came; its parts are read when they are asked for."""
+
+    __slots__ = ("_frame", "_headers")
+
+    def __init__(self, frame: Frame) -> None:
+        self._frame = frame
+
+    @property
+    def subject(self) -> str:
+        """The subject it was sent to."""
+        return self._frame[0].decode("utf-8", "surrogateescape")
+
+    @property
+    def reply(self) -> str:
+        """Where an answer goes; empty when none is wanted."""
+        return self._frame[1].decode("utf-8", "surrogateescape")
+
+    @property
+    def data(self) -> bytes:
+        """The payload."""
+        return self._frame[3][self._frame[2] : -2]
+
+    @property
+    def text(self) -> str:
+        """The payload as text; raises `BadPayload` unless it is UTF-8."""
+        return as_text(self.data, self.subject)
+
+    def json(self) -> Any:
+        """Return the value that the payload is in JSON; raises `BadPayload`."""
+        return as_json(self.data, self.subject)
+
+    @property
+    def headers(self) -> Headers:
+        """The headers, empty when there are none."""
+        try:
+            return self._headers
+        except AttributeError:
+            header_size = self._frame[2]
+            block = self._frame[3][:header_size]
+        self._headers: Headers = Headers.parse(block) if header_size else Headers()
+        return self._headers
+
+    def __repr__(self) -> str:
+        size = len(self._frame[3]) - self._frame[2] - 2
+        return f"<{type(self).__name__} {self.subject}: {size} bytes>"

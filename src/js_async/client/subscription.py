@@ -1,0 +1,180 @@
+"""A subscription of core NATS."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, Self
+
+from js_async.runtime.concurrency import BlockHint, LoopHint, Signal
+from js_async.client.owned import Owned
+from js_async.client.transport import Box, Transport
+from js_async.client.core_message import CoreMessage
+from twinstream.core.deadline import NEVER, Deadline, Seconds
+from twinstream.errors import IterationEnded, RequestTimeout
+from twinstream.core.connect.connection_events import MessagesDropped
+from twinstream.core.base.check_arguments import check_whole
+from twinstream.core.base.nats_py_names import hint_attributes
+from twinstream.core.wire.protocol import Frame, Sink
+
+__all__ = ["DEFAULT_PENDING", "Subscription"]
+
+DEFAULT_PENDING: Final = 65_536
+
+
+@hint_attributes
+class Subscription(Owned, BlockHint, LoopHint):
+    """Messages of one subject; iterate it, or take one with `next`. Close it when done."""
+
+    def __init__(
+        self,
+        transport: Transport,
+        subject: bytes,
+        queue: bytes,
+        max_pending: int,
+        tell: Callable[[MessagesDropped], None],
+    ) -> None:
+        super().__init__()
+        check_whole(max_pending, "max_pending")
+        self._transport: Final = transport
+        self._subject: Final = subject
+        self._queue: Final = queue
+        self._max_pending: Final = max_pending
+        self._tell: Final = tell
+        self._box: Box | None = None
+        self._emptied: Final = Signal()
+        self._closed = False
+        self.dropped = 0
+        """Messages that came while too many waited."""
+
+    async def _open(self) -> None:
+        """Listen; `Connection.subscribe` does it."""
+        self._box = await self._transport.open_mailbox(self._subject, self._queue, self._sink)
+
+    def _sink(self, box: Box) -> Sink:
+        def take(frame: Frame) -> None:
+            if len(box.frames) < self._max_pending:
+                box.frames.append(frame)
+                if not box.signal.raised:
+                    box.signal.set()
+            else:
+                self._drop()
+
+        return take
+
+    def _drop(self) -> None:
+        self.dropped += 1
+        # Reported at 1, 2, 4, 8 …: a flood of messages must not become a flood of events.
+        if self.dropped & (self.dropped - 1) == 0:
+            self._tell(MessagesDropped(self.subject, self.dropped))
+
+    @property
+    def subject(self) -> str:
+        """What it listens to."""
+        return self._subject.decode()
+
+    @property
+    def is_closed(self) -> bool:
+        """Tell whether nothing more can arrive."""
+        return self._closed
+
+    @property
+    def is_ended(self) -> bool:
+        """Tell whether `next` would raise `IterationEnded`."""
+        return self._closed and not self.pending
+
+    @property
+    def pending(self) -> int:
+        """Messages that arrived and were not taken."""
+        return len(self._box.frames) if self._box is not None else 0
+
+    def __repr__(self) -> str:
+        state = "ended" if self.is_ended else f"{self.pending} pending"
+        return f"<Subscription {self.subject}: {state}>"
+
+    async def next(self, timeout: Seconds | None = None) -> CoreMessage:
+        """Return the next message within `timeout` seconds; None waits for ever.
+
+        Raises `RequestTimeout`; `PermissionDenied`, or another `ServerError` if the user has too
+        many subscriptions; `ConnectionClosed`; `IterationEnded` after the end (ask `is_ended`).
+        """
+        message = await self._next(Deadline.after(timeout))
+        if message is None:
+            raise IterationEnded(f"the subscription to {self.subject} was drained or closed")
+        return message
+
+    async def _next(self, deadline: Deadline) -> CoreMessage | None:
+        box = self._box
+        while box is not None:
+            # The flag goes down before the mailbox is looked into: nothing is missed.
+            box.signal.clear()
+            try:
+                frame = box.frames.popleft()
+            except IndexError:
+                pass
+            else:
+                if box.frames:
+                    box.signal.set()
+                return CoreMessage(frame)
+            self._emptied.set()
+            if self._ends(box):
+                return None
+            # Another one who waits may have lowered the flag and taken the message.
+            if not await self._transport.wait(box.signal, deadline) and deadline.expired():
+                raise RequestTimeout(f"{self.subject}: no message in time")
+        return None
+
+    def _ends(self, box: Box) -> bool:
+        """Tell whether it was closed; raises the error by which nothing comes any more."""
+        closed, error = self._closed, box.error
+        if error is None and self._transport.is_closed:
+            error = self._transport.closed_error()
+        if closed or error is not None:
+            # For all who wait: each of them lowers the flag before looking.
+            box.signal.set()
+        if error is not None and not closed:
+            raise error
+        return closed
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> CoreMessage:
+        """Return the next message; the iteration ends when the subscription is closed."""
+        message = await self._next(NEVER)
+        if message is None:
+            raise StopAsyncIteration
+        return message
+
+    async def drain(self) -> None:
+        """Stop listening; an iteration ends after all that the server had sent."""
+        if self._box is not None and not self._closed:
+            try:
+                await self._transport.close_mailbox(self._box, settle=True)
+            finally:
+                self._end()
+
+    def _end(self) -> None:
+        """End iterations after what is here; called by whoever closed the mailbox."""
+        self._closed = True
+        if self._box is not None:
+            self._box.signal.set()
+
+    async def _wait_emptied(self, deadline: Deadline) -> None:
+        """Return when everything that arrived was taken, or when the deadline passes."""
+        while self.pending and not deadline.expired():
+            self._emptied.clear()
+            if self.pending:
+                await self._transport.wait(self._emptied, deadline)
+
+    async def close(self) -> None:
+        """Stop listening; an iteration ends after what is here."""
+        self._closed = True
+        if self._box is not None:
+            await self._transport.close_mailbox(self._box)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        if not self._is_parents:
+            await self.close()

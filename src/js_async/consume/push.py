@@ -1,0 +1,275 @@
+"""Push consumers: the server sends at its own pace, flow controlled."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Final
+
+from attrs import evolve
+
+from js_async.api import consumer_admin as _control
+from js_async.api.api import Api
+from js_async.api.create_update import create_consumer
+from js_async.consume.delivery import Delivery, ack_wait_of
+from js_async.consume.iterator import Iteration
+from js_async.client.transport import Box
+from js_async.consume.message import Message, message_of
+from twinstream.core.deadline import Deadline, monotonic
+from twinstream.core.consume.absence_timer import Doubt
+from twinstream.errors import (
+    ConnectionLost,
+    JetStreamError,
+    NoResponders,
+    PermissionDenied,
+    RequestTimeout,
+)
+from twinstream.core.wire.headers import Headers
+from twinstream.core.wire.protocol import Frame
+from twinstream.core.log.reporter import Reporter
+from twinstream.core.consume.reports import PullReport, PullWarning
+from twinstream.core.wire.status import Kind, is_status, read_status
+from twinstream.models import ConsumerConfig, ConsumerInfo
+
+__all__ = ["PushMessages", "with_heartbeats"]
+
+_STALLED: Final = "Nats-Consumer-Stalled"
+_HEARTBEAT: Final = timedelta(seconds=5)
+# Seconds of silence after which to check that a consumer without heartbeats still exists.
+_SILENCE: Final = 10.0
+
+
+def with_heartbeats(config: ConsumerConfig) -> ConsumerConfig:
+    """Return a configuration with heartbeats, which show that the consumer still exists.
+
+    A consumer with a name may exist with other settings already, and of a group only one member
+    would get each heartbeat: those configurations stay as they are.
+    """
+    shared = config.durable_name or config.name or config.deliver_group
+    if shared or config.idle_heartbeat is not None:
+        return config
+    return evolve(config, idle_heartbeat=_HEARTBEAT)
+
+
+class PushMessages(Iteration[Message]):
+    """Iterates over what a push consumer sends, until it is closed.
+
+    Made by `Stream.subscribe` (creates the consumer) and `Stream.bind_push` (joins one that
+    exists). It answers flow control once all messages before that were taken, so that a slow
+    program slows the server down instead of losing messages. Raises `ConsumerDeleted` when
+    heartbeats stop and the consumer is gone; if the user has no permission to look for it,
+    `NoResponders` after a minute of silence. A consumer without heartbeats is looked for after
+    every ten seconds of silence, if permitted.
+    """
+
+    def __init__(
+        self,
+        api: Api,
+        stream: str,
+        config: ConsumerConfig,
+        on_report: Callable[[PullReport], None] | None,
+    ) -> None:
+        super().__init__(f"{stream}/{config.durable_name or config.name or '(unnamed)'}")
+        self._api: Final = api
+        self._stream: Final = stream
+        self._config = config
+        self._report: Final[Reporter[PullReport]] = Reporter(on_report, stream=stream)
+        self._info: ConsumerInfo | None = None
+        self._box: Box | None = None
+        self._ready: Final[deque[Message]] = deque()
+        self._looked_at = 0.0
+        self._heard_at = 0.0
+        self._draining = self._drained = False
+        self._closed = False
+        self._doubt: Final = Doubt()
+        self._epoch = 0
+
+    @property
+    def name(self) -> str:
+        """The consumer's name; empty before it was made."""
+        return self._info.name if self._info is not None else ""
+
+    async def _open(self, info: ConsumerInfo | None = None) -> None:
+        """Listen first, then create the consumer, unless it is there already."""
+        transport = self._api.transport
+        if self._config.deliver_subject is None:
+            self._config = evolve(self._config, deliver_subject=transport.tokens.inbox())
+        subject = (self._config.deliver_subject or "").encode()
+        queue = (self._config.deliver_group or "").encode()
+        self._box = await transport.open_mailbox(subject, queue)
+        self._heard_at = self._looked_at = monotonic()
+        try:
+            self._info = info or await create_consumer(
+                self._api, self._stream, self._config, "create"
+            )
+        except BaseException:
+            await self.close()
+            raise
+
+    # ---- iterating
+
+    @property
+    def is_ended(self) -> bool:
+        """Tell whether `next` would raise `IterationEnded`."""
+        return self._closed or (self._drained and not self.buffered)
+
+    @property
+    def buffered(self) -> int:
+        """How many messages arrived and were not handed over."""
+        waiting = sum(not is_status(frame) for frame in tuple(self._box.frames)) if self._box else 0
+        return len(self._ready) + waiting
+
+    async def __anext__(self) -> Message:
+        """Return the next message; the iteration ends after `drain` or `close`."""
+        try:
+            return self._ready.popleft()
+        except IndexError:
+            return await super().__anext__()
+
+    async def _take(self, deadline: Deadline) -> Message | None:
+        """Return the next message, or None when the iteration has ended.
+
+        Raises `RequestTimeout` when none came before the deadline.
+        """
+        try:
+            # No lock is needed for what is ready.
+            return self._ready.popleft()
+        except IndexError:
+            return await super()._take(deadline)
+
+    async def _take_next(self, deadline: Deadline) -> Message | None:
+        box = self._box
+        while box is not None and not self._closed:
+            # The flag goes down before the mailbox is looked into: nothing is missed.
+            box.signal.clear()
+            if self._closed:
+                break
+            while (status := self._fill(box)) is not None:
+                await self._answer(status, box)
+            if self._closed:
+                break
+            try:
+                return self._ready.popleft()
+            except IndexError:
+                if box.frames:
+                    # Another thread took what was ready; a status is next.
+                    continue
+            if self._ends(box):
+                break
+            await self._watch(box)
+            wake_at = deadline.earlier(self._quiet_until())
+            try:
+                came = await self._api.transport.wait(box.signal, wake_at)
+            finally:
+                # Whatever is here came just now.
+                self._looked_at = monotonic()
+            if not came and deadline.expired():
+                raise RequestTimeout("no message in time")
+        self._ready.clear()
+        return None
+
+    def _fill(self, box: Box) -> Frame | None:
+        """Buffer the messages before the next status, or return it once they were handed over."""
+        frames = box.frames
+        if not frames:
+            return None
+        # These came since the last look, when the user may have been at work.
+        came_at = min(box.heard_at, self._looked_at)
+        api = self._api
+        delivery = Delivery(api.transport, came_at, ack_wait_of(self._info), api.timeout)
+        self._looked_at = monotonic()
+        for _ in range(len(frames)):
+            if is_status(frames[0]):
+                return None if self._ready else frames.popleft()
+            self._ready.append(message_of(frames.popleft(), delivery))
+        return None
+
+    def _ends(self, box: Box) -> bool:
+        """Tell whether it was drained; raises the error by which nothing comes any more."""
+        error = box.error
+        if error is None and not self._drained and self._api.transport.is_closed:
+            error = self._api.transport.closed_error()
+        if error is not None:
+            raise error
+        return self._drained
+
+    async def _answer(self, frame: Frame, box: Box) -> None:
+        """Answer flow control, now that everything before it was taken."""
+        status = read_status(frame)
+        where = frame[1] if status.kind is Kind.FLOW_CONTROL else b""
+        if status.kind is Kind.HEARTBEAT:
+            headers = Headers.parse(frame[3][: frame[2]])
+            where = headers.get(_STALLED, "").encode("utf-8", "surrogateescape")
+        if not (where and self._api.transport.is_connected):
+            # It was of the last link: where a server still waits, it says so over the next one.
+            return
+        # If the user may not publish there, the server waits for ever, and nothing more comes.
+        box.asks = where
+        try:
+            await self._api.transport.send(where, b"", b"", b"")
+        except RequestTimeout:
+            # The link broke just now.
+            return
+
+    @property
+    def _heartbeat(self) -> timedelta | None:
+        """The interval in which this client gets heartbeats.
+
+        The server sends each to one member of a group, so a member may miss any number of them.
+        """
+        return None if self._config.deliver_group else self._config.idle_heartbeat
+
+    def _quiet_until(self) -> float:
+        heartbeat = self._heartbeat
+        return self._heard_at + (2 * heartbeat.total_seconds() if heartbeat else _SILENCE)
+
+    async def _watch(self, box: Box) -> None:
+        """Look for the consumer when two heartbeats are missing, or where there are none."""
+        if box.heard_at > self._heard_at:
+            self._heard_at = box.heard_at
+            self._doubt.clear()
+        if monotonic() < self._quiet_until():
+            return
+        self._heard_at = monotonic()
+        beats = bool(self._heartbeat)
+        if beats:
+            self._report(PullWarning("two heartbeats are missing; looking for the consumer"))
+        if self._epoch != self._api.transport.epoch:
+            self._epoch = self._api.transport.epoch
+            self._doubt.clear()
+        try:
+            if not self._doubt.is_known:
+                await _control.require_there(self._api, self._stream, self.name)
+                return
+        except PermissionDenied:
+            if not beats:
+                # Silence alone says nothing.
+                return
+            self._doubt.grow(monotonic())
+        except (NoResponders, RequestTimeout, ConnectionLost, JetStreamError):
+            # No leader or no link now: the next look tells.
+            return
+        unknown = self._doubt.grow(monotonic())
+        if unknown is not None:
+            raise unknown
+
+    async def drain(self) -> None:
+        """Stop listening; the iteration ends after all that the server had sent."""
+        if self._box is None or self._closed or self._draining:
+            return
+        self._draining = True
+        try:
+            await self._api.transport.close_mailbox(self._box, settle=True)
+        finally:
+            # Not before: what the server had sent is waited for, and handed over.
+            self._drained = True
+            self._box.signal.set()
+
+    async def close(self) -> None:
+        """Stop listening. Messages that still need an acknowledgement are delivered again later."""
+        self._closed = True
+        self._ready.clear()
+        if self._box is not None:
+            self._box.signal.set()
+            await self._api.transport.close_mailbox(self._box)

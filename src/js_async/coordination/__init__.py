@@ -1,0 +1,1 @@
+"""Locks, leases, leaders and rate limits on a stream."""

@@ -1,0 +1,97 @@
+"""Which stream holds a subject, and what its settings promise; asked once per stream and link."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from js_async.api.api import Api
+from js_async.api.stream_lookup import holding
+from js_async.stream import Stream
+from twinstream.core.deadline import Deadline
+from twinstream.errors import NoStream, NotPromised
+from twinstream.core.error_details.guarantee_gap import Hole
+from twinstream.core.wire.subject_match import matcher
+from twinstream.core.wire.subjects import check_subject
+from twinstream.models import StreamConfig
+
+__all__ = ["PromisedStreams"]
+
+
+class PromisedStreams:
+    """The streams that were asked for. What is known of them ends with the connection's link."""
+
+    def __init__(self, api: Api) -> None:
+        self._api: Final = api
+        self._known: dict[str, Stream] = {}
+        self._epoch = 0
+
+    async def of(
+        self, subject: str, name: str | None = None, deadline: Deadline | None = None
+    ) -> Stream:
+        """Return the stream of a subject, or the one of a name.
+
+        Raises `NoStream` when no stream has the subject, `StreamNotFound`.
+        """
+        literal = check_subject(subject)
+        return await self._of(literal, name, deadline)
+
+    async def named(
+        self, name: str, promise: str, holes_of: Callable[[StreamConfig], list[Hole]]
+    ) -> Stream:
+        """Return the stream of a name, or raise `NotPromised`."""
+        return self._checked(await self._of(b"", name), promise, holes_of)
+
+    async def _of(
+        self, literal: bytes, name: str | None, deadline: Deadline | None = None
+    ) -> Stream:
+        if self._epoch != self._api.transport.epoch:
+            self._epoch = self._api.transport.epoch
+            self._known.clear()
+        known = self._known.get(name) if name is not None else self._find(literal)
+        if known is not None:
+            return known
+        if name is None:
+            name = await self._ask(literal.decode(), deadline)
+        info = await self._api.stream_info(name, deadline)
+        found = self._known[name] = Stream(self._api, name, info)
+        return found
+
+    async def check(
+        self,
+        subject: str,
+        name: str | None,
+        promise: str,
+        holes_of: Callable[[StreamConfig], list[Hole]],
+        deadline: Deadline,
+    ) -> Stream:
+        """Return the stream, or raise `NotPromised` with what its settings let through."""
+        return self._checked(await self.of(subject, name, deadline), promise, holes_of)
+
+    def _checked(
+        self, stream: Stream, promise: str, holes_of: Callable[[StreamConfig], list[Hole]]
+    ) -> Stream:
+        holes = holes_of(stream.config)
+        if holes:
+            # They may be mended before the next try.
+            self.forget(stream.name)
+            raise NotPromised(stream.name, promise, tuple(holes))
+        return stream
+
+    def forget(self, name: str) -> None:
+        """Ask anew the next time: the server's answer does not agree with the known settings."""
+        self._known.pop(name, None)
+
+    def _find(self, subject: bytes) -> Stream | None:
+        # Out of a copy: others ask for other subjects meanwhile.
+        for stream in list(self._known.values()):
+            matches = matcher(stream.config.subjects or [stream.name])
+            if matches is None or matches(subject):
+                return stream
+        return None
+
+    async def _ask(self, subject: str, deadline: Deadline | None) -> str:
+        names = await holding(self._api, subject, deadline)
+        if not names:
+            raise NoStream(f"{subject}: no stream has this subject")
+        return names[0]

@@ -1,0 +1,1 @@
+"""JetStream over a connection of nats-py."""

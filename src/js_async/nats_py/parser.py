@@ -1,0 +1,173 @@
+"""Our parser in the place of the one that a nats-py client has, for programs that ask for it.
+
+nats-py takes three microseconds for a message until its callback runs, twice what all the rest
+costs. The place is private, so this is done only with releases whose inside is known. What is not
+ours goes on to nats-py, in the order of its coming.
+"""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any, Final
+
+from js_async.client.failed_messages import FailedMessages
+from js_async.client.transport import Box
+from twinstream.core.deadline import monotonic
+from twinstream.errors import ProtocolError
+from twinstream.core.wire.protocol import Frame, Info, Parser, Ping, Pong, Refusal, Sink
+
+if TYPE_CHECKING:
+    from nats.aio.client import Client
+    from nats.aio.subscription import Subscription
+
+__all__ = ["OwnParser", "take_over"]
+
+# Releases of nats-py (major and minor) whose parser, and the calls it makes, are known.
+_KNOWN: Final = frozenset((2, minor) for minor in range(11, 17))
+
+
+def take_over(client: Client) -> OwnParser:
+    """Return our parser of a client, put in its place if it is not there yet.
+
+    Raises `LookupError` for a release of nats-py that is not known.
+    """
+    release = version("nats-py")
+    place: Any = client
+    before = getattr(place, "_ps", None)
+    if isinstance(before, OwnParser):
+        return before
+    numbers = tuple(int(part) for part in release.split(".")[:2] if part.isdigit())
+    parser = f"{type(before).__module__}.{type(before).__qualname__}"
+    if numbers not in _KNOWN or parser != "nats.protocol.parser.Parser":
+        raise LookupError(f"nats-py {release} with {parser}")
+    place._ps = own = OwnParser(place, before)
+    return own
+
+
+class _Sinks(dict[bytes, Sink]):
+    """Where our frames go; those of others are kept for nats-py."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.others: Final[list[tuple[bytes, Frame]]] = []
+        self.served = 0
+
+    def get(self, sid: bytes, default: Any = None) -> Any:
+        """Return the sink of a subscription; called once for each message."""
+        sink = super().get(sid)
+        if sink is None:
+            return self._keeper(sid)
+        self.served += 1
+        return sink
+
+    def _keeper(self, sid: bytes) -> Sink:
+        def keep(frame: Frame) -> None:
+            self.others.append((sid, frame))
+
+        return keep
+
+
+def _sid(subscription: Subscription) -> bytes:
+    inside: Any = subscription
+    return b"%d" % inside._id
+
+
+class OwnParser:
+    """What a nats-py client calls with each piece that it reads."""
+
+    def __init__(self, client: Any, before: Any) -> None:
+        self._client: Final = client
+        # nats-py's parser, until it is between two messages.
+        self._before: Any = before
+        self._sinks: Final = _Sinks()
+        self._boxes: Final[dict[bytes, Box]] = {}
+        self._failed: Final = FailedMessages()
+        self._parser = self._new_parser()
+
+    def _new_parser(self) -> Parser:
+        parser = Parser(self._sinks, on_failure=self._failed.note)
+        parser.expect_payloads(self._client.max_payload)
+        return parser
+
+    def serve(self, subscription: Subscription, box: Box, take: Sink) -> None:
+        """Take the messages of a subscription past nats-py, unless one came already."""
+        # What nats-py hands to its callback later must not be overtaken.
+        if not subscription.delivered:
+            sid = _sid(subscription)
+            self._boxes[sid] = box
+            self._sinks[sid] = take
+
+    def forget(self, subscription: Subscription) -> None:
+        """Leave a subscription that ended to nats-py."""
+        sid = _sid(subscription)
+        self._boxes.pop(sid, None)
+        self._sinks.pop(sid, None)
+
+    def reset(self) -> None:
+        """Begin anew with another link."""
+        self._before = None
+        self._sinks.others.clear()
+        self._parser = self._new_parser()
+
+    async def parse(self, data: bytes = b"") -> None:
+        """Take the next piece. Raises nats-py's own error for what no server sends."""
+        from nats.errors import ProtocolError as TheirProtocolError
+
+        if self._before is not None:
+            data = await self._succeed(data)
+        try:
+            touched, events = self._parser.feed(data)
+        except ProtocolError as error:
+            raise TheirProtocolError from error
+        self._wake(touched, len(data))
+        await self._pass_on()
+        for event in events:
+            await self._handle(event)
+
+    async def _succeed(self, data: bytes) -> bytes:
+        """Let nats-py's parser finish its message; return what is for us."""
+        before = self._before
+        if before.state != 1:
+            # In the middle of a message, whose line it has taken already.
+            await before.parse(data)
+            data = b""
+        if before.state == 1:
+            self._before = None
+            data = bytes(before.buf) + data
+            before.reset()
+        return data
+
+    def _wake(self, touched: list[bytes], size: int) -> None:
+        now = monotonic()
+        for sid in touched:
+            box = self._boxes.get(sid)
+            if box is not None:
+                box.heard_at = now
+                box.signal.set()
+        # Of ours the bytes are known roughly: lines are in them. nats-py counts its own.
+        stats = self._client.stats
+        stats["in_msgs"] += self._sinks.served
+        self._sinks.served = 0
+        stats["in_bytes"] += size - sum(len(frame[3]) for _, frame in self._sinks.others)
+
+    async def _pass_on(self) -> None:
+        """Give nats-py what is its own."""
+        others = self._sinks.others
+        waiting, others[:] = list(others), []
+        for sid, (subject, reply, size, body) in waiting:
+            header = body[:size] if size else None
+            await self._client._process_msg(int(sid), subject, reply, body[size:-2], header)
+
+    async def _handle(self, event: object) -> None:
+        client = self._client
+        match event:
+            case Ping():
+                await client._process_ping()
+            case Pong():
+                await client._process_pong()
+            case Info(values):
+                await client._process_info(dict(values))
+            case Refusal(text):
+                await client._process_err(f"'{text}'".lower())
+            case _:
+                pass

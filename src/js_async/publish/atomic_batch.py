@@ -1,0 +1,386 @@
+"""Atomic batches: several messages that a stream stores all together or not at all (ADR-50)."""
+
+from __future__ import annotations
+
+import warnings
+from collections import deque
+from contextlib import AbstractContextManager
+from types import TracebackType
+from typing import TYPE_CHECKING, Final, Self
+
+from attrs import frozen
+
+from js_async.api.api import Api
+from js_async.publish.batch_outcome import BatchTrace
+from js_async.runtime.concurrency import BlockHint, Forks, Signal
+from js_async.client.owned import Owned
+from js_async.client.requests import Answer
+from twinstream.core.publish.atomic_batch import (
+    BatchSheet,
+    read_batch_ack,
+    read_staged,
+)
+from twinstream.core.error_details.atomic_outcome import AtomicOutcome
+from twinstream.core.deadline import Deadline, Seconds, monotonic, seconds
+from twinstream.errors import (
+    AtomicBatchFailed,
+    AtomicBatchUnknown,
+    BadAnswer,
+    BadArgument,
+    ConnectionLost,
+    JetStreamError,
+    NoResponders,
+    PermissionDenied,
+    RequestTimeout,
+    TwinstreamError,
+)
+from twinstream.core.wire.headers import HeaderValues
+from twinstream.core.publish.request import PublishRequest
+from twinstream.core.wire.subjects import check_subject
+from twinstream.core.publish.ttl import Ttl
+from twinstream.models import PubAck
+
+if TYPE_CHECKING:
+    from js_async.client.instrumentation import OpenCall
+
+__all__ = ["AtomicBatch"]
+
+_SINCE_END_OF_BATCH: Final = (2, 14, 0)
+# The server's code for a batch with a gap, or one that it has dropped meanwhile.
+_INCOMPLETE: Final = 10176
+
+
+@frozen
+class _Part:
+    subject: str
+    headers: bytes
+    data: bytes
+
+
+class AtomicBatch(Owned, BlockHint):
+    """Messages that are stored all together or not at all. Get one from `JetStream.atomic_batch`.
+
+    A block that ends well commits; one that an exception leaves stores nothing::
+
+        async with jet.atomic_batch() as batch:
+            await batch.add("orders.1", b"...")
+            await batch.add("orders.2", b"...")
+        print(batch.ack.seq)
+
+    The first failure closes the batch for good, whatever it was, and nothing is stored; a block
+    that catches it and goes on raises `AtomicBatchFailed` at its end. Try again with a new batch.
+    `outcome` and `reason` tell what became of it. One task or thread at a time may use a batch.
+    """
+
+    def __init__(
+        self, api: Api, batch_id: str | None, max_messages: int, timeout: Seconds | None
+    ) -> None:
+        super().__init__()
+        name = api.transport.tokens.name() if batch_id is None else batch_id
+        self._api: Final = api
+        self._sheet: Final = BatchSheet(name, max_messages)
+        self._timeout: Final = None if timeout is None else seconds(timeout)
+        self._signal: Final = Signal()
+        self._staged: Final[deque[tuple[str, Answer]]] = deque()
+        # Servers before 2.14 commit with a message that they store: the last one waits here.
+        self._held: _Part | None = None
+        self._subject = ""
+        self._sent = 0
+        self._sent_at = 0.0
+        self._reason = ""
+        self._wanted = False
+        self._ack: PubAck | None = None
+        self._forks: Final = Forks.count
+        self._outcome = AtomicOutcome.OPEN
+
+    def __del__(self) -> None:
+        # Without an outcome, `__init__` raised.
+        is_open = getattr(self, "_outcome", None) is AtomicOutcome.OPEN
+        if is_open and len(self) and self._forks == Forks.count:
+            warnings.warn(
+                f"atomic batch {self.id} was dropped without commit, none of its {len(self)}"
+                " messages is stored; use it in a `with` block, or call commit or abandon",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+
+    @property
+    def id(self) -> str:
+        """The batch's id; every stored message carries it in the header `Nats-Batch-Id`."""
+        return self._sheet.id
+
+    @property
+    def outcome(self) -> AtomicOutcome:
+        """What became of the batch."""
+        return self._outcome
+
+    @property
+    def reason(self) -> str:
+        """Why it ended without being committed; empty while it is open or committed."""
+        return self._reason
+
+    @property
+    def ack(self) -> PubAck:
+        """The acknowledgement: `seq` is of the last message, `count` tells how many there are.
+
+        Raises `AtomicBatchFailed` while the batch is not committed.
+        """
+        if self._ack is None:
+            raise self._failed("there is no acknowledgement")
+        return self._ack
+
+    def __len__(self) -> int:
+        return self._sheet.count
+
+    def __repr__(self) -> str:
+        return f"<AtomicBatch {self.id}, {len(self)} messages, {self._outcome.value}>"
+
+    # ---- adding
+
+    async def add(
+        self,
+        subject: str,
+        data: bytes = b"",
+        *,
+        headers: HeaderValues | None = None,
+        msg_id: str | None = None,
+        expected_stream: str | None = None,
+        expected_last_seq: int | None = None,
+        expected_last_subject_seq: int | None = None,
+        expected_last_subject_seq_subject: str | None = None,
+        ttl: Ttl | None = None,
+    ) -> None:
+        """Add a message; returns when it is written, and for the first one when it is accepted.
+
+        Arguments are those of `JetStream.publish`. Expectations are judged at the commit, against
+        the state before the batch: `expected_last_seq` at the first message only, and
+        `expected_last_subject_seq` for a subject that the batch has not written yet, its own or
+        the `expected_last_subject_seq_subject`, which may be a filter. A `msg_id`
+        that the stream knows already makes it refuse the whole batch (server 2.12.1). All messages
+        must be for one stream.
+
+        Raises `Unsupported` before server 2.12, `BadArgument`, `AtomicBatchFailed` when the batch
+        is closed, or what the server says to a message before.
+        """
+        self._need_open()
+        request = PublishRequest(
+            subject=subject,
+            data=data,
+            headers=headers,
+            msg_id=msg_id,
+            expected_stream=expected_stream,
+            expected_last_seq=expected_last_seq,
+            expected_last_subject_seq=expected_last_subject_seq,
+            expected_last_subject_seq_subject=expected_last_subject_seq_subject,
+            ttl=ttl,
+        )
+        try:
+            await self._add(request)
+        except BaseException as error:
+            await self._give_up(error)
+            raise
+
+    async def _add(self, request: PublishRequest) -> None:
+        deadline = self._api.deadline(self._timeout)
+        check_subject(request.subject)
+        await self._api.transport.ready(deadline)
+        part = _Part(request.subject, self._sheet.add(request), request.data)
+        server = self._api.transport.server_info
+        self._sheet.check_server(server.version_numbers, server.version)
+        self._look()
+        if self._ends_apart():
+            await self._send(part)
+        else:
+            held, self._held = self._held, part
+            if held is not None:
+                await self._send(held)
+
+    def _ends_apart(self) -> bool:
+        """Tell whether the server commits with a message that it does not store."""
+        return self._api.transport.server_info.version_numbers >= _SINCE_END_OF_BATCH
+
+    async def _send(self, part: _Part) -> None:
+        transport = self._api.transport
+        self._subject = part.subject
+        self._sent += 1
+        self._sent_at = monotonic()
+        if self._sent == 1:
+            # The server tells here whether the stream takes batches, and has room for one more.
+            deadline = self._api.deadline(self._timeout)
+            with self._told(part):
+                frame = await transport.ask(part.subject, part.headers, part.data, deadline)
+                read_staged(frame, part.subject)
+            return
+        subject = check_subject(part.subject)
+        answer = await transport.replies.send(subject, part.headers, part.data, self._signal)
+        self._staged.append((part.subject, answer))
+
+    def _look(self) -> None:
+        """Read the answers that are here; nobody waits for those that are not."""
+        while self._staged and self._staged[0][1].is_here():
+            subject, answer = self._staged.popleft()
+            read_staged(answer.take(subject), subject)
+
+    # ---- ending
+
+    async def commit(self, *, timeout: Seconds | None = None) -> PubAck:
+        """Store all messages and return the acknowledgement.
+
+        When no answer comes within `timeout` seconds, or the connection breaks, the commit is not
+        sent again: the batch is shut on the server, and the stream is read to see whether it holds
+        the batch, for at most `timeout` seconds more.
+
+        Raises the server's refusal (`WrongLastSequence` and so on; nothing is stored), or
+        `AtomicBatchFailed`: nothing is stored then either, unless it is an `AtomicBatchUnknown`,
+        with which that could not be found out.
+        """
+        self._need_open()
+        if not self._sheet.count:
+            raise BadArgument("the batch is empty, there is nothing to commit")
+        deadline = self._api.deadline(timeout if timeout is not None else self._timeout)
+        try:
+            await self._api.transport.ready(deadline)
+            self._look()
+            part = self._last()
+        except BaseException as error:
+            await self._give_up(error)
+            raise
+        # This is also what is true of a commit that is cancelled from here on.
+        self._outcome = AtomicOutcome.UNKNOWN
+        self._reason = "the commit was sent and no answer was read"
+        began = monotonic()
+        try:
+            ack = await self._finish(part, deadline)
+        except (RequestTimeout, ConnectionLost, BadAnswer) as error:
+            ack = await self._find_out(error, began, timeout)
+        finally:
+            self._forget_staged()
+        self._ack = ack
+        self._close(AtomicOutcome.COMMITTED, "")
+        return ack
+
+    async def _finish(self, part: _Part, deadline: Deadline) -> PubAck:
+        """Commit, and return the acknowledgement or raise the refusal."""
+        try:
+            with self._told(part) as call:
+                ask = self._api.transport.ask
+                frame = await ask(part.subject, part.headers, part.data, deadline)
+                ack = read_batch_ack(frame, part.subject, self._sheet)
+                if call is not None:
+                    call.stream = ack.stream
+                return ack
+        except (JetStreamError, NoResponders, BadArgument) as error:
+            refusal = self._refusal_before() or error
+            self._close(AtomicOutcome.REFUSED, self._explained(refusal))
+            if refusal is error:
+                raise
+            raise refusal from error
+
+    def _told(self, part: _Part) -> AbstractContextManager[OpenCall | None]:
+        """Return the context of a part that is answered before anything else is done."""
+        return self._api.told("atomic_batch", part.subject, len(part.headers) + len(part.data))
+
+    def _refusal_before(self) -> TwinstreamError | None:
+        """Return what was said against a message while the commit was on its way.
+
+        It is why there is no batch to commit, which is all that the answer to the commit tells.
+        """
+        try:
+            self._look()
+        except (JetStreamError, NoResponders, PermissionDenied) as error:
+            return error
+        except TwinstreamError:
+            # No word of the server.
+            return None
+        return None
+
+    def _last(self) -> _Part:
+        if self._held is None:
+            return _Part(self._subject, self._sheet.commit_after(), b"")
+        held, self._held = self._held, None
+        self._subject = held.subject
+        return _Part(held.subject, self._sheet.commit_with(held.headers), held.data)
+
+    async def _find_out(
+        self, error: TwinstreamError, began: float, timeout: Seconds | None
+    ) -> PubAck:
+        deadline = self._api.deadline(timeout if timeout is not None else self._timeout)
+        trace = BatchTrace(self._api, self._sheet, self._subject, began)
+        ack = await trace.find(deadline)
+        if ack is not None:
+            return ack
+        outcome = AtomicOutcome.ABANDONED if trace.is_absent else AtomicOutcome.UNKNOWN
+        self._close(outcome, f"{error}; {trace.found}")
+        raise self._failed("it was not confirmed") from error
+
+    async def abandon(self) -> None:
+        """Give the batch up: nothing is stored. The server drops it at once, or when idle."""
+        self._need_open()
+        self._wanted = True
+        self._close(AtomicOutcome.ABANDONED, "it was abandoned")
+        await self._drop()
+
+    async def _give_up(self, error: BaseException) -> None:
+        refused = isinstance(error, JetStreamError | BadArgument)
+        outcome = AtomicOutcome.REFUSED if refused else AtomicOutcome.ABANDONED
+        self._close(outcome, self._explained(error))
+        if not isinstance(error, JetStreamError):
+            await self._drop()
+
+    async def _drop(self) -> None:
+        """Let the server drop its part, so that it does not keep one of its few places."""
+        transport = self._api.transport
+        if self._sent and transport.is_connected:
+            subject = check_subject(self._subject)
+            try:
+                await transport.send(subject, b"", self._sheet.drop(), b"")
+            except TwinstreamError:
+                pass  # the server drops it by itself after 10 seconds
+
+    def _close(self, outcome: AtomicOutcome, reason: str) -> None:
+        self._outcome, self._reason = outcome, reason
+        self._forget_staged()
+
+    def _forget_staged(self) -> None:
+        while self._staged:
+            self._api.transport.replies.forget(self._staged.popleft()[1])
+
+    def _explained(self, error: BaseException) -> str:
+        text = str(error) or type(error).__name__
+        idle = monotonic() - self._sent_at if self._sent else 0.0
+        if isinstance(error, JetStreamError) and error.err_code == _INCOMPLETE:
+            text += f"; the last message was sent {idle:.1f} s before, servers wait 10 s"
+        return text
+
+    def _need_open(self) -> None:
+        if self._outcome is not AtomicOutcome.OPEN:
+            raise self._failed("it takes nothing any more")
+
+    def _failed(self, what: str) -> AtomicBatchFailed:
+        because = f" ({self._reason})" if self._reason else ""
+        text = f"atomic batch {self.id} is {self._outcome.value}{because}: {what}"
+        unknown = self._outcome is AtomicOutcome.UNKNOWN
+        kind = AtomicBatchUnknown if unknown else AtomicBatchFailed
+        return kind(text, self._outcome, self._reason)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._is_parents:
+            return
+        if self._outcome is AtomicOutcome.OPEN:
+            if error is not None:
+                await self._give_up(error)
+            elif self._sheet.count:
+                await self.commit()
+            else:
+                self._wanted = True
+                self._close(AtomicOutcome.ABANDONED, "no message was added")
+        elif error is None and self._ack is None and not self._wanted:
+            raise self._failed("the block went on after that failure")

@@ -1,0 +1,133 @@
+"""Fast ingest: many messages into one stream, acknowledged in intervals (server 2.14, ADR-50)."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import AsyncIterable, Iterable
+from typing import Final, Self
+
+from js_async.api.api import Api
+from js_async.publish.fast_ingest_window import Entry, Ingest
+from js_async.runtime.concurrency import Stream as Generated
+from js_async.runtime.concurrency import portions
+from js_async.client.closing import SentWhileRead, warn_of_unseen
+from twinstream.core.publish.fast_ingest import Gaps, Ingested
+from twinstream.core.publish.request import Publishable, PublishFailure, UnreadFailures, several
+from twinstream.core.publish.limits import PublishLimits
+from twinstream.models import PubAck
+
+__all__ = ["FastIngest"]
+
+
+class FastIngest(SentWhileRead):
+    """Iterates over the outcomes of many messages, in their order; made by `fast_ingest`.
+
+    An outcome is `Ingested`, or a `PublishFailure` with the error. Used in `async with`, it ends
+    the batch at the end of the block where the iteration was left early. Failures whose `error` the
+    program did not read are raised as by `PublishMany`. One task or thread at a time.
+    """
+
+    def __init__(
+        self,
+        api: Api,
+        stream: str,
+        requests: Iterable[Publishable] | AsyncIterable[Publishable],
+        gaps: Gaps,
+        limits: PublishLimits,
+        raise_failures: bool,
+    ) -> None:
+        super().__init__()
+        self._requests: Final = several(requests)
+        self._ingest: Final = Ingest(api, stream, gaps, limits)
+        # In the order of sending, until the outcome is taken.
+        self._order: Final[deque[Entry]] = deque()
+        self._managed = False
+        self._closed = False
+        self._outcomes: Final = self._run()
+        self._unseen: Final = UnreadFailures(raise_failures)
+        self._expect_reader("fast_ingest", self._unseen)
+
+    @property
+    def under_way(self) -> int:
+        """How many messages were sent and have no outcome yet, those in front of them included."""
+        return len(self._order)
+
+    @property
+    def last_ack(self) -> PubAck | None:
+        """The end of the last batch: `seq` is that of the last message it stored.
+
+        None before the first end. A batch also ends whenever nothing was sent for a second.
+        """
+        return self._ingest.last_ack
+
+    def __aiter__(self) -> Generated[Ingested | PublishFailure]:
+        self._is_read()
+        return self._outcomes
+
+    async def __aenter__(self) -> Self:
+        self._managed = True
+        return self
+
+    async def close(self) -> None:
+        """Send no more, wait for what is under way; raises `PublishFailures`.
+
+        Closing again does nothing.
+        """
+        if not self._closed:
+            self._closed = True
+            try:
+                await self._ingest.flush()
+            finally:
+                await self._ingest.close()
+                self._note_rest()
+        self._raise_unread()
+
+    def _note_rest(self) -> None:
+        """Count the failures whose outcomes the program did not take."""
+        for entry in self._order:
+            if isinstance(entry.outcome, PublishFailure):
+                self._unseen.add(entry.outcome)
+        self._order.clear()
+
+    async def _run(self) -> Generated[Ingested | PublishFailure]:
+        ingest, order = self._ingest, self._order
+        await ingest.open()
+        try:
+            async for portion in portions(self._requests):
+                for request in portion:
+                    entry = ingest.prepare(request)
+                    order.append(entry)
+                    if entry.outcome is None:
+                        await ingest.send(entry)
+                    while order and order[0].outcome is not None:
+                        yield self._take(order[0].outcome)
+                        if self._closed:
+                            return
+            await ingest.flush()
+            while order and order[0].outcome is not None:
+                yield self._take(order[0].outcome)
+                if self._closed:
+                    return
+        except (Exception, GeneratorExit) as error:
+            if self._is_inherited:
+                # Dropped in a forked process, or used there in vain: its owner goes on with it.
+                self._closed = True
+            # A cancelled or interrupted caller knows that it did not wait for the outcomes.
+            if not (self._closed or self._managed):
+                warn_of_unseen("fast_ingest", len(order))
+                self._note_rest()
+                self._note_failures(error)
+            raise
+        else:
+            if not self._managed:
+                self._raise_unread()
+        finally:
+            if not self._closed and not (self._managed and order):
+                self._closed = True
+                await ingest.close()
+
+    def _take(self, outcome: Ingested | PublishFailure) -> Ingested | PublishFailure:
+        self._order.popleft()
+        if isinstance(outcome, PublishFailure):
+            self._unseen.add(outcome)
+        return outcome

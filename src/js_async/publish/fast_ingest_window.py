@@ -1,0 +1,398 @@
+"""Messages under way by fast ingest: batches one after the other, and what became of each message.
+
+What the server certainly did not store because a batch ended before it goes into the next batch,
+in the same order. A batch is committed when nothing was sent for a while, since its last messages
+are told by its end alone, and the server drops it when it is idle.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Final
+
+from js_async.api.api import Api
+from js_async.runtime.concurrency import Lock, Signal, Task, sleep, spawn
+from js_async.publish.diagnose import reason
+from js_async.client.transport import Box
+from twinstream.core.deadline import Deadline, monotonic
+from twinstream.errors import (
+    BadArgument,
+    JetStreamError,
+    NoResponders,
+    OutcomeUnknown,
+    PermissionDenied,
+    RequestTimeout,
+    TwinstreamError,
+)
+from twinstream.core.publish.fast_ingest import (
+    FastBatch,
+    Fate,
+    Gaps,
+    Ingested,
+    check_headers,
+    check_stream,
+    interval_for,
+)
+from twinstream.core.wire.protocol import Frame, Sink
+from twinstream.core.publish.request import (
+    Publishable,
+    PublishFailure,
+    PublishRequest,
+    as_request,
+    publish_headers,
+)
+from twinstream.core.publish.limits import PublishLimits
+from twinstream.core.wire.subjects import check_subject
+from twinstream.models import PubAck
+
+__all__ = ["Entry", "Ingest"]
+
+_SINCE: Final = (2, 14, 0)
+# The server drops a batch after 10 idle seconds; outcomes should not wait that long either.
+_QUIET: Final = 1.0
+_LOOK: Final = 0.25
+# Parts of the timeout after which an answer that did not come is asked for again.
+_SHARES: Final = 4
+
+
+class Entry:
+    """A message, and in the end what became of it."""
+
+    __slots__ = ("doubt", "headers", "number", "outcome", "request", "size", "subject")
+
+    def __init__(self, request: PublishRequest, subject: bytes, headers: bytes) -> None:
+        self.request = request
+        self.subject = subject
+        self.headers = headers
+        self.size = len(request.data) + len(headers) + len(subject)
+        self.number = 0
+        self.outcome: Ingested | PublishFailure | None = None
+        # Whether an earlier batch may have stored it.
+        self.doubt = False
+
+    @property
+    def is_repeatable(self) -> bool:
+        """Tell whether sending it after a doubt cannot store it twice, nor be refused for it."""
+        request = self.request
+        return request.msg_id is not None and request == request._replace(
+            expected_last_seq=None,
+            expected_last_msg_id=None,
+            expected_last_subject_seq=None,
+            expected_last_subject_seq_subject=None,
+        )
+
+
+class Ingest:
+    """Sends messages into one stream and finds out what became of each.
+
+    One task or thread sends; another one, of its own, ends batches that are idle.
+    """
+
+    def __init__(self, api: Api, stream: str, gaps: Gaps, limits: PublishLimits) -> None:
+        self._api: Final = api
+        self._transport: Final = api.transport
+        self._stream: Final = stream
+        self._gaps: Final = gaps
+        self._limits: Final = limits
+        self._inbox: Final = api.transport.tokens.inbox().encode()
+        self._batch = self._new_batch()
+        # Sent in this batch, and not sent yet or to be sent again.
+        self._flight: deque[Entry] = deque()
+        self._backlog: deque[Entry] = deque()
+        self._bytes = 0
+        # Where the batch is committed: at the subject that its first message got through on.
+        self._subject = b""
+        self._sent_at = 0.0
+        self._stuck_since: float | None = None
+        # Batches in a row that brought nothing.
+        self._barren = 0
+        self._moved = False
+        self._signal: Final = Signal()
+        # One message after the other: a number out of order would end the batch. So it is held
+        # while the connection takes no more, which only the keeper has to wait for.
+        self._lock: Final = Lock()
+        self._ended: Final = Signal()
+        self._box: Box | None = None
+        self._keeper: Task | None = None
+        self.last_ack: PubAck | None = None
+
+    def _new_batch(self) -> FastBatch:
+        interval = interval_for(self._limits.window)
+        name = self._transport.tokens.name()
+        return FastBatch(self._inbox, name, self._stream, interval, self._gaps)
+
+    # ---- beginning and end
+
+    async def open(self) -> None:
+        """Check server and stream, and listen. Raises `Unsupported`, `BadArgument` and others."""
+        deadline = Deadline.after(self._limits.timeout)
+        await self._transport.ready(deadline)
+        self._api.require(_SINCE, "fast ingest")
+        check_stream((await self._api.stream_info(self._stream, deadline)).config)
+        self._box = await self._transport.open_mailbox(self._inbox + b".>", sink=self._sink)
+        self._transport.replies.watch(self)
+        self._keeper = spawn(self._keep, "twinstream-fast-ingest")
+
+    async def close(self) -> None:
+        """Listen no more; messages that are still under way stay without an outcome."""
+        self._ended.set()
+        box, self._box = self._box, None
+        if box is not None:
+            self._transport.replies.unwatch(self)
+            await self._transport.close_mailbox(box)
+
+    # ---- what the owner calls
+
+    def prepare(self, given: Publishable) -> Entry:
+        """Return a place for a message; an error in it is its outcome, and it is not sent.
+
+        Raises `BadArgument` for what is no message at all.
+        """
+        request = as_request(given)
+        try:
+            headers = publish_headers(request)
+            check_headers(headers)
+            return Entry(request, check_subject(request.subject), headers)
+        except TwinstreamError as error:
+            # Not the request itself: its data may be what has no length.
+            entry = Entry(PublishRequest(str(request.subject)), b"", b"")
+            entry.outcome = PublishFailure(request, error)
+            return entry
+
+    async def send(self, entry: Entry) -> None:
+        """Send a message, once the server has room for it; an error is its outcome."""
+        async with self._lock:
+            self._bytes += entry.size
+            self._backlog.append(entry)
+            await self._pump()
+
+    async def flush(self) -> None:
+        """Return when every message has its outcome."""
+        async with self._lock:
+            await self._flush()
+
+    async def _flush(self) -> None:
+        while self._flight or self._backlog:
+            await self._pump()
+            if self._flight:
+                await self._commit()
+                await self._renew()
+
+    async def _keep(self) -> None:
+        """Commit while nobody sends."""
+        while not await self._ended.sleep(Deadline.after(_LOOK)):
+            if self._flight and monotonic() - self._sent_at >= _QUIET:
+                async with self._lock:
+                    if monotonic() - self._sent_at >= _QUIET:
+                        await self._flush()
+
+    # ---- sending
+
+    async def _pump(self) -> None:
+        while self._backlog:
+            batch = self._batch
+            self._settle()
+            if batch.is_over:
+                await self._renew()
+            elif batch.is_broken or (self._flight and self._bytes > self._limits.window_bytes):
+                # Acknowledgements come by number, so only the end gives back the bytes.
+                await self._commit()
+            elif batch.has_room:
+                await self._put(batch, self._backlog[0])
+            elif self._is_stuck():
+                # After an election a leader may answer pings and wait for what is lost.
+                await self._commit()
+            else:
+                await self._wait(batch, batch.ping_reply)
+
+    def _is_stuck(self) -> bool:
+        since = self._stuck_since
+        return since is not None and monotonic() - since >= self._limits.timeout / 2
+
+    async def _put(self, batch: FastBatch, entry: Entry) -> None:
+        headers = entry.headers
+        if not batch.sent:
+            # Another stream with fast ingest would open the batch too, and not say which it is.
+            stream = entry.request.expected_stream or self._stream
+            headers = publish_headers(entry.request._replace(expected_stream=stream))
+            self._subject = entry.subject
+        self._sent_at = monotonic()
+        # Listed before it is written: that it is refused may be told before that returns.
+        entry.number = batch.sent + 1
+        self._flight.append(entry)
+        try:
+            await self._write(entry.subject, batch.next_reply(), headers, entry.request.data)
+        except BaseException as error:
+            self._flight.pop()
+            if not isinstance(error, TwinstreamError):
+                batch.fail(OutcomeUnknown("sending was cancelled"))
+                raise
+            if not isinstance(error, BadArgument):
+                batch.fail(error)
+            # Otherwise it is too large, which takes no number.
+            self._backlog.popleft()
+            self._conclude(entry, self._failure(entry, error))
+            return
+        self._backlog.popleft()
+        self._stuck_since = None
+        batch.sent += 1
+
+    async def _write(self, subject: bytes, reply: bytes, headers: bytes, data: bytes) -> None:
+        transport = self._transport
+        if not transport.try_send(subject, reply, headers, data):
+            await transport.ready(Deadline.after(self._limits.timeout))
+            await transport.send(subject, reply, headers, data)
+
+    async def _commit(self) -> None:
+        """End the batch and return when that was told, or when it cannot be told any more."""
+        batch = self._batch
+        self._stuck_since = None
+        if not batch.is_over:
+            await self._nudge(batch, batch.commit_reply())
+        while not batch.is_over:
+            await self._wait(batch, batch.commit_reply)
+
+    async def _nudge(self, batch: FastBatch, reply: bytes) -> None:
+        try:
+            await self._write(self._subject, reply, b"", b"")
+        except TwinstreamError as error:
+            batch.fail(error)
+
+    async def _wait(self, batch: FastBatch, reply: Callable[[], bytes]) -> None:
+        """Return when something came; ask again after silence, and give up in the end."""
+        patience = self._limits.timeout
+        began = monotonic() if self._stuck_since is None else self._stuck_since
+        self._stuck_since = began
+        passed = batch.passed
+        box = self._box
+        if box is not None and box.error is not None:
+            # Told before there was this batch, or the mailbox was at hand.
+            batch.fail(box.error)
+        try:
+            if not batch.is_over:
+                await self._transport.wait(self._signal, Deadline.after(patience / _SHARES))
+        except TwinstreamError as error:
+            batch.fail(error)
+        came = self._signal.is_set()
+        self._signal.clear()
+        if batch.passed != passed:
+            self._stuck_since = None
+        elif batch.is_over:
+            return
+        elif monotonic() - began >= patience:
+            heard = f"; somebody else answered {batch.stray!r}" if batch.stray else ""
+            batch.fail(
+                RequestTimeout(f"{self._stream}: no acknowledgement of the batch in time{heard}")
+            )
+        elif came:
+            return
+        elif batch.vanished is not None:
+            batch.fail(batch.vanished)
+        else:
+            await self._nudge(batch, reply())
+
+    # ---- answers
+
+    def _sink(self, _: Box) -> Sink:
+        return self._deliver
+
+    def _deliver(self, frame: Frame) -> None:
+        self._batch.take(frame)
+        self._signal.set()
+
+    def note(self, subject: bytes | None, error: TwinstreamError) -> None:
+        """Take the news that messages to a subject, or all if None, get no answer."""
+        batch = self._batch
+        if subject is None:
+            batch.fail(error)
+        else:
+            # In any case of letters: nats-py puts the server's words into lower case.
+            for entry in list(self._flight):
+                if entry.subject.lower() == subject:
+                    batch.refused[entry.number] = error
+                    if entry.number == 1:
+                        batch.fail(error)
+        self._signal.set()
+
+    def deny(self, box: Box, error: TwinstreamError) -> None:
+        """Take the news that the server refused a subscription; without it no answer comes."""
+        if box is self._box:
+            self.note(None, error)
+
+    # ---- outcomes
+
+    def _settle(self) -> None:
+        """Give the messages that the server has handled their outcome."""
+        batch, flight = self._batch, self._flight
+        while flight and flight[0].number <= batch.passed:
+            self._judge(batch, flight.popleft())
+
+    async def _renew(self) -> None:
+        """Begin another batch; what the one before certainly did not store goes into it."""
+        batch, self._batch = self._batch, self._new_batch()
+        again = [entry for entry in self._flight if not self._judge(batch, entry)]
+        self._flight.clear()
+        self._backlog.extendleft(reversed(again))
+        self._stuck_since = None
+        if batch.ack is not None:
+            self.last_ack = batch.ack
+        moved, self._moved = self._moved, False
+        self._barren = 0 if moved or not batch.sent else self._barren + 1
+        if self._barren > self._limits.retry.retries:
+            await self._give_up(batch)
+        elif self._barren:
+            await sleep(self._limits.retry.wait)
+
+    async def _give_up(self, batch: FastBatch) -> None:
+        """Fail what could not be stored: the first message, or all where nobody answers."""
+        silent = isinstance(batch.trouble, RequestTimeout)
+        refusal = batch.refused.get(1) or batch.trouble
+        for _ in range(len(self._backlog) if silent else min(1, len(self._backlog))):
+            entry = self._backlog.popleft()
+            error = refusal or RequestTimeout("the server lost it each time; it is not stored")
+            if isinstance(error, NoResponders):
+                deadline = Deadline.after(self._limits.timeout)
+                error = await reason(self._api, entry.request.subject, deadline)
+            self._conclude(entry, self._failure(entry, error))
+        # The next one has the same chance once: it is turned away at once, or all goes on.
+        self._moved = False
+
+    def _judge(self, batch: FastBatch, entry: Entry) -> bool:
+        """Give a message its outcome; tell whether it has one, else it is to be sent again."""
+        fate = batch.fate(entry.number)
+        if fate is Fate.UNKNOWN:
+            if entry.is_repeatable:
+                entry.doubt = True
+                return False
+            self._conclude(entry, self._unknown(entry, batch.trouble))
+        elif fate is Fate.AGAIN:
+            return False
+        elif fate is Fate.REFUSED:
+            self._conclude(entry, self._failure(entry, batch.refused[entry.number]))
+        elif fate is Fate.LOST:
+            error = NoResponders(f"{entry.request.subject}: the server did not get the message")
+            self._conclude(entry, self._failure(entry, error))
+        else:
+            certain = fate is Fate.STORED
+            self._conclude(entry, Ingested(self._stream, batch.id, entry.number, certain))
+        return True
+
+    def _failure(self, entry: Entry, error: TwinstreamError) -> PublishFailure:
+        if entry.doubt and isinstance(error, JetStreamError | NoResponders | PermissionDenied):
+            return self._unknown(entry, error)
+        return PublishFailure(entry.request, error)
+
+    def _unknown(self, entry: Entry, error: TwinstreamError | None) -> PublishFailure:
+        unknown = OutcomeUnknown(
+            f"{entry.request.subject}: the batch ended before it was acknowledged, so it may be"
+            f" stored: {error}"
+        )
+        unknown.__cause__ = error
+        return PublishFailure(entry.request, unknown)
+
+    def _conclude(self, entry: Entry, outcome: Ingested | PublishFailure) -> None:
+        entry.outcome = outcome
+        self._bytes -= entry.size
+        unknown = isinstance(outcome, PublishFailure) and isinstance(outcome.error, OutcomeUnknown)
+        self._moved = self._moved or not unknown

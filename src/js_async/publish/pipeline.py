@@ -1,0 +1,491 @@
+"""Messages under way into streams: sent one after the other, their answers taken as they come.
+
+What makes it fast: one inbox with a number for each message, answers cut out of a whole read, or
+else compared with the last one instead of parsed, put by the receiver itself into the place of
+their message, and one flag for who waits, not one for each message.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Final
+
+from js_async.api.api import Api
+from js_async.runtime.concurrency import Lock, Signal, sleep
+from js_async.publish.verify_stored import prove
+from js_async.publish.diagnose import Reasons
+from js_async.client.transport import Box
+from js_async.publish.inflight import Outcome, UnderWay, under_way
+from twinstream.core.wire.bulk_acks import AckCutter
+from twinstream.core.deadline import Deadline, monotonic
+from twinstream.errors import (
+    BadAnswer,
+    BadArgument,
+    NoLeader,
+    NoResponders,
+    OutcomeUnknown,
+    RequestTimeout,
+    TwinstreamError,
+)
+from twinstream.core.wire.protocol import Frame, Sink
+from twinstream.core.wire.pub_ack import AckReader
+from twinstream.core.publish.request import (
+    PLAIN,
+    Publishable,
+    PublishFailure,
+    PublishRequest,
+    as_request,
+    publish_headers,
+)
+from twinstream.core.publish.limits import PublishLimits
+from twinstream.core.publish.retry import Step, leaves_doubt, may_get_leader, needs_pause, next_step
+from twinstream.core.wire.status import is_unserved
+from twinstream.core.wire.subjects import check_subject
+from twinstream.models import PubAck
+
+__all__ = ["Pipeline"]
+
+# Subjects whose check is remembered.
+_SUBJECTS: Final = 1000
+
+
+class Pipeline:
+    """Sends messages and finds out what became of each; `on_done` is told, by the receiver even.
+
+    It is told before anybody sees the outcome, and returns False when it was told another one
+    before: answers and time-outs may come at the same time. How much is under way is the owner's
+    business.
+    """
+
+    def __init__(
+        self,
+        api: Api,
+        limits: PublishLimits,
+        on_done: Callable[[UnderWay, Outcome], bool] | None = None,
+    ) -> None:
+        self._api: Final = api
+        self._transport: Final = api.transport
+        self._policy: Final = limits.retry
+        self._timeout: Final = limits.timeout
+        if api.on_call is not None:
+            from js_async.client.instrumentation import telling
+
+            on_done = telling(api.on_call, on_done, self.forget)
+        self._on_done: Final = on_done
+        share = limits.retry.patience(limits.timeout, True, 0)
+        # How long an attempt has no answer until it is looked at.
+        self._share: Final = share
+        self._prefix: Final = api.transport.tokens.inbox().encode() + b"."
+        # With the place for the number.
+        self._inbox: Final = self._prefix.replace(b"%", b"%%") + b"%d"
+        self._number = 0
+        self._waiting: dict[bytes, UnderWay] = {}
+        # Those of them that wait for a connection.
+        self._unsent: Final[set[bytes]] = set()
+        self._to_mend: deque[UnderWay] = deque()
+        self._subjects: dict[str, bytes] = {}
+        self._acks: Final = AckReader()
+        self._box: Box | None = None
+        self._flagging: Final = Lock()
+        self._cutter: AckCutter | None = None
+
+    @property
+    def oldest(self) -> UnderWay | None:
+        """The message that is under way for the longest time."""
+        while True:
+            try:
+                return next(iter(self._waiting.values()), None)
+            except RuntimeError:
+                # Another thread changed it just now, on an interpreter that lets both run.
+                continue
+
+    @property
+    def is_over(self) -> bool:
+        """Tell whether nothing is under way and, as the connection is closed, nothing will be."""
+        return self._transport.is_closed and not self._waiting
+
+    def under_way(self) -> list[UnderWay]:
+        """Return all messages without an outcome, in the order of sending."""
+        return list(self._waiting.values())
+
+    async def open(self) -> None:
+        """Listen for answers, once the connection is up."""
+        if self._box is None:
+            await self._transport.ready(Deadline.after(self._timeout))
+            self._box = await self._transport.open_mailbox(self._prefix + b"*", sink=self._sink)
+            self._cutter = AckCutter(self._box.sid, self._prefix, self._deliver_all)
+            self._transport.cut_acks(self._cutter)
+            self._transport.replies.watch(self)
+
+    async def close(self) -> None:
+        """Listen no more; what became of messages that are still under way is not known then."""
+        box = self._box
+        if box is not None:
+            self._transport.replies.unwatch(self)
+            for entry in self.under_way():
+                text = f"{entry.request.subject}: closed before it was acknowledged, may be stored"
+                self._finish(entry, PublishFailure(entry.request, OutcomeUnknown(text)))
+            await self._transport.close_mailbox(box)
+            # Not before: whoever is interrupted closes it again.
+            self._box = None
+
+    # ---- sending
+
+    def prepare(self, given: Publishable) -> UnderWay:
+        """Return a place for a message; an error in it is its outcome, and it is not sent.
+
+        Raises `BadArgument` for what is no message at all.
+        """
+        # A pair stays one, unless something is wrong with it.
+        plain = type(given) is tuple and len(given) == 2 and type(given[1]) is bytes
+        if not plain:
+            given = as_request(given)
+            plain = given[2] is None and given[2:] == PLAIN and type(given.data) is bytes
+        try:
+            headers = b"" if plain else publish_headers(as_request(given))
+            try:
+                subject = self._subjects.get(given[0]) or self._check(given[0])
+            except TypeError:
+                # What cannot be looked up is no text.
+                subject = check_subject(given[0])
+        except TwinstreamError as error:
+            # Not the request itself: its data may be what has no length.
+            entry = under_way(PublishRequest(str(given[0])), b"", b"", b"", 0.0)
+            entry.outcome = PublishFailure(as_request(given), error)
+            return entry
+        self._number = number = self._number + 1
+        return under_way(given, subject, self._inbox % number, headers, monotonic())
+
+    def _check(self, subject: str) -> bytes:
+        if len(self._subjects) >= _SUBJECTS:
+            self._subjects.clear()
+        self._subjects[subject] = encoded = check_subject(subject)
+        return encoded
+
+    def expect(self, entry: UnderWay) -> None:
+        """Count a message as under way before it is sent."""
+        self._waiting[entry.reply] = entry
+
+    def forget(self, entry: UnderWay) -> None:
+        """Count a message as under way no more."""
+        self._waiting.pop(entry.reply, None)
+        if entry.signal is not None:
+            entry.signal.set()
+
+    def try_send(self, entry: UnderWay) -> bool:
+        """Send a message if that needs no waiting; tell whether it was done, else use `send`."""
+        self._waiting[entry.reply] = entry
+        return self._transport.try_send(entry.subject, entry.reply, entry.headers, entry.data)
+
+    async def send(self, entry: UnderWay) -> None:
+        """Send a message, waiting for the connection if need be; an error is its outcome."""
+        self._waiting[entry.reply] = entry
+        try:
+            await self._send(entry)
+        except BaseException:
+            self.forget(entry)
+            raise
+
+    async def _send(self, entry: UnderWay) -> None:
+        try:
+            # The link may turn out to have ended, by which this entry is not lost.
+            self._unsent.add(entry.reply)
+            try:
+                await self._transport.ready(Deadline(self._end(entry)))
+            finally:
+                self._unsent.discard(entry.reply)
+            await self._transport.send(entry.subject, entry.reply, entry.headers, entry.data)
+        except BadArgument as error:
+            # Too large for this server; an earlier attempt went to another one perhaps.
+            self._stumble(entry, error)
+        except TwinstreamError as error:
+            self._finish(entry, PublishFailure(entry.request, error))
+
+    # ---- answers
+
+    def _sink(self, _: Box) -> Sink:
+        return self._deliver
+
+    def _deliver(self, frame: Frame) -> None:
+        entry = self._waiting.get(frame[0])
+        # A second answer, or one that comes after its message was given up.
+        if entry is None:
+            return
+        # Most answers look like the last one: these take two calls each, not five.
+        guarded = entry.headers and entry.request.expected_stream is not None
+        ack = None if guarded else self._acks.like_last(frame)
+        if ack is None or entry.outcome is not None:
+            self._judge(entry, frame)
+            return
+        if self._cutter is not None and self._cutter.is_learning:
+            self._cutter.learn(frame, self._acks.shape)
+        # As `_finish` does.
+        if self._on_done is not None and not self._on_done(entry, ack):
+            return
+        entry.outcome = ack
+        self._waiting.pop(frame[0], None)
+        if entry.signal is not None:
+            entry.signal.set()
+
+    def _deliver_all(self, replies: list[bytes], acks: list[PubAck]) -> None:
+        """Take acknowledgements that came together."""
+        waiting, on_done = self._waiting, self._on_done
+        for reply, ack in zip(replies, acks, strict=True):
+            entry = waiting.get(reply)
+            if entry is None:
+                continue
+            # Whatever it expects stands in its headers.
+            if entry.headers and not self._is_expected(entry, ack):
+                continue
+            # As `_finish` does.
+            if entry.outcome is None:
+                if on_done is not None and not on_done(entry, ack):
+                    continue
+                entry.outcome = ack
+            waiting.pop(reply, None)
+            if entry.signal is not None:
+                entry.signal.set()
+
+    def _is_expected(self, entry: UnderWay, ack: PubAck) -> bool:
+        """Tell an acknowledgement of the stream that the request names from a stray one."""
+        expected = entry.request.expected_stream
+        if expected in {None, ack.stream}:
+            return True
+        # Somebody else answers on this subject; the stream's own word may come yet.
+        text = f"{entry.request.subject}: {ack.stream} is not the expected stream"
+        entry.stray = BadAnswer(text)
+        return False
+
+    def _judge(self, entry: UnderWay, frame: Frame) -> None:
+        """Look at an answer closely."""
+        request = entry.request
+        try:
+            if is_unserved(frame):
+                raise NoResponders(f"{request.subject}: nobody serves this subject")
+            ack = self._acks.read(frame, request.subject)
+        except BadAnswer as error:
+            entry.stray = error
+        except TwinstreamError as error:
+            self._stumble(entry, error)
+        else:
+            if self._is_expected(entry, ack):
+                self._finish(entry, ack)
+
+    def _finish(self, entry: UnderWay, outcome: Outcome) -> None:
+        # Whoever was first has said it: an answer, or the end of its time.
+        if entry.outcome is None:
+            if self._on_done is not None and not self._on_done(entry, outcome):
+                return
+            entry.outcome = outcome
+        self._waiting.pop(entry.reply, None)
+        if entry.signal is not None:
+            entry.signal.set()
+
+    def note(self, subject: bytes | None, error: TwinstreamError) -> None:
+        """Take the news that messages to a subject, or all if None, get no answer."""
+        for entry in list(self._waiting.values()):
+            if entry.reply in self._unsent:
+                continue
+            # In any case of letters: nats-py puts the server's words into lower case.
+            if subject is None or entry.subject.lower() == subject:
+                self._stumble(entry, error)
+
+    def deny(self, box: Box, error: TwinstreamError) -> None:
+        """Take the news that the server refused a subscription; without it no answer comes."""
+        if box is self._box:
+            self.note(None, error)
+
+    def _look_for_denial(self) -> None:
+        """Notice messages that were sent when the inbox was refused, or about to be."""
+        box = self._box
+        if box is not None and box.error is not None and self._waiting:
+            self.note(None, box.error)
+
+    def _stumble(self, entry: UnderWay, error: TwinstreamError) -> None:
+        if entry.trouble is not None:
+            # The reason of a silence is being asked for, and here is an answer after all.
+            if isinstance(error, NoResponders) and entry.trouble[1] is Step.EXPLAIN:
+                entry.trouble = error, Step.EXPLAIN
+            return
+        seconds = self._end(entry) - monotonic()
+        left = self._policy.left(entry.attempts, seconds, error, lacks_leader=entry.lacks_leader)
+        step = next_step(error, repeatable=entry.repeatable, doubt=entry.doubt, left=left)
+        if step is Step.FAIL:
+            self._finish(entry, PublishFailure(entry.request, error))
+            return
+        entry.trouble = error, step
+        self._to_mend.append(entry)
+        if entry.signal is not None:
+            entry.signal.set()
+
+    def _end(self, entry: UnderWay) -> float:
+        return entry.started + self._timeout
+
+    # ---- waiting
+
+    async def until(self, entry: UnderWay) -> Outcome:
+        """Return what became of a message; mends what goes wrong meanwhile."""
+        while entry.outcome is None:
+            # In this order: whoever takes one out told its outcome before.
+            if entry.reply not in self._waiting and entry.outcome is None:
+                # Whoever sent it was cancelled or interrupted: nobody looks for its answer.
+                text = f"{entry.request.subject}: cut short while it was sent, may be stored"
+                return PublishFailure(entry.request, OutcomeUnknown(text))
+            if self._to_mend:
+                await self.mend()
+                continue
+            self._look_for_denial()
+            # One flag for all who wait for it. Whoever lowers it looks again, for the others too.
+            signal = await self._flag(entry)
+            signal.clear()
+            # It may have come before the flag was there. What somebody else mends just now raises
+            # the flag when it has an outcome; to look at it in a circle would keep them from it.
+            if entry.outcome is not None or (entry.trouble is not None and self._to_mend):
+                signal.set()
+            if not await self._transport.wait(signal, Deadline(self._next_look())):
+                self.expire()
+        return entry.outcome
+
+    async def _flag(self, entry: UnderWay) -> Signal:
+        """Return the flag of all who wait for a message."""
+        async with self._flagging:
+            if entry.signal is None:
+                entry.signal = Signal()
+            return entry.signal
+
+    def _next_look(self) -> float:
+        oldest = self.oldest
+        soon = monotonic() + self._share
+        if oldest is None or oldest.trouble is not None:
+            return soon
+        return min(soon, self._due(oldest))
+
+    def _due(self, entry: UnderWay) -> float:
+        share = entry.sent_at + self._share
+        return share if self._may_repeat(entry) else max(share, self._end(entry))
+
+    def _may_repeat(self, entry: UnderWay) -> bool:
+        return entry.attempts <= self._policy.retries and entry.repeatable
+
+    def expire(self) -> None:
+        """Notice messages that had no answer in time, or can have none."""
+        self._look_for_denial()
+        now = monotonic()
+        for entry in list(self._waiting.values()):
+            if self._due(entry) <= now:
+                text = f"{entry.request.subject}: no acknowledgement in time, it may be stored"
+                error: TwinstreamError = RequestTimeout(text)
+                # What somebody else said is no reason to send no more, but it explains the end.
+                if entry.stray is not None and not self._may_repeat(entry):
+                    error = entry.stray
+                self._stumble(entry, error)
+
+    # ---- mending
+
+    async def look(self) -> None:
+        """Take answers that came while the program was busy elsewhere."""
+        await self._transport.wait(Signal(), Deadline.after(0))
+
+    async def tend(self) -> None:
+        """Repeat and give up messages, for an owner who does not wait for an outcome now."""
+        self.expire()
+        if self._to_mend:
+            await self.mend()
+
+    async def mend(self) -> None:
+        """Take care of all messages that are in trouble, those to be sent again in their order."""
+        batch: deque[UnderWay] = deque()
+        try:
+            while self._to_mend:
+                batch.append(self._to_mend.popleft())
+        except IndexError:
+            # Another thread mends too and took the last one.
+            pass
+        try:
+            await self._mend(batch)
+        except BaseException:
+            for entry in batch:
+                if entry.trouble is not None:
+                    self._to_mend.append(entry)
+                    if entry.signal is not None:
+                        entry.signal.set()
+            raise
+
+    async def _mend(self, batch: deque[UnderWay]) -> None:
+        reasons = Reasons(self._api)
+        pause = False
+        for entry in batch:
+            match entry.trouble:
+                case _ if entry.outcome is not None:
+                    pass
+                case error, Step.PROVE:
+                    await self._prove(entry, error)
+                case error, Step.EXPLAIN:
+                    pause = await self._explain(entry, error, reasons) or pause
+                case error, _:
+                    pause = pause or needs_pause(error)
+                case None:
+                    pass
+        if pause:
+            await sleep(self._policy.wait)
+        while batch:
+            await self._repeat(batch[0])
+            batch.popleft()
+
+    async def _repeat(self, entry: UnderWay) -> None:
+        # Cleared before it is sent again: the answer may be here before that returns.
+        trouble, entry.trouble = entry.trouble, None
+        # Somebody else mended it meanwhile, or said what became of it, or the owner closed.
+        if trouble is None or entry.outcome is not None or entry.reply not in self._waiting:
+            return
+        entry.attempts += 1
+        entry.doubt = entry.doubt or leaves_doubt(trouble[0])
+        entry.sent_at = monotonic()
+        self._api.log_retry(entry.request.subject, trouble[0])
+        try:
+            if not self.try_send(entry):
+                await self._send(entry)
+        except BaseException:
+            # Whoever mends was cut short: that is the next one's business.
+            entry.attempts -= 1
+            entry.trouble = trouble
+            raise
+        finally:
+            if entry.outcome is not None:
+                self.forget(entry)
+
+    async def _prove(self, entry: UnderWay, error: TwinstreamError) -> None:
+        deadline = Deadline(max(self._end(entry), monotonic() + self._policy.wait))
+        try:
+            found = await prove(self._api, entry.request, error, deadline)
+        except TwinstreamError as failure:
+            self._finish(entry, PublishFailure(entry.request, failure))
+        else:
+            self._finish(entry, found)
+
+    async def _explain(self, entry: UnderWay, error: TwinstreamError, reasons: Reasons) -> bool:
+        """Find out why nobody took it; tell whether to send it again because that will pass."""
+        # The time of the message may be over; that it failed is to be said with the reason.
+        deadline = Deadline.after(self._timeout)
+        silent = isinstance(error, RequestTimeout)
+        why = await reasons.of(entry.request.subject, deadline, silent=silent)
+        if entry.trouble is not None:
+            error = entry.trouble[0]
+        if isinstance(error, NoResponders) and may_get_leader(why) and self._may_wait(entry):
+            entry.lacks_leader = isinstance(why, NoLeader)
+            return True
+        failure: TwinstreamError = why
+        if isinstance(error, RequestTimeout):
+            failure = RequestTimeout(f"{error}; {why}")
+            failure.__cause__ = why
+        elif entry.doubt:
+            failure = OutcomeUnknown(f"an earlier attempt may be stored; then: {why}")
+            failure.__cause__ = why
+        if entry.outcome is None:
+            self._finish(entry, PublishFailure(entry.request, failure))
+        return False
+
+    def _may_wait(self, entry: UnderWay) -> bool:
+        """Tell whether there is time until its stream has a leader."""
+        return self._policy.may_wait_for_leader(self._end(entry) - monotonic())

@@ -1,0 +1,96 @@
+"""Whether a message was stored after all: an attempt had no answer, the next one was refused."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import twinstream.models
+from js_async.api.api import Api
+from js_async.stream import Stream
+from twinstream.core.deadline import Deadline
+from twinstream.errors import (
+    JetStreamError,
+    OutcomeUnknown,
+    TwinstreamError,
+)
+from twinstream.core.wire.header_names import MSG_ID, ROLLUP
+from twinstream.core.wire.headers import encode_headers
+from twinstream.core.wire.pub_ack import is_pub_ack, read_pub_ack
+from twinstream.core.publish.request import PublishRequest
+from twinstream.core.wire.subjects import check_subject
+
+if TYPE_CHECKING:
+    from twinstream.models import PubAck
+
+__all__ = ["prove"]
+
+_ROLLUP_NOT_PERMITTED: Final = 10111
+_ASKS_WITHOUT_TRACE: Final = (2, 12, 0)
+
+
+async def prove(
+    api: Api, request: PublishRequest, refusal: TwinstreamError, deadline: Deadline
+) -> PubAck:
+    """Return the acknowledgement of an earlier attempt that had no answer, if it was stored.
+
+    Raises the refusal when it was not, and `OutcomeUnknown` where neither is certain.
+
+    A server outside of a cluster judges expectations before it looks for a known message id, so
+    the earlier attempt may be what made it refuse. The question is a message with the same id and
+    a rollup that does not exist: the server acknowledges a known id again and refuses another one,
+    and never stores the question (server 2.12 to 2.15, alone and in clusters). Before 2.12 a
+    cluster would from then on take the id for one that is being stored, so the subject's last
+    message is read instead, which proves less.
+    """
+    if request.msg_id is None:
+        raise OutcomeUnknown(
+            f"{request.subject}: an attempt had no answer and the next was refused, perhaps"
+            " because the first was stored; with a msg_id that could be told"
+        ) from refusal
+    try:
+        if api.transport.server_info.version_numbers < _ASKS_WITHOUT_TRACE:
+            return await _find(api, request, refusal, deadline)
+        return await _ask(api, request, deadline)
+    except JetStreamError as error:
+        if error.err_code == _ROLLUP_NOT_PERMITTED:
+            raise refusal from None
+        raise _unknown(request.subject, error) from refusal
+    except OutcomeUnknown:
+        raise
+    except TwinstreamError as error:
+        raise _unknown(request.subject, error) from refusal
+
+
+async def _ask(api: Api, request: PublishRequest, deadline: Deadline) -> PubAck:
+    headers = encode_headers({MSG_ID: request.msg_id or "", ROLLUP: "none"})
+    replies = api.transport.replies
+    answer = await replies.start(check_subject(request.subject), headers, b"", deadline, is_pub_ack)
+    try:
+        await replies.wait(answer, deadline)
+    finally:
+        replies.forget(answer)
+    return read_pub_ack(answer.take(request.subject), request.subject)
+
+
+async def _find(
+    api: Api, request: PublishRequest, refusal: TwinstreamError, deadline: Deadline
+) -> PubAck:
+    target = api.subjects.streams("NAMES")
+    names = await api.call(
+        target, {"subject": request.subject}, twinstream.models.StreamNamesResponse, deadline
+    )
+    for name in names.streams or ():
+        last = await Stream(api, name, None).get_last_message(request.subject)
+        if last.headers.get(MSG_ID) == request.msg_id:
+            return twinstream.models.PubAck(stream=name, seq=last.seq, duplicate=True)
+    raise OutcomeUnknown(
+        f"{request.subject}: an attempt had no answer and the next was refused; the last message of"
+        " the subject is another one, by a later writer perhaps"
+    ) from refusal
+
+
+def _unknown(subject: str, error: TwinstreamError) -> OutcomeUnknown:
+    return OutcomeUnknown(
+        f"{subject}: an attempt had no answer and the next was refused; whether the first was"
+        f" stored could not be found out: {error}"
+    )

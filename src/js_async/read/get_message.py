@@ -1,0 +1,118 @@
+"""Reading single messages: from the leader, or by direct get from any replica."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, Final
+
+from js_async.api.api import Api
+from js_async.api.leader_info import confirmed_info
+from twinstream.core.deadline import Deadline, Seconds
+from twinstream.core.read.direct_get import EVERYTHING, from_direct, from_leader, next_request, payload_of
+from twinstream.errors import BadAnswer, MessageNotFound, NoResponders, NotPromised
+from twinstream.core.error_details.guarantee_gap import Hole
+from twinstream.core.read.stream_message import StreamMessage
+from twinstream.models import StreamMessageGetResponse
+from twinstream.models._sequences import HIDDEN_FROM
+
+__all__ = ["check_not_hidden", "first_seq_at", "get_message", "next_seq", "seq_of"]
+
+_NO_HDR_SINCE: Final = (2, 12, 0)
+_START_TIME_SINCE: Final = (2, 11, 0)
+
+
+async def get_message(
+    api: Api,
+    stream: str,
+    request: dict[str, Any],
+    *,
+    direct: bool,
+    headers: bool,
+    timeout: Seconds | None = None,
+) -> StreamMessage:
+    """Return the message that a request names, within `timeout` seconds.
+
+    With `direct` any replica may answer; where direct gets are off, the leader is asked. Raises
+    `MessageNotFound`, `StreamNotFound`, `Unsupported`, another `JetStreamError`.
+    """
+    if "start_time" in request:
+        api.require(_START_TIME_SINCE, "reading by start_time")
+    deadline = api.deadline(timeout)
+    if direct:
+        try:
+            return await _direct(api, stream, request, headers, deadline)
+        except NoResponders:
+            pass  # allow_direct is off, or there is no such stream: the leader says which
+    return await _leader(api, stream, request, headers, deadline)
+
+
+async def first_seq_at(api: Api, stream: str, time: datetime, behind: int) -> int:
+    """Return the sequence of the first message stored at or after a time, or `behind`."""
+    seq = await _proven(api, stream, [next_request(EVERYTHING, start_time=time)])
+    return behind if seq is None else seq
+
+
+async def next_seq(api: Api, stream: str, subjects: Sequence[str], seq: int) -> int | None:
+    """Return the first sequence at or after `seq` that any subject filter lets pass, or None."""
+    return await _proven(api, stream, [next_request(subject, seq) for subject in subjects])
+
+
+async def _proven(api: Api, stream: str, requests: Sequence[dict[str, Any]]) -> int | None:
+    """Return the lowest sequence of what requests name, None when there is nothing for sure."""
+    found = [await seq_of(api, stream, request) for request in requests]
+    if None in found:
+        # It may come from one that was the leader until a moment ago and does not know it.
+        info = await confirmed_info(api, stream)
+        if info.cluster is not None:
+            found = [await seq_of(api, stream, request) for request in requests]
+    return min((each for each in found if each is not None), default=None)
+
+
+async def check_not_hidden(api: Api, stream: str) -> None:
+    """Raise `NotPromised` if the stream may hold messages that the server does not show."""
+    info = await confirmed_info(api, stream)
+    if info.config.storage == "memory" or info.state.last_seq < HIDDEN_FROM:
+        return
+    if info.state.messages and await next_seq(api, stream, (EVERYTHING,), HIDDEN_FROM) is None:
+        because = "the server does not return what it stored from sequence 2**62 on"
+        instead = "end the read at 2**62; later messages need a stream with a lower first_seq"
+        hole = Hole("storage", "file", because, instead)
+        raise NotPromised(stream, "a complete read", (hole,))
+
+
+async def seq_of(api: Api, stream: str, request: dict[str, Any]) -> int | None:
+    """Return the sequence of the message that a request names, from the leader, or None."""
+    try:
+        found = await get_message(api, stream, request, direct=False, headers=False)
+    except MessageNotFound:
+        return None
+    return found.seq
+
+
+async def _direct(
+    api: Api, stream: str, request: dict[str, Any], headers: bool, deadline: Deadline
+) -> StreamMessage:
+    subject, payload = api.subjects.direct_get(stream), payload_of(request)
+    last: str = request.get("last_by_subj", "")
+    if last and "*" not in last and ">" not in last:
+        # The form with the subject in it can be permitted subject by subject.
+        direct = api.subjects.direct_last(stream, last)
+        if direct is not None:
+            subject, payload = direct, b""
+    # Not `no_hdr`: it would take away the headers that tell sequence, subject and time.
+    with api.told("direct_get", subject, len(payload), stream):
+        frame = await api.transport.ask(subject, b"", payload, deadline)
+        return from_direct(frame, subject, headers=headers)
+
+
+async def _leader(
+    api: Api, stream: str, request: dict[str, Any], headers: bool, deadline: Deadline
+) -> StreamMessage:
+    if not headers and api.transport.server_info.version_numbers >= _NO_HDR_SINCE:
+        request = {**request, "no_hdr": True}
+    target = api.subjects.message("GET", stream)
+    answer = await api.call(target, request, StreamMessageGetResponse, deadline)
+    if answer.message is None:
+        raise BadAnswer(f"{target}: the answer holds no message")
+    return from_leader(answer.message, stream, headers=headers)

@@ -1,0 +1,393 @@
+"""The seam, first half: waiting, tasks and locks of the asyncio twin.
+
+`js_sync/_io.py` holds the same names in the same order on threads, as `_link.py` does for the
+second half, the bytes. A diff of the two pairs is the whole list of intended differences between
+the twins.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import os
+import signal
+import threading
+from asyncio import Lock
+from collections import deque
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterable,
+    Awaitable,
+    Callable,
+    Coroutine,
+    Iterable,
+)
+from contextlib import suppress
+from contextvars import copy_context
+from types import FrameType
+from typing import Any, ClassVar, Final, Protocol, Self, TypeVar
+from weakref import WeakSet
+
+from js_async.runtime.waiter import Sleeper
+from twinstream.core.deadline import NEVER, Deadline
+from twinstream.errors import BadArgument, WrongHandler
+from twinstream.core.base.check_callbacks import check_takes_one
+from twinstream.core.base.wrong_statement import AsyncBlock as BlockHint
+from twinstream.core.base.wrong_statement import AsyncLoop as LoopHint
+
+__all__ = [
+    "BlockHint",
+    "Forks",
+    "Handler",
+    "Home",
+    "Interrupts",
+    "Lock",
+    "LoopHint",
+    "Signal",
+    "Stream",
+    "Task",
+    "TimedLock",
+    "aside",
+    "before_exit",
+    "call",
+    "check_handler",
+    "here",
+    "portions",
+    "set_from_anywhere",
+    "shielded",
+    "sleep",
+    "spawn",
+    "whole",
+]
+
+T = TypeVar("T")
+
+Handler = Callable[[T], Awaitable[object]]
+"""A function of the user that takes one thing and is awaited."""
+
+Stream = AsyncGenerator[T]
+"""What a generator function of the SDK returns."""
+
+
+async def portions(items: Iterable[T] | AsyncIterable[T]) -> AsyncGenerator[Iterable[T]]:
+    """Iterate over what may be an ordinary or an asynchronous iterable, portion by portion.
+
+    An ordinary one is a single portion: one by one, each would pass through a generator here.
+    """
+    if isinstance(items, AsyncIterable):
+        async for item in items:
+            yield (item,)
+    else:
+        yield items
+
+
+async def call(handler: Handler[T], item: T) -> object:
+    """Run a function of the user and return its result; raises `WrongHandler` for a plain one."""
+    result = handler(item)
+    if not isinstance(result, Awaitable):
+        raise WrongHandler(
+            f"{handler!r} returned {result!r}, nothing to await: write `async def`, or use js_sync"
+        )
+    try:
+        return await result
+    except asyncio.CancelledError as error:
+        task = asyncio.current_task()
+        if task is None or task.cancelling():
+            raise
+        # Nobody cancelled the task that runs the handler: to it, this is an ordinary failure.
+        raise RuntimeError(f"{handler!r} awaited something that was cancelled") from error
+
+
+def check_handler(handler: object, what: str = "handler") -> None:
+    """Refuse what cannot be called with one thing. Whether it is awaited shows when it is."""
+    if not callable(handler):
+        raise BadArgument(f"{what} must be a coroutine function, got {handler!r}")
+    check_takes_one(handler, what)
+
+
+async def aside(work: Callable[[], T]) -> T:
+    """Run a function that blocks, so that everything else goes on; return its result."""
+    return await asyncio.to_thread(work)
+
+
+async def whole(work: Callable[[], T]) -> T:
+    """Do as `aside`, but always to the end: a cancellation takes effect once `work` returned."""
+    running = asyncio.get_running_loop().run_in_executor(None, copy_context().run, work)
+    try:
+        return await asyncio.shield(running)
+    except asyncio.CancelledError:
+        while not running.done():
+            with suppress(asyncio.CancelledError):
+                await asyncio.wait([running])
+        raise
+
+
+_SHIELDED: Final[set[asyncio.Task[None]]] = set()
+"""Work that may have outlived who asked for it: a loop alone would let go of it."""
+
+
+async def shielded(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    """Run work to its end: a caller that is cancelled leaves at once, and it goes on beside."""
+    running = asyncio.get_running_loop().create_task(work())
+    _SHIELDED.add(running)
+    running.add_done_callback(_SHIELDED.discard)
+    await asyncio.shield(running)
+
+
+class Signal:
+    """A flag that waiters sleep on."""
+
+    __slots__ = ("raised", "sleepers")
+
+    def __init__(self) -> None:
+        self.raised = False
+        self.sleepers: Final[list[Sleeper]] = []
+
+    def is_set(self) -> bool:
+        """Tell whether the flag is up."""
+        return self.raised
+
+    def set(self) -> None:
+        """Raise the flag and wake who sleeps on it."""
+        self.raised = True
+        for sleeper in self.sleepers:
+            sleeper.wake()
+
+    def clear(self) -> None:
+        """Lower the flag."""
+        self.raised = False
+
+    async def sleep(self, deadline: Deadline) -> bool:
+        """Sleep until the flag is up or the deadline passes; tell which."""
+        if self.raised:
+            return True
+        loop = asyncio.get_running_loop()
+        sleeper = Sleeper(loop)
+        self.sleepers.append(sleeper)
+        alarm = None
+        if deadline is not NEVER:
+            alarm = loop.call_later(deadline.remaining(), sleeper.wake)
+        try:
+            await sleeper
+        finally:
+            self.sleepers.remove(sleeper)
+            if alarm is not None:
+                alarm.cancel()
+        return self.raised
+
+
+class TimedLock:
+    """A lock that a caller waits for until a deadline. Callers get it in the order of asking."""
+
+    __slots__ = ("_held", "_waiting")
+
+    def __init__(self) -> None:
+        self._held = False
+        self._waiting: Final[deque[Signal]] = deque()
+
+    def try_acquire(self) -> bool:
+        """Acquire the lock if it is free; tell whether."""
+        if self._held:
+            return False
+        self._held = True
+        return True
+
+    async def acquire(self, deadline: Deadline) -> bool:
+        """Wait for the lock until the deadline; tell whether the caller holds it."""
+        if self.try_acquire():
+            return True
+        granted = Signal()
+        self._waiting.append(granted)
+        try:
+            await granted.sleep(deadline)
+        except BaseException:
+            self.release(self._is_granted(granted))
+            raise
+        return self._is_granted(granted)
+
+    def _is_granted(self, granted: Signal) -> bool:
+        if not granted.is_set():
+            self._waiting.remove(granted)
+        return granted.is_set()
+
+    def release(self, held: bool) -> None:
+        """Release the lock if `held` says that the caller holds it; it goes to the next one."""
+        if not held:
+            return
+        if self._waiting:
+            self._waiting.popleft().set()
+        else:
+            self._held = False
+
+
+Home = asyncio.AbstractEventLoop | None
+"""Where work runs: its loop."""
+
+
+def here() -> Home:
+    """Return where the caller runs."""
+    return asyncio.get_running_loop()
+
+
+def set_from_anywhere(flag: Signal, home: Home) -> None:
+    """Raise a flag of work that runs at home, from any thread; None is before it began."""
+    if home is None:
+        flag.set()
+    else:
+        home.call_soon_threadsafe(flag.set)
+
+
+class Interrupts:
+    """SIGINT and SIGTERM raise a flag while it is entered; a second one acts as before.
+
+    One signal raises the flags of all that are entered. Handlers that the program gave to its loop
+    stay, and are called too. Only for the main thread: raises `BadArgument` in another.
+    """
+
+    _entered: ClassVar[list[Interrupts]] = []
+    _before: ClassVar[dict[int, Any]] = {}
+
+    def __init__(self, flag: Signal) -> None:
+        self._flag = flag
+        self._home: Home = None
+
+    def __enter__(self) -> Self:
+        if threading.current_thread() is not threading.main_thread():
+            raise BadArgument("signals reach the main thread only: pass signals=False")
+        self._home = here()
+        if not self._entered:
+            for number in (signal.SIGINT, signal.SIGTERM):
+                # Not the loop's own way: it forgets the handler that the loop had before.
+                self._before[number] = signal.signal(number, self._note)
+        self._entered.append(self)
+        return self
+
+    @classmethod
+    def _note(cls, number: int, frame: FrameType | None) -> None:
+        for each in cls._entered:
+            set_from_anywhere(each._flag, each._home)
+        cls._entered.clear()
+        cls._restore()
+
+    @classmethod
+    def _restore(cls) -> None:
+        while cls._before:
+            number, handler = cls._before.popitem()
+            signal.signal(number, handler)
+
+    def __exit__(self, *_: object) -> None:
+        if self in self._entered:
+            self._entered.remove(self)
+            if not self._entered:
+                self._restore()
+
+
+class Inheritable(Protocol):
+    """Has descriptors of which a forked child gets copies."""
+
+    def let_go(self) -> None:
+        """Close the copies; called in the child."""
+        ...
+
+
+class Forks:
+    """How often this process was forked off, and what a child lets go of.
+
+    Tells a connection that it is its parent's, without a system call for every message.
+    """
+
+    count = 0
+    _owners: ClassVar[WeakSet[Inheritable]] = WeakSet()
+
+    @classmethod
+    def watch(cls, owner: Inheritable) -> None:
+        """Have `let_go` of the owner called in forked children."""
+        cls._owners.add(owner)
+
+    @classmethod
+    def note(cls) -> None:
+        """Note a fork, in the child.
+
+        A copy of a socket would keep the server's side of a connection open after its owner's end.
+        """
+        cls.count += 1
+        owners = list(cls._owners)
+        cls._owners.clear()
+        for owner in owners:
+            owner.let_go()
+
+
+os.register_at_fork(after_in_child=Forks.note)
+
+
+class Closable(Protocol):
+    """Is to be closed before the program ends."""
+
+    async def flush_at_exit(self, deadline: Deadline) -> None:
+        """Return when what was written is sent, at the deadline at the latest."""
+        ...
+
+    def warn_unclosed(self) -> None:
+        """Warn, if it was not closed."""
+        ...
+
+
+class _Exit:
+    """Warns of the unclosed connections of this process before the interpreter ends.
+
+    What they wrote was sent before: at the end of an event loop its tasks are cancelled, and the
+    keeper of a connection flushes.
+    """
+
+    # The Forks.count of the process that the owners belong to.
+    _forks = -1
+    _owners: ClassVar[WeakSet[Closable]] = WeakSet()
+
+    @classmethod
+    def add(cls, owner: Closable) -> None:
+        if cls._forks != Forks.count:
+            cls._forks = Forks.count
+            cls._owners.clear()
+        cls._owners.add(owner)
+
+    @classmethod
+    def warn(cls) -> None:
+        if cls._forks == Forks.count:
+            for owner in list(cls._owners):
+                owner.warn_unclosed()
+
+
+# At import: callbacks run in reverse order, and those of the program may still close.
+atexit.register(_Exit.warn)
+
+
+def before_exit(owner: Closable) -> None:
+    """Have the owner warned of before the interpreter ends, if it is not closed."""
+    _Exit.add(owner)
+
+
+class Task:
+    """Work that runs beside its starter."""
+
+    def __init__(self, work: Coroutine[Any, Any, None], name: str) -> None:
+        self._task = asyncio.get_running_loop().create_task(work, name=name)
+
+    def is_current(self) -> bool:
+        """Tell whether the caller is this work itself."""
+        return asyncio.current_task() is self._task
+
+    async def join(self, deadline: Deadline) -> bool:
+        """Return when the work is done or the deadline passed; tell which."""
+        timeout = None if deadline is NEVER else deadline.remaining()
+        done, _ = await asyncio.wait([self._task], timeout=timeout)
+        return bool(done)
+
+
+def spawn(work: Callable[[], Coroutine[Any, Any, None]], name: str) -> Task:
+    """Start work beside the caller."""
+    return Task(work(), name)
+
+
+async def sleep(delay: float) -> None:
+    """Do nothing for `delay` seconds."""
+    await asyncio.sleep(delay)

@@ -1,0 +1,134 @@
+"""What becomes of a message after its handler: acknowledged, tried again, or given up."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from js_async.runtime.concurrency import Lock
+from js_async.workers.jobs import Job
+from js_async.workers.settings import WorkSettings
+from twinstream.core.workers.dead_letter import stored_reason
+from twinstream.errors import (
+    ConnectionLost,
+    JetStreamError,
+    NoResponders,
+    RequestTimeout,
+    TwinstreamError,
+)
+from twinstream.core.exactly_once.processing import Reject
+from twinstream.core.log.reporter import Reporter
+from twinstream.core.consume.reports import HandlerFailed, PullWarning, WorkReport
+from twinstream.core.workers.retry import TryLater, nak_delay
+from twinstream.models import ConsumerConfig
+
+__all__ = ["Outcomes"]
+
+_TRANSIENT: Final = (NoResponders, RequestTimeout, ConnectionLost, JetStreamError)
+# Seconds until a message comes again whose dead letter could not be stored.
+_AGAIN: Final = 1.0
+_LINE: Final = 400
+
+
+class Outcomes:
+    """Tells the server what became of messages, and counts."""
+
+    def __init__(
+        self,
+        settings: WorkSettings,
+        config: ConsumerConfig,
+        stream: str | None = None,
+        consumer: str | None = None,
+    ) -> None:
+        self._settings: Final = settings
+        self.report: Final[Reporter[WorkReport]] = Reporter(
+            settings.on_report, area="worker", stream=stream, consumer=consumer
+        )
+        self.config = config
+        self.handled = 0
+        self.retried = 0
+        self.rejected = 0
+        self._counting: Final = Lock()
+
+    async def succeeded(self, job: Job) -> None:
+        """Acknowledge a message whose handler returned."""
+        async with self._counting:
+            self.handled += 1
+        if not job.message.is_acknowledged:
+            try:
+                await job.message.ack()
+            except _TRANSIENT as error:
+                # It comes again by itself, after the ack_wait of its consumer.
+                self._warn(job, "acknowledged", error)
+
+    async def failed(self, job: Job, error: Exception) -> float | None:
+        """Deal with a failure; return after how many seconds to try again here, or None.
+
+        Where messages keep their order the ones behind wait, so that the next try is made here;
+        otherwise the server delivers the message again.
+        """
+        delay = None if self._is_hopeless(job, error) else self._delay(job, error)
+        about = job.message.metadata
+        self.report(HandlerFailed(job.message.subject, about.stream_seq, job.attempt, error, delay))
+        if job.message.is_acknowledged:
+            # The handler had the last word already.
+            return None
+        if delay is None:
+            await self._give_up(job, error)
+            return None
+        async with self._counting:
+            self.retried += 1
+        if self._settings.is_ordered:
+            return delay
+        deliveries = max(about.num_delivered, job.deliveries)
+        await self._nak(job, nak_delay(delay, deliveries, self.config.backoff))
+        return None
+
+    def _is_hopeless(self, job: Job, error: Exception) -> bool:
+        if isinstance(error, Reject) or self._settings.retry.is_last(job.attempt):
+            return True
+        most = self.config.max_deliver or -1
+        # The server would not deliver it again, so it would not be tried again.
+        spent = 0 < most <= max(job.message.metadata.num_delivered, job.deliveries)
+        return spent and not self._settings.is_ordered
+
+    def _delay(self, job: Job, error: Exception) -> float:
+        if isinstance(error, TryLater):
+            return error.delay
+        return self._settings.retry.delay(job.attempt)
+
+    async def _give_up(self, job: Job, error: Exception) -> None:
+        """Terminate a message, after storing it as a dead letter where those are wanted."""
+        reason = _reason(error)
+        letters = self._settings.dead_letters
+        try:
+            if letters is not None:
+                await letters.store(job.message, reason)
+                reason = stored_reason(reason)
+            await job.message.term(reason)
+            async with self._counting:
+                self.rejected += 1
+        except _TRANSIENT as trouble:
+            self._warn(job, "given up", trouble)
+            await self._nak(job, _AGAIN)
+
+    async def _nak(self, job: Job, delay: float | None) -> None:
+        try:
+            await job.message.nak(delay)
+        except _TRANSIENT as error:
+            self._warn(job, "given back", error)
+
+    async def give_back(self, job: Job) -> None:
+        """Let somebody else have a message that was not worked on, who may have it by now."""
+        if not (job.message.is_acknowledged or job.message.is_late):
+            await self._nak(job, None)
+
+    def _warn(self, job: Job, what: str, error: TwinstreamError) -> None:
+        warning = PullWarning(f"{job.message.subject}: could not be {what}: {error}")
+        self.report(warning, kind=(what, type(error).__name__))
+
+
+def _reason(error: Exception) -> str:
+    text = str(error) or "no reason given"
+    if not isinstance(error, TwinstreamError | Reject):
+        text = f"{type(error).__name__}: {error}"
+    return " ".join(text.split())[:_LINE]

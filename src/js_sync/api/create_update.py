@@ -1,0 +1,284 @@
+# Generated from src/js_async/api/create_update.py by codegen/twin.py. Edit that file instead.
+"""Creating and changing streams and consumers, and telling how an existing consumer differs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from attrs import evolve
+
+import twinstream.models
+from twinstream.core.deadline import Deadline, monotonic
+from twinstream.core.error_details.config_diff import LIMITED, Difference, differences
+from twinstream.errors import (
+    BadArgument,
+    ConsumerExists,
+    JetStreamError,
+    RequestTimeout,
+    StreamExists,
+    StreamNotFound,
+    TwinstreamError,
+)
+from twinstream.models.error_codes import MIRROR_NOT_UPDATABLE
+from js_sync.api import consumer_admin as _control
+from js_sync.api.api import Api
+from js_sync.runtime.concurrency import sleep
+
+if TYPE_CHECKING:
+    from twinstream.models import ConsumerConfig, ConsumerInfo, Problem, StreamConfig, StreamInfo
+
+__all__ = [
+    "CreateAction",
+    "check_config",
+    "create_consumer",
+    "create_or_update_stream",
+    "create_stream",
+    "update_stream",
+]
+
+# Between two rounds of creating or updating, while another client creates or deletes (seconds).
+_PAUSE: Final = 0.01
+# An attempt may take this part of the whole time, and at least so long (seconds).
+_SHARES: Final = 4
+_SHORTEST: Final = 0.5
+
+CreateAction = Literal["", "create", "update"]
+
+
+def create_stream(
+    api: Api, name: str, config: StreamConfig, pedantic: bool, deadline: Deadline | None = None
+) -> StreamInfo:
+    """Create a stream. Raises `StreamExists` with the differences, field by field."""
+    try:
+        return _write_stream(api, "CREATE", name, config, pedantic, deadline)
+    except StreamExists as error:
+        respelt = _with_stored_start(api, name, config)
+        if respelt is not None:
+            return create_stream(api, name, respelt, pedantic)
+        raise _stream_explained(api, name, config, error) from None
+
+
+def update_stream(
+    api: Api, name: str, config: StreamConfig, pedantic: bool, deadline: Deadline | None = None
+) -> StreamInfo:
+    """Replace the configuration of a stream."""
+    return _write_stream(api, "UPDATE", name, config, pedantic, deadline)
+
+
+def create_or_update_stream(
+    api: Api, name: str, config: StreamConfig, deadline: Deadline
+) -> StreamInfo:
+    """Update a stream, or create it where there is none.
+
+    Between the two requests another client may create the stream, or delete it: then both are
+    tried again, until the deadline. So it is after silence: of replicated streams, several updates
+    at once of one that is being created get no answer (server 2.15.1).
+    """
+    patience = max(deadline.remaining() / _SHARES, _SHORTEST)
+    what: Literal["CREATE", "UPDATE"] = "UPDATE"
+    while True:
+        attempt = deadline.earlier(monotonic() + patience)
+        try:
+            return _write_stream(api, what, name, config, False, attempt)
+        except StreamNotFound:
+            if what == "CREATE":
+                # It is about another stream, an origin say.
+                raise
+            what = "CREATE"
+        except (StreamExists, RequestTimeout):
+            what = "UPDATE"
+            if deadline.remaining() <= _PAUSE:
+                raise
+            sleep(_PAUSE)
+
+
+def _write_stream(
+    api: Api,
+    what: Literal["CREATE", "UPDATE"],
+    name: str,
+    config: StreamConfig,
+    pedantic: bool,
+    deadline: Deadline | None,
+) -> StreamInfo:
+    subject = api.subjects.stream(what, name)
+    creates = what == "CREATE"
+    answer = twinstream.models.StreamCreateResponse if creates else twinstream.models.StreamUpdateResponse
+    body = {**twinstream.models.encode(config), **_pedantry(api, pedantic)}
+    try:
+        return api.call(subject, body, answer, deadline)
+    except StreamExists:
+        raise
+    except JetStreamError as error:
+        respelt = _with_stored_start(api, name, config) if _is_mirror(error) else None
+        if respelt is not None:
+            return update_stream(api, name, respelt, pedantic)
+        _note_problems(error, lambda: twinstream.models.validate_stream(config, _version(api)))
+        raise
+
+
+def _is_mirror(error: JetStreamError) -> bool:
+    return error.err_code == MIRROR_NOT_UPDATABLE
+
+
+def _with_stored_start(api: Api, name: str, config: StreamConfig) -> StreamConfig | None:
+    """Return a configuration with the start of its mirror as the server writes it.
+
+    None where that changes nothing: it is written so, or another moment. The server takes the same
+    moment in another time zone for another mirror.
+    """
+    if config.mirror is None or config.mirror.opt_start_time is None:
+        return None
+    try:
+        stored = (api.stream_info(name)).config
+    except TwinstreamError:
+        return None
+    from twinstream.models._mirror_start import keep_start
+
+    kept = keep_start(stored, config)
+    return None if kept is None else twinstream.models.decode(kept, twinstream.models.StreamConfig)
+
+
+def _version(api: Api) -> str:
+    return api.transport.server_info.version
+
+
+def _note_problems(error: JetStreamError, judge: Callable[[], list[Problem]]) -> None:
+    """Add to a refusal what the rules say: which setting it is about, and what to do."""
+    try:
+        problems = judge()
+    except ValueError:
+        # The rules do not know such a version.
+        return
+    for problem in problems:
+        if problem.err_code == error.err_code:
+            error.add_note(str(problem))
+
+
+def _stream_explained(
+    api: Api, name: str, config: StreamConfig, error: StreamExists
+) -> JetStreamError:
+    try:
+        actual = (api.stream_info(name)).config
+        wanted = twinstream.models.effective_stream(config, _version(api))
+    except (TwinstreamError, ValueError):
+        # The explanation is a courtesy; the refusal itself is what counts.
+        return error
+    return error.with_differences(differences(wanted, actual, config))
+
+
+def _pedantry(api: Api, pedantic: bool) -> dict[str, Any]:
+    if pedantic:
+        api.require((2, 11, 0), "pedantic=True")
+    return {"pedantic": True} if pedantic else {}
+
+
+def check_config(config: object, kind: type) -> None:
+    """Raise `BadArgument` for anything but a configuration, such as a dictionary."""
+    if not isinstance(config, kind):
+        name, got = kind.__name__, type(config)
+        # That of nats-py has the same name.
+        which = f"that of {got.__module__}" if got.__name__ == name else got.__name__
+        raise BadArgument(
+            f"a {name} is expected, got {which}; for a dictionary as the server writes it, or as"
+            f" nats-py's as_dict() returns it, use twinstream.models.decode(given, {name})"
+        )
+
+
+def create_consumer(
+    api: Api,
+    stream: str,
+    config: ConsumerConfig,
+    action: CreateAction,
+    deadline: Deadline | None = None,
+    *,
+    pedantic: bool = False,
+) -> ConsumerInfo:
+    """Create or change a consumer; an empty action does whichever is due.
+
+    Raises `ConsumerExists` with the differences, field by field.
+    """
+    if action == "update":
+        _check_named(config)
+    name, config = _completed(api, config)
+    one, several = config.filter_subject, config.filter_subjects
+    # With both, the server would complain of the subject, which the program did not write.
+    filters = [one] if one and not several else []
+    subject = api.subjects.create_consumer(stream, name, filters)
+    body: dict[str, Any] = {
+        "stream_name": stream,
+        "config": twinstream.models.encode(config),
+        "action": action,
+    }
+    body |= _pedantry(api, pedantic)
+    try:
+        # An update that comes late could undo a later one of somebody else.
+        creates = action == "create"
+        return api.call(
+            subject, body, twinstream.models.ConsumerCreateResponse, deadline, repeatable=creates
+        )
+    except ConsumerExists as error:
+        raise _explained(api, stream, name, config, error) from None
+    except JetStreamError as error:
+        judged = config
+        _note_problems(error, lambda: twinstream.models.validate_consumer(judged, server=_version(api)))
+        raise
+
+
+def _check_named(config: ConsumerConfig) -> None:
+    check_config(config, twinstream.models.ConsumerConfig)
+    if not (config.durable_name or config.name):
+        raise BadArgument(
+            "the consumer configuration has no name: give durable_name or name, so that it is clear"
+            " which consumer to update"
+        )
+
+
+def _completed(api: Api, config: ConsumerConfig) -> tuple[str, ConsumerConfig]:
+    """Return the consumer's name, and its configuration with a name and an `ack_policy`."""
+    check_config(config, twinstream.models.ConsumerConfig)
+    if config.durable_name and config.name and config.durable_name != config.name:
+        raise BadArgument(
+            f"the consumer has two names, {config.durable_name!r} as durable_name and"
+            f" {config.name!r} as name: give one"
+        )
+    if config.ack_policy is None:
+        # The server's default is "none": whoever leaves the policy out hardly wants that.
+        config = evolve(config, ack_policy=twinstream.models.AckPolicy.EXPLICIT)
+    name = config.durable_name or config.name
+    if name is None:
+        name = api.transport.tokens.name()
+        config = evolve(config, name=name)
+    return name, config
+
+
+def _explained(
+    api: Api, stream: str, name: str, config: ConsumerConfig, error: ConsumerExists
+) -> JetStreamError:
+    try:
+        actual = _control.info(api, stream, name)
+    except TwinstreamError:
+        # The explanation is a courtesy; the refusal itself is what counts.
+        return error
+    if actual.config is None:
+        return error
+    found = _consumer_differences(api, config, actual.config)
+    if LIMITED.issuperset(each.field for each in found):
+        # The limits of the stream tell which of these differ; the user may not be allowed to ask.
+        with suppress(TwinstreamError):
+            parent = (api.stream_info(stream)).config
+            found = _consumer_differences(api, config, actual.config, parent)
+    return error.with_differences(found)
+
+
+def _consumer_differences(
+    api: Api, config: ConsumerConfig, actual: ConsumerConfig, stream: StreamConfig | None = None
+) -> tuple[Difference, ...]:
+    try:
+        wanted = twinstream.models.effective_consumer(config, stream, _version(api))
+    except ValueError:
+        # A server older than the rules: its defaults are not known.
+        found = differences(config, actual, config)
+        return tuple(each for each in found if each.wanted is not None)
+    return differences(wanted, actual, config)

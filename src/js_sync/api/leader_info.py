@@ -1,0 +1,46 @@
+# Generated from src/js_async/api/leader_info.py by codegen/twin.py. Edit that file instead.
+"""Ask for a stream's state until its leader answers; others may lack acknowledged messages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from twinstream.core.deadline import Deadline
+from twinstream.errors import RequestTimeout
+from twinstream.core.api.leadership import doubt_of_leader
+from js_sync.api.api import Api
+from js_sync.runtime.concurrency import sleep
+
+if TYPE_CHECKING:
+    from twinstream.models import StreamInfoResponse
+
+__all__ = ["confirmed_info"]
+
+# Between two questions, in seconds: an election takes some tenths, or some seconds.
+_FIRST_PAUSE: Final = 0.01
+_LONGEST_PAUSE: Final = 0.25
+
+
+def confirmed_info(
+    api: Api,
+    stream: str,
+    deadline: Deadline | None = None,
+    body: Mapping[str, Any] | None = None,
+) -> StreamInfoResponse:
+    """Return what the leader says of a stream; by default within the time of a call.
+
+    Raises `RequestTimeout` when no answer came that is the leader's for sure, and what `Api.call`
+    raises.
+    """
+    deadline = deadline or api.deadline()
+    pause = _FIRST_PAUSE
+    while True:
+        info = api.stream_info(stream, deadline, body)
+        doubt = doubt_of_leader(info.cluster)
+        if not doubt:
+            return info
+        if deadline.remaining() <= pause:
+            raise RequestTimeout(f"stream {stream}: no answer of its leader in time; last: {doubt}")
+        sleep(pause)
+        pause = min(pause * 2, _LONGEST_PAUSE)

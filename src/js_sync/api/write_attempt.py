@@ -1,0 +1,32 @@
+# Generated from src/js_async/api/write_attempt.py by codegen/twin.py. Edit that file instead.
+"""One attempt to write into a certain stream, which alone can say what came of it."""
+
+from __future__ import annotations
+
+from twinstream.core.deadline import Deadline
+from twinstream.core.wire.pub_ack import is_strange, read_pub_ack
+from twinstream.core.publish.request import PublishRequest, publish_headers
+from twinstream.models import PubAck
+from js_sync.api.api import Api
+
+__all__ = ["write"]
+
+
+def write(
+    api: Api, request: PublishRequest, stream: str, domain: str | None, deadline: Deadline
+) -> PubAck:
+    """Publish, and return the acknowledgement of a stream of a domain, None if it is not known.
+
+    A stream of the same name in a connected domain may acknowledge the same message sooner. What
+    that one stored says nothing.
+    """
+    headers = publish_headers(request)
+    with api.told("publish", request.subject, len(headers) + len(request.data), stream):
+        frame = api.transport.ask(
+            request.subject,
+            headers,
+            request.data,
+            deadline,
+            fits=lambda frame: not is_strange(frame, stream, domain),
+        )
+        return read_pub_ack(frame, request.subject)

@@ -1,0 +1,146 @@
+# Generated from src/js_async/backup/backup.py by codegen/twin.py. Edit that file instead.
+"""Copying a stream into a folder: chunks that the server sends, acknowledged to keep them coming.
+
+A chunk is acknowledged when it is written, so that no more than the server's window waits in
+memory, whatever the disk does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+from attrs import frozen
+
+from twinstream.core.backup.backup import Backup, SnapshotChunks, TransferProgress
+from twinstream.core.deadline import Deadline, monotonic
+from twinstream.errors import BadArgument, ConnectionLost, RequestTimeout
+from twinstream.core.log.logger import Log
+from twinstream.core.log.events import BackedUp
+from twinstream.core.base.check_callbacks import check_told
+from js_sync.api.api import Api
+from js_sync.backup.files import BackupWriter, read_backup
+from js_sync.runtime.concurrency import aside, whole
+from js_sync.client.transport import Box
+
+__all__ = ["BackupWish", "back_up"]
+
+_LOG: Final = Log()
+_WINDOW_SINCE: Final = (2, 12, 5)
+
+
+@frozen(kw_only=True)
+class BackupWish:
+    """The choices of a backup; sizes in bytes, the timeout in seconds."""
+
+    target: Path
+    consumers: bool
+    check: bool
+    overwrite: bool
+    chunk_size: int
+    window_size: int | None
+    timeout: float
+    on_progress: Callable[[TransferProgress], None] | None
+
+
+def back_up(api: Api, stream: str, wish: BackupWish) -> Backup:
+    """Copy a stream into a folder, whole or not at all."""
+    check_told(wish.on_progress, "on_progress")
+    began = monotonic()
+    writer = BackupWriter(wish.target, overwrite=wish.overwrite)
+    request = _request(api, wish)
+    box = api.transport.open_mailbox(request["deliver_subject"].encode())
+    try:
+        # To their ends: what a thread still writes while it is discarded would stay.
+        whole(writer.open)
+        api.transport.ready(api.deadline())
+        epoch = api.transport.epoch
+        # With `check` the server answers when it has read everything.
+        target = api.subjects.stream("SNAPSHOT", stream)
+        members = api.call_raw(target, request, Deadline.after(wish.timeout))
+        _Receiving(api, stream, wish, writer, box, epoch, members).run()
+        whole(lambda: writer.finish({name: members[name] for name in ("config", "state")}))
+        made = aside(lambda: read_backup(wish.target))
+        _LOG(BackedUp(stream, made.size, monotonic() - began))
+        return made
+    finally:
+        writer.discard()
+        api.transport.close_mailbox(box)
+
+
+def _request(api: Api, wish: BackupWish) -> dict[str, Any]:
+    for name, size in (("chunk_size", wish.chunk_size), ("window_size", wish.window_size)):
+        if size is not None and size < 1024:
+            raise BadArgument(f"{name} must be 1,024 bytes at least, got {size}")
+    request: dict[str, Any] = {
+        "deliver_subject": api.transport.tokens.inbox(),
+        "no_consumers": not wish.consumers,
+        "chunk_size": min(wish.chunk_size, api.transport.server_info.max_payload),
+    }
+    if wish.check:
+        request["jsck"] = True
+    if wish.window_size is not None:
+        api.require(_WINDOW_SINCE, "a backup's window_size")
+        request["window_size"] = wish.window_size
+    return request
+
+
+class _Receiving:
+    """The chunks on their way into the folder."""
+
+    def __init__(
+        self,
+        api: Api,
+        stream: str,
+        wish: BackupWish,
+        writer: BackupWriter,
+        box: Box,
+        epoch: int,
+        members: dict[str, Any],
+    ) -> None:
+        self._api: Final = api
+        self._stream: Final = stream
+        self._wish: Final = wish
+        self._writer: Final = writer
+        self._box: Final = box
+        self._epoch: Final = epoch
+        self._expected: Final = int(members["state"]["bytes"])
+        self._chunks: Final = SnapshotChunks(stream)
+
+    def run(self) -> None:
+        """Return when all chunks are written."""
+        while not self._chunks.ended:
+            frames = self._box.take_all()
+            data = [chunk for chunk in map(self._chunks.take, frames) if chunk]
+            if data:
+                whole(lambda data=data: self._writer.write(data))  # type: ignore[misc]
+                self._report()
+            for frame in frames:
+                if frame[1]:
+                    self._api.transport.send(frame[1], b"", b"", b"")
+            if not self._chunks.ended:
+                self._wait()
+
+    def _wait(self) -> None:
+        transport = self._api.transport
+        came = transport.wait(self._box.signal, Deadline.after(self._wish.timeout))
+        where = f"backup of {self._stream} after {self._chunks.size:,} bytes; nothing was kept"
+        if self._box.error is not None:
+            raise self._box.error
+        if transport.is_closed:
+            raise transport.closed_error()
+        if transport.epoch != self._epoch or not transport.is_connected:
+            raise ConnectionLost(f"the link broke in the middle of the {where}, begin anew")
+        if not came:
+            raise RequestTimeout(f"nothing came for {self._wish.timeout:g} s in the {where}")
+
+    def _report(self) -> None:
+        if self._wish.on_progress is not None:
+            progress = TransferProgress(
+                transferred=self._chunks.size,
+                size=None,
+                unpacked=self._chunks.unpacked,
+                expected=self._expected,
+            )
+            self._wish.on_progress(progress)

@@ -1,0 +1,69 @@
+# Generated from src/js_async/backup/disk.py by codegen/twin.py. Edit that file instead.
+"""Files and folders: on the disk when a call returns, private, and regular files only.
+
+A rename or a new file survives a power cut only if the folder that it is in is synced, too.
+Files that hold messages are created with mode 0600: a stream may be readable for fewer users than
+the machine has. What is read must be a regular file: to open a FIFO or a device could block for
+ever.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import BinaryIO, Final
+
+__all__ = ["create_private", "make_folders", "make_private", "open_regular", "sync"]
+
+_PRIVATE: Final = 0o600
+
+
+def sync(paths: Iterable[Path]) -> None:
+    """Return when the files and folders are on the disk."""
+    for path in paths:
+        handle = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def make_folders(folder: Path) -> None:
+    """Make a folder and those above it, where they are missing."""
+    missing = [each for each in (folder, *folder.parents) if not each.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    sync([each.parent for each in missing])
+
+
+def create_private(path: Path) -> BinaryIO:
+    """Create a file that only its owner can read, and open it for writing.
+
+    Raises `FileExistsError` where there is one.
+    """
+    return open(path, "xb", opener=_private)
+
+
+def make_private(path: str) -> None:
+    """Create an empty file that only its owner can read, unless there is a file."""
+    with suppress(FileExistsError):
+        create_private(Path(path)).close()
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, _PRIVATE)
+
+
+def open_regular(path: Path) -> BinaryIO:
+    """Open a file for reading. Raises `OSError`, also for a FIFO, a device or a folder."""
+    # Without O_NONBLOCK, opening a FIFO waits until a process writes to it.
+    number = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        if not stat.S_ISREG(os.fstat(number).st_mode):
+            raise OSError(f"{path} is not a regular file")
+        return os.fdopen(number, "rb")
+    except BaseException:
+        os.close(number)
+        raise

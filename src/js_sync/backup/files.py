@@ -1,0 +1,176 @@
+# Generated from src/js_async/backup/files.py by codegen/twin.py. Edit that file instead.
+"""The folder of a backup: written beside its place and moved there when it is whole."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, BinaryIO, Final, cast
+
+from twinstream.core.wire.response import read_json
+from twinstream.core.backup.backup import DATA_FILE, META_FILE, SUMS_FILE, Backup
+from twinstream.errors import BadArgument
+from twinstream.core.base.local_path import local_path
+from twinstream.core.backup.s2_frames import S2Frames
+from twinstream.models import DecodeError, StreamConfig, StreamState, decode
+from js_sync.backup.disk import create_private, make_folders, open_regular, sync
+
+__all__ = ["BackupWriter", "read_backup", "verify"]
+
+_PIECE: Final = 1 << 20
+
+
+class BackupWriter:
+    """A backup in the making."""
+
+    def __init__(self, target: Path, *, overwrite: bool) -> None:
+        # A link stays, and the folder that it leads to is replaced.
+        self._target: Final = target.resolve()
+        self._overwrite: Final = overwrite
+        self._folder: Path | None = None
+        self._file: BinaryIO | None = None
+        self._sum: Final = hashlib.sha256()
+
+    def open(self) -> None:
+        """Make the folder. Raises `BadArgument` where the target is in use, `OSError`."""
+        self._check_target()
+        parent = self._target.parent
+        make_folders(parent)
+        self._folder = Path(tempfile.mkdtemp(prefix=f".{self._target.name}.part-", dir=parent))
+        self._file = create_private(self._folder / DATA_FILE)
+
+    def _check_target(self) -> None:
+        if not self._target.exists():
+            return
+        if not self._target.is_dir():
+            raise BadArgument(f"{self._target} is a file; a backup is a folder")
+        names = {each.name for each in self._target.iterdir()}
+        if names and not self._overwrite:
+            raise BadArgument(
+                f"{self._target} is not empty: choose another folder, or replace the backup in it"
+                " with overwrite=True (--overwrite on the command line)"
+            )
+        foreign = sorted(names - {DATA_FILE, META_FILE, SUMS_FILE})
+        if foreign:
+            raise BadArgument(
+                f"{self._target} holds {foreign[0]}, so it is not just a backup, and is left alone"
+            )
+
+    def write(self, chunks: list[bytes]) -> None:
+        """Append to the archive."""
+        file = cast("BinaryIO", self._file)
+        with self._named(DATA_FILE):
+            for chunk in chunks:
+                file.write(chunk)
+                self._sum.update(chunk)
+
+    def finish(self, members: dict[str, Any]) -> None:
+        """Write the rest, and move the folder to its place once all is on the disk."""
+        folder, file = cast("Path", self._folder), cast("BinaryIO", self._file)
+        with self._named(DATA_FILE):
+            _sync(file)
+            file.close()
+        self._add(folder / META_FILE, json.dumps(members, indent=2, ensure_ascii=False) + "\n")
+        self._add(folder / SUMS_FILE, f"{self._sum.hexdigest()}  {DATA_FILE}\n")
+        sync([folder])
+        # Another backup may have come here meanwhile.
+        self._check_target()
+        former = None
+        if self._target.exists() and any(self._target.iterdir()):
+            former = folder.with_name(f"{folder.name}-former")
+            os.rename(self._target, former)
+        # A folder may be renamed over an empty one, in one step.
+        os.rename(folder, self._target)
+        self._folder = None
+        if former is not None:
+            shutil.rmtree(former)
+        sync([self._target.parent])
+
+    def _add(self, path: Path, text: str) -> None:
+        with self._named(path.name), create_private(path) as file:
+            file.write(text.encode())
+            _sync(file)
+
+    @contextmanager
+    def _named(self, name: str) -> Generator[None]:
+        """Let a failure name the file: what goes wrong with an open one, a full disk, does not."""
+        try:
+            yield
+        except OSError as error:
+            if error.filename is None:
+                error.filename = str(self._target / name)
+            raise
+
+    def discard(self) -> None:
+        """Remove what was written, unless it is in its place."""
+        if self._file is not None:
+            # What is left in its buffer may not fit on the disk; the folder goes all the same.
+            with suppress(OSError):
+                self._file.close()
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def _sync(file: BinaryIO) -> None:
+    file.flush()
+    os.fsync(file.fileno())
+
+
+def read_backup(path: str | os.PathLike[str]) -> Backup:
+    """Return what a folder says of the backup in it, without looking at the archive.
+
+    Also one that the `nats` command made. Raises `BadArgument` for what is no backup.
+    """
+    folder = local_path(path)
+    try:
+        with open_regular(folder / DATA_FILE) as data:
+            size = os.fstat(data.fileno()).st_size
+        loaded = read_json(_content(folder / META_FILE))
+        sums = folder / SUMS_FILE
+        line = _content(sums).decode() if sums.exists() else ""
+    except (OSError, ValueError) as error:
+        raise BadArgument(f"{folder} is no backup of a stream: {error}") from error
+    members = cast("dict[str, Any]", loaded) if isinstance(loaded, dict) else {}
+    try:
+        config = decode(members["config"], StreamConfig)
+        state = decode(members["state"], StreamState)
+    except (DecodeError, KeyError, TypeError) as error:
+        raise BadArgument(
+            f"{folder / META_FILE} has no configuration and state: {error}"
+        ) from error
+    if not config.name:
+        raise BadArgument(f"{folder / META_FILE}: the configuration has no name")
+    return Backup(
+        path=folder,
+        config=config,
+        state=state,
+        size=size,
+        sha256=line.split()[0] if line else None,
+        members=members,
+    )
+
+
+def _content(path: Path) -> bytes:
+    with open_regular(path) as file:
+        return file.read()
+
+
+def verify(backup: Backup) -> None:
+    """Read the archive, and raise `BadArgument` when it is damaged or cut short."""
+    file_path = backup.path / DATA_FILE
+    found, frames = hashlib.sha256(), S2Frames()
+    with open_regular(file_path) as file:
+        while piece := file.read(_PIECE):
+            found.update(piece)
+            frames.feed(piece)
+    if not frames.whole:
+        reason = frames.trouble or "it is cut short"
+        raise BadArgument(f"{file_path} is damaged: {reason}")
+    if backup.sha256 not in {None, found.hexdigest()}:
+        raise BadArgument(f"{file_path} is damaged: its checksum is not the one in {SUMS_FILE}")

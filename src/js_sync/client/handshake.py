@@ -1,0 +1,113 @@
+# Generated from src/js_async/client/handshake.py by codegen/twin.py. Edit that file instead.
+"""Greeting a server over a new link: its INFO, TLS where that is wanted, and logging in."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from twinstream.core.connect.addresses import Shuffle
+from twinstream.core.connect.auth import Credentials
+from twinstream.core.deadline import Deadline
+from twinstream.errors import AuthenticationFailed, ConnectionFailed
+from twinstream.core.connect.handshake import NO_CREDENTIALS, ServerInfo, connect_fields, server_error
+from twinstream.core.connect.options import ConnectOptions
+from twinstream.core.wire.protocol import PING, connect_command
+from twinstream.core.connect.server_pool import ServerAddress, certificate_name
+from twinstream.core.connect.tls import TlsOptions
+from js_sync.runtime.concurrency import Signal
+from js_sync.runtime.socket_link import Link
+from js_sync.client.keepalive import Pings
+from js_sync.client.tls import tls_context
+
+__all__ = ["Greeting"]
+
+_BEGIN_WITH_TLS: Final = " (if the server begins with TLS: TlsOptions(handshake_first=True))"
+
+
+class Greeting:
+    """Opens a link and waits for what the server says; the session passes that on."""
+
+    def __init__(
+        self, options: ConnectOptions, link: Link, pings: Pings, shuffle: Shuffle | None
+    ) -> None:
+        self._options: Final = options
+        self._shuffle: Final = shuffle
+        self._link: Final = link
+        self._pings: Final = pings
+        self._info = ServerInfo({})
+        self._heard = Signal()
+        self._refusal = ""
+        self.secrets: tuple[str, ...] = ()
+        """What was sent to log in and must not be shown."""
+        self._end: BaseException | None = None
+
+    # ---- what is told by the session
+
+    def heard(self, info: ServerInfo) -> None:
+        """Take what the server says of itself."""
+        self._info = info
+        self._heard.set()
+
+    def refused(self, text: str) -> None:
+        """Take the server's refusal."""
+        self._refusal = text
+        self._wake()
+
+    def broken(self, end: BaseException | None) -> None:
+        """Note that the link ended."""
+        self._end = end
+        self._wake()
+
+    def _wake(self) -> None:
+        self._heard.set()
+        self._pings.wake()
+
+    # ---- the greeting
+
+    def open(self, address: ServerAddress, deadline: Deadline) -> bool:
+        """Open the link; returns when it is secured, if it has to be.
+
+        True if INFO came before TLS began: anybody on the way may have written it.
+        """
+        self._heard = Signal()
+        self._refusal = ""
+        self._end = None
+        tls = self._options.tls
+        first = tls is not None and tls.handshake_first
+        given = None if tls is None else tls.server_name
+        name = address.name if given is None else certificate_name(given)
+        context = tls_context(tls) if tls is not None and first else None
+        self._link.open(address.host, address.port, deadline, context, name, self._shuffle)
+        self._wait(self._heard, deadline, "INFO")
+        info = self._info
+        if not first and (tls is not None or address.tls or info.tls_required):
+            if not (info.tls_required or info.tls_available):
+                raise ConnectionFailed("TLS was asked for, the server does not offer it")
+            self._link.start_tls(tls_context(tls or TlsOptions()), name, deadline)
+            return True
+        return False
+
+    def log_in(self, credentials: Credentials, deadline: Deadline) -> None:
+        """Say who we are; returns when the server has taken it."""
+        fields = connect_fields(self._options.name, credentials, self._info.nonce)
+        self.secrets = credentials.secrets
+        pong = self._pings.restart()
+        self._link.write(connect_command(fields) + PING)
+        try:
+            self._wait(pong, deadline, "PONG")
+        except AuthenticationFailed as error:
+            if not credentials.is_empty:
+                raise
+            raise AuthenticationFailed(f"{error} ({NO_CREDENTIALS})") from None
+
+    def _wait(self, signal: Signal, deadline: Deadline, what: str) -> None:
+        came = self._link.wait(signal, deadline)
+        if self._refusal:
+            raise server_error(self._refusal, self.secrets)
+        if self._end is not None or not self._link.is_open:
+            raise ConnectionFailed(f"the link broke before {what} came: {self._end or 'closed'}")
+        if not came:
+            tls = self._options.tls
+            silent = what == "INFO" and (tls is None or not tls.handshake_first)
+            hint = _BEGIN_WITH_TLS if silent else ""
+            raise ConnectionFailed(f"no {what} within {self._options.connect_timeout:g} s{hint}")

@@ -1,0 +1,151 @@
+# Generated from src/js_async/consume/advisories.py by codegen/twin.py. Edit that file instead.
+"""Iterating over what servers tell: advisories and metrics, typed."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from twinstream.core.api.advisories import Event, read_event
+from twinstream.core.deadline import Deadline, monotonic
+from twinstream.errors import RequestTimeout
+from twinstream.core.connect.connection_events import MessagesDropped
+from twinstream.core.base.check_arguments import check_whole
+from twinstream.core.wire.protocol import Frame, Sink
+from twinstream.core.log.reporter import GuardedReporter
+from js_sync.runtime.concurrency import Signal
+from js_sync.consume.iterator import Iteration
+from js_sync.client.transport import Box, Transport
+
+__all__ = ["Events", "listen"]
+
+# A refusal of one of several subjects raises no flag that is slept on: looked for so often (s).
+_LOOK: Final = 1.0
+
+
+class Events(Iteration[Event]):
+    """Iterates over events from now on, until it is closed; made by `JetStream.events`.
+
+    Events are core messages: what happens while nobody listens is gone. Each `Event` says whether
+    some were dropped before it. Raises `PermissionDenied` where the user may not listen.
+    """
+
+    def __init__(
+        self,
+        transport: Transport,
+        subjects: Sequence[str],
+        max_pending: int,
+        on_drop: Callable[[MessagesDropped], None] | None,
+    ) -> None:
+        check_whole(max_pending, "max_pending")
+        super().__init__(", ".join(subjects))
+        self._transport: Final = transport
+        self._max_pending: Final = max_pending
+        self._report: Final[GuardedReporter[MessagesDropped]] = GuardedReporter(on_drop, "on_drop")
+        self._frames: Final[deque[tuple[Frame, int]]] = deque()
+        self._boxes: Final[list[Box]] = []
+        self._signal = Signal()
+        self._missed = 0
+        self._epoch = 0
+        self._closed = False
+        self.subjects: Final = tuple(subjects)
+        """What it listens to."""
+        self.dropped = 0
+        """Events that came while too many waited to be taken."""
+
+    @property
+    def pending(self) -> int:
+        """Events that arrived and were not taken."""
+        return len(self._frames)
+
+    def _open(self) -> None:
+        """Listen; `JetStream.events` does it."""
+        self._epoch = self._transport.epoch
+        try:
+            for subject in self.subjects:
+                box = self._transport.open_mailbox(subject.encode(), sink=self._sink)
+                self._boxes.append(box)
+        except BaseException:
+            self.close()
+            raise
+
+    def _sink(self, box: Box) -> Sink:
+        if not self._boxes:
+            # All wake the flag of the first mailbox, which the link raises when it changes.
+            self._signal = box.signal
+
+        def take(frame: Frame) -> None:
+            if len(self._frames) < self._max_pending:
+                missed, self._missed = self._missed, 0
+                self._frames.append((frame, missed))
+            else:
+                self._drop(frame)
+            self._signal.set()
+
+        return take
+
+    def _drop(self, frame: Frame) -> None:
+        self._missed += 1
+        self.dropped += 1
+        # Told at 1, 2, 4, 8 …: a flood must not become a flood of reports.
+        if not self.dropped & (self.dropped - 1):
+            subject = frame[0].decode("utf-8", "surrogateescape")
+            self._report(MessagesDropped(subject, self.dropped))
+
+    @property
+    def is_ended(self) -> bool:
+        """Tell whether `next` would raise `IterationEnded`."""
+        return self._closed and not self._frames
+
+    @property
+    def buffered(self) -> int:
+        """As `pending`."""
+        return len(self._frames)
+
+    def _take_next(self, deadline: Deadline) -> Event | None:
+        while True:
+            # The flag goes down before the queue is looked into: nothing is missed.
+            self._signal.clear()
+            try:
+                frame, missed = self._frames.popleft()
+            except IndexError:
+                pass
+            else:
+                return read_event(frame, missed, self._reconnected())
+            if self._closed:
+                return None
+            self._check()
+            slice_ = deadline.earlier(monotonic() + _LOOK)
+            if not self._transport.wait(self._signal, slice_) and deadline.expired():
+                raise RequestTimeout("no event in time")
+
+    def _reconnected(self) -> bool:
+        before, self._epoch = self._epoch, self._transport.epoch
+        return before != self._epoch
+
+    def _check(self) -> None:
+        for box in self._boxes:
+            if box.error is not None:
+                raise box.error
+        if self._transport.is_closed:
+            raise self._transport.closed_error()
+
+    def close(self) -> None:
+        """Stop listening; the iteration ends after what is here."""
+        self._closed = True
+        while self._boxes:
+            self._transport.close_mailbox(self._boxes.pop())
+        self._signal.set()
+
+
+def listen(
+    transport: Transport,
+    subjects: Sequence[str],
+    max_pending: int,
+    on_drop: Callable[[MessagesDropped], None] | None = None,
+) -> Events:
+    """Return the iteration over the events of some subjects, listening already."""
+    events = Events(transport, subjects, max_pending, on_drop)
+    events._open()
+    return events

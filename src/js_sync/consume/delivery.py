@@ -1,0 +1,112 @@
+# Generated from src/js_async/consume/delivery.py by codegen/twin.py. Edit that file instead.
+"""What messages that arrived together have in common."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final
+
+import twinstream.models
+from twinstream.core.consume.pull_request import UNBOUNDED, PullBounds
+from js_sync.client.transport import Transport
+
+if TYPE_CHECKING:
+    from twinstream.models import ConsumerInfo
+
+__all__ = [
+    "AGE_SHARE",
+    "Delivery",
+    "ack_wait_of",
+    "ahead",
+    "is_for_nobody_else",
+    "pull_bounds",
+]
+
+AGE_SHARE: Final = 0.5
+"""What is buffered should be worked on in half of the consumer's patience."""
+
+# A pinned client pulls within half of the time after which it would lose its pin. Its requests live
+# for a third, so that one who idles pulls by itself.
+_PIN_SHARE: Final = 0.5
+_PIN_LIFE: Final = 1 / 3
+
+# How long a message may be under way (seconds), in what share of the consumer's patience at most.
+_LONGEST_WAY: Final = 0.05
+_WAY_SHARE: Final = 0.05
+
+
+class Delivery:
+    """The transport, and until when the server leaves the messages to this client.
+
+    `told_at` is when they arrived or the server was last told that work goes on (monotonic);
+    `ack_wait` is in seconds, None where it is unknown or the consumer wants no acknowledgement.
+    `timeout` is how many seconds a confirmed acknowledgement may take by default.
+    """
+
+    __slots__ = ("ack_wait", "timeout", "told_at", "transport")
+
+    def __init__(
+        self, transport: Transport, told_at: float, ack_wait: float | None, timeout: float
+    ) -> None:
+        self.transport: Final = transport
+        self.timeout: Final = timeout
+        self.told_at = told_at
+        self.ack_wait: Final = ack_wait
+
+    def is_late(self, now: float) -> bool:
+        """Tell whether the server may have given up on the messages, to deliver them anew."""
+        wait = self.ack_wait
+        return wait is not None and now - self.told_at >= wait - ahead(wait)
+
+
+def ahead(ack_wait: float) -> float:
+    """Return how much sooner than here the server's time may be over (seconds).
+
+    It counts from when it sent a message, which is here a little later.
+    """
+    return min(_LONGEST_WAY, ack_wait * _WAY_SHARE)
+
+
+def ack_wait_of(info: ConsumerInfo | None) -> float | None:
+    """Return the shortest time that the consumer waits for an acknowledgement, in seconds.
+
+    With a backoff the server uses its steps in place of ack_wait. None when nothing is known, or
+    when the consumer wants no acknowledgements.
+    """
+    config = info.config if info is not None else None
+    if config is None or config.ack_policy in {twinstream.models.AckPolicy.NONE, None}:
+        return None
+    waits: list[timedelta] = list(config.backoff or ())
+    if config.ack_wait is not None:
+        waits.append(config.ack_wait)
+    return min(waits).total_seconds() if waits else None
+
+
+def is_for_nobody_else(info: ConsumerInfo | None) -> bool:
+    """Tell whether a message that this client lets go of may come to nobody any more.
+
+    So it is where each is delivered once. A consumer that is not durable vanishes with all it knows
+    when it hears nothing, and mostly belongs to one program.
+    """
+    config = info.config if info is not None else None
+    return config is not None and (config.max_deliver == 1 or config.durable_name is None)
+
+
+def pull_bounds(info: ConsumerInfo | None) -> PullBounds:
+    """Return what the consumer's configuration bounds, where it is known."""
+    config = info.config if info is not None else None
+    if config is None:
+        return UNBOUNDED
+    ack_wait = ack_wait_of(info)
+    lives = [config.max_expires.total_seconds()] if config.max_expires else []
+    pin = None
+    if config.priority_policy == twinstream.models.PriorityPolicy.PINNED_CLIENT and config.priority_timeout:
+        pin = config.priority_timeout.total_seconds()
+        lives.append(pin * _PIN_LIFE)
+    return PullBounds(
+        max_batch=config.max_batch or None,
+        max_waiting=config.max_waiting or None,
+        max_expires=min(lives, default=None),
+        max_age=None if ack_wait is None else ack_wait * AGE_SHARE,
+        pull_every=None if pin is None else pin * _PIN_SHARE,
+    )

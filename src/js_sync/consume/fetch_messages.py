@@ -1,0 +1,158 @@
+# Generated from src/js_async/consume/fetch_messages.py by codegen/twin.py. Edit that file instead.
+"""The messages of one fetch, each as soon as it arrives."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Final
+
+from twinstream.core.consume.batch import BatchEnd
+from twinstream.core.deadline import NEVER, Deadline
+from twinstream.errors import RequestTimeout
+from twinstream.core.consume.fetch import Fetch
+from twinstream.core.consume.pull_request import PullLimits
+from js_sync.api.api import Api
+from js_sync.consume.delivery import Delivery
+from js_sync.runtime.concurrency import Forks
+from js_sync.consume.iterator import Iteration
+from js_sync.consume.pull_subscription import PullChannel, PullChannels
+from js_sync.consume.message import Message, message_of
+
+__all__ = ["FetchMessages"]
+
+
+class FetchMessages(Iteration[Message]):
+    """Iterates over the messages of one fetch as they arrive; made by `Consumer.fetch_each`.
+
+    The request goes out with the first message that is asked for. The iteration ends when the fetch
+    does, and `reason` tells why. If you may leave it before its end, close it, best by using it as
+    a context manager: what was not handed over goes back to the server.
+    """
+
+    def __init__(
+        self,
+        source: str,
+        api: Api,
+        channels: PullChannels,
+        limits: PullLimits,
+        patience: float,
+        ack_wait: float | None,
+        on_end: Callable[[Fetch], None],
+    ) -> None:
+        super().__init__(source)
+        self._transport: Final = api.transport
+        self._timeout: Final = api.timeout
+        self._channels: Final = channels
+        self._limits: Final = limits
+        self._patience: Final = patience
+        self._ack_wait: Final = ack_wait
+        self._on_end: Final = on_end
+        self._forks: Final = Forks.count
+        self._channel: PullChannel | None = None
+        self._fetch: Fetch | None = None
+        self._given = 0
+        self._portion = 0
+        self._delivery = Delivery(api.transport, 0.0, None, api.timeout)
+        self._closed = False
+
+    @property
+    def reason(self) -> BatchEnd | None:
+        """Why there are no more messages; None before the end, and where an error was raised."""
+        return self._fetch.end if self._fetch is not None else None
+
+    @property
+    def detail(self) -> str:
+        """The server's words about the end, if there are any."""
+        return self._fetch.detail if self._fetch is not None else ""
+
+    @property
+    def buffered(self) -> int:
+        """How many messages arrived and were not handed over."""
+        here = len(self._fetch.frames) - self._given if self._fetch is not None else 0
+        return here + (len(self._channel.box.frames) if self._channel is not None else 0)
+
+    @property
+    def is_ended(self) -> bool:
+        """Tell whether `next` would raise `IterationEnded`, or the error that ended it."""
+        fetch = self._fetch
+        return self._closed or (
+            fetch is not None and fetch.is_over and self._given == len(fetch.frames)
+        )
+
+    def _take_next(self, deadline: Deadline) -> Message | None:
+        if self._closed:
+            return None
+        fetch = self._fetch or self._begin()
+        while self._given == len(fetch.frames):
+            channel = self._channel
+            if fetch.is_over or channel is None:
+                self._leave()
+                return None
+            wake_at = deadline.earlier(fetch.wake_at())
+            came = self._transport.wait(channel.box.signal, wake_at)
+            if self._closed:
+                return None
+            channel.look(fetch)
+            arrived = fetch.is_over or self._given < len(fetch.frames)
+            if not (came or arrived) and deadline.expired():
+                raise RequestTimeout("no message in time")
+        return self._hand_over(fetch)
+
+    def _hand_over(self, fetch: Fetch) -> Message:
+        if self._given == self._portion:
+            # All that arrived at one time have one delivery.
+            self._portion, at = next(each for each in fetch.arrivals if each[0] > self._given)
+            self._delivery = Delivery(self._transport, at, self._ack_wait, self._timeout)
+        frame = fetch.frames[self._given]
+        self._given += 1
+        return message_of(frame, self._delivery)
+
+    def _begin(self) -> Fetch:
+        channel = self._channels.take_idle() or self._channels.take()
+        try:
+            self._fetch = channel.begin(self._limits, self._patience)
+        except BaseException:
+            self._channels.end(channel)
+            raise
+        self._channel = channel
+        return self._fetch
+
+    def _leave(self) -> None:
+        """Let go of the channel; raises the error of the fetch, if it ended by one."""
+        channel, fetch = self._channel, self._fetch
+        if channel is None or fetch is None:
+            return
+        rest = fetch.frames[self._given :]
+        channel.box.frames.extendleft(reversed(rest))
+        del fetch.frames[self._given :]
+        if fetch.is_over and fetch.is_clean and not channel.box.frames:
+            self._channels.put(channel)
+        else:
+            self._channels.end(channel)
+        self._channel = None
+        self._on_end(fetch)
+
+    def close(self) -> None:
+        """End the iteration. What was not handed over goes back to the server with a NAK."""
+        self._closed = True
+        if self._channel is not None:
+            self._channel.box.signal.set()
+        held = False
+        try:
+            # After a caller that still waits for a message.
+            held = self._taking.acquire(NEVER)
+            self._leave()
+        finally:
+            self._taking.release(held)
+
+    def __del__(self) -> None:
+        channel = getattr(self, "_channel", None)
+        if channel is None or self._transport.is_closed or self._forks != Forks.count:
+            return
+        warnings.warn(
+            f"{self._source}: a fetch was left before its end; what it asked for comes again after"
+            " ack_wait. Use it in a `with` block, or close it",
+            ResourceWarning,
+            stacklevel=2,
+        )

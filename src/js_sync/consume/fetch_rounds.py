@@ -1,0 +1,58 @@
+# Generated from src/js_async/consume/fetch_rounds.py by codegen/twin.py. Edit that file instead.
+"""A fetch without a time limit: one round after the other, as no request lives for ever."""
+
+from __future__ import annotations
+
+from typing import Final, Protocol
+
+from twinstream.core.consume.batch import Batch, BatchEnd
+from twinstream.errors import ConnectionLost, PullError, RequestTimeout, TwinstreamError
+from twinstream.core.consume.fetch import frame_size
+from js_sync.runtime.concurrency import sleep
+from js_sync.consume.message import Message
+
+__all__ = ["ROUND", "fetch_rounds"]
+
+ROUND: Final = 30.0
+"""Seconds of one round, unless the consumer allows less."""
+
+# The pause after a round that ended early with nothing (seconds).
+_PAUSE: Final = 0.1
+
+
+class Round(Protocol):
+    """Fetches up to so many messages and bytes."""
+
+    def __call__(self, most: int, most_bytes: int | None, /) -> Batch[Message]: ...
+
+
+def fetch_rounds(
+    fetch: Round, max_messages: int, max_bytes: int | None, *, full: bool, pinned: bool
+) -> Batch[Message]:
+    """Fetch until a round ends by itself, or has messages where it need not be `full`.
+
+    Raises what a round raises, unless messages came before.
+    """
+    messages: list[Message] = []
+    left = max_bytes
+    while True:
+        try:
+            batch = fetch(max_messages - len(messages), left)
+        except (RequestTimeout, ConnectionLost):
+            # There is no connection now, and the round has waited for it.
+            continue
+        except TwinstreamError as error:
+            if not messages:
+                raise
+            # A plain PullError is that of a message which does not fit into the bytes left.
+            fits = left is None or type(error) is not PullError
+            end = BatchEnd.INTERRUPTED if fits else BatchEnd.BYTES_FILLED
+            return Batch(messages, end, str(error))
+        messages += batch
+        if left is not None:
+            left -= sum(frame_size(message._frame, pinned=pinned) for message in batch)
+        goes_on = batch.reason in {BatchEnd.EXPIRED, BatchEnd.INTERRUPTED}
+        if not goes_on or (messages and not full) or (left is not None and left <= 0):
+            return Batch(messages, batch.reason, batch.detail)
+        if batch.reason is BatchEnd.INTERRUPTED and not batch:
+            sleep(_PAUSE)

@@ -1,0 +1,467 @@
+# Generated from src/js_async/consume/ordered.py by codegen/twin.py. Edit that file instead.
+"""Reading a stream in order, without gaps and without acknowledgements, through any trouble."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from attrs import evolve
+
+from twinstream.core.consume.batch import Batch, BatchEnd
+from twinstream.core.deadline import Deadline, Seconds, monotonic
+from twinstream.errors import (
+    BadArgument,
+    ConnectionLost,
+    ConsumerDeleted,
+    ConsumerExists,
+    IterationEnded,
+    JetStreamError,
+    NoResponders,
+    PullError,
+    RequestTimeout,
+    StreamNotFound,
+    TwinstreamError,
+)
+from twinstream.core.consume.fetch import frame_size
+from twinstream.core.base.check_arguments import check_whole
+from twinstream.core.consume.ordered import Mark, OrderedRead
+from twinstream.core.consume.probing import LIFE, Probing
+from twinstream.core.consume.pull_request import PullLimits, Wait, fetch_limits
+from twinstream.core.consume.reports import PullReport, PullWarning
+from twinstream.core.wire.status import Status
+from twinstream.core.wire.subjects import check_name
+from twinstream.models import ConsumerConfig, ConsumerInfo, ReplayPolicy
+from js_sync.api import consumer_admin as _control
+from js_sync.api.api import Api
+from js_sync.runtime.concurrency import Signal
+from js_sync.consume.iterator import Iteration
+from js_sync.consume.ordered_consumer import TRANSIENT, OrderedConsumer
+from js_sync.consume.message import Message
+from js_sync.consume.messages import Messages
+
+__all__ = ["OrderedMessages"]
+
+_FIRST_PAUSE: Final = 0.1
+_LONGEST_PAUSE: Final = 10.0
+# A consumer that lived so long (seconds) did well: when it is lost, the next one need not wait.
+_LONG_LIFE: Final = 1.0
+# How often to look whether a probe was answered (seconds).
+_LOOK: Final = 0.002
+
+
+class _Question:
+    """Whether everything was handed over that was stored before the question was asked."""
+
+    def __init__(self) -> None:
+        self.tokens: set[bytes] = set()
+        # How many messages the consumer had sent when it answered.
+        self.sent: int | None = None
+
+    def again(self) -> None:
+        """Forget the answer: it was another consumer's."""
+        self.tokens.clear()
+        self.sent = None
+
+    def is_answered(self, read: OrderedRead) -> bool:
+        """Tell whether it is so."""
+        return self.sent is not None and read.has_all(self.sent) and read.is_current
+
+
+class OrderedMessages(Iteration[Message]):
+    """Iterates over a stream in order until it is closed; made by `Stream.ordered`.
+
+    Every message comes once, whatever happens to the connection, the consumer or its leader. Tasks
+    or threads may share the read: one at a time takes a message, the others wait for their turn.
+    Raises `StreamNotFound` when the stream is gone, `ConnectionClosed` when the connection is.
+    """
+
+    def __init__(
+        self,
+        api: Api,
+        stream: str,
+        config: ConsumerConfig,
+        limits: PullLimits,
+        on_report: Callable[[PullReport], None] | None,
+        name_prefix: str | None = None,
+        max_reset_attempts: int | None = None,
+    ) -> None:
+        super().__init__(stream)
+        if name_prefix is not None:
+            check_name(name_prefix, "name_prefix")
+        if max_reset_attempts is not None:
+            check_whole(max_reset_attempts, "max_reset_attempts")
+        # While the server waits for a message's time it sends nothing, no heartbeats either.
+        self._is_paced: Final = config.replay_policy == ReplayPolicy.ORIGINAL
+        self._silence: Final = 2 * limits.heartbeat
+        if self._is_paced:
+            limits = evolve(limits, heartbeat=float("inf"))
+        self._api: Final = api
+        self._stream: Final = stream
+        self._limits: Final = limits
+        self._attempts: Final = max_reset_attempts
+        token = api.transport.tokens.name()
+        prefix = token if name_prefix is None else f"{name_prefix}_{token}"
+        self._read: Final = OrderedRead(config, prefix, by_bytes=limits.max_bytes is not None)
+        self._consumer: Final = OrderedConsumer(api, stream, self._read, limits, on_report)
+        self._probing = self._new_probing()
+        self._question: _Question | None = None
+        self._ended: Final = Signal()
+        self._left: int | None = limits.stop_after
+        # In order, but more than a fetch has bytes for.
+        self._kept: Message | None = None
+        self._draining = self._closed = self._began = self._has_rested = False
+        self._pause = _FIRST_PAUSE
+        self._failures = 0
+        # Consumers that were lost soon after they were created, one after the other.
+        self._short_lives = 0
+        self._position_then = 0
+        self._made_at = 0.0
+        self.resets = 0
+        """How often a new consumer was needed because one was lost."""
+
+    @property
+    def position(self) -> int:
+        """The stream sequence of the last message handed over: go on with `start_seq` one above."""
+        return self._read.position
+
+    @property
+    def scanned(self) -> int:
+        """The stream sequence up to which everything was handed over that the filters let through.
+
+        It is ahead of `position` where heartbeats say that nothing more comes before it. It serves
+        to go on later, too, with less for the server to look through.
+        """
+        return self._read.scanned
+
+    @property
+    def is_current(self) -> bool:
+        """Whether everything was handed over that the stream had when the read began."""
+        return self._read.is_current
+
+    @property
+    def is_ended(self) -> bool:
+        """Tell whether the read is over: closed, drained, or after `stop_after` messages."""
+        return self._closed or self._left == 0 or (self._draining and not self._is_filled())
+
+    @property
+    def buffered(self) -> int:
+        """How many messages arrived and were not handed over."""
+        messages = self._consumer.messages
+        return (self._kept is not None) + (messages.buffered if messages is not None else 0)
+
+    @property
+    def name(self) -> str | None:
+        """The name of its present consumer; None when there is none."""
+        return self._read.name if self._consumer.messages is not None else None
+
+    def info(self) -> ConsumerInfo:
+        """Ask for configuration and state of the present consumer.
+
+        Raises `BadArgument` when there is none, as before the first message is asked for, and
+        `ConsumerNotFound` when it was lost: the next message comes from another one.
+        """
+        name = self.name
+        if name is None:
+            raise BadArgument(
+                f"{self._stream}: the ordered read has no consumer now, ask for a message first"
+            )
+        return _control.info(self._api, self._stream, name)
+
+    # ---- iterating
+
+    def _take_next(self, deadline: Deadline) -> Message | None:
+        return self._at_hand() or self._next(deadline)
+
+    def _at_hand(self) -> Message | None:
+        """Return the next message if it is buffered and nothing else is to be done before it."""
+        messages, read = self._consumer.messages, self._read
+        if (
+            messages is None
+            or self._kept is not None
+            or self._left == 0
+            or self._closed
+            or read.is_outdated
+        ):
+            return None
+        message = messages._take_granted()
+        if message is None:
+            return None
+        metadata = message.metadata
+        if not read.is_in_order(metadata):
+            self._kept = message
+        elif read.take(metadata):
+            if self._left is not None:
+                self._left -= 1
+            return message
+        return None
+
+    def _is_filled(self) -> bool:
+        return self.buffered > 0
+
+    def _next(
+        self, deadline: Deadline, fits: Callable[[Message], bool] | None = None
+    ) -> Message | None:
+        """Return the next message, or None: at the end, with an answer, or for one too big."""
+        read, consumer = self._read, self._consumer
+        while not (self._closed or self._left == 0):
+            messages = consumer.messages
+            if messages is None or read.is_outdated:
+                if self._draining:
+                    break
+                self._begin(deadline)
+                continue
+            if self._draining:
+                messages.drain()
+            try:
+                message, self._kept = self._kept, None
+                if message is not None:
+                    pass
+                elif self._question is None and not read.has_list and not self._is_paced:
+                    message = messages._take(deadline)
+                else:
+                    message = self._probed(messages, deadline)
+            except (ConsumerDeleted, ConnectionLost, NoResponders) as error:
+                self._reset(str(error))
+                continue
+            if message is None:
+                if self._has_answer():
+                    return None
+                # Its consumer is being left by another caller, or was, by one that was cut short.
+                consumer.leave()
+                continue
+            metadata = message.metadata
+            if not read.is_in_order(metadata):
+                self._reset(f"a gap after stream sequence {self.position}")
+            elif fits is not None and read.wants(metadata) and not fits(message):
+                self._kept = message
+                return None
+            elif read.take(metadata):
+                if self._left is not None:
+                    self._left -= 1
+                return message
+        # Closed by another caller perhaps, while a consumer was being created.
+        consumer.end()
+        return None
+
+    # ---- fetching
+
+    def fetch(
+        self,
+        max_messages: int | None = None,
+        *,
+        timeout: Seconds = 5.0,
+        max_bytes: int | None = None,
+        wait: Wait = "full",
+    ) -> Batch[Message]:
+        """Take up to `max_messages`, or up to `max_bytes` as the server counts them, or both.
+
+        `wait` says when to end before that: "full" waits `timeout` seconds for all of them, "first"
+        waits so long for some, "none" takes what is stored now. The batch's `reason` says why it
+        ended: after `NO_MESSAGES` everything was handed over that was stored before the call. They
+        come out of the read's own buffer, so `fetch` and iterating may take turns.
+
+        Raises what `next` does, unless some messages came before; `PullError` when the first
+        message alone is bigger than `max_bytes`.
+        """
+        limits = fetch_limits(max_messages, max_bytes, timeout, wait)
+        ends = self._api.deadline() if wait == "none" else Deadline.after(timeout)
+        held, begin = False, None
+        try:
+            held = self._acquire(ends)
+            begin = self._read.mark(), self._left
+            return self._fetch(limits, ends, wait)
+        except BaseException:
+            if begin is not None:
+                # Cut short: what was taken comes again, to the next caller.
+                self._go_back(*begin)
+            raise
+        finally:
+            if held:
+                self._question = None
+            self._taking.release(held)
+
+    def _go_back(self, mark: Mark, left: int | None) -> None:
+        if self._read.mark() != mark:
+            self._read.go_back(mark)
+            self._left = left
+
+    def _fetch(self, limits: PullLimits, deadline: Deadline, wait: Wait) -> Batch[Message]:
+        messages: list[Message] = []
+        room = limits.max_bytes
+
+        def fits(message: Message) -> bool:
+            return room is None or frame_size(message._frame) <= room
+
+        while len(messages) < limits.max_messages:
+            if wait == "none" or (wait == "first" and messages):
+                # For the answer, which comes at once.
+                deadline = self._api.deadline()
+                self._question = self._question or _Question()
+            try:
+                message = self._next(deadline, fits if room is not None else None)
+            except RequestTimeout:
+                if not messages and self._consumer.messages is None:
+                    raise
+                return Batch(messages, BatchEnd.EXPIRED)
+            except TwinstreamError as error:
+                if not messages:
+                    raise
+                return Batch(messages, BatchEnd.INTERRUPTED, str(error))
+            if message is None:
+                return self._ended_batch(messages, limits)
+            messages.append(message)
+            if room is not None:
+                room -= frame_size(message._frame)
+        return Batch(messages, BatchEnd.FILLED)
+
+    def _ended_batch(self, messages: list[Message], limits: PullLimits) -> Batch[Message]:
+        """Return the batch of a fetch that got no further message."""
+        if self._kept is not None:
+            if not messages:
+                raise PullError(
+                    f"the next message is bigger than the {limits.max_bytes} bytes asked for:"
+                    " raise max_bytes"
+                )
+            return Batch(messages, BatchEnd.BYTES_FILLED)
+        if not self.is_ended:
+            return Batch(messages, BatchEnd.NO_MESSAGES)
+        if not messages:
+            raise IterationEnded("the ordered read has ended: it was drained or closed")
+        return Batch(messages, BatchEnd.NO_MESSAGES, "the ordered read has ended")
+
+    # ---- probing
+
+    def _new_probing(self) -> Probing:
+        return Probing(self._silence if self._is_paced else None)
+
+    def _has_answer(self) -> bool:
+        return self._question is not None and self._question.is_answered(self._read)
+
+    def _probed(self, messages: Messages, deadline: Deadline) -> Message | None:
+        """Return the next message, with probes while none comes; None if no probe can help.
+
+        That is when the question is answered, or another consumer is due.
+        """
+        probing = self._probing
+        if self._question is not None:
+            # The message before may have been the answer to the last probe.
+            probing.hurry(monotonic())
+        while not (self._has_answer() or self._read.is_outdated):
+            now = monotonic()
+            wake_at = probing.due_at(now)
+            if self._question is not None and wake_at > now:
+                wake_at = min(wake_at, now + _LOOK)
+            try:
+                message = messages._take(deadline.earlier(wake_at))
+            except RequestTimeout:
+                now = monotonic()
+                if deadline.expired() or now < wake_at:
+                    raise
+                if now >= probing.due_at(now):
+                    self._probe(messages)
+                continue
+            probing.moved()
+            return message
+        return None
+
+    def _probe(self, messages: Messages) -> None:
+        now, question = monotonic(), self._question
+        if question is None and self._probing.rare(now):
+            limits = evolve(self._limits, max_bytes=None)
+        else:
+            heartbeat = self._probing.heartbeat(now, self._read.progress)
+            limits = PullLimits(max_messages=1, expires=heartbeat * LIFE, heartbeat=heartbeat)
+        if not self._api.transport.is_connected:
+            return
+        try:
+            token = messages._probe(limits)
+        except RequestTimeout:
+            # The connection broke just now, and no other came in time.
+            return
+        if question is not None:
+            question.tokens.add(token)
+
+    def _heard(self, heartbeat: Status, buffered: int) -> None:
+        """Take in a heartbeat, which comes after `buffered` messages."""
+        question, messages = self._question, self._consumer.messages
+        if question is not None and heartbeat.token in question.tokens:
+            question.sent = heartbeat.last_consumer
+        wrong = self._read.heard(heartbeat, buffered + (self._kept is not None))
+        if wrong is not None and messages is not None:
+            messages._note_break(wrong)
+
+    # ---- consumers come and go
+
+    def _begin(self, deadline: Deadline) -> None:
+        """Create the next consumer; the first attempt of all raises, later ones try again."""
+        self._leave()
+        if self._short_lives > 1 and not self._has_rested:
+            self._wait(ConnectionLost("one was lost soon after the other"), deadline)
+            self._has_rested = True
+        while not (self._closed or self._draining):
+            try:
+                self._api.transport.ready(deadline)
+                within = self._api.deadline().earlier(deadline.at)
+                messages = self._consumer.create(within, self._left)
+            except (StreamNotFound, BadArgument):
+                raise
+            except ConsumerExists:
+                continue
+            except (*TRANSIENT, JetStreamError) as error:
+                self._failures += 1
+                first = not self._began and not isinstance(error, ConnectionLost)
+                if first or self._failures == self._attempts:
+                    self._failures = 0
+                    raise
+                self._wait(error, deadline)
+                continue
+            messages._on_heartbeat = self._heard
+            self._began, self._failures = True, 0
+            self._position_then, self._made_at = self.position, monotonic()
+            return
+
+    def _wait(self, error: TwinstreamError, deadline: Deadline) -> None:
+        self._consumer.report(PullWarning(f"no consumer for the ordered read yet: {error}"))
+        self._ended.sleep(Deadline.after(self._pause).earlier(deadline.at))
+        self._pause = min(self._pause * 2, _LONGEST_PAUSE)
+        # Not after one more attempt: that would fail for want of time, and hide why this one did.
+        if deadline.expired() and not (self._closed or self._draining):
+            raise RequestTimeout("no message in time") from error
+
+    def _reset(self, reason: str) -> None:
+        if not self._draining:
+            self.resets += 1
+            report = PullWarning(f"the ordered read starts a new consumer: {reason}")
+            self._consumer.report(report)
+            self._has_rested = False
+            if self.position > self._position_then or monotonic() - self._made_at >= _LONG_LIFE:
+                self._pause, self._short_lives = _FIRST_PAUSE, 0
+            else:
+                # From the second one on there are pauses: it could go on as fast as it gets.
+                self._short_lives += 1
+        self._leave()
+
+    def _leave(self) -> None:
+        """Leave the present consumer; what it delivered and was not handed over comes again."""
+        self._kept = None
+        self._probing = self._new_probing()
+        if self._question is not None:
+            self._question.again()
+        self._consumer.leave()
+
+    # ---- the end
+
+    def drain(self) -> None:
+        """Ask for no more; the read ends after what is buffered (with `close` at once)."""
+        self._draining = True
+        self._ended.set()
+        messages = self._consumer.messages
+        if messages is not None:
+            messages.drain()
+
+    def close(self) -> None:
+        """End the read and delete its consumer."""
+        self._closed = True
+        self._ended.set()
+        self._consumer.end()

@@ -1,0 +1,200 @@
+# Generated from src/js_async/coordination/once.py by codegen/twin.py. Edit that file instead.
+"""Work that runs at most once under a key, over all programs of a stream, and its result."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from attrs import frozen
+
+from twinstream.core.deadline import Deadline, Seconds
+from twinstream.errors import BadArgument, LeaseLost, RequestTimeout, TwinstreamError
+from twinstream.core.coordination.lease_engine import Terms
+from twinstream.core.coordination.lease_record import HELD, LeaseRecord, SlotRecord
+from js_sync.coordination.acquire import SlotAsking
+from js_sync.runtime.concurrency import Handler, call, check_handler
+from js_sync.coordination.slot import Place, Slot, Slots, passes
+from js_sync.coordination.lease import Lease
+
+__all__ = ["Once", "OnceResult"]
+
+_DONE: Final = "done"
+_FAILED: Final = "failed"
+_RUNNING: Final = "running"
+_LONGEST_NOTE: Final = 1000
+# Bytes of headers, and of the members of a record that its holder adds.
+_ROOM: Final = 1000
+_FIRST_PAUSE: Final = 0.25
+_LONGEST_PAUSE: Final = 5.0
+
+
+@frozen(kw_only=True)
+class OnceResult:
+    """What became of the work under a key."""
+
+    state: str
+    """`done`, `failed`, or `running`: begun, and not known to have ended."""
+    data: bytes
+    """What the work returned."""
+    error: str
+    """What the work raised, as text."""
+    owner: str
+    """Who ran it, or runs it."""
+    token: int
+    """The stream sequence of its beginning."""
+    ran_here: bool
+    """Whether this call ran it."""
+
+
+class Once:
+    """Runs work under a key at most once; made by `Coordination.once`."""
+
+    def __init__(self, place: Place, key: str, terms: Terms, keep: float | None) -> None:
+        self._place: Final = place
+        self._key: Final = key
+        self._terms: Final = terms
+        self._keep: Final = keep
+        self._slots: Final = Slots(place)
+        self._subject: Final = place.subjects.slot("once", key)
+
+    @property
+    def key(self) -> str:
+        """The key that all who use it agree on."""
+        return self._key
+
+    def __repr__(self) -> str:
+        return f"<Once {self._place.stream} {self._key}>"
+
+    def run(self, work: Handler[Lease], *, timeout: Seconds = 5.0) -> OnceResult:
+        """Run the work unless it was begun before, here or elsewhere; return what became of it.
+
+        The work gets the lease and returns bytes, or nothing. An error of it is stored as `failed`,
+        and raised; so is `BadArgument` for a result that the server does not take. `timeout` in
+        seconds is for storing the end; raises `RequestTimeout` when that was not confirmed, and
+        `LeaseLost` when the claim ran out meanwhile.
+        """
+        check_handler(work, "work")
+        asking = SlotAsking(self._place, "once", self._key, self._terms, "")
+        slot = asking.attempt(self._place.api.deadline())
+        if slot is None:
+            return _result(asking.holder or self._record())
+        lease = Lease(slot)
+        lease._start()
+        try:
+            data = _bytes(call(work, lease))
+            self._check_size(data)
+        except BaseException as error:
+            note = (str(error) or type(error).__name__)[:_LONGEST_NOTE]
+            self._end(slot, lease, self._final(_FAILED, note=note), timeout)
+            raise
+        final = self._final(_DONE, data=data)
+        self._end(slot, lease, final, timeout)
+        return OnceResult(
+            state=_DONE,
+            data=data,
+            error="",
+            owner=final.owner,
+            token=lease.token,
+            ran_here=True,
+        )
+
+    def _check_size(self, data: bytes) -> None:
+        # Before it is stored: what no server takes would be tried until the claim runs out.
+        size = len(self._final(_DONE, data=data).encode()) + _ROOM
+        limit, who = self._place.api.transport.server_info.max_payload, "the server"
+        most = self._place.max_msg_size
+        if most is not None and most < limit:
+            limit, who = most, f"stream {self._place.stream}"
+        if size > limit:
+            raise BadArgument(
+                f"once {self._key}: the result has {len(data)} bytes, its record about {size},"
+                f" {who} takes {limit}: store it elsewhere, and return where it is"
+            )
+
+    def _final(self, state: str, *, note: str = "", data: bytes = b"") -> LeaseRecord:
+        return LeaseRecord(
+            owner=self._place.owner, tenure="", attempt=0, state=state, note=note, data=data
+        )
+
+    def _end(self, slot: Slot, lease: Lease, final: LeaseRecord, timeout: Seconds) -> None:
+        slot.final, slot.final_ttl = final, self._keep
+        if lease.release(timeout):
+            return
+        if lease.lost is not None:
+            raise LeaseLost(f"once {self._key}: the work ran, its end is not stored: {lease.lost}")
+        raise RequestTimeout(
+            f"once {self._key}: the work ran, but nobody confirmed its end in time"
+            f" ({slot.engine.reason or 'no answer yet'})"
+        )
+
+    def _record(self) -> SlotRecord | None:
+        return self._slots.look(self._subject)
+
+    def result(self) -> OnceResult | None:
+        """Return what became of the work; None when it never began, or was forgotten."""
+        record = self._record()
+        return None if record is None else _result(record)
+
+    def wait(self, timeout: Seconds | None = None) -> OnceResult:
+        """Return what became of the work once it has ended, within `timeout` seconds.
+
+        Raises `RequestTimeout`. Work that has not begun is waited for, too, and so is a server
+        that is away.
+        """
+        deadline = Deadline.after(timeout)
+        transport = self._place.api.transport
+        box = transport.open_mailbox(self._place.subjects.freed("once", self._key).encode())
+        pause = _FIRST_PAUSE
+        trouble = ""
+        try:
+            while not deadline.expired():
+                box.take_all()
+                found = self._ended(deadline)
+                if isinstance(found, OnceResult):
+                    return found
+                trouble = "" if found is None else f" ({found})"
+                transport.wait(box.signal, deadline.earlier(Deadline.after(pause).at))
+                pause = min(pause * 2, _LONGEST_PAUSE)
+        finally:
+            transport.close_mailbox(box)
+        raise RequestTimeout(f"once {self._key}: the work has not ended in time{trouble}")
+
+    def _ended(self, deadline: Deadline) -> OnceResult | TwinstreamError | None:
+        """Return what became of the work if it has ended, or why nobody could tell just now."""
+        patience = self._place.api.deadline().earlier(deadline.at)
+        try:
+            record = self._slots.look(self._subject, patience)
+        except TwinstreamError as error:
+            if not passes(error):
+                raise
+            return error
+        return None if record is None or record.state == HELD else _result(record)
+
+    def forget(self) -> bool:
+        """Remove what is known of the key, so that the work may run again; tell if it was known.
+
+        Work that runs at this moment is not stopped: a second run may begin beside it.
+        """
+        record = self._record()
+        return record is not None and self._slots.drop(record.seq)
+
+
+def _result(record: SlotRecord | None) -> OnceResult:
+    if record is None:
+        raise RequestTimeout("the key is begun and forgotten by others all the time: try again")
+    return OnceResult(
+        state=_RUNNING if record.state == HELD else record.state,
+        data=record.data,
+        error=record.note,
+        owner=record.owner,
+        token=record.token,
+        ran_here=False,
+    )
+
+
+def _bytes(value: object) -> bytes:
+    if value is None:
+        return b""
+    if not isinstance(value, bytes):
+        raise BadArgument(f"work that runs once returns bytes or nothing, got {type(value)!r}")
+    return value

@@ -1,0 +1,125 @@
+# Generated from src/js_async/exactly_once/stored_results.py by codegen/twin.py. Edit that file instead.
+"""Which results of a processing its stream holds already, beyond the duplicate window.
+
+The stream is looked through once for all messages that come again. What it did not hold then can
+only have been stored since, so for half of the duplicate window the server refuses a second one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final
+
+from attrs import frozen
+
+from twinstream.core.deadline import monotonic
+from twinstream.errors import OutcomeUnknown
+from twinstream.core.exactly_once.processing import InputStream, OwnIds
+from twinstream.core.publish.request import PublishRequest
+from twinstream.models import Timestamp
+from js_sync.api.api import Api
+from js_sync.read.get_message import first_seq_at
+from js_sync.runtime.concurrency import Lock
+from js_sync.exactly_once.msg_id_scan import stored_ids
+
+if TYPE_CHECKING:
+    from js_sync.exactly_once.idempotent_writer import OnceWriter
+    from js_sync.jetstream import JetStream
+    from js_sync.consume.message import Message
+    from js_sync.stream import Stream
+
+__all__ = ["KnownResults"]
+
+# Clocks of two servers may differ by so much, and results be looked for that much earlier.
+_SKEW: Final = timedelta(minutes=1)
+_LOOK_UP: Final = 30.0
+
+
+@frozen
+class _Look:
+    """What a stream held at a moment, of all that was stored `since`."""
+
+    ids: Collection[str]
+    since: Timestamp
+    at: float
+
+
+class KnownResults:
+    """Finds results that the stream holds; `timeout` in seconds is what storing one may take.
+
+    `now` is what the server's clock shows, None where it does not tell.
+    """
+
+    def __init__(
+        self,
+        jet: JetStream,
+        api: Api,
+        writer: OnceWriter,
+        input: InputStream,
+        now: Timestamp | None,
+        timeout: float,
+    ) -> None:
+        self._jet: Final = jet
+        self._api: Final = api
+        self._writer: Final = writer
+        self._input: Final = input
+        self._timeout: Final = timeout
+        self._now: Final = now
+        self._started: Final = monotonic()
+        self._looking: Final = Lock()
+        self._look: _Look | None = None
+
+    def of(self, message: Message, results: Sequence[PublishRequest]) -> Collection[str]:
+        """Return identities that are stored and would not be refused any more, of results at least.
+
+        Raises `OutcomeUnknown` where limits took what may have been results.
+        """
+        if not results or message.metadata.num_delivered == 1:
+            return ()
+        stream = self._writer.check()
+        window = stream.config.duplicate_window
+        half = window.total_seconds() / 2 if window else 0.0
+        stored = Timestamp.from_ns(message.metadata.timestamp_ns)
+        if self._is_young(stored, half):
+            return ()
+        since = stored - _SKEW
+        with self._looking:
+            # One looks, and the others that wait here have it.
+            look = self._look
+            if look is None or since < look.since or monotonic() + self._timeout > look.at + half:
+                return self._look_anew(stream, since, results)
+            return look.ids
+
+    def _is_young(self, stored: Timestamp, half: float) -> bool:
+        """Tell whether all that came of a message lies within half of the duplicate window."""
+        if self._now is None:
+            return False
+        age = (self._now - stored).total_seconds() + monotonic() - self._started + self._timeout
+        return age + _SKEW.total_seconds() < half
+
+    def _look_anew(
+        self, stream: Stream, since: Timestamp, results: Sequence[PublishRequest]
+    ) -> Collection[str]:
+        # Taken before the question: what the answer does not show may have been stored since then.
+        at = monotonic()
+        own = OwnIds(self._input, {result.msg_id for result in results})
+        found = self._look_up(stream, since, own)
+        self._look = _Look(found, since, at) if own.is_whole else None
+        return found
+
+    def _look_up(self, stream: Stream, since: Timestamp, own: OwnIds) -> Collection[str]:
+        state = (stream.info(confirmed=True)).state
+        # By the last message that was ever stored: limits may have removed all messages by now.
+        if not state.last_seq or (state.last_ts is not None and state.last_ts < since):
+            return ()
+        oldest = state.first_ts if state.messages else None
+        if state.first_seq > 1 and (oldest is None or oldest > since):
+            raise OutcomeUnknown(
+                f"{stream.name} holds sequences from {state.first_seq} only, but earlier ones may"
+                " hold results of a message that comes again: its limits let them go. Compare by"
+                " hand and reject or acknowledge the message, or process by subject"
+            )
+        behind = state.last_seq + 1
+        start = first_seq_at(self._api, stream.name, since, behind)
+        return stored_ids(self._jet, stream, start, behind, own, _LOOK_UP)

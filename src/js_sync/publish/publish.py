@@ -1,0 +1,247 @@
+# Generated from src/js_async/publish/publish.py by codegen/twin.py. Edit that file instead.
+"""Publishing one message: the way that goes well, and what follows when it does not."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from twinstream.core.deadline import Deadline, Seconds, monotonic
+from twinstream.errors import (
+    BadAnswer,
+    NoLeader,
+    NoResponders,
+    NoStream,
+    OutcomeUnknown,
+    RequestTimeout,
+    TwinstreamError,
+)
+from twinstream.core.wire.protocol import Frame
+from twinstream.core.wire.pub_ack import is_pub_ack
+from twinstream.core.publish.request import PublishRequest, publish_headers
+from twinstream.core.publish.retry import (
+    RetryPolicy,
+    Step,
+    leaves_doubt,
+    may_get_leader,
+    needs_pause,
+    next_step,
+)
+from twinstream.core.wire.subjects import known_subject
+from twinstream.models import PubAck
+from js_sync.publish import verify_stored as _publish_doubt
+from js_sync.api.api import Api
+from js_sync.runtime.concurrency import sleep
+from js_sync.publish.diagnose import reason
+from js_sync.client.requests import Answer
+
+if TYPE_CHECKING:
+    from js_sync.client.instrumentation import OpenCall
+
+__all__ = ["publish"]
+
+
+def publish(
+    api: Api,
+    request: PublishRequest,
+    policy: RetryPolicy,
+    timeout: Seconds | None,
+    call: OpenCall | None = None,
+) -> PubAck:
+    """Publish one message and return its acknowledgement, within the timeout as a whole."""
+    if api.on_call is not None and call is None:
+        return _told(api, request, policy, timeout)
+    headers = publish_headers(request)
+    subject = known_subject(request.subject)
+    given = None if timeout is None else api.deadline(timeout)
+    transport = api.transport
+    # Sent first: whatever else is needed is made while the server works on it.
+    answer = transport.replies.try_start(subject, headers, request.data, is_pub_ack)
+    deadline = given or api.deadline()
+    repeatable = bool(headers) and request.is_repeatable
+    end = _end(policy, deadline, repeatable, 0)
+    if answer is not None:
+        # What nearly always happens, without what all other cases need: a tenth of the steps.
+        try:
+            transport.wait(answer.signal, end)
+        except BaseException:
+            transport.replies.forget(answer)
+            raise
+        if answer.frame is not None and request.expected_stream is None:
+            ack = api.acks.like_last(answer.frame)
+            if ack is not None:
+                return ack
+    attempts = _Attempts(api, request, subject, headers, policy, deadline, repeatable)
+    while True:
+        try:
+            return attempts.next(answer, end)
+        except TwinstreamError as error:
+            answer = None
+            ack = attempts.after(error)
+            if ack is not None:
+                return ack
+            if call is not None:
+                call.attempts += 1
+
+
+def _told(
+    api: Api, request: PublishRequest, policy: RetryPolicy, timeout: Seconds | None
+) -> PubAck:
+    size = len(publish_headers(request)) + len(request.data)
+    with api.told("publish", request.subject, size, request.expected_stream) as call:
+        ack = publish(api, request, policy, timeout, call)
+        if call is not None:
+            call.stream = ack.stream
+        return ack
+
+
+def _end(policy: RetryPolicy, deadline: Deadline, repeatable: bool, attempts: int) -> Deadline:
+    """Return until when to wait for the answer to the next attempt."""
+    now = monotonic()
+    return Deadline(now + policy.patience(deadline.at - now, repeatable, attempts))
+
+
+class _Attempts:
+    """The attempts at one message."""
+
+    __slots__ = (
+        "_api",
+        "_count",
+        "_deadline",
+        "_doubt",
+        "_headers",
+        "_lacks_leader",
+        "_policy",
+        "_repeatable",
+        "_request",
+        "_subject",
+    )
+
+    def __init__(
+        self,
+        api: Api,
+        request: PublishRequest,
+        subject: bytes,
+        headers: bytes,
+        policy: RetryPolicy,
+        deadline: Deadline,
+        repeatable: bool,
+    ) -> None:
+        self._api = api
+        self._request = request
+        self._subject = subject
+        self._headers = headers
+        self._policy = policy
+        self._deadline = deadline
+        self._repeatable = repeatable
+        self._count = 0
+        self._doubt = False
+        # That the stream has no leader, which will pass.
+        self._lacks_leader: NoLeader | None = None
+
+    def next(self, answer: Answer | None, end: Deadline) -> PubAck:
+        """Send the message and return its acknowledgement, or raise why there is none.
+
+        `answer` is the place of its answer where it is sent already, and was waited for until
+        `end`.
+        """
+        api, request, deadline = self._api, self._request, self._deadline
+        replies = api.transport.replies
+        sent = answer is not None
+        if answer is None:
+            answer = replies.start(self._subject, self._headers, request.data, deadline, is_pub_ack)
+        try:
+            if not sent:
+                end = _end(self._policy, deadline, self._repeatable, self._count)
+                api.transport.wait(answer.signal, end)
+            self._count += 1
+            if answer.frame is None:
+                self._wait_on(answer, end)
+        finally:
+            # One that came is forgotten already.
+            if answer.frame is None:
+                replies.forget(answer)
+        frame = answer.take(request.subject)
+        ack = api.acks.like_last(frame) or api.acks.read(frame, request.subject)
+        if request.expected_stream is not None and ack.stream != request.expected_stream:
+            raise BadAnswer(
+                f"{request.subject}: {ack.stream} acknowledged, which is not the expected stream"
+                f" {request.expected_stream} and would not have: somebody else answered"
+            )
+        return ack
+
+    def _wait_on(self, answer: Answer, end: Deadline) -> None:
+        """Wait for the acknowledgement of an attempt that had something else, or nothing yet.
+
+        Returns when it is here; `end` is that of the attempt. Raises `BadAnswer` where only
+        somebody else than the stream answers, and `RequestTimeout`.
+        """
+        subject = self._request.subject
+        if answer.stray is not None:
+            self._api.transport.replies.wait(answer, end.earlier(monotonic() + self._policy.wait))
+            if not answer.is_here():
+                why = reason(self._api, subject, end)
+                if isinstance(why, NoStream):
+                    raise self._bad_answer(answer.stray, why) from why
+                self._api.transport.replies.wait(answer, end)
+        if answer.is_here():
+            return
+        if self._repeatable and self._count <= self._policy.retries:
+            raise RequestTimeout(f"{subject}: no acknowledgement in time")
+        why = reason(self._api, subject, self._deadline, silent=True)
+        self._api.transport.replies.wait(answer, self._deadline)
+        if answer.is_here():
+            return
+        if answer.stray is not None:
+            raise self._bad_answer(answer.stray, why) from why
+        tried = "1 attempt" if self._count == 1 else f"{self._count} attempts"
+        raise RequestTimeout(
+            f"{subject}: no acknowledgement in time after {tried}, it may be stored; {why}"
+        ) from why
+
+    def _bad_answer(self, stray: Frame, why: NoResponders) -> BadAnswer:
+        return BadAnswer(
+            f"{self._request.subject}: somebody who is no stream answered: {stray[3][:60]!r}; {why}"
+        )
+
+    def after(self, error: TwinstreamError) -> PubAck | None:
+        """Prepare the next attempt and return None, or end with an acknowledgement or error."""
+        deadline = self._deadline
+        wait = self._policy.wait if needs_pause(error) else 0.0
+        left = self._policy.left(
+            self._count, deadline.remaining(), error, lacks_leader=self._lacks_leader is not None
+        )
+        match next_step(error, repeatable=self._repeatable, doubt=self._doubt, left=left):
+            case Step.REPEAT:
+                self._doubt = self._doubt or leaves_doubt(error)
+                self._api.log_retry(self._request.subject, error)
+                if wait:
+                    sleep(wait)
+                return None
+            case Step.PROVE:
+                return _publish_doubt.prove(self._api, self._request, error, deadline)
+            case Step.EXPLAIN if not isinstance(error, RequestTimeout):
+                subject = self._request.subject
+                why: NoResponders | None = self._lacks_leader
+                if why is None:
+                    why = reason(self._api, subject, deadline)
+                    if self._wait_for_leader(why):
+                        return None
+                if self._doubt:
+                    raise OutcomeUnknown(
+                        f"an earlier attempt had no answer and may be stored; then: {why}"
+                    ) from why
+                raise why from error
+            case _:
+                raise error
+
+    def _wait_for_leader(self, why: NoResponders) -> bool:
+        """Tell whether to try again because the stream will have a leader, after a pause."""
+        if not may_get_leader(why):
+            return False
+        if not self._policy.may_wait_for_leader(self._deadline.remaining()):
+            return False
+        if isinstance(why, NoLeader):
+            self._lacks_leader = why
+        self._api.log_retry(self._request.subject, why)
+        sleep(self._policy.wait)
+        return True

@@ -1,0 +1,288 @@
+# Generated from src/js_async/publish/publisher.py by codegen/twin.py. Edit that file instead.
+"""Publishing one by one without waiting for each acknowledgement."""
+
+from __future__ import annotations
+
+import warnings
+from collections import deque
+from typing import Final, Self
+
+from twinstream.core.deadline import Deadline
+from twinstream.errors import ConnectionClosed
+from twinstream.core.wire.headers import HeaderValues
+from twinstream.core.publish.request import PublishFailure, PublishRequest, Rollup, UnreadFailures, request_of
+from twinstream.core.publish.limits import PublishLimits
+from twinstream.core.publish.ttl import Ttl
+from twinstream.models import PubAck
+from js_sync.api.api import Api
+from js_sync.runtime.concurrency import Lock, Signal, Task, spawn
+from js_sync.client.closing import Leaving, warn_of_failures
+from js_sync.publish.pipeline import Pipeline
+from js_sync.publish.inflight import Outcome, UnderWay
+
+__all__ = ["PublishHandle", "Publisher"]
+
+# How often messages without an answer are looked at while nobody waits (seconds).
+_LOOK: Final = 0.1
+
+
+class PublishHandle:
+    """A message that was sent; whoever wants to know takes its result."""
+
+    __slots__ = ("_entry", "_publisher")
+
+    def __init__(self, publisher: Publisher, entry: UnderWay) -> None:
+        self._publisher = publisher
+        self._entry = entry
+
+    @property
+    def request(self) -> PublishRequest:
+        """What was sent."""
+        return self._entry.request
+
+    @property
+    def is_done(self) -> bool:
+        """Tell whether the result is here."""
+        return self._entry.outcome is not None
+
+    def result(self) -> PubAck:
+        """Return the acknowledgement, or raise why there is none, as `JetStream.publish` does.
+
+        A failure that is raised here is not raised again when the publisher closes.
+        """
+        return self._publisher._result_of(self._entry)
+
+
+class _Work:
+    """What a publisher has in flight.
+
+    The receiver and the keeper refer to this, not to the publisher, so that a publisher which the
+    program drops is deleted and can warn of it.
+    """
+
+    def __init__(self, api: Api, limits: PublishLimits, failures: UnreadFailures) -> None:
+        self.pipeline: Final = Pipeline(api, limits, self._on_done)
+        self.failures: Final = failures
+        # Sizes of messages that are done: the receiver appends, senders subtract.
+        self.released: Final[deque[int]] = deque()
+        self.is_dropped = False
+
+    def release(self, entry: UnderWay) -> bool:
+        """Free the room of a message, once; return whether that was now."""
+        if entry.is_told:
+            return False
+        entry.is_told = True
+        self.released.append(entry.size)
+        return True
+
+    def _on_done(self, entry: UnderWay, outcome: Outcome) -> bool:
+        try:
+            if not self.release(entry):
+                return False
+            if isinstance(outcome, PublishFailure):
+                self.failures.add(outcome)
+        except BaseException:
+            # Interrupted: it is told, and nobody else would give it its outcome.
+            if entry.is_told:
+                entry.outcome = outcome
+                self.pipeline.forget(entry)
+            raise
+        return True
+
+    def keep(self, ended: Signal) -> None:
+        """Repeat and give up messages also while no one sends or waits."""
+        try:
+            while not ended.sleep(Deadline.after(_LOOK)):
+                self.pipeline.tend()
+                if self.pipeline.is_over:
+                    # Nobody closed the publisher: this would go on as long as the program.
+                    return
+                if self.is_dropped and self.pipeline.oldest is None:
+                    self.pipeline.close()
+                    return
+        finally:
+            failures = self.failures.take() if self.is_dropped else None
+            if failures is not None:
+                # Of messages that were in flight when it was dropped.
+                warn_of_failures("publisher", failures)
+
+
+class Publisher(Leaving):
+    """Sends messages and lets them be acknowledged meanwhile; made by `JetStream.publisher`.
+
+    Used in `with`, it waits at the end for all that is in flight, and raises
+    `PublishFailures` for the failures that no `result` of a handle has raised, unless
+    `raise_failures` is off. May be shared between tasks or threads.
+    """
+
+    # A default for `__del__` after an `__init__` that raised.
+    _keeper: Task | None = None
+
+    def __init__(self, api: Api, limits: PublishLimits, raise_failures: bool) -> None:
+        super().__init__()
+        failures = UnreadFailures(raise_failures)
+        self._limits: Final = limits
+        self._work: Final = _Work(api, limits, failures)
+        self._pipeline: Final = self._work.pipeline
+        self._lock: Final = Lock()
+        self._ended = Signal()
+        self._count = 0
+        self._bytes = 0
+        self._closed = False
+        self._left = False
+        self._watch_failures("publisher", failures)
+
+    @property
+    def under_way(self) -> int:
+        """How many messages have no answer yet."""
+        return max(0, self._count - len(self._work.released))
+
+    def __repr__(self) -> str:
+        return f"<Publisher: {self.under_way} in flight{', closed' * self._closed}>"
+
+    def __enter__(self) -> Self:
+        self._open()
+        return self
+
+    def _open(self) -> None:
+        with self._lock:
+            if self._keeper is None:
+                self._start()
+
+    def _start(self) -> None:
+        work, ended = self._work, Signal()
+        self._ended = ended
+        try:
+            self._pipeline.open()
+            self._keeper = spawn(lambda: work.keep(ended), "twinstream-publisher")
+        except BaseException:
+            # Interrupted while the keeper began, which would go on: nobody comes to `close`.
+            ended.set()
+            self._pipeline.close()
+            raise
+
+    def send(
+        self,
+        subject: str,
+        data: bytes = b"",
+        *,
+        headers: HeaderValues | None = None,
+        msg_id: str | None = None,
+        expected_stream: str | None = None,
+        expected_last_seq: int | None = None,
+        expected_last_msg_id: str | None = None,
+        expected_last_subject_seq: int | None = None,
+        expected_last_subject_seq_subject: str | None = None,
+        rollup: Rollup | None = None,
+        ttl: Ttl | None = None,
+    ) -> PublishHandle:
+        """Send a message; waits only while the window is full. Arguments as of `publish`.
+
+        Raises `BadArgument` for a bad message, and `ConnectionClosed` after the end; any other
+        failure is the handle's.
+        """
+        request = request_of(
+            (
+                subject,
+                data,
+                headers,
+                msg_id,
+                expected_stream,
+                expected_last_seq,
+                expected_last_msg_id,
+                expected_last_subject_seq,
+                expected_last_subject_seq_subject,
+                rollup,
+                ttl,
+            )
+        )
+        return self.send_request(request)
+
+    def send_request(self, request: PublishRequest) -> PublishHandle:
+        """Send a message that was made before; see `send`."""
+        if self._keeper is None:
+            self._open()
+        pipeline = self._pipeline
+        entry = pipeline.prepare(request)
+        if isinstance(entry.outcome, PublishFailure):
+            raise entry.outcome.error
+        while not self._take_room(entry):
+            oldest = pipeline.oldest
+            if oldest is not None:
+                pipeline.until(oldest)
+        try:
+            if not pipeline.try_send(entry):
+                pipeline.send(entry)
+        except BaseException:
+            pipeline.forget(entry)
+            self._work.release(entry)
+            raise
+        return PublishHandle(self, entry)
+
+    def _take_room(self, entry: UnderWay) -> bool:
+        size = entry.size
+        with self._lock:
+            if self._closed:
+                raise ConnectionClosed("the publisher is closed")
+            released = self._work.released
+            while released:
+                self._bytes -= released.popleft()
+                self._count -= 1
+            if self._limits.is_full(self._count, self._bytes, size):
+                return False
+            # Under the lock: whoever closes waits for all that are let in. First, for room that is
+            # taken when an interrupt comes in between would never be given back.
+            self._pipeline.expect(entry)
+            self._count += 1
+            self._bytes += size
+            return True
+
+    def _result_of(self, entry: UnderWay) -> PubAck:
+        """Return the result of a message; `PublishHandle.result` calls it."""
+        outcome = self._pipeline.until(entry)
+        if isinstance(outcome, PublishFailure):
+            raise outcome.error
+        return outcome
+
+    def flush(self) -> None:
+        """Return when every message sent so far is acknowledged or failed.
+
+        Failures are told by their handles, or in the end by `close`.
+        """
+        last = self._pipeline.under_way()
+        for entry in last:
+            self._pipeline.until(entry)
+
+    def close(self) -> None:
+        """Wait for what is in flight, then raise `PublishFailures` for what nothing looked at.
+
+        Closing again does nothing, or what an interrupt left undone.
+        """
+        with self._lock:
+            is_left = self._left
+            self._closed = True
+        if not is_left:
+            try:
+                self.flush()
+            finally:
+                self._ended.set()
+                self._pipeline.close()
+                self._left = True
+        self._raise_unread()
+
+    def __del__(self) -> None:
+        if self._keeper is not None and not (self._left or self._is_inherited):
+            # The keeper ends once nothing is in flight any more.
+            self._work.is_dropped = True
+            self._warn_of_drop()
+        super().__del__()
+
+    def _warn_of_drop(self) -> None:
+        # With its connection everything has ended, and has an outcome.
+        if not self._pipeline.is_over:
+            warnings.warn(
+                f"publisher was dropped without close, with {self.under_way} messages in flight;"
+                " use it in a `with` block, or close it, to know what became of them",
+                ResourceWarning,
+                stacklevel=3,
+            )

@@ -1,0 +1,1 @@
+"""The seam between the twins: tasks, locks, waiting, and the bytes of a connection."""

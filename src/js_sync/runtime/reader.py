@@ -1,0 +1,276 @@
+"""How the threads of the blocking twin share the reading of a connection.
+
+The thread that waits reads for all (the leader), the others that wait follow: they sleep until
+their flag is up or it is their turn to read. A keeper thread reads while no other thread does.
+"""
+
+from __future__ import annotations
+
+import select
+import time
+from collections import deque
+from collections.abc import Callable
+from threading import Lock, get_ident
+from typing import Final
+
+from twinstream.core.deadline import Deadline, monotonic
+from js_sync.runtime.concurrency import LONGEST, Gate, Signal, Waker, open_gate
+from js_sync.runtime.sender import CUT_SHORT, Sender
+from js_sync.runtime.sockets import Wire, has_bytes, keeping
+
+__all__ = ["GLANCE", "Reader"]
+
+# Below the allocator's threshold for mapped memory: recv() of more pays a page fault each time.
+_READ_SIZE: Final = 1 << 16
+# A peer that never pauses must not keep a time-out from being told.
+_LAST_READS: Final = 256
+# Nor must a peer whose bytes take long to read, or another thread that reads but gets no time from
+# the machine (seconds).
+_LAST_WAIT: Final = 1.0
+# How long the thread that reads may take to handle the end of the stream (seconds).
+_NOTICE_WAIT: Final = 0.1
+GLANCE: Final = 0.0005
+"""A pause between two looks at what another thread is about to do (seconds)."""
+
+
+class Reader(Sender):
+    """The half of a link that reads.
+
+    `on_bytes` gets what arrives, whatever it returns. A wait does not sleep in its first
+    `busy_poll` seconds.
+    """
+
+    def __init__(self, on_bytes: Callable[[bytes], int], busy_poll: float) -> None:
+        super().__init__()
+        self._on_bytes: Final = on_bytes
+        self._busy_poll: Final = busy_poll
+        self._keeping: Final = keeping() if busy_poll else None
+        self._poll = select.poll()
+        self._waker: Final = Waker()
+        # Guards who reads and who sleeps; never held over I/O.
+        self._mutex: Final = Lock()
+        # The thread that reads, 0 for none.
+        self._reader = 0
+        self._reader_yields = False
+        self._sleepers: deque[Lock] = deque()
+        self._reads = 0
+        self._lingering = False
+
+    def _receive(self, sock: Wire) -> None:
+        """Read once."""
+        try:
+            self._take_in(sock)
+        except BaseException:
+            # Interrupted (an `Exception` is dealt with below): bytes may be lost, or half taken.
+            self._drop(sock, CUT_SHORT)
+            raise
+
+    def _take_in(self, sock: Wire) -> None:
+        try:
+            data = sock.recv(_READ_SIZE)
+        except BlockingIOError:
+            return
+        except OSError as error:
+            self._drop(sock, error)
+            return
+        if not data:
+            self._drop(sock, None)
+            return
+        self._reads += 1
+        try:
+            self._on_bytes(data)
+        except Exception as error:
+            self._drop(sock, error)
+
+    def _lead(self, signal: Signal, deadline: Deadline) -> None:
+        """Read for all until the own flag is up, the deadline passes or the socket ends."""
+        waker = self._waker
+        waker.busy = False
+        signal.sleepers.append(waker)
+        try:
+            if self._keeping is not None:
+                until = min(monotonic() + self._busy_poll, deadline.at)
+                self._spin(self._keeping.give_way, signal, until)
+            while not signal.raised:
+                sock, left = self._socket, deadline.at - monotonic()
+                if sock is None or left <= 0:
+                    break
+                for number, _ in self._poll.poll(min(left, LONGEST) * 1000):
+                    if number == waker.number:
+                        waker.drain()
+                    else:
+                        waker.busy = True
+                        self._receive(sock)
+                        # Before the look at the flag: who raises it now wakes this.
+                        waker.busy = False
+        finally:
+            waker.busy = False
+            signal.sleepers.remove(waker)
+
+    def _spin(self, give_way: Callable[[], object], signal: Signal, until: float) -> None:
+        """Read for all without sleeping, until the own flag is up, that moment or another waits."""
+        self._waker.busy = True
+        while not signal.raised and not self._sleepers and monotonic() < until:
+            sock = self._socket
+            if sock is None:
+                break
+            give_way()
+            self._receive(sock)
+        # Before the next look at the flag, as everywhere.
+        self._waker.busy = False
+
+    def _look(self, signal: Signal) -> None:
+        """Read what is there, before it is said that nothing came in time.
+
+        The program may have come back to this connection when the time was over already.
+        """
+        last, end = self._reads + _LAST_READS, monotonic() + _LAST_WAIT
+        while not self._try_to_lead(yields=False):
+            # Somebody else reads, and perhaps had no time yet for what is here.
+            if signal.raised or self._reads > last or monotonic() > end or not self._is_behind():
+                return
+            time.sleep(GLANCE)
+        try:
+            for _ in range(_LAST_READS):
+                if monotonic() > end:
+                    break
+                sock = self._socket
+                ready = [number for number, _ in self._poll.poll(0)]
+                if signal.raised or sock is None or sock.fileno() not in ready:
+                    break
+                self._waker.busy = True
+                self._receive(sock)
+        finally:
+            self._waker.busy = False
+        self._step_back()
+
+    def _is_behind(self) -> bool:
+        """Tell whether bytes are here that whoever reads has not handed on."""
+        sock = self._socket
+        # In this order: he notes that he is at it before he takes bytes out of the socket.
+        return sock is not None and (has_bytes(sock) or self._waker.busy)
+
+    def _try_to_lead(self, yields: bool) -> bool:
+        with self._mutex:
+            if self._reader or self._socket is None:
+                return False
+            self._reader = get_ident()
+            self._reader_yields = yields
+            return True
+
+    def _step_back(self) -> None:
+        with self._mutex:
+            self._reader = 0
+            self._reader_yields = False
+            heir = self._sleepers[0] if self._sleepers else None
+        if heir is not None:
+            open_gate(heir)
+
+    def _pass_on(self) -> None:
+        """Wake one sleeper to read, unless somebody reads."""
+        with self._mutex:
+            if self._reader or not self._sleepers:
+                return
+            gate = self._sleepers[0]
+        open_gate(gate)
+
+    def _follow(self, signal: Signal, deadline: Deadline) -> None:
+        """Sleep until the own flag is up, the deadline passes or it is the turn to read."""
+        with Gate(signal) as gate:
+            try:
+                with self._mutex:
+                    if not self._reader and self._socket is not None:
+                        return
+                    self._sleepers.append(gate.lock)
+                if self._reader_yields:
+                    self._waker.wake()
+                gate.pause(deadline.remaining())
+                self._wake_up(gate)
+            except BaseException:
+                # Interrupted, perhaps before it was listed or when it was not any more.
+                self._wake_up(gate)
+                raise
+
+    def _wake_up(self, gate: Gate) -> None:
+        with self._mutex:
+            if gate.lock in self._sleepers:
+                self._sleepers.remove(gate.lock)
+
+    # ---- the keeper, which reads while no other thread does
+
+    @staticmethod
+    def stand_in(of: Callable[[], Reader | None], signal: Signal, deadline: Deadline) -> None:
+        """Read until the flag is up, the deadline passes or another thread waits.
+
+        Sleeps without a reference to the link, so that one that the program dropped is collected.
+        """
+        link = of()
+        if link is None or not link._try_to_lead(yields=True):
+            return
+        poll, waker = link._poll, link._waker
+        signal.sleepers.append(waker)
+        try:
+            while link is not None and (pause := link._may_sleep(signal, deadline)) > 0:
+                link = None
+                events = poll.poll(pause * 1000)
+                link = of()
+                if link is not None:
+                    link._serve(events)
+        finally:
+            signal.sleepers.remove(waker)
+            link = of()
+            if link is not None:
+                link._step_back()
+
+    def _may_sleep(self, signal: Signal, deadline: Deadline) -> float:
+        """Return how long the keeper may wait for bytes (seconds); 0 when its turn is over."""
+        if signal.raised or self._socket is None or self._sleepers or self._lingering:
+            return 0.0
+        return min(deadline.remaining(), LONGEST)
+
+    def _serve(self, events: list[tuple[int, int]]) -> None:
+        waker, sock = self._waker, self._socket
+        for number, _ in events:
+            if number == waker.number:
+                waker.drain()
+            elif sock is not None:
+                waker.busy = True
+                try:
+                    self._receive(sock)
+                finally:
+                    waker.busy = False
+
+    # ---- the end of the stream
+
+    def _read_to_end(self) -> None:
+        """Return when the end of the socket was read, by this thread or the one that reads."""
+        sock = self._socket
+        if sock is None:
+            return
+        try:
+            self._notice_end(sock)
+        except BaseException:
+            # Interrupted, perhaps when it had just become the one that reads.
+            if self._reader == get_ident():
+                self._step_back()
+            raise
+
+    def _notice_end(self, sock: Wire) -> None:
+        end = monotonic() + _NOTICE_WAIT
+        while self._socket is sock and monotonic() < end:
+            if self._try_to_lead(yields=False):
+                self._read_rest(sock)
+                self._step_back()
+                return
+            time.sleep(GLANCE)
+
+    def _read_rest(self, sock: Wire) -> None:
+        """Read what arrived before the end, then the end."""
+        self._waker.busy = True
+        try:
+            for _ in range(_LAST_READS):
+                if self._socket is not sock or not has_bytes(sock):
+                    return
+                self._receive(sock)
+        finally:
+            self._waker.busy = False

@@ -1,0 +1,84 @@
+# Generated from src/js_async/workers/settings.py by codegen/twin.py. Edit that file instead.
+"""What a worker is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import Final, Literal
+
+from attrs import frozen
+
+from twinstream.errors import BadArgument
+from twinstream.core.base.check_arguments import check_kind, check_whole
+from twinstream.core.consume.pull_request import Priority
+from twinstream.core.consume.reports import WorkReport
+from twinstream.core.workers.retry import Retry
+from js_sync.workers.dead_letters import DeadLetters
+from js_sync.consume.message import Message
+
+__all__ = ["KeyOf", "WorkSettings"]
+
+KeyOf = Literal["none", "subject", "total"] | Callable[[Message], Hashable]
+"""Which messages are worked on one after the other: those of a subject, all, or of one key."""
+
+# Messages at hand for each that is worked on, where no order makes some wait for others.
+_AHEAD: Final = 2
+_ORDERED: Final = 500
+
+
+@frozen(kw_only=True)
+class WorkSettings:
+    """The settings of `JetStream.worker`, checked."""
+
+    concurrency: int
+    order: KeyOf
+    retry: Retry
+    dead_letters: DeadLetters | None
+    max_messages: int | None
+    priority: Priority | None
+    on_report: Callable[[WorkReport], None] | None
+
+    def __attrs_post_init__(self) -> None:
+        if self.dead_letters is not None:
+            check_kind(
+                self.dead_letters,
+                DeadLetters,
+                "dead_letters",
+                "what `JetStream.dead_letters` returns",
+            )
+        check_kind(self.retry, Retry, "retry", "a Retry")
+        check_whole(self.concurrency, "concurrency")
+        if self.max_messages is not None:
+            check_whole(self.max_messages, "max_messages")
+        if not callable(self.order) and self.order not in ("none", "subject", "total"):
+            raise BadArgument(
+                f"order must be 'none', 'subject', 'total' or a function, got {self.order!r}"
+            )
+        if self.max_messages is not None and self.max_messages < self.concurrency:
+            raise BadArgument(
+                f"max_messages must be at least concurrency, {self.concurrency},"
+                f" got {self.max_messages}"
+            )
+
+    @property
+    def is_ordered(self) -> bool:
+        """Tell whether some messages wait for others."""
+        return self.order != "none"
+
+    @property
+    def room(self) -> int:
+        """How many messages may be in the worker's hands."""
+        if self.max_messages is not None:
+            return self.max_messages
+        if self.order == "total":
+            # One at a time, whatever is behind it.
+            return _AHEAD
+        return _ORDERED if self.is_ordered else self.concurrency * _AHEAD
+
+    def key(self, message: Message, number: int) -> Hashable:
+        """Return what messages have in common that are worked on one after the other."""
+        if callable(self.order):
+            return self.order(message)
+        if self.order == "none":
+            return number
+        return message.subject if self.order == "subject" else ""

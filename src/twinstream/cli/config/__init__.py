@@ -1,0 +1,1 @@
+"""Commands that work on configuration files and need no server."""

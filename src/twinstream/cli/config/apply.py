@@ -1,0 +1,96 @@
+"""``twinstream apply``: make the streams and consumers of a server as a folder says."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from twinstream.cli.deploy.carry_out import carry_out
+from twinstream.cli.deploy.options import make_plan, plan_options
+from twinstream.cli.deploy.show import as_json as plan_as_json
+from twinstream.cli.deploy.show import print_plan, summary
+from twinstream.cli.deploy.step import Allowed, Step
+from twinstream.cli.failures import Failure
+from twinstream.cli.interrupts import asked_to_stop
+from twinstream.cli.config.problems import print_warnings
+from twinstream.cli.screen import notes, print_json, results
+from twinstream.cli.confirm import sure, yes_option
+from twinstream.cli.target import Target, json_option, server_options
+
+if TYPE_CHECKING:
+    from js_sync import JetStream
+
+DONE = {"create": "created", "update": "updated", "recreate": "made anew"}
+
+
+@click.command(short_help="Make a server's streams and consumers as a folder says.")
+@plan_options
+@yes_option
+@json_option
+@server_options
+def apply(
+    target: Target, paths: tuple[Path, ...], allowed: Allowed, yes: bool, as_json: bool
+) -> None:
+    """Create and update streams and consumers, so that the server has what FOLDER says.
+
+    Shows the plan and asks first. If a single change is impossible or refused, nothing at all is
+    done: a change that loses messages or cannot be undone needs --allow-loss, and one that cannot
+    be made in place needs --allow-recreate. Streams and consumers that no file mentions are left
+    alone.
+
+    If the server refuses a step, or at Ctrl-C, the steps before it stay done.
+    """
+    with target.connect() as nc:
+        jet = target.jetstream(nc)
+        version = nc.server_info.version
+        steps, dropped = make_plan(jet, version, paths, allowed, as_json=as_json)
+        refused = any(step.verb == "refused" for step in steps)
+        if not as_json:
+            print_warnings(results(), dropped)
+            print_plan(results(), steps)
+            notes().print(summary(steps), style="red" if refused else "green")
+        done: list[Step] = []
+        failure: Failure | None = None
+        if not refused:
+            failure = _apply(jet, steps, done, yes=yes, quiet=as_json)
+    if as_json:
+        applied = not refused and failure is None
+        print_json(plan_as_json(version, steps, dropped, applied=applied, done=done))
+    elif refused:
+        notes().print("nothing was changed", style="red")
+    if failure is not None:
+        raise failure
+    sys.exit(1 if refused else 0)
+
+
+def _apply(
+    jet: JetStream, steps: list[Step], done: list[Step], *, yes: bool, quiet: bool
+) -> Failure | None:
+    """Carry out the steps that are due and print each; stop at a failure and return it."""
+    due = [step for step in steps if step.is_due]
+    sure("Carry this out?", yes=yes or not due)
+    # Not stopped between a removal and the creation that replaces it.
+    with asked_to_stop("finishing the current step") as stop:
+        for step in due:
+            if stop.is_set():
+                return _stopped("interrupted", done, due)
+            try:
+                carry_out(jet, step)
+            except Failure as failure:
+                return _stopped(failure.message, done, due, failure.__cause__)
+            done.append(step)
+            if not quiet:
+                notes().print(f"{DONE[step.verb]} {step.title}", soft_wrap=True)
+    return None
+
+
+def _stopped(
+    reason: str, done: list[Step], due: list[Step], cause: BaseException | None = None
+) -> Failure:
+    how_far = f"{len(done)} of {len(due)} steps done; `apply` goes on from there"
+    failure = Failure(f"{reason}\n{how_far}")
+    failure.__cause__ = cause
+    return failure

@@ -1,0 +1,48 @@
+"""``twinstream plan``: how a server differs from a folder of configurations."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from twinstream.cli.deploy.options import make_plan, plan_options
+from twinstream.cli.deploy.show import as_json as plan_as_json
+from twinstream.cli.deploy.show import print_plan, summary
+from twinstream.cli.deploy.step import Allowed
+from twinstream.cli.config.problems import print_warnings
+from twinstream.cli.screen import notes, print_json, results
+from twinstream.cli.target import Target, json_option, server_options
+
+
+@click.command(short_help="Show how a server differs from a folder of configurations.")
+@plan_options
+@click.option("--check", is_flag=True, help="Exit with 1 also if something would change.")
+@json_option
+@server_options
+def plan(
+    target: Target, paths: tuple[Path, ...], allowed: Allowed, check: bool, as_json: bool
+) -> None:
+    """Compare the streams and consumers in FOLDER with those of the server; change nothing.
+
+    Configurations are compared as the server stores them, so that defaults make no difference.
+    The steps are in an order that lets subjects and filters move from one stream or consumer to
+    another. Steps for which there is no such order, or no room for what is new, are refused.
+    Exits with 1 if a change is impossible or refused. What a server before 2.12 would drop from a
+    configuration without a word is shown as a warning. Streams and consumers that no file mentions
+    are left alone.
+    """
+    with target.connect() as nc:
+        jet = target.jetstream(nc)
+        version = nc.server_info.version
+        steps, dropped = make_plan(jet, version, paths, allowed, as_json=as_json)
+    refused = any(step.verb == "refused" for step in steps)
+    changing = any(step.verb != "nothing" for step in steps)
+    if as_json:
+        print_json(plan_as_json(version, steps, dropped, applied=False))
+    else:
+        print_warnings(results(), dropped)
+        print_plan(results(), steps)
+        notes().print(summary(steps), style="red" if refused else "green")
+    sys.exit(1 if refused or (check and changing) else 0)

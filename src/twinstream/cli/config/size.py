@@ -1,0 +1,86 @@
+"""``twinstream size``: how much room messages take, calculated or as a stream has it."""
+
+from __future__ import annotations
+
+import click
+from attrs import asdict
+
+from twinstream.cli.message.payloads import parse_headers
+from twinstream.cli.screen import counted, plain_table, print_json, results
+from twinstream.cli.config.sizing import Estimate, Planned, calculated, measured
+from twinstream.cli.target import Target, json_option, server_options
+from twinstream.cli.values import in_bytes
+from twinstream.core.wire.subjects import check_subject
+
+_WHOLE = click.IntRange(min=0)
+_SOME = click.IntRange(min=1)
+
+
+@click.command(short_help="Calculate the room that messages take.")
+@click.option("--subject", default="", metavar="TEXT", help="A typical subject.")
+@click.option("--payload", type=_WHOLE, metavar="BYTES", help="Size of a typical payload.")
+@click.option(
+    "--header", "-H", "headers", multiple=True, metavar="'NAME: VALUE'", help="A typical header."
+)
+@click.option("--live", "stream", metavar="STREAM", help="Take the average of this stream instead.")
+@click.option("--messages", type=_WHOLE, metavar="N", help="Number of messages.")
+@click.option("--max-bytes", type=_SOME, metavar="BYTES", help="How many messages fit in this?")
+@click.option("--storage", type=click.Choice(["file", "memory"]), help="[default: file]")
+@click.option("--replicas", type=click.IntRange(1, 5), help="Copies in a cluster.  [default: 1]")
+@json_option
+@server_options
+def size(
+    target: Target,
+    subject: str,
+    payload: int | None,
+    headers: tuple[str, ...],
+    stream: str | None,
+    messages: int | None,
+    max_bytes: int | None,
+    storage: str | None,
+    replicas: int | None,
+    as_json: bool,
+) -> None:
+    """Calculate what messages count for in a stream's size and in max_bytes.
+
+    Either for a typical message (--subject, --payload, --header), without a server, or with the
+    average message of a stream that exists (--live). Compression makes files smaller than this and
+    indexes make them a little larger; neither counts for max_bytes.
+    """
+    if (payload is None) == (stream is None):
+        raise click.UsageError("give one of --payload (and --subject), or --live STREAM")
+    if stream is not None and (subject or headers or storage):
+        raise click.UsageError("--live knows subjects, headers and storage; leave them out")
+    planned = Planned(messages=messages, max_bytes=max_bytes, replicas=replicas)
+    if stream is not None:
+        with target.connect() as nc:
+            jet = target.jetstream(nc)
+            estimate = measured(jet.get_stream(stream).info(), planned)
+    else:
+        if subject:
+            check_subject(subject)
+        pairs = parse_headers(headers)
+        estimate = calculated(subject, payload or 0, pairs, storage or "file", planned)
+    if as_json:
+        print_json(asdict(estimate))
+    else:
+        _show(estimate)
+
+
+def _show(estimate: Estimate) -> None:
+    table = plain_table("what", "size", numbers=("size",))
+    table.show_header = False
+    table.add_row("a message", f"{estimate.message:,.10g} B")
+    if estimate.overhead is not None:
+        table.add_row("  of it beside payload and headers", f"{estimate.overhead:,} B")
+    table.add_row(counted(estimate.messages, "message"), in_bytes(estimate.bytes))
+    if estimate.replicas > 1:
+        total = in_bytes(estimate.total)
+        table.add_row(f"on {estimate.replicas} servers together", total)
+    if estimate.fitting is not None:
+        table.add_row("messages that fit in max_bytes", f"{estimate.fitting:,}")
+    if estimate.bytes_a_day is not None:
+        table.add_row("growth a day at the rate so far", in_bytes(estimate.bytes_a_day))
+    if estimate.bytes_at_max_age is not None:
+        table.add_row("size when max_age is reached", in_bytes(estimate.bytes_at_max_age))
+    results().print(table)

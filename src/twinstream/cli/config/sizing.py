@@ -1,0 +1,116 @@
+"""The numbers behind ``twinstream size``."""
+
+from __future__ import annotations
+
+from attrs import frozen
+
+from twinstream.cli.failures import Failure
+from twinstream.models import StreamInfo, StreamState, headers_size, storage_size
+
+SECONDS_A_DAY = 86_400
+
+
+@frozen(kw_only=True)
+class Planned:
+    """What the user asks about; None for what the stream has, or without one, for the default."""
+
+    messages: int | None
+    max_bytes: int | None
+    replicas: int | None
+
+
+@frozen(kw_only=True)
+class Estimate:
+    """Sizes in bytes. ``total`` counts all replicas, everything else one."""
+
+    message: float
+    """One message, on average."""
+
+    overhead: int | None
+    """The part of it that is neither payload nor headers; not known of a live stream."""
+
+    messages: int
+    bytes: int
+    replicas: int
+    total: int
+    fitting: int | None = None
+    """How many messages fit in the given size, or in the stream's ``max_bytes``."""
+
+    bytes_a_day: int | None = None
+    """Growth of a live stream between its first and its last message."""
+
+    bytes_at_max_age: int | None = None
+    """Size of a live stream once its oldest messages go as fast as new ones come."""
+
+
+def calculated(
+    subject: str, payload: int, headers: tuple[tuple[str, str], ...], storage: str, planned: Planned
+) -> Estimate:
+    """Return the sizes of messages like the given one."""
+    values: dict[str, list[str]] = {}
+    for name, value in headers:
+        values.setdefault(name, []).append(value)
+    block = headers_size(values)
+    one = storage_size(subject, payload, headers=block, storage=storage)
+    return _estimate(one, one - payload - block, planned, messages=1, replicas=1)
+
+
+def measured(info: StreamInfo, planned: Planned) -> Estimate:
+    """Return the sizes of messages like those in a stream. Raises `Failure` if it is empty."""
+    state, config = info.state, info.config
+    if not state.messages:
+        raise Failure(f"stream {config.name} is empty; describe a message with --payload")
+    limit = config.max_bytes if config.max_bytes and config.max_bytes > 0 else None
+    planned = Planned(
+        messages=planned.messages,
+        max_bytes=planned.max_bytes or limit,
+        replicas=planned.replicas,
+    )
+    one = state.bytes / state.messages
+    rate = _bytes_a_second(state)
+    age = config.max_age.total_seconds() if config.max_age else 0.0
+    return _estimate(
+        one,
+        None,
+        planned,
+        messages=state.messages,
+        replicas=config.num_replicas or 1,
+        bytes_a_day=None if rate is None else round(rate * SECONDS_A_DAY),
+        bytes_at_max_age=None if rate is None or not age else round(rate * age),
+    )
+
+
+def _bytes_a_second(state: StreamState) -> float | None:
+    """Return how fast a stream grew; None if its messages do not span any time."""
+    if state.first_ts is None or state.last_ts is None:
+        return None
+    span = (state.last_ts - state.first_ts).total_seconds()
+    # The first message opens the span; only those after it came within.
+    later = state.bytes / state.messages * (state.messages - 1)
+    return later / span if span > 0 else None
+
+
+def _estimate(
+    one: float,
+    overhead: int | None,
+    planned: Planned,
+    *,
+    messages: int,
+    replicas: int,
+    bytes_a_day: int | None = None,
+    bytes_at_max_age: int | None = None,
+) -> Estimate:
+    count = messages if planned.messages is None else planned.messages
+    copies = planned.replicas or replicas
+    whole = round(one * count)
+    return Estimate(
+        message=one,
+        overhead=overhead,
+        messages=count,
+        bytes=whole,
+        replicas=copies,
+        total=whole * copies,
+        fitting=None if planned.max_bytes is None else int(planned.max_bytes / one),
+        bytes_a_day=bytes_a_day,
+        bytes_at_max_age=bytes_at_max_age,
+    )

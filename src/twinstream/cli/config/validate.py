@@ -1,0 +1,102 @@
+"""``twinstream validate``: check stream and consumer configurations in files, offline."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Literal
+
+import click
+
+from twinstream.cli.deploy.folder import configs_below
+from twinstream.cli.config.problems import print_problems, print_warnings, problem_as_json
+from twinstream.cli.config.sarif import sarif_log
+from twinstream.cli.screen import counted, notes, print_json, results
+from twinstream.cli.target import json_option
+from twinstream.models.files import STDIN_NAME, FileConfigs, load_configs
+from twinstream.models.version import parse_version
+
+Kind = Literal["stream", "consumer"]
+
+
+@click.command(short_help="Check configuration files without a server.")
+@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@click.option(
+    "--server-version",
+    "server",
+    metavar="VERSION",
+    help="Judge as this version of the server would, such as 2.12.  [default: the newest]",
+)
+@click.option("--kind", type=click.Choice(["stream", "consumer"]), help="What the files hold.")
+@click.option("--pedantic", is_flag=True, help="Judge as the server does in pedantic mode.")
+@click.option("--strict", is_flag=True, help="Count warnings as problems.")
+@click.option("--sarif", is_flag=True, help="Print a SARIF log, and nothing else.")
+@json_option
+def validate(
+    files: tuple[str, ...],
+    server: str | None,
+    kind: Kind | None,
+    pedantic: bool,
+    strict: bool,
+    sarif: bool,
+    as_json: bool,
+) -> None:
+    """Check the stream and consumer configurations in FILES (YAML or JSON; - is standard input).
+
+    For a folder, all such files below it are checked. They may hold configurations as people write
+    them, requests or answers of the API, or what the nats command reads and writes.
+    The first problem of each configuration is the error that a server would answer with, its code
+    in brackets. A consumer is checked together with its stream if one of the files holds it.
+    Exits with 1 if there is a problem. What only a server can tell, and warnings of what is legal
+    but surprising, are shown, too, and do not count as problems.
+    """
+    if "-" in files and len(files) > 1:
+        raise click.UsageError("read standard input alone, without other files")
+    if sarif and as_json:
+        raise click.UsageError("choose one of --sarif and --json")
+    try:
+        parse_version(server)
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="--server-version") from error
+    found = _load(files, server, kind, pedantic)
+    good = not found.errors and not (strict and found.warnings)
+    if sarif:
+        print_json(sarif_log(found))
+    elif as_json:
+        print_json(_document(found, good))
+    else:
+        print_problems(results(), found.problems)
+        print_warnings(results(), found.warnings)
+        notes().print(_summary(found), style="green" if good else "red")
+    sys.exit(0 if good else 1)
+
+
+def _document(found: FileConfigs, good: bool) -> dict[str, object]:
+    return {
+        "valid": good,
+        "configs": [
+            {"file": one.file, "line": one.line, "kind": one.kind, "name": one.name}
+            for one in found.configs
+        ],
+        "problems": [problem_as_json(one) for one in found.problems],
+        "warnings": [problem_as_json(one) for one in found.warnings],
+    }
+
+
+def _load(
+    files: tuple[str, ...], server: str | None, kind: Kind | None, pedantic: bool
+) -> FileConfigs:
+    if files == ("-",):
+        text = sys.stdin.buffer.read()
+        return load_configs(STDIN_NAME, server=server, pedantic=pedantic, kind=kind, text=text)
+    return load_configs(
+        configs_below(map(Path, files)), server=server, pedantic=pedantic, kind=kind
+    )
+
+
+def _summary(found: FileConfigs) -> str:
+    parts = [counted(len(found.configs), "configuration")]
+    parts.append(counted(len(found.errors), "problem") if found.errors else "no problem")
+    if found.warnings:
+        parts.append(counted(len(found.warnings), "warning"))
+    return ", ".join(parts)

@@ -1,0 +1,131 @@
+"""``twinstream consumer rm``, ``pause``, ``resume``, ``reset``, ``unpin`` and ``step-down``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from twinstream.cli import durations as lengths
+from twinstream.cli.screen import counted, print_json, results
+from twinstream.cli.confirm import sure, yes_option
+from twinstream.cli.target import Target, json_option, server_options
+
+if TYPE_CHECKING:
+    from js_sync import Consumer
+
+
+@click.command(short_help="Delete a consumer.")
+@click.argument("stream")
+@click.argument("consumer")
+@yes_option
+@json_option
+@server_options
+def rm(target: Target, stream: str, consumer: str, yes: bool, as_json: bool) -> None:
+    """Delete CONSUMER of STREAM, with its record of deliveries and acknowledgements."""
+    with target.connect() as nc:
+        handle = target.jetstream(nc).get_consumer(stream, consumer)
+        sure(f"Delete {_described(handle)}?", yes=yes)
+        handle.delete()
+    _done(handle, "is deleted", as_json, deleted=True)
+
+
+@click.command(short_help="Deliver nothing for a while.")
+@click.argument("stream")
+@click.argument("consumer")
+@click.argument("length", callback=lengths.length)
+@json_option
+@server_options
+def pause(target: Target, stream: str, consumer: str, length: float, as_json: bool) -> None:
+    """Let CONSUMER of STREAM deliver nothing for LENGTH: 90s, 30m, 1h30m (server 2.11)."""
+    with target.connect() as nc:
+        handle = target.jetstream(nc).bind_consumer(stream, consumer)
+        told = handle.pause(length)
+    until = told.pause_until.isoformat(" ", "seconds") if told.pause_until else "later"
+    _done(handle, f"is paused until {until}", as_json, paused_until=until)
+
+
+@click.command(short_help="End a pause.")
+@click.argument("stream")
+@click.argument("consumer")
+@json_option
+@server_options
+def resume(target: Target, stream: str, consumer: str, as_json: bool) -> None:
+    """Let CONSUMER of STREAM deliver again (server 2.11)."""
+    with target.connect() as nc:
+        handle = target.jetstream(nc).bind_consumer(stream, consumer)
+        handle.resume()
+    _done(handle, "delivers again", as_json, paused_until=None)
+
+
+@click.command(short_help="Restart a consumer from a sequence.")
+@click.argument("stream")
+@click.argument("consumer")
+@click.option("--seq", type=lengths.SEQUENCE, help="The first to deliver.")
+@yes_option
+@json_option
+@server_options
+def reset(
+    target: Target, stream: str, consumer: str, seq: int | None, yes: bool, as_json: bool
+) -> None:
+    """Restart CONSUMER of STREAM from an earlier or later message (server 2.14).
+
+    Delivery continues at --seq, or after the acknowledgement floor. Messages that are pending
+    acknowledgement are delivered again.
+    """
+    with target.connect() as nc:
+        handle = target.jetstream(nc).get_consumer(stream, consumer)
+        where = f"at sequence {seq:,}" if seq else "after its acknowledgement floor"
+        sure(f"Restart {_described(handle)} {where}?", yes=yes)
+        left = handle.reset(seq).num_pending
+    _done(
+        handle,
+        f"was reset and has {counted(left or 0, 'message')} to deliver",
+        as_json,
+        num_pending=left,
+    )
+
+
+@click.command(short_help="Let another client be the pinned one.")
+@click.argument("stream")
+@click.argument("consumer")
+@click.argument("group")
+@json_option
+@server_options
+def unpin(target: Target, stream: str, consumer: str, group: str, as_json: bool) -> None:
+    """Take the pin of priority GROUP from its client, so that another gets it (server 2.11)."""
+    with target.connect() as nc:
+        handle = target.jetstream(nc).bind_consumer(stream, consumer)
+        handle.unpin(group)
+    _done(handle, f"has no pinned client of {group} now", as_json, unpinned=group)
+
+
+@click.command("step-down", short_help="Let another server lead a consumer.")
+@click.argument("stream")
+@click.argument("consumer")
+@click.option("--prefer", metavar="SERVER", help="The one that is to lead (server 2.11).")
+@json_option
+@server_options
+def step_down(
+    target: Target, stream: str, consumer: str, prefer: str | None, as_json: bool
+) -> None:
+    """Ask the leader of CONSUMER of STREAM to hand over; returns when that has begun."""
+    with target.connect() as nc:
+        handle = target.jetstream(nc).bind_consumer(stream, consumer)
+        handle.step_down(preferred=prefer)
+    _done(handle, "gets another leader", as_json, stepped_down=True)
+
+
+def _described(consumer: Consumer) -> str:
+    info = consumer.cached_info
+    state = (
+        f" ({counted(info.num_ack_pending or 0, 'message')} in hand)" if info is not None else ""
+    )
+    return f"{consumer.stream}/{consumer.name}{state}"
+
+
+def _done(consumer: Consumer, text: str, as_json: bool, **members: object) -> None:
+    if as_json:
+        print_json({"stream": consumer.stream, "consumer": consumer.name, **members})
+    else:
+        results().print(f"{consumer.stream}/{consumer.name} {text}")

@@ -1,0 +1,35 @@
+"""``twinstream consumer ls``: the consumers of a stream."""
+
+from __future__ import annotations
+
+import click
+
+from twinstream.cli.consumer.view import consumer_table
+from twinstream.cli.screen import print_json, results
+from twinstream.cli.target import Target, json_option, server_options
+from twinstream.cli.stream.undescribed import note_undescribed, undescribed
+from twinstream.models import encode
+
+
+@click.command(short_help="List the consumers of a stream.")
+@click.argument("stream")
+@json_option
+@server_options
+def ls(target: Target, stream: str, as_json: bool) -> None:
+    """List the consumers of STREAM and how far each has come.
+
+    Consumers that the server cannot describe now are named on standard error. With --json there is
+    one line for each consumer: as the server describes it, or with the reason in "undescribed".
+    """
+    with target.connect() as nc:
+        listing = target.jetstream(nc).bind_stream(stream).consumers()
+        found = sorted(listing, key=lambda info: info.name)
+    if as_json:
+        for info in found:
+            print_json(encode(info))
+        for name, reason in undescribed(listing).items():
+            print_json({"stream_name": stream, "name": name, "undescribed": reason})
+        return
+    if found or not undescribed(listing):
+        results().print(consumer_table(found) if found else "no consumers")
+    note_undescribed(listing)

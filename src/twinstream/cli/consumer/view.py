@@ -1,0 +1,33 @@
+"""Consumers as people read them."""
+
+from __future__ import annotations
+
+from rich.table import Table
+
+from twinstream.cli.screen import plain_table
+from twinstream.models import ConsumerInfo
+
+
+def consumer_table(consumers: list[ConsumerInfo]) -> Table:
+    """Return a table with a row for each consumer."""
+    # Short enough for 80 columns beside a name and a filter.
+    numbers = ("unprocessed", "in hand", "redelivered", "pulls")
+    table = plain_table("consumer", "filter", *numbers, numbers=numbers)
+    for one in consumers:
+        table.add_row(
+            f"{one.name} (paused)" if one.paused else one.name,
+            filters(one),
+            f"{one.num_pending:,}",
+            f"{one.num_ack_pending:,}",
+            f"{one.num_redelivered:,}",
+            f"{one.num_waiting:,}",
+        )
+    return table
+
+
+def filters(consumer: ConsumerInfo) -> str:
+    """Return the subjects that a consumer takes, `-` for all."""
+    config = consumer.config
+    if config is None:
+        return "-"
+    return ", ".join(config.filter_subjects or [config.filter_subject or "-"])

@@ -1,0 +1,65 @@
+"""Step 4: the events that the server published meanwhile, each decoded to its own type."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from typing import Final
+
+from twinstream.cli.demo.orders import Expected
+from twinstream.cli.demo.scene import EVENTS, EventKind, Scene
+from twinstream.cli.server.event_view import describe
+from twinstream.cli.screen import plain_table
+from twinstream.models import ConsumerConfig, MaxDeliver, Model, decode
+from js_sync import JetStream, Stream
+
+_PATIENCE: Final = 10.0
+_POLL: Final = 0.1
+
+
+def show(scene: Scene, jet: JetStream) -> None:
+    """Read the advisories back from their stream, and print each kind with its first one."""
+    events = _all_expected(scene, jet.get_stream(EVENTS))
+    counts = Counter(_kind(event) for event in events)
+    first = {_kind(event): event for event in reversed(events)}
+    scene.advisories = [
+        EventKind(name=name, count=count, example=describe(first[name]))
+        for name, count in counts.most_common()
+    ]
+    table = plain_table("advisory", "count", "the first of them", numbers=("count",))
+    for kind in scene.advisories:
+        table.add_row(kind.name, f"{kind.count:,}", kind.example)
+    scene.console.print(table)
+
+
+def _all_expected(scene: Scene, stream: Stream) -> list[Model]:
+    """Return the events once those of every given-up message are among them.
+
+    The server publishes them in the background, so the last ones may come a moment later.
+    """
+    wanted = Expected(count=scene.settings.events).declined
+    deadline = time.monotonic() + _PATIENCE
+    while True:
+        events = _read_all(stream)
+        found = sum(isinstance(event, MaxDeliver) for event in events)
+        if found >= wanted or time.monotonic() > deadline:
+            return events
+        time.sleep(_POLL)
+
+
+def _read_all(stream: Stream) -> list[Model]:
+    total = stream.info().state.messages
+    reader = stream.create_consumer(ConsumerConfig(ack_policy="none", mem_storage=True))
+    events: list[Model] = []
+    while len(events) < total:
+        batch = [decode(message.data) for message in reader.fetch(total - len(events), timeout=2)]
+        if not batch:
+            break
+        events += batch
+    stream.delete_consumer(reader.name)
+    return events
+
+
+def _kind(event: Model) -> str:
+    name = getattr(event, "type", None) or "unknown"
+    return str(name).rpartition(".")[2]

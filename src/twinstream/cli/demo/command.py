@@ -1,0 +1,104 @@
+"""``twinstream demo``: the options, and what they default to."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final
+
+import click
+
+from twinstream.cli.failures import Failure
+from twinstream.cli.screen import notes, print_json, results
+from twinstream.cli.target import json_option
+
+_PACKAGED: Final = Path(__file__).with_name("examples")
+_IN_SOURCES: Final = Path(__file__).parents[3] / "examples"
+MIN_EVENTS: Final = 100
+
+
+def examples_folder() -> Path:
+    """Return the folder of the order example, from the wheel or from the source tree."""
+    for folder in (_PACKAGED, _IN_SOURCES):
+        if (folder / "orders" / "stream.yaml").is_file():
+            return _from_here(folder / "orders")
+    raise Failure("the examples of the demo are not installed; reinstall twinstream")
+
+
+def _check_spark() -> None:
+    """Fail before anything is done rather than in the fifth step."""
+    for package in ("pyspark", "pyarrow"):
+        if find_spec(package) is None:
+            raise Failure(
+                f"landing in Parquet needs {package}, which is not installed; install Twinstream"
+                " with its extras spark and java (in a clone: pip install '.[spark,java]'), or"
+                " leave the step out with --no-spark"
+            )
+    from twinstream.spark.session.java import ensure
+
+    ensure()
+
+
+def _from_here(folder: Path) -> Path:
+    """Return the folder's path, relative to the working directory if it is below that."""
+    here = Path.cwd()
+    return folder.relative_to(here) if folder.is_relative_to(here) else folder
+
+
+@click.command(short_help="Show the whole way from a configuration to Parquet.")
+@click.option(
+    "--events",
+    type=click.IntRange(min=MIN_EVENTS),
+    default=20_000,
+    show_default=True,
+    help="How many order events to publish.",
+)
+@click.option("--spark/--no-spark", default=True, help="Whether to land Parquet tables.")
+@click.option(
+    "--report",
+    type=click.Path(dir_okay=False, path_type=Path),
+    default=Path("demo-report.html"),
+    show_default=True,
+    help="The page to write.",
+)
+@click.option(
+    "--output",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Keep the Parquet tables in this folder, which must be empty or new.",
+)
+@json_option
+def demo(events: int, spark: bool, report: Path, output: Path | None, as_json: bool) -> None:
+    """Run the whole way on a real server that is started for it: six steps, a minute or so.
+
+    Checks configurations, publishes order events, consumes them with both twins, prints the
+    server's advisories, lands all in Parquet with Spark, and compares the numbers. Exits with 1 if
+    they disagree. Needs the extras cli and server and, for Spark, spark and java.
+    """
+    from twinstream.cli.demo.scene import Settings
+    from twinstream.cli.demo.story import tell
+
+    if spark:
+        _check_spark()
+    if output is not None and output.exists() and any(output.iterdir()):
+        raise click.BadParameter(f"{output} is not empty", param_hint="--output")
+    with TemporaryDirectory(prefix="twinstream-demo-") as scratch:
+        settings = Settings(
+            events=events,
+            spark=spark,
+            examples=examples_folder(),
+            output=output or Path(scratch) / "tables",
+            report=report,
+        )
+        console = notes(markup=True) if as_json else results(markup=True)
+        sums = tell(settings, console)
+    off = [check.name for check in sums if not check.passed]
+    console.print(f"Report: [bold]{report}[/]", soft_wrap=True)
+    if as_json:
+        sums_found = {
+            check.name: {"expected": check.expected, "found": check.found} for check in sums
+        }
+        print_json({"passed": not off, "sums": sums_found, "report": str(report)})
+    if off:
+        raise Failure(f"these sums are off: {', '.join(off)}")
+    console.print("[bold green]Every sum agrees.[/]")

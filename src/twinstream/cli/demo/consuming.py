@@ -1,0 +1,69 @@
+"""Step 3: both twins work on one durable consumer at once, until each event is settled."""
+
+from __future__ import annotations
+
+import time
+from typing import Final
+
+from twinstream.cli.demo.ledger import Ledger
+from twinstream.cli.demo.scene import CONSUMER, STREAM, Scene
+from twinstream.cli.demo.workers import Crew
+from twinstream.cli.screen import progress, remark
+from js_sync import Consumer, JetStream
+
+_PATIENCE: Final = 120.0
+"""Seconds that settling everything may take; what is left then shows in the sums."""
+_SETTLING: Final = 10.0
+_POLL: Final = 0.05
+
+
+def consume(scene: Scene, jet: JetStream) -> None:
+    """Run both workers until every event is settled and the server waits for nothing more."""
+    consumer = jet.get_stream(STREAM).get_consumer(CONSUMER)
+    assert scene.consumer_config is not None, "the consumer has not been created"
+    ledger = Ledger(scene.stored, max_deliver=scene.consumer_config.max_deliver or 1)
+    scene.ledger = ledger
+    started = time.monotonic()
+    crew = Crew(scene.url, ledger)
+    try:
+        _show_progress(scene, ledger, crew)
+        scene.consume_seconds = time.monotonic() - started
+        scene.left_on_server = _left(consumer, crew)
+    finally:
+        crew.end()
+    remark(scene.console, _told(ledger))
+
+
+def _show_progress(scene: Scene, ledger: Ledger, crew: Crew) -> None:
+    deadline = time.monotonic() + _PATIENCE
+    with progress(scene.console) as display:
+        task = display.add_task("settle", total=ledger.expected)
+        while not ledger.complete.wait(_POLL):
+            display.update(task, completed=ledger.settled)
+            if crew.stop.is_set() or time.monotonic() > deadline:
+                break
+        display.update(task, completed=ledger.settled)
+
+
+def _left(consumer: Consumer, crew: Crew) -> int:
+    """Return how many messages the server still waits for, once that is zero or time is up.
+
+    The workers go on pulling meanwhile: only when the server would have to deliver a message once
+    too often does it give it up, and say so.
+    """
+    deadline = time.monotonic() + _SETTLING
+    while True:
+        state = consumer.info()
+        left = (state.num_pending or 0) + (state.num_ack_pending or 0)
+        if not left or crew.stop.is_set() or time.monotonic() > deadline:
+            return left
+        time.sleep(_POLL)
+
+
+def _told(ledger: Ledger) -> str:
+    shares = " and ".join(f"{count:,} by {name}" for name, count in ledger.deliveries.items())
+    return (
+        f"{sum(ledger.deliveries.values()):,} deliveries: {shares}."
+        f" {len(ledger.acknowledged):,} messages acknowledged, {len(ledger.terminated)} terminated"
+        f" (no JSON), {len(ledger.exhausted)} given up after {ledger.max_deliver} deliveries."
+    )

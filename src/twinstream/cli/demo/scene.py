@@ -1,0 +1,73 @@
+"""What the steps of the demo share: the settings, and what each step learned."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from attrs import define, field, frozen
+from rich.console import Console
+
+from twinstream.cli.demo.ledger import Ledger
+from twinstream.models import ConsumerConfig
+
+STREAM = "ORDERS"
+EVENTS = "EVENTS"
+CONSUMER = "packers"
+
+
+@frozen(kw_only=True)
+class Settings:
+    """What the caller of the demo chose. ``spark`` off leaves out the Parquet step."""
+
+    events: int
+    spark: bool
+    examples: Path
+    output: Path
+    report: Path
+    seed: int = 7
+
+
+@frozen(kw_only=True)
+class EventKind:
+    """One kind of advisory that the server sent: how often, and what the first of them said."""
+
+    name: str
+    count: int
+    example: str
+
+
+@frozen(kw_only=True)
+class SubjectRow:
+    """One subject as the Parquet tables have it. ``amount`` is in euro."""
+
+    subject: str
+    orders: int
+    items: int
+    amount: float
+
+
+@define
+class Scene:
+    """The state of one run. Numbers stay 0 until the step that learns them has run."""
+
+    settings: Settings
+    console: Console
+    url: str
+    server_version: str
+    consumer_config: ConsumerConfig | None = None
+    published: int = 0
+    sent_again: int = 0
+    refused_as_duplicate: int = 0
+    publish_seconds: float = 0.0
+    stored: int = 0
+    left_on_server: int = 0
+    ledger: Ledger | None = None
+    consume_seconds: float = 0.0
+    advisories: list[EventKind] = field(factory=list[EventKind])
+    advisories_stored: int = 0
+    advisories_in_parquet: int = 0
+    in_parquet: int = 0
+    distinct_in_parquet: int = 0
+    dead_letters: int = 0
+    spark_seconds: float = 0.0
+    subjects: list[SubjectRow] = field(factory=list[SubjectRow])

@@ -1,0 +1,86 @@
+"""Carrying out the steps of a plan, one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from twinstream.cli.deploy.probe import probe
+from twinstream.cli.deploy.step import Step
+from twinstream.cli.deploy.typed import consumer_config, stream_config
+from twinstream.cli.failures import Failure
+from twinstream.models import ConsumerConfig
+
+if TYPE_CHECKING:
+    from js_sync import Consumer, JetStream
+
+
+def carry_out(jet: JetStream, step: Step) -> None:
+    """Do one step. Raises :class:`Failure`, which names it, where the server refuses."""
+    from js_sync import TwinstreamError
+
+    try:
+        if step.config.kind == "stream":
+            _stream(jet, step)
+        else:
+            _consumer(jet, step)
+    except TwinstreamError as error:
+        raise Failure(f"{step.title}: {error}") from error
+
+
+def _stream(jet: JetStream, step: Step) -> None:
+    config = stream_config(step.config)
+    if step.verb == "update":
+        jet.update_stream(config)
+        return
+    if step.verb == "create":
+        jet.create_stream(config)
+        return
+    probe(jet, config)
+    jet.delete_stream(step.config.name)
+    with _removed(step):
+        jet.create_stream(config)
+
+
+def _consumer(jet: JetStream, step: Step) -> None:
+    config = consumer_config(step.config)
+    stream, name = step.config.stream_name, step.config.name
+    if step.verb == "update":
+        _update_consumer(jet, step, config)
+        return
+    if step.verb == "create":
+        jet.create_consumer(stream, config)
+        return
+    jet.delete_consumer(stream, name)
+    with _removed(step):
+        jet.create_consumer(stream, config)
+
+
+@contextmanager
+def _removed(step: Step) -> Generator[None]:
+    """Say that the old one is gone if the one that replaces it cannot be made."""
+    try:
+        yield
+    except Exception as error:
+        message = f"{step.title} was removed for a new one, which could not be made: {error}"
+        raise Failure(message) from error
+
+
+def _update_consumer(jet: JetStream, step: Step, config: ConsumerConfig) -> None:
+    """Update a consumer, twice if the first update leaves an inactive_threshold it should not have.
+
+    An ephemeral consumer that is made durable still gets the server's default threshold for
+    ephemeral ones. A second update, now of a durable consumer, takes that away again.
+    """
+    stream = step.config.stream_name
+    consumer = jet.update_consumer(stream, config)
+    changes = {change.path: change.new for change in step.plan.changes}
+    lasting = "inactive_threshold" in changes and changes["inactive_threshold"] is None
+    if lasting and _may_end(consumer) and _may_end(jet.update_consumer(stream, config)):
+        raise Failure(f"{step.title} keeps an inactive_threshold that its file does not set")
+
+
+def _may_end(consumer: Consumer) -> bool:
+    info = consumer.cached_info
+    return bool(info and info.config and info.config.inactive_threshold)

@@ -1,0 +1,225 @@
+"""Comparing what a folder wants with what a server has."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from itertools import chain
+from typing import TYPE_CHECKING, Any, cast
+
+from attrs import evolve, frozen
+
+from twinstream.cli.deploy.bounds import bounded
+from twinstream.cli.deploy.existing import Existing, existing_stream
+from twinstream.cli.deploy.folder import Wanted
+from twinstream.cli.deploy.room import Account, Reserves, account_of, frees_room, needs_room
+from twinstream.cli.deploy.step import Allowed, Step, step_of
+from twinstream.cli.deploy.turns import (
+    Holders,
+    consumer_claim,
+    filters_of,
+    in_turn,
+    stream_claim,
+    subjects_of,
+)
+from twinstream.cli.deploy.typed import stream_config
+from twinstream.models import (
+    AccountInfo,
+    ConsumerConfig,
+    FileConfig,
+    JsonObject,
+    Plan,
+    Problem,
+    RetentionPolicy,
+    StreamConfig,
+    plan_consumer,
+    plan_stream,
+)
+from twinstream.models._mirror_start import keep_start
+
+if TYPE_CHECKING:
+    from js_sync import JetStream
+
+
+def compare(jet: JetStream, wanted: Wanted, server: str, allowed: Allowed) -> list[Step]:
+    """Return a step for each wanted stream and consumer, in the order to carry them out."""
+    names = list(dict.fromkeys(one.stream_name for one in (*wanted.streams, *wanted.consumers)))
+    there = {name: existing_stream(jet, name) for name in names}
+    streams = [_stream_step(one, there[one.name], server, allowed) for one in wanted.streams]
+    by_name = {step.config.name: step for step in streams}
+    steps = {name: list[Step]() for name in names}
+    parents = {name: _parent(by_name.get(name), there[name]) for name in names}
+    for one in wanted.consumers:
+        step = _consumer_step(one, parents[one.stream_name], server, allowed)
+        steps[one.stream_name].append(step)
+    any_due = any(step.is_due for step in (*streams, *chain(*steps.values())))
+    account = account_of(jet) if any_due else Account(AccountInfo())
+    streams = [account.sized(step) for step in streams]
+    consumers = (_settled_consumers(steps[name], parents[name], account) for name in names)
+    held = {name: subjects_of(one.config) for name, one in there.items() if one is not None}
+    others = _held_by_others(jet, streams, held)
+    configs = {name: one.config for name, one in there.items() if one is not None}
+    settled = _settled_streams(streams, {**others, **held}, account, configs)
+    return [*settled, *chain(*consumers)]
+
+
+def _held_by_others(
+    jet: JetStream, steps: list[Step], held: Mapping[str, Sequence[str]]
+) -> dict[str, list[str]]:
+    """Return the subjects that steps take from streams that no file mentions."""
+    from js_sync import TwinstreamError
+
+    found: dict[str, list[str]] = {}
+    with suppress(TwinstreamError):  # without the permission to ask, the plan goes on
+        for step in (each for each in steps if each.is_due):
+            wanted = subjects_of(stream_config(step.config))
+            had = held.get(step.config.name, ())
+            for subject in (each for each in wanted if each not in had):
+                for name in jet.stream_names(subject):
+                    found.setdefault(name, []).append(subject)
+    return found
+
+
+def _settled_streams(
+    steps: list[Step],
+    held: dict[str, Sequence[str]],
+    account: Account,
+    there: Mapping[str, StreamConfig],
+) -> list[Step]:
+    """Put the steps of streams in order, and refuse what does not fit beside the others."""
+    holders = Holders(held)
+    ordered = in_turn([stream_claim(step, holders) for step in _ordered(steps, there)], holders)
+    rooms = {copies: account.for_streams(copies) for copies in map(_copies, steps)}
+    counted = [rooms[_copies(step)].judged(step) for step in ordered]
+    reserves = Reserves(account)
+    return [reserves.judged(step, there.get(step.config.name)) for step in counted]
+
+
+def _settled_consumers(steps: list[Step], parent: Parent | None, account: Account) -> list[Step]:
+    """Put the steps of a stream's consumers in order, and refuse what does not fit there."""
+    steps = [account.sized(step) for step in steps]
+    if parent is None or parent.typed is None:
+        return steps
+    counted = {name: one for name, one in parent.consumers.items() if not one.direct}
+    if parent.typed.retention == RetentionPolicy.WORKQUEUE:
+        holders = Holders({name: filters_of(one) for name, one in counted.items()})
+        steps = in_turn([consumer_claim(step, holders) for step in steps], holders)
+    room = account.for_consumers(parent.typed, len(counted))
+    return [room.judged(step) for step in steps]
+
+
+def _stream_step(
+    config: FileConfig, existing: Existing | None, server: str, allowed: Allowed
+) -> Step:
+    creation = plan_stream(None, config.members, server)
+    if existing is None:
+        return step_of(config, creation, creation, allowed, "")
+    plan = plan_stream(existing.config, config.members, server)
+    kept = keep_start(existing.config, config.members)
+    if kept is not None and plan.action == "update":
+        config = evolve(config, members=dict(kept))
+    step = step_of(config, plan, creation, allowed, f"its {existing.contents}")
+    return bounded(step, existing.config, existing.consumers)
+
+
+@frozen
+class Parent:
+    """The stream of some consumers, as it is when their turn comes."""
+
+    config: JsonObject | StreamConfig
+    """Its config, from the file or, without one, from the server."""
+
+    typed: StreamConfig | None
+    consumers: Mapping[str, ConsumerConfig]
+
+
+def _parent(step: Step | None, existing: Existing | None) -> Parent | None:
+    """Return the stream that consumers will find; None for none."""
+    there: Mapping[str, ConsumerConfig] = {} if existing is None else existing.consumers
+    if step is None:
+        return None if existing is None else Parent(existing.config, existing.config, there)
+    if step.verb == "refused":  # nothing will be carried out
+        return Parent(step.config.members, None, there)
+    if step.verb == "nothing" and existing is not None:
+        return Parent(step.config.members, existing.config, there)
+    typed = stream_config(step.config)
+    if step.verb == "recreate":
+        there = {}
+    return Parent(step.config.members, typed, there)
+
+
+def _consumer_step(
+    config: FileConfig, parent: Parent | None, server: str, allowed: Allowed
+) -> Step:
+    if parent is None:
+        return Step(config, "refused", _no_stream(config), "its stream is missing")
+    old = parent.consumers.get(config.name)
+    creation = plan_consumer(None, config.members, parent.config, server)
+    plan = creation
+    if old is not None:
+        plan = plan_consumer(old, config.members, parent.config, server)
+    return step_of(config, plan, creation, allowed, _lost(parent.config))
+
+
+def _lost(stream: JsonObject | StreamConfig) -> str:
+    """Return what is lost with a consumer: with interest retention, that includes messages."""
+    retention = stream.retention if isinstance(stream, StreamConfig) else stream.get("retention")
+    if retention == "interest":
+        return "its position and the messages that only it still wants"
+    return "its position"
+
+
+def _no_stream(config: FileConfig) -> Plan:
+    message = f"there is no stream {config.stream_name!r}, neither here nor on the server."
+    problem = Problem("stream_name", config.stream_name, "D-NO-STREAM", message, "Add its config.")
+    return Plan("impossible", problems=[problem])
+
+
+def _ordered(steps: list[Step], there: Mapping[str, StreamConfig]) -> list[Step]:
+    """Put changes before creations, so that a subject can move, and origins before copies.
+
+    Among those, streams that shrink come before those that grow, which may need the room, and new
+    ones that set nothing aside before those that do: the server wants a byte to be left for each.
+    """
+    first = ("nothing", "refused", "update", "recreate", "create")
+    depths = _depths({step.config.name: _origins(step) for step in steps})
+
+    def rank(step: Step) -> tuple[int, int, bool, bool]:
+        name, old = step.config.name, there.get(step.config.name)
+        anew = step.verb == "recreate"
+        # Among the updates, which may need what becomes free.
+        frees = anew and not depths[name] and frees_room(step, old)
+        verb = "update" if frees else step.verb
+        return first.index(verb), depths[name], needs_room(step, old) and not frees, anew
+
+    return sorted(steps, key=rank)
+
+
+def _depths(origins: Mapping[str, Sequence[str]]) -> dict[str, int]:
+    """Return for each stream how many of the others come before it, one copied from the other."""
+    depths = dict.fromkeys(origins, 0)
+    for _ in origins:  # not for ever: streams may copy in a circle
+        deeper = {
+            name: max((depths[one] + 1 for one in of if one in depths and one != name), default=0)
+            for name, of in origins.items()
+        }
+        if deeper == depths:
+            break
+        depths = deeper
+    return depths
+
+
+def _origins(step: Step) -> list[str]:
+    """Return the streams that a step's stream copies, as far as its file can be read."""
+    members = step.config.members
+    sources: list[Any] = members["sources"] if isinstance(members.get("sources"), list) else []
+    found: list[Any] = [members.get("mirror"), *sources]
+    names: list[Any] = [
+        cast("JsonObject", one).get("name") for one in found if isinstance(one, dict)
+    ]
+    return [name for name in names if isinstance(name, str)]
+
+
+def _copies(step: Step) -> int:
+    """Return the replicas of the stream that a step creates; 1 if it creates none."""
+    return stream_config(step.config).num_replicas or 1 if step.verb == "create" else 1

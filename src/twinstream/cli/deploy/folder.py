@@ -1,0 +1,115 @@
+"""The configurations that a folder wants on a server, each stream and consumer once."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Final, NoReturn
+
+from attrs import frozen
+
+from twinstream.cli.deploy.typed import other_spellings
+from twinstream.cli.failures import Failure
+from twinstream.models import FileConfig, FileProblem, Problem, load_configs
+from twinstream.models.files import SEALED
+from twinstream.models.lint import DROPPED
+
+SUFFIXES: Final = frozenset({".json", ".yaml", ".yml"})
+
+
+@frozen
+class Wanted:
+    """What should be on the server, in the order of the files."""
+
+    streams: list[FileConfig]
+    consumers: list[FileConfig]
+    problems: list[FileProblem]
+    """Why the files cannot be used; empty for good ones."""
+
+    dropped: list[FileProblem]
+    """Settings that the server, an old one, would drop without a word."""
+
+
+def read_folder(paths: Iterable[Path], server: str) -> Wanted:
+    """Read all configurations in files and below folders, judged as ``server`` would.
+
+    Raises :class:`Failure` where there is nothing to read.
+    """
+    files = configs_below(paths)
+    found = load_configs(files, server=server)
+    # Whether a stream may be sealed depends on whether it exists: the plan finds that out.
+    errors = [one for one in found.errors if one.problem.rule != SEALED]
+    problems = errors + list(_misfits(found.configs))
+    dropped = [one for one in found.warnings if one.problem.rule == DROPPED]
+    streams = [one for one in found.configs if one.kind == "stream"]
+    consumers = [one for one in found.configs if one.kind == "consumer"]
+    return Wanted(streams, consumers, problems, dropped)
+
+
+def configs_below(paths: Iterable[Path]) -> list[Path]:
+    """Return the files that are named, and those below folders that are, each once.
+
+    Below folders, hidden files and ``*.schema.json`` are passed over. Raises :class:`Failure` where
+    there is nothing to read, or a folder cannot be read.
+    """
+    files: dict[str, Path] = {}
+    for file in (file for path in paths for file in _files(path)):
+        files.setdefault(os.path.realpath(file), file)
+    if not files:
+        raise Failure("there is no .json, .yaml or .yml file to read")
+    return list(files.values())
+
+
+def _files(path: Path) -> list[Path]:
+    return sorted(filter(_is_config, _below(path))) if path.is_dir() else [path]
+
+
+def _below(folder: Path) -> Iterator[Path]:
+    """Yield what is below a folder and not hidden, also behind links, but not in circles.
+
+    Of a folder's several names the first counts, in the order of the alphabet.
+    """
+    seen: set[str] = set()
+    for root, folders, files in os.walk(folder, onerror=_unreadable, followlinks=True):
+        here = os.path.realpath(root)
+        shown = [] if here in seen else sorted(one for one in folders if not one.startswith("."))
+        folders[:] = shown
+        if here not in seen:
+            seen.add(here)
+            yield from (Path(root, file) for file in files if not file.startswith("."))
+
+
+def _unreadable(error: OSError) -> NoReturn:
+    raise Failure(f"cannot read the folder {error.filename}: {error.strerror}") from error
+
+
+def _is_config(file: Path) -> bool:
+    """Whether a file, or a link to one that is not there, has the name of a configuration."""
+    named = file.suffix in SUFFIXES and not file.name.endswith(".schema.json")
+    return named and (file.is_file() or not file.exists())
+
+
+def _misfits(configs: list[FileConfig]) -> Iterator[FileProblem]:
+    """Find configurations that are valid by themselves but that `apply` cannot use."""
+    seen: dict[tuple[str, str, str], FileConfig] = {}
+    for one in configs:
+        for spelling, usual in other_spellings(one):
+            message = f"only a server takes the key {spelling!r} for {usual!r}."
+            yield _misfit(one, message, "Write that.")
+        if one.kind == "consumer" and not one.name:
+            yield _misfit(one, "the consumer has no name.", "Set durable_name.")
+        elif one.kind == "consumer" and not one.stream_name:
+            hint = "Write stream_name: and config: around it."
+            yield _misfit(one, f"the consumer {one.name!r} does not say its stream.", hint)
+        else:
+            key = (one.kind, one.stream_name, one.name)
+            before = seen.setdefault(key, one)
+            if before is not one:
+                where = f"{before.file}:{before.line}"
+                yield _misfit(one, f"{one.kind} {one.name!r} is in {where}, too.", "Keep one.")
+
+
+def _misfit(config: FileConfig, message: str, hint: str) -> FileProblem:
+    problem = Problem("", config.name or None, "D-FOLDER", message, hint)
+    return FileProblem(config.file, config.line, config.column, problem)

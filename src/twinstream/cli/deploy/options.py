@@ -1,0 +1,77 @@
+"""What ``plan`` and ``apply`` share: their options, and making the plan."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from twinstream.cli.deploy.compare import compare
+from twinstream.cli.deploy.folder import read_folder
+from twinstream.cli.deploy.step import Allowed, Step
+from twinstream.cli.failures import Failure
+from twinstream.cli.config.problems import print_problems, problem_as_json
+from twinstream.cli.screen import notes, print_json, results
+from twinstream.models import FileProblem
+from twinstream.models.version import parse_version
+
+if TYPE_CHECKING:
+    from js_sync import JetStream
+
+
+def plan_options(command: Callable[..., object]) -> Callable[..., object]:
+    """Add the folder and the --allow options; the command gets ``paths`` and ``allowed``."""
+
+    @functools.wraps(command)
+    def with_allowed(*args: Any, **options: Any) -> object:
+        allowed = Allowed(options.pop("allow_loss"), options.pop("allow_recreate"))
+        return command(*args, allowed=allowed, **options)
+
+    decorated: Callable[..., object] = with_allowed
+    for option in (
+        click.option(
+            "--allow-recreate",
+            is_flag=True,
+            help="Remove and make anew, without its messages, what cannot be changed in place.",
+        ),
+        click.option(
+            "--allow-loss",
+            is_flag=True,
+            help="Change what removes messages, or what can never be changed back.",
+        ),
+        click.argument(
+            "paths",
+            nargs=-1,
+            required=True,
+            type=click.Path(exists=True, path_type=Path),
+            metavar="FOLDER...",
+        ),
+    ):
+        decorated = option(decorated)
+    return decorated
+
+
+def make_plan(
+    jet: JetStream, server: str, paths: tuple[Path, ...], allowed: Allowed, *, as_json: bool
+) -> tuple[list[Step], list[FileProblem]]:
+    """Read the folder and compare it with the server; exits with 1 for files with problems.
+
+    Returns the steps, and the settings of the folder that the server would drop.
+    """
+    try:
+        parse_version(server)
+    except ValueError as error:
+        raise Failure(str(error)) from error
+    wanted = read_folder(paths, server)
+    if not wanted.problems:
+        return compare(jet, wanted, server, allowed), wanted.dropped
+    if as_json:
+        print_json({"server": server, "problems": [problem_as_json(p) for p in wanted.problems]})
+    else:
+        print_problems(results(), wanted.problems)
+        notes().print("nothing was compared: the configurations have problems", style="red")
+    sys.exit(1)

@@ -1,0 +1,226 @@
+"""How many streams and consumers there may be, how large, and which steps would be too much."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from attrs import define, evolve, field, frozen
+
+from twinstream.cli.deploy.step import Step
+from twinstream.cli.deploy.typed import consumer_config, stream_config
+from twinstream.cli.screen import counted
+from twinstream.models import (
+    AccountInfo,
+    AccountLimits,
+    AccountTier,
+    FileConfig,
+    StorageType,
+    StreamConfig,
+)
+
+if TYPE_CHECKING:
+    from js_sync import JetStream
+
+_BYTES_LEFT: Final = "S-ACC-STORAGE"
+"""The rule that notes that the server may have too few bytes left."""
+
+
+@define
+class Room:
+    """How many streams or consumers there may be, and how many there are."""
+
+    most: int
+    """No limit below 1."""
+
+    there: int
+    whose: str
+
+    def judged(self, step: Step) -> Step:
+        """Count a step; refuse it if it creates one too many."""
+        if step.verb != "create":
+            return step
+        if 0 < self.most <= self.there:
+            reason = f"{self.whose} may have no more {step.config.kind}s than {self.most:,}"
+            return evolve(step, verb="refused", refusal=reason)
+        self.there += 1
+        return step
+
+
+@define
+class Reserve:
+    """How many bytes streams may set aside by their max_bytes, and how many they do."""
+
+    most: int
+    """No limit below 1."""
+
+    taken: int
+    storage: str
+
+    def judged(self, step: Step, given: int) -> Step:
+        """Count what a due step sets aside beyond what its stream has here; refuse it if too much.
+
+        The bytes of replicas are left out, as in what the server says of the account: it may
+        refuse more than this in an account without tiers, but never takes what is refused here.
+        """
+        wanted = _set_aside(stream_config(step.config))
+        new = step.verb != "update"
+        # To the server, a new stream without max_bytes takes one.
+        least = max(wanted, 1) if new else wanted
+        left = self.most - self.taken + given
+        if self.most > 0 and left < least and (new or wanted > given):
+            reason = (
+                f"the account may set aside no more than {self.most:,} bytes of {self.storage}"
+                f" storage, of which {max(left, 0):,} are left for this stream"
+            )
+            return evolve(step, verb="refused", refusal=reason)
+        self.taken += wanted - given
+        return step
+
+
+def _set_aside(stream: StreamConfig | None) -> int:
+    return max(0, (stream and stream.max_bytes) or 0)
+
+
+def needs_room(step: Step, old: StreamConfig | None) -> bool:
+    """Tell whether a due step sets aside more than its stream does now, if that is there."""
+    return step.is_due and _set_aside(stream_config(step.config)) > _set_aside(old)
+
+
+def frees_room(step: Step, old: StreamConfig | None) -> bool:
+    """Tell whether a due step leaves others more room where its stream, if it is there, is now."""
+    if old is None or not step.is_due:
+        return False
+    new = stream_config(step.config)
+    moves = (new.storage or StorageType.FILE) != (old.storage or StorageType.FILE)
+    return _set_aside(old) > (0 if moves else _set_aside(new))
+
+
+@define
+class Reserves:
+    """The reserves of an account: by storage, and by tier if it has tiers."""
+
+    account: Account
+    _known: dict[tuple[str, str], Reserve] = field(factory=dict[tuple[str, str], Reserve])
+
+    def judged(self, step: Step, old: StreamConfig | None) -> Step:
+        """Count what a step sets aside; refuse it if that is too much."""
+        if not step.is_due:
+            return step
+        new = stream_config(step.config)
+        reserve = self._of(new)
+        before = reserve if old is None else self._of(old)
+        if before is reserve:
+            return self._told(reserve.judged(step, _set_aside(old)), new)
+        if step.verb == "update":  # to another tier: for the server to judge
+            reserve.taken += _set_aside(new)
+            judged = step
+        else:  # to another storage or tier, where nothing becomes free
+            judged = self._told(reserve.judged(step, 0), new)
+        if judged.is_due:
+            before.taken -= _set_aside(old)
+        return judged
+
+    def _of(self, stream: StreamConfig) -> Reserve:
+        kind = str(stream.storage or StorageType.FILE)
+        key = (self.account.tier(stream), kind)
+        if key not in self._known:
+            self._known[key] = self.account.reserve(stream, kind)
+        return self._known[key]
+
+    def _told(self, step: Step, stream: StreamConfig) -> Step:
+        """Take the note from a step that only the server could tell what is judged now."""
+        # The bytes of replicas are known in tiers alone.
+        known = self.account.tier(stream) or (stream.num_replicas or 1) == 1
+        if self._of(stream).most <= 0 or not known:
+            return step
+        left = [problem for problem in step.plan.problems if problem.rule != _BYTES_LEFT]
+        return evolve(step, plan=evolve(step.plan, problems=left))
+
+
+@frozen
+class Account:
+    """What the account uses and may use; empty if the user has no permission to ask."""
+
+    info: AccountInfo
+
+    def for_streams(self, copies: int) -> Room:
+        """Return how many streams with so many copies there may be."""
+        use = self._use(copies)
+        return Room(_limits(use).max_streams or 0, use.streams or 0, "the account")
+
+    def tier(self, stream: StreamConfig) -> str:
+        """Return the name of a stream's tier; empty in an account without tiers."""
+        name = f"R{stream.num_replicas or 1}"
+        return name if name in (self.info.tiers or {}) else ""
+
+    def reserve(self, stream: StreamConfig, storage: str) -> Reserve:
+        """Return what streams like this one may set aside together."""
+        use = self._use(stream.num_replicas or 1)
+        limits = _limits(use)
+        if storage == StorageType.MEMORY:
+            return Reserve(limits.max_memory or 0, use.reserved_memory or 0, storage)
+        return Reserve(limits.max_storage or 0, use.reserved_storage or 0, storage)
+
+    def for_consumers(self, stream: StreamConfig, there: int) -> Room:
+        """Return how many consumers a stream may have; the account's limit is for each stream."""
+        own = stream.max_consumers or 0
+        others = _limits(self._use(stream.num_replicas or 1)).max_consumers or 0
+        if others > 0 and not 0 < own <= others:
+            return Room(others, there, f"by the account, stream {stream.name}")
+        return Room(own, there, f"stream {stream.name}")
+
+    def sized(self, step: Step) -> Step:
+        """Refuse a step whose stream or consumer alone is more than the account allows."""
+        if not step.is_due:
+            return step
+        reason = self._no_tier(step) or self._too_large(step.config)
+        return evolve(step, verb="refused", refusal=reason) if reason else step
+
+    def _no_tier(self, step: Step) -> str:
+        if step.config.kind != "stream" or step.verb == "update":  # which may keep its old tier
+            return ""
+        stream = stream_config(step.config)
+        if not self.info.tiers or self.tier(stream):
+            return ""
+        return f"the account has no streams with {counted(stream.num_replicas or 1, 'replica')}"
+
+    def _too_large(self, config: FileConfig) -> str:
+        if config.kind == "stream":
+            return self._too_large_stream(stream_config(config))
+        most = _limits(self.info).max_ack_pending or 0
+        if 0 < most < (consumer_config(config).max_ack_pending or 0):
+            return f"the account allows no max_ack_pending above {most:,}"
+        return ""
+
+    def _too_large_stream(self, stream: StreamConfig) -> str:
+        limits = _limits(self._use(stream.num_replicas or 1))
+        in_memory = stream.storage == StorageType.MEMORY
+        most = (
+            limits.memory_max_stream_bytes if in_memory else limits.storage_max_stream_bytes
+        ) or 0
+        size = stream.max_bytes or 0
+        if limits.max_bytes_required and size <= 0:
+            return "the account has streams with max_bytes only"
+        if 0 < most < size:
+            return f"the account allows no max_bytes above {most:,}"
+        consumers = limits.max_consumers or 0
+        if 0 < consumers < (stream.max_consumers or 0):
+            return f"the account allows no max_consumers above {consumers:,}"
+        return ""
+
+    def _use(self, copies: int) -> AccountInfo | AccountTier:
+        return (self.info.tiers or {}).get(f"R{copies}", self.info)
+
+
+def _limits(use: AccountInfo | AccountTier) -> AccountLimits:
+    return use.limits or AccountLimits()
+
+
+def account_of(jet: JetStream) -> Account:
+    """Ask for the account; without the permission to ask, the plan goes on without limits."""
+    from js_sync import TwinstreamError
+
+    try:
+        return Account(jet.account_info())
+    except TwinstreamError:
+        return Account(AccountInfo())

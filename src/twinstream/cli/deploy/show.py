@@ -1,0 +1,119 @@
+"""How a plan looks: as a diff for people, and as JSON for machines."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Container, Iterable
+from typing import Final
+
+from attrs import fields_dict
+from rich.console import Console
+from rich.text import Text
+
+from twinstream.cli.deploy.step import Step, Verb
+from twinstream.cli.config.problems import problem_as_json
+from twinstream.cli.values import as_text, in_time
+from twinstream.models import Change, ConsumerConfig, Duration, FileProblem, Problem, StreamConfig
+
+MARKS: Final = {
+    "create": ("+", "green"),
+    "update": ("~", "yellow"),
+    "recreate": ("±", "red"),
+    "nothing": ("=", "dim"),
+    "refused": ("!", "red"),
+}
+WORDS: Final[dict[Verb, str]] = {
+    "create": "to create",
+    "update": "to update",
+    "recreate": "to make anew",
+    "nothing": "unchanged",
+    "refused": "refused",
+}
+_DURATIONS: Final = {
+    kind: {name for name, member in fields_dict(config).items() if "Duration" in str(member.type)}
+    for kind, config in (("stream", StreamConfig), ("consumer", ConsumerConfig))
+}
+
+
+def print_plan(console: Console, steps: Iterable[Step]) -> None:
+    """Print each step with its changes, its losses, its problems and why it is refused."""
+    for step in steps:
+        mark, colour = MARKS[step.verb]
+        line = Text(f"{mark} {step.title}", style=colour)
+        line.append(f"  {step.config.file}:{step.config.line}", style="dim not bold")
+        console.print(line, soft_wrap=True)
+        for change in step.plan.changes:
+            console.print(f"    {_changed(step, change)}", soft_wrap=True)
+        for loss in step.plan.losses:
+            console.print(Text(f"    {loss}", style="red"), soft_wrap=True)
+        for problem in step.plan.problems:
+            console.print(_problem(problem), soft_wrap=True)
+        if step.refusal:
+            console.print(Text(f"    refused: {step.refusal}", style="red"), soft_wrap=True)
+
+
+def _problem(problem: Problem) -> Text:
+    note = "only the server can tell: " if problem.needs_server else ""
+    return Text(f"    {note}{problem}", style="yellow" if problem.needs_server else "red")
+
+
+def _changed(step: Step, change: Change) -> str:
+    old, new = (_value(step, change.path, value) for value in (change.old, change.new))
+    return f"{change.path}: {old} → {new}"
+
+
+def _value(step: Step, path: str, value: object) -> str:
+    if path in _DURATIONS[step.config.kind] and isinstance(value, int):
+        return in_time(Duration.from_ns(value))
+    return as_text(value) or "not set"
+
+
+def summary(steps: Iterable[Step]) -> str:
+    """Return the numbers of a plan: ``1 to create, 2 unchanged``."""
+    counted = Counter(step.verb for step in steps)
+    return ", ".join(f"{counted[verb]} {word}" for verb, word in WORDS.items() if counted[verb])
+
+
+def as_json(
+    server: str,
+    steps: list[Step],
+    dropped: list[FileProblem],
+    *,
+    applied: bool,
+    done: Container[Step] = (),
+) -> dict[str, object]:
+    """Return a plan as one JSON object; values stand as in the configurations."""
+    return {
+        "server": server,
+        "refused": any(step.verb == "refused" for step in steps),
+        "applied": applied,
+        "steps": [_step_as_json(step, done=step in done) for step in steps],
+        "warnings": [problem_as_json(one) for one in dropped],
+    }
+
+
+def _step_as_json(step: Step, *, done: bool) -> dict[str, object]:
+    plan = step.plan
+    return {
+        "kind": step.config.kind,
+        "stream": step.config.stream_name,
+        "name": step.config.name,
+        "file": step.config.file,
+        "line": step.config.line,
+        "action": step.verb,
+        "done": done,
+        "changes": [{"path": one.path, "old": one.old, "new": one.new} for one in plan.changes],
+        "losses": plan.losses,
+        "problems": [
+            {
+                "path": one.path,
+                "rule": one.rule,
+                "message": one.message,
+                "hint": one.hint,
+                "err_code": one.err_code,
+                "needs_server": one.needs_server,
+            }
+            for one in plan.problems
+        ],
+        "refusal": step.refusal,
+    }

@@ -1,0 +1,71 @@
+"""One stream or consumer of a plan: what has to be done, and whether it may be."""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+from attrs import evolve, frozen
+
+from twinstream.cli.deploy.typed import untyped
+from twinstream.models import FileConfig, Plan
+
+Verb: TypeAlias = Literal["create", "update", "recreate", "nothing", "refused"]
+
+
+@frozen
+class Step:
+    """What happens to one stream or consumer."""
+
+    config: FileConfig
+    verb: Verb
+    plan: Plan
+    refusal: str = ""
+    """Why the step is refused, and what would allow it."""
+
+    @property
+    def is_due(self) -> bool:
+        """Whether there is something to carry out, and nothing that forbids it."""
+        return self.verb not in ("nothing", "refused")
+
+    @property
+    def title(self) -> str:
+        """What the step is about, by name: ``stream ORDERS``, ``consumer ORDERS/packers``."""
+        if self.config.kind == "stream":
+            return f"stream {self.config.name}"
+        return f"consumer {self.config.stream_name}/{self.config.name}"
+
+
+@frozen
+class Allowed:
+    """What the user permits beyond harmless changes."""
+
+    loss: bool = False
+    """Changes that remove messages, or cannot be undone."""
+
+    recreation: bool = False
+    """Removing and making anew what cannot be changed in place."""
+
+
+def step_of(config: FileConfig, plan: Plan, creation: Plan, allowed: Allowed, lost: str) -> Step:
+    """Decide on one config: ``plan`` is for what exists, ``creation`` for making it anew.
+
+    ``lost`` names what is lost when it is removed and made anew.
+    """
+    step = _judged(config, plan, creation, allowed, lost)
+    odd = untyped(config) if step.is_due else []
+    if not odd:
+        return step
+    return Step(config, "refused", Plan("impossible", problems=odd), "it cannot be sent as it is")
+
+
+def _judged(config: FileConfig, plan: Plan, creation: Plan, allowed: Allowed, lost: str) -> Step:
+    if plan.action == "impossible":
+        if creation.action == "impossible":
+            return Step(config, "refused", plan, "no server would take it")
+        if not allowed.recreation:
+            refusal = f"only a new one can be so, without {lost}; --allow-recreate does it"
+            return Step(config, "refused", plan, refusal)
+        return Step(config, "recreate", evolve(plan, losses=[f"It is made anew without {lost}."]))
+    if plan.losses and not allowed.loss:
+        return Step(config, "refused", plan, "this cannot be taken back; --allow-loss does it")
+    return Step(config, plan.action, plan)

@@ -1,0 +1,202 @@
+"""The command groups. Subcommands are imported when they are used, so that help is instant."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any, Final
+
+import click
+
+from twinstream.cli.failures import JSON_ASKED, reported
+from twinstream.cli.interrupts import asks_for_json
+from twinstream.cli.logs import verbose_option
+
+COMMANDS: Final = {
+    "account": "twinstream.cli.groups:account",
+    "apply": "twinstream.cli.config.apply:apply",
+    "backup": "twinstream.cli.server.backup:backup",
+    "consume": "twinstream.cli.message.consume:consume",
+    "consumer": "twinstream.cli.groups:consumer",
+    "demo": "twinstream.cli.demo.command:demo",
+    "dlq": "twinstream.cli.groups:dlq",
+    "events": "twinstream.cli.server.events:events",
+    "get": "twinstream.cli.message.get:get",
+    "health": "twinstream.cli.server.health:health",
+    "lock": "twinstream.cli.groups:lock",
+    "object": "twinstream.cli.groups:objects",
+    "permissions": "twinstream.cli.config.permissions:permissions",
+    "pipeline": "twinstream.cli.groups:pipeline",
+    "plan": "twinstream.cli.config.plan:plan",
+    "pub": "twinstream.cli.message.pub:pub",
+    "restore": "twinstream.cli.server.backup:restore",
+    "schedule": "twinstream.cli.groups:schedule",
+    "schema": "twinstream.cli.config.schema:schema",
+    "size": "twinstream.cli.config.size:size",
+    "stream": "twinstream.cli.groups:stream",
+    "subject": "twinstream.cli.groups:subject",
+    "validate": "twinstream.cli.config.validate:validate",
+}
+DLQ_COMMANDS: Final = {
+    "discard": "twinstream.cli.server.dead_letters:discard",
+    "ls": "twinstream.cli.server.dead_letters:list_letters",
+    "replay": "twinstream.cli.server.dead_letters:replay",
+    "run": "twinstream.cli.server.dead_letters:run",
+    "show": "twinstream.cli.server.dead_letters:show",
+}
+LOCK_COMMANDS: Final = {
+    "ls": "twinstream.cli.lock.list:ls",
+    "release": "twinstream.cli.lock.list:release",
+    "run": "twinstream.cli.lock.run:run",
+}
+OBJECT_COMMANDS: Final = {
+    "add": "twinstream.cli.object.store:add",
+    "del": "twinstream.cli.object.content:delete",
+    "edit": "twinstream.cli.object.store:edit",
+    "get": "twinstream.cli.object.content:get",
+    "info": "twinstream.cli.object.content:info",
+    "ls": "twinstream.cli.object.content:ls",
+    "put": "twinstream.cli.object.content:put",
+    "seal": "twinstream.cli.object.store:seal",
+    "sweep": "twinstream.cli.object.store:sweep",
+    "watch": "twinstream.cli.object.content:watch",
+}
+PIPELINE_COMMANDS: Final = {
+    "compact": "twinstream.cli.pipeline.compact:compact",
+    "replay": "twinstream.cli.pipeline.replay:replay",
+    "report": "twinstream.cli.pipeline.report:report",
+    "run": "twinstream.cli.pipeline.run:run",
+    "spec": "twinstream.cli.pipeline.spec:spec",
+    "vacuum": "twinstream.cli.pipeline.vacuum:vacuum",
+    "verify": "twinstream.cli.pipeline.verify:verify",
+}
+STREAM_COMMANDS: Final = {
+    "info": "twinstream.cli.stream.info:info",
+    "ls": "twinstream.cli.stream.list:ls",
+    "peer-remove": "twinstream.cli.stream.replicas:peer_remove",
+    "purge": "twinstream.cli.stream.remove:purge",
+    "rm": "twinstream.cli.stream.remove:rm",
+    "rmm": "twinstream.cli.stream.remove:rmm",
+    "seal": "twinstream.cli.stream.remove:seal",
+    "step-down": "twinstream.cli.stream.replicas:step_down",
+    "subjects": "twinstream.cli.stream.subjects:subjects",
+}
+SCHEDULE_COMMANDS: Final = {
+    "add": "twinstream.cli.schedule.add:add",
+    "cancel": "twinstream.cli.schedule.cancel:cancel",
+    "ls": "twinstream.cli.schedule.list:ls",
+    "next": "twinstream.cli.schedule.next:next_times",
+    "show": "twinstream.cli.schedule.list:show",
+}
+SUBJECT_COMMANDS: Final = {
+    "partition": "twinstream.cli.config.subject:partition",
+    "transform": "twinstream.cli.config.subject:transform",
+}
+CONSUMER_COMMANDS: Final = {
+    "info": "twinstream.cli.consumer.info:info",
+    "ls": "twinstream.cli.consumer.list:ls",
+    "pause": "twinstream.cli.consumer.control:pause",
+    "reset": "twinstream.cli.consumer.control:reset",
+    "resume": "twinstream.cli.consumer.control:resume",
+    "rm": "twinstream.cli.consumer.control:rm",
+    "step-down": "twinstream.cli.consumer.control:step_down",
+    "unpin": "twinstream.cli.consumer.control:unpin",
+}
+ACCOUNT_COMMANDS: Final = {"info": "twinstream.cli.server.account_info:info"}
+
+
+class LazyGroup(click.Group):
+    """A group whose subcommands are named as ``module:attribute``.
+
+    Errors of the SDK that a subcommand raises end as one line on standard error.
+    """
+
+    targets: dict[str, str]
+
+    def __init__(self, name: str, targets: dict[str, str], help: str) -> None:
+        settings = {"help_option_names": ["-h", "--help"]}
+        super().__init__(name=name, help=help, context_settings=settings)
+        self.targets = targets
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names in alphabetical order."""
+        return sorted(self.targets)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import the subcommand ``cmd_name``."""
+        target = self.targets.get(cmd_name)
+        if target is None:
+            return None
+        module, _, attribute = target.partition(":")
+        found = getattr(importlib.import_module(module), attribute)
+        assert isinstance(found, click.Command)
+        return found
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the subcommand; for a word that is none, name those that there are."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            names = ", ".join(self.list_commands(ctx))
+            raise click.UsageError(f"{error.message} There are: {names}", ctx) from None
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Note whether JSON is asked for, until the options of the subcommand are read."""
+        ctx.meta[JSON_ASKED] = asks_for_json(args)
+        return super().parse_args(ctx, args)
+
+    def make_context(
+        self,
+        info_name: str | None,
+        args: list[str],
+        parent: click.Context | None = None,
+        **extra: Any,
+    ) -> click.Context:
+        """Read the arguments; ``--help``, which does its work here, fails as subcommands do."""
+        with reported():
+            return super().make_context(info_name, args, parent, **extra)
+
+    def invoke(self, ctx: click.Context) -> object:
+        """Run the subcommand and turn errors of the SDK into one readable line."""
+        with reported():
+            return super().invoke(ctx)
+
+
+class LockGroup(LazyGroup):
+    """A group that takes a word that is no subcommand for the lock to run a command under."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Put `run` in front of a name, or of its options."""
+        if args and args[0] not in {*self.targets, "-h", "--help"}:
+            args = ["run", *args]
+        return super().parse_args(ctx, args)
+
+
+lock = LockGroup(
+    "lock",
+    LOCK_COMMANDS,
+    "Run a command while holding a lock: twinstream lock NAME -- COMMAND ...\n\n"
+    "If a lock has the name of a subcommand, use `lock run`.",
+)
+schedule = LazyGroup(
+    "schedule", SCHEDULE_COMMANDS, "Let streams publish later, or again and again."
+)
+subject = LazyGroup("subject", SUBJECT_COMMANDS, "See what servers make of subjects.")
+dlq = LazyGroup("dlq", DLQ_COMMANDS, "Dead letters: messages that nobody could work on.")
+objects = LazyGroup("object", OBJECT_COMMANDS, "Store files and other blobs in object stores.")
+account = LazyGroup("account", ACCOUNT_COMMANDS, "Look at the account of the user.")
+consumer = LazyGroup("consumer", CONSUMER_COMMANDS, "Look after the consumers of a stream.")
+stream = LazyGroup("stream", STREAM_COMMANDS, "Look after the streams of a server.")
+pipeline = LazyGroup(
+    "pipeline", PIPELINE_COMMANDS, "Land streams as tables with Spark, and look after the tables."
+)
+
+twinstream = LazyGroup(
+    "twinstream",
+    COMMANDS,
+    "NATS JetStream from the command line.\n\n"
+    "Exit codes: 0 all well, 1 problems found or the work failed, 2 wrong usage,"
+    " 3 no such object.",
+)
+twinstream = click.version_option(package_name="twinstream")(verbose_option(twinstream))

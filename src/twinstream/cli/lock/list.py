@@ -1,0 +1,94 @@
+"""``twinstream lock ls`` and ``release``: who holds what, and freeing it by force."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from twinstream.cli.failures import Failure
+from twinstream.cli.screen import plain_table, print_json, results
+from twinstream.cli.confirm import sure, yes_option
+from twinstream.cli.target import Target, json_option, server_options
+
+if TYPE_CHECKING:
+    from js_sync import JetStream, Taken
+
+stream_option = click.option(
+    "--stream", default="LOCKS", show_default=True, help="The stream of the locks."
+)
+
+
+@click.command(short_help="List what is held, and by whom.")
+@stream_option
+@json_option
+@server_options
+def ls(target: Target, stream: str, as_json: bool) -> None:
+    """List locks, places of semaphores, permits, single runs and leaders, the oldest first."""
+    with target.connect() as nc:
+        jet = target.jetstream(nc)
+        found = _taken(jet, stream)
+    if as_json:
+        for taken in found or ():
+            print_json(_members(taken))
+    elif found is None:
+        results().print(f"nothing is held: there is no stream {stream} yet")
+    elif not found:
+        results().print("nothing is held")
+    else:
+        columns = ("kind", "name", "holder", "token", "renewed", "ttl", "note")
+        table = plain_table(*columns, numbers=("token", "ttl"))
+        for taken in found:
+            cells = _members(taken).values()
+            table.add_row(*("-" if each is None else str(each) for each in cells))
+        results().print(table)
+
+
+def _taken(jet: JetStream, stream: str, kind: str | None = None) -> list[Taken] | None:
+    """Return what is held; None where nobody has made the stream yet."""
+    from twinstream.errors import StreamNotFound
+
+    try:
+        return list(jet.coordination(stream).taken(kind))
+    except StreamNotFound:
+        return None
+
+
+def _members(taken: Taken) -> dict[str, object]:
+    record = taken.record
+    number = f" {taken.number}" if taken.number is not None else ""
+    return {
+        "kind": taken.kind,
+        "name": f"{taken.name}{number}",
+        "holder": record.owner or "?",
+        "token": record.token,
+        "renewed": record.time.isoformat(" ", "seconds"),
+        "ttl": record.ttl,
+        "note": record.note,
+    }
+
+
+@click.command(short_help="Free a lock by force.")
+@click.argument("name")
+@stream_option
+@yes_option
+@json_option
+@server_options
+def release(target: Target, name: str, stream: str, yes: bool, as_json: bool) -> None:
+    """Free the lock NAME, whose holder is dead.
+
+    A holder that lives notices at its next renewal; until then two may hold the lock.
+    """
+    with target.connect() as nc:
+        jet = target.jetstream(nc)
+        found = [each for each in _taken(jet, stream, "lock") or () if each.name == name]
+        if not found:
+            raise Failure(f"nobody holds the lock {name}: `twinstream lock ls` shows what is held")
+        holder = found[0].record.owner or "?"
+        sure(f"{name} is held by {holder}. Free it all the same?", yes=yes)
+        if not jet.coordination(stream).evict(found[0]):
+            raise Failure(f"{name} was renewed or released meanwhile: its holder lives")
+    if as_json:
+        print_json({"released": name})
+    else:
+        results().print(f"{name} is free")

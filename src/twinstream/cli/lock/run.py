@@ -1,0 +1,170 @@
+"""``twinstream lock NAME -- COMMAND``: run a command while holding a lock."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager
+from threading import Event
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from twinstream.cli.failures import Failure
+from twinstream.cli.interrupts import asked_to_stop
+from twinstream.cli.durations import Finite
+from twinstream.cli.screen import notes
+from twinstream.cli.target import Target, server_options
+
+if TYPE_CHECKING:
+    from js_sync import Lease
+
+_LOOK: Final = 0.05
+
+
+class _NotFound(Failure):
+    exit_code = 127  # as a shell exits
+
+
+class _NotRunnable(Failure):
+    exit_code = 126
+
+
+@click.command(short_help="Run a command while holding a lock.")
+@click.argument("name")
+@click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
+@click.option("--stream", default="LOCKS", show_default=True, help="The stream of the locks.")
+@click.option("--create", is_flag=True, help="Make the stream where there is none.")
+@click.option(
+    "--ttl",
+    type=click.IntRange(min=2),
+    default=15,
+    show_default=True,
+    help="Seconds until others get the lock of a holder that died.",
+)
+@click.option("--wait", type=Finite(min=0), help="Seconds to wait; for ever unless given.")
+@click.option("--note", default="", help="Shown by `lock ls`; COMMAND by default.")
+@server_options
+def run(
+    target: Target,
+    name: str,
+    command: tuple[str, ...],
+    stream: str,
+    create: bool,
+    ttl: int,
+    wait: float | None,
+    note: str,
+) -> None:
+    """Run COMMAND while holding the lock NAME, and exit with its exit code.
+
+    The exit code is 1 when the lock could not be acquired in time or was lost, 127 when COMMAND
+    does not exist, and 126 when it cannot be run. If the lock is lost, COMMAND and all processes
+    that it started get SIGTERM, and SIGKILL before another client can acquire the lock.
+    COMMAND finds the fencing token in the variable TWINSTREAM_LOCK_TOKEN.
+
+    \b
+    twinstream lock nightly --wait 0 -- ./backup.sh --all
+    """  # noqa: D301  # click wants the character
+    from twinstream.errors import StreamNotFound
+
+    with target.connect() as nc:
+        jet = target.jetstream(nc)
+        try:
+            locks = jet.coordination(stream, create=create)
+        except StreamNotFound as error:
+            raise Failure(f"there is no stream {stream} yet: --create makes it") from error
+        lock = locks.lock(name, ttl=ttl, note=note or " ".join(command)[:100])
+        lease = lock.try_acquire() if wait == 0 else lock.acquire(timeout=wait)
+        if lease is None:
+            raise Failure(f"the lock {name} is held: `twinstream lock ls` shows by whom")
+        try:
+            code = _work(lease, command, grace=min(1.0, ttl / 4) * 0.8)
+        finally:
+            lost = lease.lost
+            lease.release()
+    if lost is not None:
+        raise Failure(f"the lock was lost, the command was ended: {lost}")
+    sys.exit(code)
+
+
+def _work(lease: Lease, command: tuple[str, ...], grace: float) -> int:
+    environment = os.environ | {"TWINSTREAM_LOCK_TOKEN": str(lease.token)}
+    with asked_to_stop() as asked, _in_front() as process_group:
+        try:
+            # A group of its own: what the command started is ended with it.
+            process = subprocess.Popen(command, env=environment, process_group=0)
+        except OSError as error:
+            failure = _NotFound if isinstance(error, FileNotFoundError) else _NotRunnable
+            raise failure(f"{command[0]} cannot be started: {error.strerror}") from error
+        process_group(process.pid)
+        try:
+            _watch(process, lease, asked, grace)
+        except BaseException:  # a second Ctrl-C: without the lock nothing must go on
+            _end(process, 0)
+            raise
+    code = process.returncode
+    return code if code >= 0 else 128 - code
+
+
+def _watch(process: subprocess.Popen[bytes], lease: Lease, asked: Event, grace: float) -> None:
+    """Wait for the command, which is asked to end when the lock is lost, or when we are asked.
+
+    While the lock is held, it may take the time that it needs for that.
+    """
+    while process.poll() is None and lease.is_held and not asked.is_set():
+        _pause(process)
+    if process.poll() is None:
+        notes().print("ending the command")
+        os.killpg(process.pid, signal.SIGTERM)
+    while process.poll() is None and lease.is_held:
+        _pause(process)
+    _end(process, grace)
+
+
+def _pause(process: subprocess.Popen[bytes]) -> None:
+    try:
+        process.wait(_LOOK)
+    except subprocess.TimeoutExpired:
+        return
+
+
+def _end(process: subprocess.Popen[bytes], grace: float) -> None:
+    """Kill the command and what it started, unless it has ended within `grace` seconds."""
+    try:
+        process.wait(grace)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+@contextmanager
+def _in_front() -> Generator[_Front]:
+    """Hand the terminal to the command, so that it can read and hears Ctrl-C; take it back."""
+    front = _Front(sys.stdin.fileno() if _is_terminal() else None)
+    before = signal.signal(signal.SIGTTOU, signal.SIG_IGN)
+    try:
+        yield front
+    finally:
+        front(os.getpgrp())
+        signal.signal(signal.SIGTTOU, before)
+
+
+def _is_terminal() -> bool:
+    try:
+        return sys.stdin.isatty() and os.tcgetpgrp(sys.stdin.fileno()) == os.getpgrp()
+    except (OSError, ValueError):
+        return False
+
+
+class _Front:
+    """Puts a process group in front on the terminal, where there is one."""
+
+    def __init__(self, terminal: int | None) -> None:
+        self._terminal = terminal
+
+    def __call__(self, group: int) -> None:
+        if self._terminal is not None:
+            os.tcsetpgrp(self._terminal, group)

@@ -1,0 +1,66 @@
+"""The entry point of the ``twinstream`` command and its table of subcommands."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+
+
+def main() -> None:
+    """Run the command line; without the extra ``cli``, say how to get it."""
+    try:
+        from twinstream.cli.groups import twinstream
+    except KeyboardInterrupt:  # before there is anybody else to say so
+        sys.exit(_interrupted())
+    except ModuleNotFoundError as missing:
+        if missing.name not in ("click", "rich"):
+            raise
+        print(
+            f"twinstream: the command line needs {missing.name}, which is not installed; "
+            "install Twinstream with its extra cli (in a clone: pip install '.[cli]')",
+            file=sys.stderr,
+        )
+        sys.exit(1)
+    _open_what_is_closed()
+    _write_all()
+    twinstream(prog_name="twinstream")
+
+
+def _interrupted() -> str:
+    """Return what an interrupt says, as it would be said later."""
+    from twinstream.cli.interrupts import asks_for_json
+
+    as_json = '{"error":"interrupted","kind":"KeyboardInterrupt","err_code":null}'
+    return as_json if asks_for_json(sys.argv[1:]) else "Aborted!"
+
+
+def _open_what_is_closed() -> None:
+    """Put the null device in the place of standard streams that were closed by our caller.
+
+    Otherwise the next file or socket would get the number of such a stream, and its output.
+    """
+    for number, (name, mode) in enumerate((("stdin", "r"), ("stdout", "w"), ("stderr", "w"))):
+        if getattr(sys, name) is not None:
+            continue
+        nothing = os.open(os.devnull, os.O_RDWR)
+        if nothing != number:
+            os.dup2(nothing, number)
+            os.close(nothing)
+        setattr(sys, name, open(number, mode, closefd=False))  # noqa: SIM115
+
+
+def _write_all() -> None:
+    """Have Python write all that is printed, or fail.
+
+    Unbuffered, it forgets the end of what a full disk, or a pipe when a signal comes, took in part.
+    """
+    if isinstance(getattr(sys.stdout, "buffer", None), io.RawIOBase):
+        out = sys.stdout
+        sys.stdout = open(  # noqa: SIM115
+            out.fileno(), "w", encoding=out.encoding, errors=out.errors, closefd=False
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""`twinstream pub`, `consume` and `get`."""

@@ -1,0 +1,262 @@
+"""``twinstream consume``: read the messages of a stream, through a consumer."""
+
+from __future__ import annotations
+
+import time
+from contextlib import ExitStack
+from datetime import datetime, timedelta
+from threading import Event
+from typing import TYPE_CHECKING, Final
+
+import click
+from attrs import frozen
+from click.core import ParameterSource
+
+from twinstream.cli.failures import Failure, arguments_judged
+from twinstream.cli.interrupts import asked_to_stop
+from twinstream.cli.durations import Finite
+from twinstream.cli.message.reconnects import LinkWatch, Patience
+from twinstream.cli.message.message_source import Durable, InOrder, MessageSource
+from twinstream.cli.message.message_view import as_json as message_as_json
+from twinstream.cli.message.message_view import print_message
+from twinstream.cli.message.start_position import moment
+from twinstream.cli.screen import counted, notes, print_json, results
+from twinstream.cli.target import Target, json_option, server_options
+from twinstream.cli.values import in_time
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from twinstream.models import ConsumerConfig, DeliverPolicyWord
+    from js_sync import Consumer, Message, OrderedMessages, Priority, Stream
+
+_TURN: Final = 0.5
+"""Seconds of each wait for a message, so that Ctrl-C is heard soon."""
+_SHORTEST: Final = 0.05
+_PLAIN: Final[dict[str, DeliverPolicyWord]] = {"all": "all", "new": "new", "last": "last"}
+
+
+@frozen(kw_only=True)
+class Start:
+    """Where a new consumer starts: ``all``, ``new``, ``last``, a sequence or a time."""
+
+    policy: DeliverPolicyWord
+    sequence: int | None = None
+    time: datetime | None = None
+
+
+def start_of(_: click.Context, __: click.Parameter, text: str) -> Start:
+    """Return the start that an argument names; a callback of click."""
+    if text in _PLAIN:
+        return Start(policy=_PLAIN[text])
+    where = moment(text, or_else="all, new, last, ")
+    if isinstance(where, datetime):
+        return Start(policy="by_start_time", time=where)
+    return Start(policy="by_start_sequence", sequence=where)
+
+
+@click.command(short_help="Read the messages of a stream through a consumer.")
+@click.argument("stream")
+@click.argument("consumer", required=False)
+@click.option("--create", is_flag=True, help="Make the durable CONSUMER if it is not there.")
+@click.option(
+    "--subject", "subjects", multiple=True, metavar="FILTER", help="What a new consumer gets."
+)
+@click.option(
+    "--from",
+    "start",
+    callback=start_of,
+    default="all",
+    metavar="all|new|last|SEQ|TIME",
+    show_default=True,
+    help="Where a new consumer starts.",
+)
+@click.option("--count", "-n", type=click.IntRange(min=1), help="Stop after so many messages.")
+@click.option(
+    "--wait",
+    type=Finite(min=0),
+    metavar="SECONDS",
+    help="Stop when nothing came for so long; without it, wait for ever.",
+)
+@click.option(
+    "--ack/--no-ack",
+    "acknowledge",
+    default=True,
+    show_default=True,
+    help="Whether to acknowledge what was printed (without CONSUMER, nothing is).",
+)
+@click.option("--group", help="The priority group of the CONSUMER to get messages for.")
+@json_option
+@server_options
+def consume(
+    target: Target,
+    stream: str,
+    consumer: str | None,
+    create: bool,
+    subjects: tuple[str, ...],
+    start: Start,
+    count: int | None,
+    wait: float | None,
+    acknowledge: bool,
+    group: str | None,
+    as_json: bool,
+) -> None:
+    """Print the messages of STREAM as CONSUMER receives them.
+
+    CONSUMER is a durable one; each message is acknowledged after it was printed. Without it
+    the stream is read in order, each message once, and nothing is left behind. Ctrl-C ends in
+    good order. A link that breaks is mended, however long that takes, unless --wait ends first.
+    --from takes a time with its zone. With --json there is one line for each message.
+
+    \b
+    twinstream consume ORDERS --from last --wait 1
+    twinstream consume ORDERS --from 2026-01-31T08:00:00Z
+    twinstream consume ORDERS worker --create --count 10 --json
+    """  # noqa: D301  # click wants the character
+    if consumer is None and (create or group):
+        raise click.UsageError(
+            f"--{'create' if create else 'group'} needs the name of the CONSUMER"
+        )
+    priority = _priority(group)
+    with ExitStack() as stack:
+        nc = stack.enter_context(target.connect(keep_trying=True))
+        stop = stack.enter_context(asked_to_stop())
+        stored = target.jetstream(nc).get_stream(stream)
+        if consumer is None:
+            messages = stack.enter_context(_in_order(stored, subjects, start))
+            source: MessageSource = InOrder(messages, stream)
+        else:
+            worker = _bound(stored, consumer, create, subjects, start)
+            durable = Durable(worker, acknowledge, Patience(nc, stop), priority)
+            stack.callback(durable.give_back)
+            source = durable
+        link, console, printed = LinkWatch(nc), results(), 0
+        try:
+            while count is None or printed < count:
+                most = None if count is None else count - printed
+                message = _next(source, link, wait, stop, most)
+                if message is None:
+                    break
+                _print(message, console, as_json)
+                printed += 1
+                source.done(message)
+            if link.look():
+                nc.flush(target.timeout)
+                if source.trouble is not None and not stop.is_set():
+                    raise source.trouble
+            elif not stop.is_set():
+                raise Failure("the link to the server is lost; nothing was heard since")
+        finally:
+            # Also after a failure: that many were printed.
+            if not as_json:
+                notes().print(counted(printed, "message"), style="dim")
+
+
+def _priority(group: str | None) -> Priority | None:
+    from twinstream.core.consume.pull_request import Priority
+
+    with arguments_judged():
+        return Priority(group=group) if group is not None else None
+
+
+def _in_order(stored: Stream, subjects: tuple[str, ...], start: Start) -> OrderedMessages:
+    with arguments_judged():
+        return stored.ordered(
+            subjects=list(subjects) or None,
+            deliver_policy=None if start.sequence or start.time else start.policy,
+            start_seq=start.sequence,
+            start_time=start.time,
+        )
+
+
+def _bound(
+    stored: Stream, name: str, create: bool, subjects: tuple[str, ...], start: Start
+) -> Consumer:
+    from twinstream.errors import ConsumerNotFound
+
+    try:
+        found = stored.get_consumer(name)
+        _check_given(found, subjects, start)
+        _tell_of_pause(found)
+        return found
+    except ConsumerNotFound as error:
+        if not create:
+            raise Failure(
+                f"stream {stored.name} has no consumer {name}; make it with --create,"
+                f" or see `twinstream stream info {stored.name}`"
+            ) from error
+        return stored.create_consumer(_config(name, subjects, start))
+
+
+def _check_given(consumer: Consumer, subjects: tuple[str, ...], start: Start) -> None:
+    """Refuse a start and subjects that are not those of a consumer which exists."""
+    config = consumer.cached_info.config if consumer.cached_info is not None else None
+    if config is None:
+        return
+    others: list[str] = []
+    source = click.get_current_context().get_parameter_source("start")
+    begins = (config.deliver_policy, config.opt_start_seq, config.opt_start_time)
+    if source is not ParameterSource.DEFAULT and begins != (
+        start.policy,
+        start.sequence,
+        start.time,
+    ):
+        others.append("--from")
+    filters = config.filter_subjects or ([config.filter_subject] if config.filter_subject else [])
+    if subjects and sorted(subjects) != sorted(filters):
+        others.append("--subject")
+    if others:
+        raise Failure(
+            f"{consumer.name} exists, with another {' and '.join(others)}, which only a new"
+            " consumer takes: leave it out, or give another name and --create"
+        )
+
+
+def _tell_of_pause(consumer: Consumer) -> None:
+    """Say why nothing comes from a consumer that was paused."""
+    info = consumer.cached_info
+    if info is not None and info.paused:
+        left = info.pause_remaining
+        until = (
+            f" for {in_time(timedelta(seconds=round(left.total_seconds())))} more" if left else ""
+        )
+        where = f"{consumer.stream} {consumer.name}"
+        text = f"{consumer.name} is paused{until}; `twinstream consumer resume {where}` ends that"
+        notes().print(text, style="yellow", soft_wrap=True)
+
+
+def _config(name: str, subjects: tuple[str, ...], start: Start) -> ConsumerConfig:
+    from twinstream.models import ConsumerConfig
+
+    return ConsumerConfig(
+        durable_name=name,
+        ack_policy="explicit",
+        deliver_policy=start.policy,
+        opt_start_seq=start.sequence,
+        opt_start_time=start.time,
+        filter_subjects=list(subjects) or None,
+    )
+
+
+def _next(
+    source: MessageSource, link: LinkWatch, wait: float | None, stop: Event, most: int | None
+) -> Message | None:
+    """Return the next message; None when none came in time, or when the user wants to stop."""
+    deadline = None if wait is None else time.monotonic() + wait
+    # What was delivered already is printed, too: to go back would count as a delivery.
+    while source.at_hand or not stop.is_set():
+        left = _TURN if deadline is None else deadline - time.monotonic()
+        message = source.take(max(min(left, _TURN), _SHORTEST), most)
+        link.look()
+        if message is not None:
+            return message
+        if deadline is not None and time.monotonic() >= deadline:
+            return None
+    return None
+
+
+def _print(message: Message, console: Console, as_json: bool) -> None:
+    if as_json:
+        print_json(message_as_json(message))
+    else:
+        print_message(console, message)

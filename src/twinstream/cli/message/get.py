@@ -1,0 +1,119 @@
+"""``twinstream get``: look at stored messages, without a consumer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import ExitStack
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+import click
+
+from twinstream.cli.durations import SEQUENCE
+from twinstream.cli.message.message_view import print_stored, stored_as_json
+from twinstream.cli.message.start_position import moment
+from twinstream.cli.screen import counted, notes, print_json, results
+from twinstream.cli.target import Target, json_option, server_options
+
+if TYPE_CHECKING:
+    from js_sync import Stream, StreamMessage, StreamRead
+
+
+def moment_of(_: click.Context, __: click.Parameter, text: str | None) -> int | datetime | None:
+    """Return the sequence or time that an argument names; a callback of click."""
+    return None if text is None else moment(text)
+
+
+@click.command(short_help="Look at stored messages, without a consumer.")
+@click.argument("stream")
+@click.option("--seq", type=SEQUENCE, help="The message at this sequence.")
+@click.option("--last", metavar="SUBJECT", help="The last message of this subject.")
+@click.option("--each", is_flag=True, help="The last message of each subject.")
+@click.option(
+    "--from", "start", callback=moment_of, metavar="SEQ|TIME", help="Messages from here on …"
+)
+@click.option(
+    "--to", "end", callback=moment_of, metavar="SEQ|TIME", help="… up to, but without, this one."
+)
+@click.option(
+    "--subject",
+    "subjects",
+    multiple=True,
+    metavar="FILTER",
+    help="Only messages of these subjects.",
+)
+@click.option("--count", "-n", type=click.IntRange(min=1), help="No more than so many.")
+@json_option
+@server_options
+def get(
+    target: Target,
+    stream: str,
+    seq: int | None,
+    last: str | None,
+    each: bool,
+    start: int | datetime | None,
+    end: int | datetime | None,
+    subjects: tuple[str, ...],
+    count: int | None,
+    as_json: bool,
+) -> None:
+    """Print messages of STREAM as they are stored: all, a range, the last ones, or one.
+
+    Nothing is consumed or changed, not even in a work queue. --from and --to take a sequence, or a
+    time with its zone. With --json there is one line for each message.
+
+    \b
+    twinstream get ORDERS --seq 17
+    twinstream get ORDERS --last orders.new
+    twinstream get ORDERS --each --subject 'orders.*.state'
+    twinstream get ORDERS --from 2026-01-31T08:00:00Z --to 2026-01-31T09:00:00Z
+    """  # noqa: D301  # click wants the character
+    ways = [seq is not None, last is not None, each, start is not None or end is not None]
+    if sum(ways) > 1:
+        raise click.UsageError("give one of --seq, --last, --each, or --from and --to")
+    if subjects and (seq is not None or last is not None):
+        raise click.UsageError("--subject is for many messages, not for --seq or --last")
+    with target.connect() as nc, ExitStack() as stack:
+        source = target.jetstream(nc).bind_stream(stream)
+        if seq is not None:
+            found: Iterable[StreamMessage] = [source.get_message(seq)]
+        elif last is not None:
+            found = [source.get_last_message(last)]
+        elif each:
+            found = source.snapshot(subjects or None, timeout=target.timeout).values()
+        else:
+            # On leaving before the end, it frees what the server keeps for it.
+            found = stack.enter_context(_range(source, start, end, subjects, target.timeout))
+        printed = _print(found, count, as_json)
+    if not as_json:
+        notes().print(counted(printed, "message"), style="dim")
+
+
+def _range(
+    source: Stream,
+    start: int | datetime | None,
+    end: int | datetime | None,
+    subjects: tuple[str, ...],
+    timeout: float,
+) -> StreamRead:
+    return source.read(
+        start if isinstance(start, int) else None,
+        end if isinstance(end, int) else None,
+        start_time=start if isinstance(start, datetime) else None,
+        end_time=end if isinstance(end, datetime) else None,
+        subjects=subjects or None,
+        timeout=timeout,
+    )
+
+
+def _print(messages: Iterable[StreamMessage], count: int | None, as_json: bool) -> int:
+    console, printed = results(), 0
+    for message in messages:
+        if as_json:
+            print_json(stored_as_json(message))
+        else:
+            print_stored(console, message)
+        printed += 1
+        if printed == count:
+            break
+    return printed

@@ -1,0 +1,159 @@
+"""What ``pub`` sends: data from the argument, a file or standard input, one message or many.
+
+In subject, data, header values and message id, ``{n}`` stands for the number of the message,
+from 1.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import sys
+import threading
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+import click
+from attrs import frozen
+
+from twinstream.core.wire.subjects import BLANKS
+
+PLACEHOLDER: Final = "{n}"
+
+
+@frozen(kw_only=True)
+class Draft:
+    """One message as the user gave it, before ``{n}`` is filled in."""
+
+    subject: str
+    headers: tuple[tuple[str, str], ...]
+    message_id: str | None
+
+    def subject_of(self, number: int) -> str:
+        """Return the subject of message ``number``."""
+        return self.subject.replace(PLACEHOLDER, str(number))
+
+    def headers_of(self, number: int) -> dict[str, list[str]]:
+        """Return the headers of message ``number``; a name may have several values."""
+        filled: dict[str, list[str]] = {}
+        for name, value in self.headers:
+            filled.setdefault(name, []).append(value.replace(PLACEHOLDER, str(number)))
+        return filled
+
+    def message_id_of(self, number: int) -> str | None:
+        """Return the id by which the server recognises message ``number``."""
+        return self.message_id and self.message_id.replace(PLACEHOLDER, str(number))
+
+
+def parse_headers(lines: Sequence[str]) -> tuple[tuple[str, str], ...]:
+    """Split ``Name: value`` lines; raises a usage error that shows the form."""
+    pairs: list[tuple[str, str]] = []
+    for line in lines:
+        name, colon, value = line.partition(":")
+        if not colon or not name.strip(BLANKS):
+            raise click.BadParameter(
+                f"{line!r} needs a name and a colon; write it like 'Name: value'",
+                param_hint="--header",
+            )
+        pairs.append((name.strip(BLANKS), value.strip(BLANKS)))
+    return tuple(pairs)
+
+
+Separator = bytes | None
+"""What stands between two messages: a line end, NUL, or None where all data is one message."""
+
+_READ_SIZE: Final = 1 << 16
+_STOP_CHECK: Final = 0.1
+"""Seconds between two looks at whether the command was asked to stop."""
+
+
+def payloads(
+    data: str | None,
+    files: Sequence[Path],
+    separator: Separator,
+    count: int,
+    stop: threading.Event,
+) -> Iterator[bytes]:
+    """Yield the payload of each message.
+
+    Without ``data`` and ``files`` (or with ``-``) standard input is read, until its end or until
+    ``stop`` is set; a separator cuts it, as it comes, into several messages. All of it is sent
+    ``count`` times.
+    """
+    if data is not None and data != "-":
+        sources = [argument(data)]
+    elif files:
+        sources = [file.read_bytes() for file in files]
+    elif separator is not None and count == 1:
+        yield from _numbered(_cut(standard_input(stop), separator))
+        return
+    else:
+        sources = [b"".join(standard_input(stop))]
+    parts = [part for source in sources for part in _parts(source, separator)]
+    yield from _numbered(part for _ in range(count) for part in parts)
+
+
+def argument(data: str) -> bytes:
+    """Return an argument's bytes as they were given, also those that are not UTF-8."""
+    return data.encode(errors="surrogateescape")
+
+
+def standard_input(stop: threading.Event) -> Iterator[bytes]:
+    """Yield what standard input has, until its end or until ``stop`` is set.
+
+    A plain read cannot be stopped: Python resumes it after the handler of a signal. So this waits
+    for input with a time limit and looks at ``stop`` in between.
+    """
+    try:
+        number = sys.stdin.fileno()
+    except (OSError, ValueError):  # not a file: a test put text in its place
+        yield sys.stdin.buffer.read()
+        return
+    while not stop.is_set():
+        ready, _, _ = select.select([number], [], [], _STOP_CHECK)
+        if not ready:
+            continue
+        piece = os.read(number, _READ_SIZE)
+        if not piece:
+            return
+        yield piece
+
+
+def _parts(source: bytes, separator: Separator) -> list[bytes]:
+    return [source] if separator is None else list(_cut((source,), separator))
+
+
+def _cut(pieces: Iterable[bytes], separator: bytes) -> Iterator[bytes]:
+    """Cut the data while it comes, so that a pipe that never ends is sent, too."""
+    ending = b"\r" if separator == b"\n" else b""
+    rest: list[bytes] = []
+    for piece in pieces:
+        first, *more = piece.split(separator)
+        rest.append(first)
+        for part in more:
+            yield b"".join(rest).rstrip(ending)
+            rest = [part]
+    last = b"".join(rest)
+    if last:
+        yield last.rstrip(ending)
+
+
+def at_rate(parts: Iterator[bytes], rate: float | None, asked: threading.Event) -> Iterator[bytes]:
+    """Yield at most ``rate`` parts a second, until somebody asked to stop."""
+    if rate is None:
+        yield from parts
+        return
+    started = time.monotonic()
+    for number, part in enumerate(parts):
+        pause = max(0.0, started + number / rate - time.monotonic())
+        if asked.wait(min(pause, threading.TIMEOUT_MAX)):
+            return
+        yield part
+
+
+def _numbered(parts: Iterator[bytes]) -> Iterator[bytes]:
+    placeholder = PLACEHOLDER.encode()
+    for number, part in enumerate(parts, start=1):
+        yield part.replace(placeholder, b"%d" % number)

@@ -1,0 +1,214 @@
+"""``twinstream pub``: publish messages and wait until the stream has them."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from twinstream.cli.failures import Failure, arguments_judged, failure_as_json, needs_its_reader
+from twinstream.cli.interrupts import asked_to_stop
+from twinstream.cli.durations import LAST_SEQUENCE, Finite, Life
+from twinstream.cli.message.payloads import Draft, Separator, at_rate, parse_headers, payloads
+from twinstream.cli.message.pub_tally import Tally
+from twinstream.cli.screen import notes, print_json, progress, results
+from twinstream.cli.target import Target, json_option, server_options
+from twinstream.core.publish.ttl import Ttl, ttl_header
+
+if TYPE_CHECKING:
+    from twinstream.models import PubAck
+    from js_sync import PublishFailure, PublishRequest
+
+WINDOW: Final = 256
+_SEQ: Final = click.IntRange(0, LAST_SEQUENCE)
+
+
+@click.command(short_help="Publish messages and wait until a stream has them.")
+@click.argument("subject")
+@click.argument("data", required=False)
+@click.option(
+    "--file",
+    "-f",
+    "files",
+    multiple=True,
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Take the data from a file; several files are several messages.",
+)
+@click.option("--lines", is_flag=True, help="Each line of the data is one message.")
+@click.option("--nul", "-0", is_flag=True, help="Messages are separated by NUL (find -print0).")
+@click.option(
+    "--count",
+    "-n",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    help="How often to send the data.",
+)
+@click.option(
+    "--rate",
+    type=Finite(min=0, min_open=True),
+    metavar="N",
+    help="Send at most so many messages a second.",
+)
+@click.option(
+    "--header", "-H", "headers", multiple=True, metavar="'NAME: VALUE'", help="Of each message."
+)
+@click.option("--msg-id", metavar="ID", help="The stream keeps one message of each id.")
+@click.option(
+    "--ttl", type=Life(), metavar="SECONDS", help='Life of the message; "never" outlives max_age.'
+)
+@click.option(
+    "--rollup",
+    type=click.Choice(["sub", "all"]),
+    help="Remove what the subject, or the whole stream, held before.",
+)
+@click.option(
+    "--stream", "expected_stream", metavar="NAME", help="Fail if another stream takes it."
+)
+@click.option("--last-seq", type=_SEQ, metavar="SEQ", help="Fail unless the stream ends at this.")
+@click.option(
+    "--last-subject-seq",
+    type=_SEQ,
+    metavar="SEQ",
+    help="Fail unless the subject's last sequence is this; 0 for none yet.",
+)
+@click.option(
+    "--last-subject", metavar="SUBJECT", help="The one of --last-subject-seq, if not SUBJECT."
+)
+@click.option("--last-msg-id", metavar="ID", help="Fail unless the stream's last id is this.")
+@json_option
+@server_options
+def pub(
+    target: Target,
+    subject: str,
+    data: str | None,
+    files: tuple[Path, ...],
+    lines: bool,
+    nul: bool,
+    count: int,
+    rate: float | None,
+    headers: tuple[str, ...],
+    msg_id: str | None,
+    ttl: Ttl | None,
+    rollup: str | None,
+    expected_stream: str | None,
+    last_seq: int | None,
+    last_subject_seq: int | None,
+    last_subject: str | None,
+    last_msg_id: str | None,
+    as_json: bool,
+) -> None:
+    """Publish DATA (or files, or standard input) on SUBJECT into a stream.
+
+    Returns when the server has stored each message, and says where. In SUBJECT, DATA, header
+    values and the message id, {n} stands for the number of the message. With --json there is
+    one line for each message. After Ctrl-C no more is sent, and what is under way is waited for.
+
+    \b
+    twinstream pub orders.new '{"id": {n}}' --count 1000 --msg-id 'order-{n}'
+    journalctl -o cat | twinstream pub logs.host1 --lines
+    twinstream pub orders.7 '{"state": "paid"}' --last-subject-seq 12
+    """  # noqa: D301  # click wants the character
+    if data not in (None, "-") and files:
+        raise click.UsageError("give the data once: as DATA or with --file")
+    separator = _separator(lines=lines, nul=nul)
+    if last_subject is not None and last_subject_seq is None:
+        raise click.UsageError("--last-subject needs --last-subject-seq: it says of which subject")
+    if ttl is not None:
+        with arguments_judged():
+            ttl_header(ttl, "--ttl")
+    _check_ids(msg_id, last_msg_id)
+    draft = Draft(subject=subject, headers=parse_headers(headers), message_id=msg_id)
+    promises = {
+        "expected_stream": expected_stream,
+        "expected_last_seq": last_seq,
+        "expected_last_subject_seq": last_subject_seq,
+        "expected_last_subject_seq_subject": last_subject,
+        "expected_last_msg_id": last_msg_id,
+        "rollup": rollup,
+        "ttl": ttl,
+    }
+    streaming = separator is not None
+    tally = Tally()
+    shown = (count > 1 or len(files) > 1 or streaming) and not as_json
+    with (
+        target.connect() as nc,
+        asked_to_stop("waiting for the acknowledgements of messages in flight") as asked,
+        progress(notes(), shown=shown) as display,
+    ):
+        total = None if streaming else count * max(1, len(files))
+        task = display.add_task("publish", total=total)
+        jet = target.jetstream(nc)
+        parts = at_rate(payloads(data, files, separator, count, asked), rate, asked)
+        requests = _requests(draft, parts, promises, asked)
+        # The tally counts the failures, and the end of the command reports them.
+        publishing = jet.publish_many(requests, window=WINDOW, raise_failures=False)
+        with needs_its_reader("all messages were published"), publishing as outcomes:
+            for outcome in outcomes:
+                tally.enter(outcome)
+                display.advance(task)
+                if as_json:
+                    _print_outcome(outcome)
+    if not as_json:
+        tally.show(results())
+    _raise_unless_all_stored(tally, interrupted=asked.is_set())
+
+
+def _check_ids(msg_id: str | None, last_msg_id: str | None) -> None:
+    from twinstream.core.publish.request import check_message_id
+
+    for name, value in (("--msg-id", msg_id), ("--last-msg-id", last_msg_id)):
+        if value is not None:
+            with arguments_judged():
+                check_message_id(value, name)
+
+
+def _separator(*, lines: bool, nul: bool) -> Separator:
+    if lines and nul:
+        raise click.UsageError("give --lines or --nul, not both")
+    if lines:
+        return b"\n"
+    return b"\0" if nul else None
+
+
+def _requests(
+    draft: Draft, parts: Iterator[bytes], promises: dict[str, Any], asked: threading.Event
+) -> Iterator[PublishRequest]:
+    from js_sync import PublishRequest
+
+    for number, part in enumerate(parts, start=1):
+        if asked.is_set():
+            return
+        yield PublishRequest(
+            subject=draft.subject_of(number),
+            data=part,
+            headers=draft.headers_of(number) or None,
+            msg_id=draft.message_id_of(number),
+            **promises,
+        )
+
+
+def _raise_unless_all_stored(tally: Tally, *, interrupted: bool) -> None:
+    if tally.failed and tally.sent == 1:
+        raise Failure(str(tally.error)) from tally.error
+    if tally.failed:
+        raise Failure(
+            f"{tally.failed:,} of {tally.sent:,} not stored; the first: {tally.error}"
+        ) from tally.error
+    if interrupted and not tally.sent:
+        raise Failure("interrupted, nothing was published")
+    if interrupted:
+        raise Failure(f"interrupted after {tally.sent:,} messages, all of which are stored")
+
+
+def _print_outcome(outcome: PubAck | PublishFailure) -> None:
+    from twinstream.models import encode
+    from js_sync import PublishFailure
+
+    if isinstance(outcome, PublishFailure):
+        print_json(failure_as_json(str(outcome.error), outcome.error))
+    else:
+        print_json(encode(outcome))

@@ -1,0 +1,63 @@
+"""What became of the messages that ``pub`` sent."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import TYPE_CHECKING
+
+from attrs import define, field
+from rich.console import Console
+
+if TYPE_CHECKING:
+    from twinstream.models import PubAck
+    from js_sync import PublishFailure
+
+
+@define
+class Tally:
+    """Counts what became of the messages."""
+
+    stored: int = 0
+    duplicates: int = 0
+    failed: int = 0
+    last: PubAck | None = None
+    error: Exception | None = None
+    _started: float = field(factory=time.monotonic)
+
+    @property
+    def sent(self) -> int:
+        """All messages."""
+        return self.stored + self.duplicates + self.failed
+
+    def enter(self, outcome: PubAck | PublishFailure) -> None:
+        """Count one outcome."""
+        from js_sync import PublishFailure
+
+        if isinstance(outcome, PublishFailure):
+            self.failed += 1
+            self.error = self.error or outcome.error
+            return
+        self.last = outcome
+        if outcome.duplicate:
+            self.duplicates += 1
+        else:
+            self.stored += 1
+
+    def show(self, console: Console) -> None:
+        """Print what happened, in one line."""
+        if self.last is None:
+            if not self.failed:
+                print("nothing to publish: standard input was empty", file=sys.stderr)
+            return
+        where = f"{self.last.stream}"
+        if self.sent == 1:
+            known = " (known already by its message id)" if self.duplicates else ""
+            console.print(f"stored in {where} at sequence {self.last.seq}{known}")
+            return
+        seconds = time.monotonic() - self._started
+        known = f", {self.duplicates:,} known already" if self.duplicates else ""
+        console.print(
+            f"{self.stored:,} stored in {where}, the last at sequence {self.last.seq}{known}"
+            f" ({self.sent / seconds:,.0f} a second)"
+        )

@@ -1,0 +1,70 @@
+"""What commands that run on and on do when the link to the server is lost: tell, and go on."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
+from threading import Event
+from typing import TYPE_CHECKING, Final
+
+from twinstream.cli.screen import notes
+
+if TYPE_CHECKING:
+    from js_sync import Connection, TwinstreamError
+
+_PAUSE: Final = 0.2
+"""Seconds before a server is asked again that refused at once."""
+_LEADERLESS: Final = 20.0
+"""Seconds that a leader may be missing: servers begin to elect one up to 9 s after it was lost."""
+
+
+class LinkWatch:
+    """Knows how the link was at the last look; tells on standard error what changed since."""
+
+    def __init__(self, nc: Connection) -> None:
+        self._nc = nc
+        self._epoch = nc.epoch
+        self._lost = False
+
+    def look(self) -> bool:
+        """Look at the link, tell of a change, and return whether it is up."""
+        up, epoch = self._nc.is_connected, self._nc.epoch
+        # Lost and mended between two looks shows in the epoch alone.
+        if not self._lost and (not up or epoch != self._epoch):
+            notes().print("the link to the server is lost; trying to mend it", style="yellow")
+            self._lost = True
+        if self._lost and up:
+            notes().print("the link to the server is back", style="yellow")
+            self._lost = False
+        self._epoch = epoch
+        return up
+
+
+class Patience:
+    """Bears trouble while the link is mended, and a while longer until a leader is elected."""
+
+    def __init__(self, nc: Connection, stop: Event) -> None:
+        self._nc = nc
+        self._stop = stop
+        self._since: float | None = None
+        self.trouble: TwinstreamError | None = None
+        """The error of the last try, if it failed and was borne."""
+
+    @contextmanager
+    def tried(self) -> Generator[None]:
+        """Wait a little if the block fails; raise its error when the patience is at its end."""
+        from twinstream.errors import ConnectionLost, NoResponders, RequestTimeout
+
+        try:
+            yield
+        except (ConnectionLost, NoResponders, RequestTimeout) as error:
+            self.trouble = error
+            now = time.monotonic()
+            if not self._nc.is_connected or self._since is None:
+                self._since = now
+            elif now - self._since > _LEADERLESS:
+                raise
+            self._stop.wait(_PAUSE)
+        else:
+            self._since = self.trouble = None

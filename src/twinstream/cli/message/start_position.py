@@ -1,0 +1,37 @@
+"""Where in a stream: arguments that are a sequence or a time."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from datetime import datetime
+
+import click
+
+from twinstream.cli.durations import LAST_SEQUENCE
+from twinstream.models import Timestamp
+
+__all__ = ["moment"]
+
+
+def moment(text: str, *, or_else: str = "") -> int | datetime:
+    """Return the sequence or time that an argument names; it must have a zone.
+
+    Raises `click.BadParameter`, which names what else may be given (`or_else`).
+    """
+    if text.isdecimal() and 0 < int(text) <= LAST_SEQUENCE:
+        return int(text)
+    time = _time(text)
+    if time is None:
+        raise click.BadParameter(f"{text!r} is neither {or_else}a sequence from 1 nor a time")
+    if time.tzinfo is None:
+        hint = "add Z for UTC, or an offset, as in 2026-01-31T08:00:00+01:00"
+        raise click.BadParameter(f"{text!r} has no zone; {hint}")
+    return time
+
+
+def _time(text: str) -> datetime | None:
+    """Read a time, to the nanosecond where it is written like those that `get` prints."""
+    for read in (Timestamp.parse, datetime.fromisoformat):
+        with suppress(ValueError):
+            return read(text)
+    return None

@@ -1,0 +1,171 @@
+"""Three ways to watch a pipeline: a board on a terminal, lines in a log, JSON for machines."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final, Protocol, Self
+
+from attrs import asdict, define
+from rich.console import Console
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from twinstream.cli.screen import plain_table, print_json
+from twinstream.cli.values import in_bytes
+
+if TYPE_CHECKING:
+    from twinstream.spark.pipeline import PipelineConfig
+    from twinstream.spark.pipeline.batch_log import BatchEntry
+    from twinstream.spark.pipeline.happenings import Happening
+
+
+class Watcher(Protocol):
+    """Hears what happens, between the beginning and the end of a run."""
+
+    def hear(self, happening: Happening) -> None:
+        """Show it."""
+        ...
+
+    def __enter__(self) -> Self:
+        """Begin."""
+        ...
+
+    def __exit__(self, *_: object) -> None:
+        """End."""
+        ...
+
+
+class JsonLines:
+    """One JSON object a line on standard output, each with ``at`` and ``event``."""
+
+    def hear(self, happening: Happening) -> None:
+        """Print it."""
+        from twinstream.spark.pipeline import happenings
+
+        value = asdict(happening)
+        if isinstance(happening, happenings.Landed):
+            value |= value.pop("entry")
+        now = datetime.now(UTC).isoformat(timespec="milliseconds")
+        print_json({"at": now, "event": type(happening).__name__.lower(), **value})
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+
+class Lines:
+    """A line for each happening, with its time."""
+
+    def __init__(self, console: Console) -> None:
+        self._console: Final = console
+
+    def hear(self, happening: Happening) -> None:
+        """Print it."""
+        now = datetime.now(UTC).strftime("%H:%M:%S")
+        self._console.print(f"{now} {happening.source}: {told(happening)}", soft_wrap=True)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+
+@define
+class _Row:
+    state: Text | str = "waits"
+    batch: int | None = None
+    messages: int = 0
+    dead: int = 0
+    bytes: int = 0
+    rate: float = 0.0
+    backlog: int | None = None
+
+    def add(self, entry: BatchEntry) -> None:
+        self.state = Text("landing" if entry.backlog else "up to date", "green")
+        self.batch = entry.batch
+        self.messages += entry.messages
+        self.dead += entry.dead_letters
+        self.bytes += entry.bytes
+        self.rate = entry.messages / entry.seconds if entry.seconds else 0.0
+        self.backlog = entry.backlog
+
+
+class Board:
+    """A table of all sources that is updated in place, below the troubles so far."""
+
+    def __init__(self, config: PipelineConfig, console: Console) -> None:
+        self._rows: Final = {each.name: _Row() for each in config.sources}
+        self._title: Final = f"{config.name} → {config.sink} in {config.path.name}"
+        self._live: Final = Live(self._table(), console=console, refresh_per_second=4)
+
+    def hear(self, happening: Happening) -> None:
+        """Show it."""
+        from twinstream.spark.pipeline import happenings
+
+        row = self._rows[happening.source]
+        match happening:
+            case happenings.Started():
+                row.state, row.backlog = "running", happening.backlog
+            case happenings.Landed():
+                row.add(happening.entry)
+            case happenings.Released():
+                pass
+            case happenings.Failed():
+                row.state = Text("waits", "yellow") if happening.retry_in else Text("failed", "red")
+                self._live.console.print(f"{happening.source}: {told(happening)}", style="yellow")
+            case happenings.Ended():
+                row.state = Text("done", "green")
+        self._live.update(self._table())
+
+    def __enter__(self) -> Self:
+        self._live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._live.stop()
+
+    def _table(self) -> Table:
+        numbers = ("batch", "messages", "dead letters", "written", "a second", "lag")
+        table = plain_table("source", "state", *numbers, numbers=numbers, title=self._title)
+        for name, row in self._rows.items():
+            table.add_row(
+                name,
+                row.state,
+                "-" if row.batch is None else f"{row.batch:,}",
+                f"{row.messages:,}",
+                Text(f"{row.dead:,}", "red") if row.dead else "0",
+                in_bytes(row.bytes),
+                f"{row.rate:,.0f}",
+                "-" if row.backlog is None else f"{row.backlog:,}",
+            )
+        return table
+
+
+def told(happening: Happening) -> str:
+    """Say what happened, in one sentence."""
+    from twinstream.spark.pipeline import happenings
+
+    match happening:
+        case happenings.Started():
+            return f"goes on at sequence {happening.position}, {happening.backlog:,} wait"
+        case happenings.Landed():
+            entry = happening.entry
+            return (
+                f"batch {entry.batch}: {entry.messages:,} messages ({entry.dead_letters:,} dead"
+                f" letters) of sequences {entry.start} to {entry.end - 1} in {entry.seconds:.1f} s,"
+                f" {entry.backlog:,} wait"
+            )
+        case happenings.Released():
+            if happening.mode == "purge":
+                return f"purged {happening.removed:,} messages below sequence {happening.end}"
+            return f"bookmark at sequence {happening.end}"
+        case happenings.Failed():
+            if happening.retry_in is None:
+                return f"has ended: {happening.error}"
+            return f"{happening.error.rstrip('.')}. Starts again in {happening.retry_in:g} s."
+        case happenings.Ended():
+            return "has ended well"

@@ -1,0 +1,36 @@
+"""``twinstream pipeline compact``: join small files."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+from attrs import asdict
+
+from twinstream.cli.pipeline.options import config_options, parse_size
+from twinstream.cli.screen import plain_table, print_json, results
+from twinstream.cli.target import json_option
+
+if TYPE_CHECKING:
+    from twinstream.spark.pipeline import PipelineConfig
+
+
+@click.command(short_help="Join the small files of the tables.")
+@config_options
+@click.option("--size", default="128m", show_default=True, help="How large a joined file may be.")
+@json_option
+def compact(config: PipelineConfig, size: str, as_json: bool) -> None:
+    """Join the files that small batches left, table by table, in one step each.
+
+    The pipeline must not run meanwhile; readers may. The old files stay until `vacuum`.
+    """
+    from twinstream.spark.pipeline.compact import compact as compact_tables
+
+    done = list(compact_tables(config, target=parse_size(size, "--size")))
+    if as_json:
+        print_json({"tables": [asdict(each) for each in done]})
+        return
+    table = plain_table("table", "files before", "after", numbers=("files before", "after"))
+    for each in done:
+        table.add_row(each.table, f"{each.before:,}", f"{each.after:,}")
+    results().print(table if done else "there are no tables yet")

@@ -1,0 +1,141 @@
+"""What the commands of a pipeline share: its file, and starting Spark."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, nullcontext
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from twinstream.cli.failures import Failure
+from twinstream.cli.pipeline.spark_words import SparkWords
+from twinstream.cli.target import SERVER_VARIABLES
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from twinstream.spark.pipeline import PipelineConfig, SourceConfig
+
+
+def config_options(command: Callable[..., object]) -> Callable[..., object]:
+    """Add the option for the pipeline's file to a command, which gets its content as ``config``."""
+
+    @functools.wraps(command)
+    def with_config(*args: Any, **options: Any) -> object:
+        config = load(options.pop("config_file"), options.pop("server"))
+        return command(*args, config=config, **options)
+
+    decorated: Callable[..., object] = with_config
+    for option in (
+        click.option(
+            "--server",
+            "-s",
+            metavar="URL",
+            help="Address of the server, instead of the one in the file; without either,"
+            f" {SERVER_VARIABLES[0]} is used.",
+        ),
+        click.option(
+            "--config",
+            "-c",
+            "config_file",
+            required=True,
+            type=click.Path(exists=True, dir_okay=False, path_type=Path),
+            help="The pipeline's TOML file.",
+        ),
+    ):
+        decorated = option(decorated)
+    return decorated
+
+
+def load(file: Path, server: str | None) -> PipelineConfig:
+    """Read a pipeline's file; a mistake in it is wrong usage (exit code 2)."""
+    for package in ("pyspark", "pyarrow"):
+        if find_spec(package) is None:
+            raise Failure(
+                f"a pipeline needs {package}, which is not installed; install Twinstream with its"
+                " extras spark and java (in a clone: pip install '.[spark,java]')"
+            )
+    from twinstream.spark.errors import ConfigError
+    from twinstream.spark.pipeline import read_config
+
+    fallback = next((os.environ[name] for name in SERVER_VARIABLES if os.environ.get(name)), None)
+    try:
+        return read_config(file, server=server, default_server=fallback)
+    except ConfigError as error:
+        raise click.UsageError(str(error)) from error
+
+
+def pick(config: PipelineConfig, name: str | None) -> SourceConfig:
+    """Return the source of a name, or the only one there is."""
+    names = [each.name for each in config.sources]
+    if name is None:
+        if len(names) > 1:
+            raise click.UsageError(f"say which source with --source: {', '.join(names)}")
+        return config.sources[0]
+    if name not in names:
+        raise click.BadParameter(
+            f"{name!r} is not one of {', '.join(names)}", param_hint="--source"
+        )
+    return config.source(name)
+
+
+@contextmanager
+def spark_of(config: PipelineConfig, *, verbose: bool = False) -> Generator[SparkSession]:
+    """Start Spark as the file says, and stop it at the end.
+
+    Spark reports each failure with tracebacks. Without ``verbose`` they go to a file, which is
+    named if the command fails; the command itself says in one line what went wrong.
+    """
+    from pyspark.sql import SparkSession
+
+    from twinstream.spark.session.session import local_session
+
+    own = SparkSession.getActiveSession() is None
+    settings = {"spark.sql.streaming.noDataMicroBatches.enabled": "false", **config.settings}
+    with SparkWords() if own and not verbose else nullcontext() as words:
+        with words.taken() if words is not None else nullcontext():
+            spark = local_session(
+                f"twinstream pipeline {config.name}", master=config.master, settings=settings
+            )
+        if words is not None:
+            spark.sparkContext.setLogLevel("OFF")
+        try:
+            yield spark
+        finally:
+            if own:
+                _stop(spark)
+
+
+def _stop(spark: SparkSession) -> None:
+    from twinstream.spark.pipeline.trouble import spark_is_gone
+
+    try:
+        spark.stop()
+    except Exception as error:
+        if not spark_is_gone(error):  # if it is, the command has said so
+            raise
+
+
+def parse_size(text: str, option: str) -> int:
+    """Return the bytes of a size such as 512k, 128m or 1g; ``option`` is where it was given."""
+    units = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
+    number, unit = (text[:-1], text[-1:].lower()) if text[-1:].lower() in units else (text, "")
+    if not number.isascii() or not number.isdigit() or not int(number):
+        message = f"must be a size such as 512k, 128m or 1g, got {text!r}"
+        raise click.BadParameter(message, param_hint=option)
+    return int(number) * units.get(unit, 1)
+
+
+def parse_seconds(text: str, option: str) -> float:
+    """Return the seconds of a duration such as 30s, 15m, 2h or 7d, given by ``option``."""
+    units = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+    number, unit = text[:-1], text[-1:]
+    if unit not in units or not number.isascii() or not number.isdigit():
+        message = f"must be a duration such as 30s, 15m, 2h or 7d, got {text!r}"
+        raise click.BadParameter(message, param_hint=option)
+    return float(int(number) * units[unit])

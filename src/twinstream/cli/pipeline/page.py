@@ -1,0 +1,209 @@
+"""The report of a pipeline: one HTML page, made from the journals of its sources."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from attrs import frozen
+
+from twinstream.cli.chart import Bar, Series, bars, legend, stacked_areas
+from twinstream.cli.screen import counted
+from twinstream.cli.values import in_bytes
+
+if TYPE_CHECKING:
+    from twinstream.spark.pipeline.batch_log import BatchEntry
+
+COLUMNS: Final = 60
+"""Points of a chart over time."""
+
+SHOWN: Final = 20
+"""Batches that are listed, the newest first."""
+
+_TIME: Final = "%Y-%m-%d %H:%M:%S"
+_UNITS: Final = (("seconds", 1.0), ("minutes", 60.0), ("hours", 3600.0), ("days", 86400.0))
+
+
+@frozen
+class _Batch:
+    source: str
+    entry: BatchEntry
+    ended: datetime
+
+
+def page(name: str, sink: str, logs: Mapping[str, Sequence[BatchEntry]]) -> str:
+    """Return the page; ``logs`` are the landed batches of each source."""
+    batches = sorted(
+        (_Batch(source, each, _ended(each)) for source, log in logs.items() for each in log),
+        key=lambda batch: batch.ended,
+    )
+    charts = _charts(batches, list(logs)) if batches else "<p>Nothing is landed yet.</p>"
+    style = Path(__file__).parents[1].joinpath("demo", "page.css").read_text("utf-8")
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>Pipeline {escape(name)}</title>\n<style>\n{style}</style>\n</head>\n"
+        f"<body>\n<main>\n{_header(name, sink, batches)}{_tiles(logs)}{charts}"
+        f"{_last(batches)}</main>\n</body>\n</html>\n"
+    )
+
+
+def _ended(entry: BatchEntry) -> datetime:
+    return datetime.fromisoformat(entry.began) + timedelta(seconds=entry.seconds)
+
+
+def _header(name: str, sink: str, batches: Sequence[_Batch]) -> str:
+    told = f"Streams into {escape(sink)} tables."
+    if batches:
+        first, last = (
+            each.ended.strftime("%Y-%m-%d %H:%M:%S") for each in (batches[0], batches[-1])
+        )
+        told += f" {counted(len(batches), 'batch')} from {first} to {last} UTC."
+    return f"<header><h1>Pipeline {escape(name)}</h1><p>{told}</p></header>\n"
+
+
+def _tiles(logs: Mapping[str, Sequence[BatchEntry]]) -> str:
+    entries = [each for log in logs.values() for each in log]
+    messages = sum(each.messages for each in entries)
+    dead = sum(each.dead_letters for each in entries)
+    seconds = sum(each.seconds for each in entries)
+    lag = sum(log[-1].backlog for log in logs.values() if log)
+    tiles = (
+        ("landed", f"{messages:,}", f"{messages / seconds:,.0f} a second" if seconds else ""),
+        ("dead letters", f"{dead:,}", f"{dead / messages:.2%} of all" if messages else ""),
+        ("written", in_bytes(sum(each.bytes for each in entries)), counted(len(entries), "batch")),
+        ("lag", f"{lag:,}", "after the last batches"),
+    )
+    cells = (
+        f"<div><span>{name}</span><b>{value}</b><small>{note}</small></div>"
+        for name, value, note in tiles
+    )
+    return f'<div class="tiles">{"".join(cells)}</div>\n'
+
+
+def _charts(batches: Sequence[_Batch], sources: Sequence[str]) -> str:
+    axis = _Axis.of(batches)
+    parts = [
+        _section(
+            "Throughput",
+            "Messages that were landed, over time.",
+            sources,
+            _chart(axis, sources, axis.sums(batches, sources), "messages landed a second"),
+        ),
+        _section(
+            "Lag",
+            "Sequences that waited in the streams when a batch was landed.",
+            sources,
+            _chart(axis, sources, axis.peaks(batches, sources), "sequences behind"),
+        ),
+    ]
+    dead = [
+        Bar(source, float(sum(b.entry.dead_letters for b in batches if b.source == source)))
+        for source in sources
+    ]
+    parts.append(
+        _section(
+            "Dead letters",
+            "Messages that did not fit their schema; their bytes and the reasons are in the tables"
+            " below dead_letters.",
+            (),
+            bars(dead, title="Dead letters by source"),
+        )
+    )
+    return "".join(parts)
+
+
+@frozen
+class _Axis:
+    """Time, cut into equal pieces."""
+
+    begin: datetime
+    step: float
+    unit: str
+    factor: float
+
+    @classmethod
+    def of(cls, batches: Sequence[_Batch]) -> _Axis:
+        begin = min(datetime.fromisoformat(each.entry.began) for each in batches)
+        length = max((batches[-1].ended - begin).total_seconds(), 1.0)
+        unit, factor = next(
+            (found for found in reversed(_UNITS) if length >= 2 * found[1]), _UNITS[0]
+        )
+        return cls(begin, length / COLUMNS, unit, factor)
+
+    @property
+    def end(self) -> float:
+        return self.step * COLUMNS / self.factor
+
+    def column(self, moment: datetime) -> int:
+        return min(int((moment - self.begin).total_seconds() / self.step), COLUMNS - 1)
+
+    def sums(self, batches: Iterable[_Batch], sources: Sequence[str]) -> list[Series]:
+        """Spread the messages of each batch over the time that it took."""
+        values = {source: [0.0] * COLUMNS for source in sources}
+        for batch in batches:
+            first = self.column(datetime.fromisoformat(batch.entry.began))
+            last = self.column(batch.ended)
+            share = batch.entry.messages / (last - first + 1) / self.step
+            for column in range(first, last + 1):
+                values[batch.source][column] += share
+        return [Series(source, values[source]) for source in sources]
+
+    def peaks(self, batches: Iterable[_Batch], sources: Sequence[str]) -> list[Series]:
+        """Return, for each piece of time, the largest backlog after one of its batches."""
+        found: dict[str, dict[int, float]] = {source: {} for source in sources}
+        for batch in batches:
+            column, known = self.column(batch.ended), found[batch.source]
+            known[column] = max(known.get(column, 0.0), float(batch.entry.backlog))
+        series: list[Series] = []
+        for source, peaks in found.items():
+            values: list[float] = []
+            for column in range(COLUMNS):
+                values.append(peaks.get(column, values[-1] if values else 0.0))
+            series.append(Series(source, values))
+        return series
+
+
+def _chart(axis: _Axis, sources: Sequence[str], series: list[Series], label: str) -> str:
+    return stacked_areas(
+        series,
+        end=axis.end,
+        x_label=f"{axis.unit} since {axis.begin:{_TIME}} UTC",
+        y_label=label,
+        title=f"{label} of {', '.join(sources)}, over time",
+    )
+
+
+def _section(title: str, prose: str, names: Sequence[str], chart: str) -> str:
+    shown = legend(names) if names else ""
+    return f"<section><h2>{title}</h2><p>{prose}</p>{shown}{chart}</section>\n"
+
+
+def _last(batches: Sequence[_Batch]) -> str:
+    columns = ("source", "batch", "sequences", "messages", "dead letters", "seconds", "landed at")
+    head = "".join(_cell("th", at, text) for at, text in enumerate(columns))
+    rows: list[str] = []
+    for batch in batches[: -SHOWN - 1 : -1]:
+        entry = batch.entry
+        texts = (
+            escape(batch.source),
+            f"{entry.batch:,}",
+            f"{entry.start:,} to {entry.end - 1:,}",
+            f"{entry.messages:,}",
+            f"{entry.dead_letters:,}",
+            f"{entry.seconds:,.1f}",
+            f"{batch.ended:{_TIME}}",
+        )
+        rows.append(
+            "<tr>" + "".join(_cell("td", at, text) for at, text in enumerate(texts)) + "</tr>"
+        )
+    table = f'<div class="wide"><table><tr>{head}</tr>{"".join(rows)}</table></div>'
+    return f"<section><h2>The last batches</h2>{table}</section>\n" if rows else ""
+
+
+def _cell(tag: str, at: int, text: str) -> str:
+    style = ' class="number"' if 1 <= at <= 5 else ""
+    return f"<{tag}{style}>{text}</{tag}>"

@@ -1,0 +1,69 @@
+"""``twinstream pipeline replay``: land a range again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+from attrs import asdict
+
+from twinstream.cli.durations import SEQUENCE
+from twinstream.cli.pipeline.options import config_options, pick, spark_of
+from twinstream.cli.screen import counted, notes, print_json, progress, results
+from twinstream.cli.confirm import sure, yes_option
+from twinstream.cli.target import json_option
+
+if TYPE_CHECKING:
+    from twinstream.spark.pipeline import PipelineConfig
+
+
+@click.command(short_help="Land a range of sequences again.")
+@config_options
+@click.option("--source", metavar="NAME", help="Which source; not needed when there is one.")
+@click.option(
+    "--from", "low", type=SEQUENCE, required=True, metavar="SEQ", help="The first sequence."
+)
+@click.option("--to", "high", type=SEQUENCE, metavar="SEQ", help="The last; by default the end.")
+@yes_option
+@json_option
+def replay(
+    config: PipelineConfig,
+    source: str | None,
+    low: int,
+    high: int | None,
+    yes: bool,
+    as_json: bool,
+) -> None:
+    """Land the batches that hold the sequences anew from the stream, and replace their rows.
+
+    This is for messages that became dead letters because of a wrong schema, or for files that were
+    damaged. A batch whose messages the stream does not hold any more is refused. The pipeline must
+    not run meanwhile. Doing it twice changes nothing.
+    """
+    from twinstream.spark.pipeline.replay import batches_of
+    from twinstream.spark.pipeline.replay import replay as replay_batches
+
+    if high is not None and high < low:
+        raise click.BadParameter(f"is {high}, below --from {low}", param_hint="--to")
+    chosen = pick(config, source)
+    end = None if high is None else high + 1
+    due = batches_of(config, chosen, low, end)
+    if not yes:
+        first, last = due[0], due[-1]
+        notes().print(
+            f"{counted(len(due), 'batch')} of {chosen.name},"
+            f" sequences {first.start:,} to {last.end - 1:,}",
+        )
+        sure("Land them again?", yes=yes)
+    with spark_of(config) as spark, progress(notes(), shown=not as_json) as display:
+        task = display.add_task("batches", total=len(due))
+        done = replay_batches(spark, config, chosen, low, end, tell=lambda _: display.advance(task))
+    if as_json:
+        print_json({"source": chosen.name, "batches": [asdict(each) for each in done]})
+        return
+    messages = sum(each.messages for each in done)
+    dead = sum(each.dead_letters for each in done)
+    results().print(
+        f"landed {counted(messages, 'message')} in {counted(len(done), 'batch')} again,"
+        f" {counted(dead, 'dead letter')}"
+    )

@@ -1,0 +1,49 @@
+"""``twinstream pipeline report``: one page about what was landed, from the journal."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from twinstream.cli.pipeline.options import config_options
+from twinstream.cli.screen import counted, print_json, results
+from twinstream.cli.target import json_option
+
+if TYPE_CHECKING:
+    from twinstream.spark.pipeline import PipelineConfig
+
+
+@click.command(short_help="Write a page about what was landed.")
+@config_options
+@click.option(
+    "--output",
+    "-o",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="The page to write; by default the pipeline's name with .html.",
+)
+@json_option
+def report(config: PipelineConfig, output: Path | None, as_json: bool) -> None:
+    """Write an HTML page: throughput, lag and dead letters over time, and the last batches.
+
+    The page needs no other file and no network. It is made from the journal alone; nothing is
+    asked of a server.
+    """
+    from twinstream.cli.pipeline.page import page
+    from twinstream.spark.pipeline.batch_log import BatchLog
+    from twinstream.spark.pipeline.folders import Folders
+
+    folders = Folders(config.path)
+    logs = {
+        each.name: list(BatchLog(folders.source(each.name).journal).entries().values())
+        for each in config.sources
+    }
+    path = output or Path(f"{config.name}.html")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(page(config.name, config.sink, logs), "utf-8")
+    batches = sum(map(len, logs.values()))
+    if as_json:
+        print_json({"report": str(path), "batches": batches})
+    else:
+        results().print(f"{path}: {counted(batches, 'batch')}", soft_wrap=True)

@@ -1,0 +1,60 @@
+"""``twinstream pipeline vacuum``: remove files that no table names any more."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from twinstream.cli.pipeline.options import config_options, parse_seconds
+from twinstream.cli.screen import notes, print_json, results
+from twinstream.cli.confirm import no_question_in_json, sure
+from twinstream.cli.target import json_option
+from twinstream.cli.values import in_bytes
+
+if TYPE_CHECKING:
+    from twinstream.spark.pipeline import PipelineConfig
+    from twinstream.spark.pipeline.vacuum import Leftover
+
+
+@click.command(short_help="Remove files that no table names any more.")
+@config_options
+@click.option(
+    "--keep", default="7d", show_default=True, help="Keep what was replaced within this time."
+)
+@click.option("--dry-run", is_flag=True, help="Only show what would be removed.")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@json_option
+def vacuum(config: PipelineConfig, keep: str, dry_run: bool, yes: bool, as_json: bool) -> None:
+    """Remove replaced files and those of attempts that were killed.
+
+    The pipeline must not run meanwhile. A query that reads an older version of a Delta table
+    misses its files, so --keep should be longer than the longest query.
+    """
+    from twinstream.spark.pipeline.vacuum import vacuum as vacuum_tables
+
+    no_question_in_json(yes=yes or dry_run, as_json=as_json)
+    seconds = parse_seconds(keep, "--keep")
+    found = vacuum_tables(config, keep=seconds, dry_run=True)
+    if not as_json:
+        _show(found, config)
+    if found and not dry_run:
+        sure("Remove them?", yes=yes)
+        found = vacuum_tables(config, keep=seconds)
+        if not as_json:
+            results().print(f"removed {in_bytes(sum(each.bytes for each in found))}")
+    if as_json:
+        print_json(
+            {
+                "removed": not dry_run,
+                "files": [{"path": str(each.path), "bytes": each.bytes} for each in found],
+            }
+        )
+
+
+def _show(found: list[Leftover], config: PipelineConfig) -> None:
+    for each in found:
+        path = each.path.relative_to(config.path)
+        notes().print(f"{path} ({in_bytes(each.bytes)})", soft_wrap=True)
+    if not found:
+        results().print("nothing is left over")

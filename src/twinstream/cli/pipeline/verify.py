@@ -1,0 +1,68 @@
+"""``twinstream pipeline verify``: compare the tables with the stream and the journal."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import click
+from attrs import asdict
+from rich.text import Text
+
+from twinstream.cli.pipeline.options import config_options
+from twinstream.cli.screen import notes, plain_table, print_json, progress, results
+from twinstream.cli.target import json_option
+
+if TYPE_CHECKING:
+    from twinstream.spark.pipeline import PipelineConfig
+    from twinstream.spark.pipeline.verify import Verdict
+
+
+@click.command(short_help="Compare the tables with the stream.")
+@config_options
+@json_option
+def verify(config: PipelineConfig, as_json: bool) -> None:
+    """Check that every message of the streams is in the tables, once, batch by batch.
+
+    Reads the tables, without Spark, and the sequences that the streams hold now. Messages that have
+    left their stream since they were landed cannot be compared. Gaps are sequences that neither the
+    tables nor the stream have. Exits with 1 if anything is missing, doubled or not as the journal
+    says.
+    """
+    from twinstream.spark.pipeline.verify import verify as verify_pipeline
+
+    with progress(notes(), shown=not as_json) as display:
+        tasks = {each.name: display.add_task(each.name, total=None) for each in config.sources}
+        verdicts = list(
+            verify_pipeline(
+                config,
+                lambda name, done, total: display.update(tasks[name], completed=done, total=total),
+            )
+        )
+    passed = all(each.passed for each in verdicts)
+    if as_json:
+        print_json({"passed": passed, "sources": [asdict(each) for each in verdicts]})
+    else:
+        _show(verdicts)
+    sys.exit(0 if passed else 1)
+
+
+def _show(verdicts: list[Verdict]) -> None:
+    numbers = ("batches", "rows", "distinct", "dead letters", "in the stream", "gaps")
+    table = plain_table("source", "sequences", *numbers, "", numbers=numbers)
+    for each in verdicts:
+        table.add_row(
+            each.source,
+            f"{each.start:,} to {each.end - 1:,}" if each.batches else "none yet",
+            *(
+                f"{value:,}"
+                for value in (
+                    each.batches, each.rows, each.distinct, each.dead_letters, each.held, each.gaps
+                )
+            ),
+            Text("well", "green") if each.passed else Text("not well", "red"),
+        )  # fmt: skip
+    results().print(table)
+    for each in verdicts:
+        for problem in each.problems:
+            notes().print(f"{each.source}: {problem}", style="red", soft_wrap=True)

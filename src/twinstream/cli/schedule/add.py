@@ -1,0 +1,161 @@
+"""``twinstream schedule add``: let a stream publish later, or again and again."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from twinstream.cli.failures import arguments_judged
+from twinstream.cli.message.payloads import argument, parse_headers
+from twinstream.cli.schedule.view import as_json_object, in_words
+from twinstream.cli.screen import print_json, results
+from twinstream.cli.target import Target, json_option, server_options
+from twinstream.core.publish.ttl import NEVER, Ttl
+
+if TYPE_CHECKING:
+    from twinstream.core.publish.schedules import Schedule
+
+
+@click.command(short_help="Store a schedule in a stream.")
+@click.argument("stream")
+@click.argument("subject")
+@click.argument("destination")
+@click.argument("data", required=False)
+@click.option("--at", metavar="TIME", help="Once, at a time such as 2026-01-31T08:00:00Z.")
+@click.option("--in", "delay", metavar="DURATION", help="Once, after a time such as 90s or 1h30m.")
+@click.option("--every", metavar="DURATION", help="Again and again, such as 5m.")
+@click.option("--cron", metavar="PATTERN", help="Six fields, second first, or @daily and such.")
+@click.option("--time-zone", metavar="NAME", help="Whose clock --cron means; UTC by default.")
+@click.option(
+    "--file",
+    "-f",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Take the data from a file.",
+)
+@click.option("--source", metavar="SUBJECT", help="Publish the last message of this subject.")
+@click.option("--ttl", metavar="DURATION", help="How long what is published lives.")
+@click.option("--rollup", is_flag=True, help="What is published replaces what DESTINATION held.")
+@click.option("--lifetime", metavar="DURATION", help="How long the schedule itself lives.")
+@click.option(
+    "--header",
+    "-H",
+    "headers",
+    multiple=True,
+    metavar="'NAME: VALUE'",
+    help="Of what is published.",
+)
+@json_option
+@server_options
+def add(
+    target: Target,
+    stream: str,
+    subject: str,
+    destination: str,
+    data: str | None,
+    at: str | None,
+    delay: str | None,
+    every: str | None,
+    cron: str | None,
+    time_zone: str | None,
+    file: Path | None,
+    source: str | None,
+    ttl: str | None,
+    rollup: bool,
+    lifetime: str | None,
+    headers: tuple[str, ...],
+    as_json: bool,
+) -> None:
+    """Store a schedule in STREAM under SUBJECT, which publishes DATA to DESTINATION.
+
+    SUBJECT and DESTINATION are two subjects of the stream; a schedule that SUBJECT holds already
+    is replaced. Give one of --at, --in, --every and --cron.
+
+    \b
+    twinstream schedule add ORDERS orders.timers.7 orders.remind --in 1h '{"order": 7}'
+    twinstream schedule add ORDERS orders.timers.day orders.daily --cron '0 30 9 * * mon-fri' \\
+        --time-zone Europe/Berlin
+    """  # noqa: D301  # click wants the character
+    if data is not None and file is not None:
+        raise click.UsageError("give the data once: as DATA or with --file")
+    payload = file.read_bytes() if file is not None else argument(data or "")
+    with arguments_judged():
+        schedule = chosen(at, delay, every, cron, time_zone)
+    pairs: dict[str, list[str]] = {}
+    for name, value in parse_headers(headers):
+        pairs.setdefault(name, []).append(value)
+    with target.connect() as nc:
+        jet = target.jetstream(nc)
+        schedules = jet.schedules(stream)
+        ack = schedules.add(
+            subject,
+            schedule,
+            destination,
+            payload,
+            headers=pairs or None,
+            source=source,
+            ttl=_life(ttl, "--ttl"),
+            rollup=rollup,
+            lifetime=_life(lifetime, "--lifetime"),
+        )
+        if as_json:
+            print_json({"seq": ack.seq, **as_json_object(schedules.get(subject))})
+            return
+    (first,) = schedule.next_times(datetime.now(UTC), 1)
+    results().print(f"stored in {ack.stream} at sequence {ack.seq}: {schedule}, {in_words(first)}")
+
+
+def _life(text: str | None, option: str) -> Ttl | None:
+    if text == NEVER:
+        return NEVER
+    return duration(text, option) if text else None
+
+
+def chosen(
+    at: str | None, delay: str | None, every: str | None, cron: str | None, time_zone: str | None
+) -> Schedule:
+    """Return the schedule of the options, or raise a usage error."""
+    from twinstream.core.publish.schedules import Schedule
+
+    if sum(each is not None for each in (at, delay, every, cron)) != 1:
+        raise click.UsageError("give one of --at, --in, --every and --cron")
+    if time_zone is not None and cron is None:
+        raise click.UsageError("--time-zone goes with --cron only")
+    if at is not None:
+        return Schedule.at(moment(at, "--at"))
+    if delay is not None:
+        return Schedule.at(datetime.now(UTC) + duration(delay, "--in"))
+    if every is not None:
+        return Schedule.every(duration(every, "--every"))
+    return Schedule.cron(cron or "", time_zone=time_zone)
+
+
+def moment(text: str, option: str) -> datetime:
+    """Read a time with its zone."""
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise click.BadParameter(
+            f"{error}; write 2026-01-31T08:00:00Z", param_hint=option
+        ) from None
+    if found.tzinfo is None:
+        raise click.BadParameter(
+            f"{text} has no time zone: append Z for UTC, or an offset such as +01:00",
+            param_hint=option,
+        )
+    return found
+
+
+def duration(text: str, option: str) -> timedelta:
+    """Read a duration such as 1h30m."""
+    from twinstream.models import Duration
+    from twinstream.models.go_duration import parse_go_duration
+
+    ns = parse_go_duration(text)
+    if ns is None or ns < 0:
+        raise click.BadParameter(
+            f"{text!r} is not a duration such as 90s or 1h30m", param_hint=option
+        )
+    return Duration.from_ns(ns)

@@ -1,0 +1,71 @@
+"""``twinstream schedule ls`` and ``show``: the schedules that a stream holds."""
+
+from __future__ import annotations
+
+import click
+
+from twinstream.cli.schedule.view import as_json_object, in_words, next_of
+from twinstream.cli.screen import plain_table, print_json, results
+from twinstream.cli.target import Target, json_option, server_options
+
+
+@click.command(short_help="List the schedules of a stream.")
+@click.argument("stream")
+@click.option("--subject", metavar="FILTER", default=">", help="Only of these subjects.")
+@json_option
+@server_options
+def ls(target: Target, stream: str, subject: str, as_json: bool) -> None:
+    """List the schedules of STREAM and when they are due next, by the clock of this machine.
+
+    With --json there is one line for each.
+    """
+    with target.connect() as nc:
+        jet = target.jetstream(nc)
+        found = sorted(jet.schedules(stream).list(subject), key=lambda each: each.subject)
+    if as_json:
+        for each in found:
+            print_json(as_json_object(each))
+        return
+    if not found:
+        results().print("no schedules")
+        return
+    table = plain_table("subject", "schedule", "publishes to", "next (UTC)")
+    for each in found:
+        due = next_of(each)
+        when = due.isoformat(" ", "seconds").removesuffix("+00:00") if due else "not known"
+        table.add_row(each.subject, str(each.schedule), each.target, when)
+    results().print(table)
+
+
+@click.command(short_help="Show one schedule.")
+@click.argument("stream")
+@click.argument("subject")
+@json_option
+@server_options
+def show(target: Target, stream: str, subject: str, as_json: bool) -> None:
+    """Show the schedule that SUBJECT of STREAM holds."""
+    with target.connect() as nc:
+        jet = target.jetstream(nc)
+        found = jet.schedules(stream).get(subject)
+    if as_json:
+        print_json(as_json_object(found))
+        return
+    due = next_of(found)
+    rows = {
+        "subject": found.subject,
+        "schedule": str(found.schedule),
+        "next": in_words(due) if due else "not known here",
+        "publishes to": found.target,
+        "source": found.source or "",
+        "ttl": found.ttl or "",
+        "rollup": "yes" if found.rollup else "",
+        "headers": "\n".join(f"{name}: {value}" for name, value in found.headers.pairs),
+        "data": found.data.decode("utf-8", "backslashreplace"),
+        "stored": f"{found.time.isoformat(' ', 'seconds')}, sequence {found.seq}",
+    }
+    table = plain_table("", "")
+    table.show_header = False
+    for name, value in rows.items():
+        if value:
+            table.add_row(name, value)
+    results().print(table)

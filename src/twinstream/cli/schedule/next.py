@@ -1,0 +1,56 @@
+"""``twinstream schedule next``: when a pattern fires, without a server."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from zoneinfo import ZoneInfo
+
+import click
+
+from twinstream.cli.failures import arguments_judged
+from twinstream.cli.schedule.add import moment
+from twinstream.cli.screen import plain_table, print_json, results
+from twinstream.cli.target import json_option
+
+
+@click.command("next", short_help="Show when a schedule fires, without a server.")
+@click.argument("pattern")
+@click.option(
+    "--count",
+    "-n",
+    type=click.IntRange(min=1),
+    default=5,
+    show_default=True,
+    help="How many times to show.",
+)
+@click.option("--time-zone", metavar="NAME", help="Whose clock a cron pattern means.")
+@click.option("--after", metavar="TIME", help="From this time on; now by default.")
+@json_option
+def next_times(
+    pattern: str, count: int, time_zone: str | None, after: str | None, as_json: bool
+) -> None:
+    """Show the next times at which a server fires PATTERN: cron of six fields, @every or @at.
+
+    No server is asked. With --json there is one line for each time.
+
+    \b
+    twinstream schedule next '0 30 9 * * mon-fri' --time-zone Europe/Berlin
+    """  # noqa: D301  # click wants the character
+    from twinstream.core.publish.schedules import Schedule
+
+    begin = moment(after, "--after") if after else datetime.now(UTC)
+    with arguments_judged():
+        found = Schedule.parse(pattern, time_zone).next_times(begin, count)
+    if as_json:
+        for each in found:
+            print_json({"time": each.rfc3339()})
+        return
+    zone = ZoneInfo(time_zone) if time_zone else UTC
+    table = plain_table("UTC", *([time_zone] if time_zone else []), "")
+    for each in found:
+        local = each.astimezone(zone)
+        shown = [each.isoformat(" ").removesuffix("+00:00")]
+        if time_zone:
+            shown.append(local.isoformat(" "))
+        table.add_row(*shown, local.strftime("%a"))
+    results().print(table)

@@ -1,0 +1,48 @@
+"""How schedules look: on the screen, and as JSON."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from twinstream.cli.message.message_view import payload
+from twinstream.cli.values import in_time
+from twinstream.errors import BadArgument
+
+if TYPE_CHECKING:
+    from twinstream.core.publish.schedules import StoredSchedule
+    from twinstream.models import Timestamp
+
+
+def in_words(at: Timestamp) -> str:
+    """Return when a schedule is due, seen from now."""
+    left = timedelta(seconds=round((at - datetime.now(UTC)).total_seconds()))
+    when = at.isoformat(" ", "seconds").removesuffix("+00:00") + " UTC"
+    return f"due {when} (in {in_time(left)})" if left > timedelta(0) else f"due {when} (now)"
+
+
+def next_of(found: StoredSchedule) -> Timestamp | None:
+    """Return when a schedule is due next; None for a pattern that cannot be read here."""
+    try:
+        return found.next_times(datetime.now(UTC), 1)[0]
+    except BadArgument:
+        return None  # of a newer server, or in a time zone that this machine does not know
+
+
+def as_json_object(found: StoredSchedule) -> dict[str, Any]:
+    """Return all there is to know of a schedule, its payload as that of a message."""
+    due = next_of(found)
+    return {
+        "subject": found.subject,
+        "schedule": found.schedule.pattern,
+        "time_zone": found.schedule.time_zone,
+        "target": found.target,
+        "source": found.source,
+        "ttl": found.ttl,
+        "rollup": found.rollup,
+        "next": due.rfc3339() if due else None,
+        "headers": [list(pair) for pair in found.headers.pairs],
+        **payload(found.data),
+        "stored": found.time.rfc3339(),
+        "seq": found.seq,
+    }

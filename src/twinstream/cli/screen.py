@@ -1,0 +1,137 @@
+"""Where output goes: results to standard output, everything else to standard error."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from io import TextIOWrapper
+from typing import Any, Final, TextIO
+
+import click
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.padding import Padding
+from rich.progress import (
+    BarColumn,
+    DownloadColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+    TransferSpeedColumn,
+)
+from rich.segment import Segment
+from rich.table import Table
+from rich.text import Text
+
+from twinstream.cli.escapes import harmless, json_line
+
+PIPE_WIDTH: Final = 120
+
+
+class _Screen(Console):
+    """A console that prints text without markup, and with escapes for control characters.
+
+    Names, notes and subjects come from servers and other clients. Callers ask for markup only
+    where they print nothing of those.
+    """
+
+    def render_str(self, text: str, *args: Any, **options: Any) -> Text:
+        """Escape before the text is measured, so that tables stay aligned."""
+        return super().render_str(harmless(text), *args, **options)
+
+    def render(
+        self, renderable: RenderableType, options: ConsoleOptions | None = None
+    ) -> Iterable[Segment]:
+        """Escape whatever is printed: also `Text`, progress bars and live displays pass here."""
+        for segment in super().render(renderable, options):
+            if segment.control:
+                yield segment
+            else:
+                yield Segment(harmless(segment.text), segment.style)
+
+
+def counted(number: int, noun: str) -> str:
+    """Return how many there are of something: ``1 message``, ``2,000 messages``, ``2 batches``."""
+    ending = "" if number == 1 else "es" if noun.endswith("ch") else "s"
+    return f"{number:,} {noun}{ending}"
+
+
+def results(*, markup: bool = False) -> Console:
+    """Return a console on standard output as it is now.
+
+    In a pipe, where the width of the screen means nothing, lines may be :data:`PIPE_WIDTH` long.
+    """
+    _write_anything(sys.stdout)
+    console = _Screen(highlight=False, markup=markup, emoji=False)
+    if not console.is_terminal:
+        console.width = PIPE_WIDTH
+    return console
+
+
+def _write_anything(stream: TextIO) -> None:
+    """Have lone surrogates, which JSON files and names of files can hold, written as escapes.
+
+    In JSON such an escape is read as the surrogate again.
+    """
+    if isinstance(stream, TextIOWrapper) and stream.errors in ("strict", "surrogateescape"):
+        stream.reconfigure(errors="backslashreplace")
+
+
+def notes(*, markup: bool = False) -> Console:
+    """Return a console on standard error, for progress and remarks."""
+    return _Screen(stderr=True, highlight=False, markup=markup, emoji=False)
+
+
+def print_json(value: object) -> None:
+    """Print one JSON document on one line of standard output."""
+    _write_anything(sys.stdout)
+    click.echo(json_line(value))
+
+
+def write_lines(lines: Iterable[str]) -> None:
+    """Print lines to standard output as they are, without the work of a console."""
+    _write_anything(sys.stdout)
+    click.echo("\n".join(lines))
+
+
+def plain_table(*columns: str, numbers: tuple[str, ...] = (), title: str | None = None) -> Table:
+    """Return a table with few lines; the columns in ``numbers`` are set flush right."""
+    from rich import box
+
+    table = Table(
+        box=box.SIMPLE_HEAD, title=title, title_justify="left", show_edge=False, pad_edge=False
+    )
+    for column in columns:
+        table.add_column(column, justify="right" if column in numbers else "left", overflow="fold")
+    return table
+
+
+def remark(console: Console, text: str) -> None:
+    """Print a paragraph, indented below the heading of a step."""
+    console.print(Padding(text, (0, 0, 0, 2)))
+
+
+def progress(console: Console, *, shown: bool = True) -> Progress:
+    """Return a progress display that shows count, total and time; nothing if not ``shown``."""
+    return Progress(
+        TextColumn("  {task.description}", markup=False),
+        BarColumn(bar_width=32),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        console=console,
+        disable=not shown,
+    )
+
+
+def transfer(console: Console, *, shown: bool = True) -> Progress:
+    """Return a progress display in bytes, with speed and remaining time; nothing if not shown."""
+    return Progress(
+        TextColumn("  {task.description}", markup=False),
+        BarColumn(bar_width=32),
+        DownloadColumn(binary_units=True),
+        TransferSpeedColumn(),
+        TimeRemainingColumn(),
+        console=console,
+        disable=not shown,
+    )

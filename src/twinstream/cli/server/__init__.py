@@ -1,0 +1,1 @@
+"""Commands on accounts, clusters, events and backups."""

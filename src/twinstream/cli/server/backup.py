@@ -1,0 +1,141 @@
+"""``twinstream backup`` and ``twinstream restore``: a stream into a folder, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from twinstream.cli.interrupts import ended_as_by_ctrl_c
+from twinstream.cli.screen import counted, notes, print_json, results, transfer
+from twinstream.cli.target import Target, json_option, server_options
+from twinstream.cli.values import in_bytes
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
+    from twinstream.models import StreamState
+    from js_sync import Connection, TransferProgress
+
+_FOLDER = click.Path(file_okay=False, path_type=Path)
+_LONGEST = 3600.0
+"""Seconds that the server may take to put a restored stream together."""
+
+
+@click.command(short_help="Copy a stream into a folder.")
+@click.argument("stream")
+@click.argument("folder", type=_FOLDER)
+@click.option(
+    "--consumers/--no-consumers",
+    default=True,
+    show_default=True,
+    help="Whether to copy the consumers, too.",
+)
+@click.option("--check", is_flag=True, help="Let the server verify all messages first.")
+@click.option("--overwrite", is_flag=True, help="Replace the backup that is in FOLDER.")
+@click.option(
+    "--chunk-size",
+    type=click.IntRange(1024, 1 << 20),
+    metavar="BYTES",
+    help="How much the server sends at once.",
+)
+@json_option
+@server_options
+def backup(
+    target: Target,
+    stream: str,
+    folder: Path,
+    consumers: bool,
+    check: bool,
+    overwrite: bool,
+    chunk_size: int | None,
+    as_json: bool,
+) -> None:
+    """Copy STREAM, with its consumers, into FOLDER.
+
+    FOLDER appears only when the copy is complete. `nats stream restore` can read it, too. The
+    checksum is in SHA256SUMS.
+
+    \b
+    twinstream backup ORDERS backups/orders
+    twinstream restore backups/orders
+    """  # noqa: D301  # click wants the character
+    with _connected(target, shown=not as_json) as (nc, display):
+        task = display.add_task(f"back up {stream}", total=None)
+
+        def show(step: TransferProgress) -> None:
+            # The size of the archive is known only at its end, that of the stream from the start.
+            display.update(task, completed=step.unpacked, total=max(step.expected, step.unpacked))
+
+        source = target.jetstream(nc).get_stream(stream)
+        made = source.backup(
+            folder,
+            consumers=consumers,
+            check=check,
+            overwrite=overwrite,
+            chunk_size=chunk_size or 128 * 1024,
+            timeout=_LONGEST if check else max(target.timeout, 60.0),
+            on_progress=show,
+        )
+        display.update(task, completed=1, total=1, visible=False)
+    if as_json:
+        summary = {"folder": str(folder), "size": made.size, "sha256": made.sha256}
+        print_json({"stream": stream, **_counts(made.state), **summary})
+        return
+    size = in_bytes(made.size)
+    results().print(f"{stream}: {_words(made.state)}, in {folder} ({size})", soft_wrap=True)
+
+
+@click.command(short_help="Bring a stream back from a folder.")
+@click.argument("folder", type=_FOLDER)
+@click.option("--replicas", type=click.IntRange(1, 5), help="Copies; as many as before by default.")
+@json_option
+@server_options
+def restore(target: Target, folder: Path, replicas: int | None, as_json: bool) -> None:
+    """Bring back the stream whose backup is in FOLDER; `nats stream backup` may have made it.
+
+    It gets the name that it had; no stream may have that name now. The backup is checked before
+    anything is sent.
+    """
+    from twinstream.models import evolve
+    from js_sync import read_backup
+
+    stored = read_backup(folder)
+    config = None if replicas is None else evolve(stored.config, num_replicas=replicas)
+    with _connected(target, shown=not as_json) as (nc, display):
+        task = display.add_task(f"restore {stored.stream}", total=stored.size)
+
+        def show(step: TransferProgress) -> None:
+            display.update(task, completed=step.transferred)
+
+        jet = target.jetstream(nc)
+        made = jet.restore(folder, config=config, timeout=_LONGEST, on_progress=show)
+        display.update(task, visible=False)
+    info = made.info() if nc.is_connected else made.cached_info
+    assert info is not None
+    if as_json:
+        print_json({"stream": made.name, **_counts(info.state), "folder": str(folder)})
+        return
+    results().print(f"{made.name}: {_words(info.state)}, from {folder}", soft_wrap=True)
+
+
+@contextmanager
+def _connected(target: Target, *, shown: bool) -> Generator[tuple[Connection, Progress]]:
+    """Give a connection and a display of progress; a signal leaves nothing half done."""
+    with (
+        ended_as_by_ctrl_c(),
+        target.connect() as nc,
+        transfer(notes(), shown=shown) as display,
+    ):
+        yield nc, display
+
+
+def _counts(state: StreamState) -> dict[str, int]:
+    return {"messages": state.messages, "bytes": state.bytes, "last_seq": state.last_seq}
+
+
+def _words(state: StreamState) -> str:
+    return f"{counted(state.messages, 'message')}, {in_bytes(state.bytes)}"

@@ -1,0 +1,27 @@
+"""Who leads and who follows, as rows of a table."""
+
+from __future__ import annotations
+
+from rich.table import Table
+
+from twinstream.cli.values import in_time
+from twinstream.models import ClusterInfo, PeerInfo
+
+
+def add_cluster(table: Table, cluster: ClusterInfo) -> None:
+    """Add the leader and the followers of a stream or consumer."""
+    table.add_row("leader", cluster.leader or "none now")
+    for peer in cluster.replicas or ():
+        table.add_row("follower", f"{peer.name}, {_condition(peer)}")
+    if cluster.desired is not None:
+        target = ", ".join(peer.name for peer in cluster.desired.replicas or ())
+        table.add_row("moving to", target or cluster.desired.name or "elsewhere")
+
+
+def _condition(peer: PeerInfo) -> str:
+    if peer.offline:
+        return "offline"
+    if peer.current:
+        return "current"
+    seen = f", heard {in_time(peer.active)} ago" if peer.active else ""
+    return f"{peer.lag or 0:,} behind{seen}"

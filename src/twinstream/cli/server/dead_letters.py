@@ -1,0 +1,322 @@
+"""``twinstream dlq``: messages that nobody could work on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, nullcontext
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+from rich.text import Text
+
+from twinstream.cli.escapes import harmless
+from twinstream.cli.failures import Failure
+from twinstream.cli.interrupts import asked_to_stop
+from twinstream.cli.durations import SEQUENCE
+from twinstream.cli.message.reconnects import LinkWatch, Patience
+from twinstream.cli.message.message_view import payload, printable
+from twinstream.cli.screen import counted, notes, plain_table, print_json, progress, results
+from twinstream.cli.confirm import sure, yes_option
+from twinstream.cli.target import Target, json_option, server_options
+
+if TYPE_CHECKING:
+    from js_sync import Connection, DeadLetter, DeadLetters
+    from js_sync import JetStream as Jet
+
+_TURN: Final = 0.5
+"""Seconds of each wait for failures, so that Ctrl-C is heard soon."""
+_SHOWN: Final = 60
+
+_OPTIONS: Final = (
+    click.argument("stream"),
+    click.option("--consumer", metavar="NAME", help="Only failures of this consumer."),
+    click.option("--letters", metavar="STREAM", help="Holds the letters; STREAM-dead by default."),
+)
+
+
+def letters_options(command: Callable[..., object]) -> Callable[..., object]:
+    """Add the options that say whose dead letters are meant."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+@contextmanager
+def opened(
+    target: Target,
+    stream: str,
+    consumer: str | None,
+    letters: str | None,
+    failures: str | None,
+    keep_trying: bool = False,
+) -> Generator[tuple[Connection, DeadLetters]]:
+    """Connect, and give the connection and the dead letters of a stream."""
+    from twinstream.errors import StreamNotFound
+
+    with target.connect(keep_trying=keep_trying) as nc:
+        jet: Jet = target.jetstream(nc)
+        dead = jet.dead_letters(
+            stream,
+            consumer=consumer,
+            letters=letters,
+            failures=failures,
+            on_report=lambda report: notes().print(str(getattr(report, "text", report))),
+        )
+        try:
+            yield nc, dead
+        except StreamNotFound as error:
+            if dead.names.letters not in error.subject.split("."):
+                raise
+            raise Failure(
+                f"there is no stream {dead.names.letters}, which would hold the dead letters of"
+                f" {stream}\n`twinstream dlq run {stream}` makes it, and keeps failures from then"
+                " on; --letters names another one"
+            ) from error
+
+
+@click.command(short_help="Make dead letters of failures, until stopped.")
+@letters_options
+@click.option(
+    "--failures", metavar="STREAM", help="Keeps the advisories; STREAM-failures by default."
+)
+@click.option("--once", is_flag=True, help="Deal with what was captured so far, then end.")
+@json_option
+@server_options
+def run(
+    target: Target,
+    stream: str,
+    consumer: str | None,
+    letters: str | None,
+    failures: str | None,
+    once: bool,
+    as_json: bool,
+) -> None:
+    """Keep the messages that consumers of STREAM gave up: delivered too often, or terminated.
+
+    Makes the two streams that it needs. From then on failures are captured even while this command
+    does not run. Several may run at once. Ctrl-C ends in good order. A link that breaks is mended,
+    however long that takes, unless --once is given.
+    """
+    opening = opened(target, stream, consumer, letters, failures, keep_trying=not once)
+    with opening as (nc, dead), asked_to_stop() as stop:
+        dead.prepare()
+        link, patience = LinkWatch(nc), Patience(nc, stop)
+        if not once:
+            notes().print(f"dead letters go to stream {dead.names.letters}", style="dim")
+        while not stop.is_set():
+            with nullcontext() if once else patience.tried():
+                if not dead.collect(timeout=_TURN) and once:
+                    break
+            link.look()
+    if as_json:
+        numbers = {"stored": dead.stored, "known": dead.known, "skipped": dead.skipped}
+        print_json({"letters": dead.names.letters, **numbers})
+        return
+    results().print(
+        f"{counted(dead.stored, 'dead letter')} stored in {dead.names.letters},"
+        f" {dead.known:,} known already, {dead.skipped:,} advisories skipped"
+    )
+
+
+@click.command(name="ls", short_help="List dead letters.")
+@letters_options
+@json_option
+@server_options
+def list_letters(
+    target: Target, stream: str, consumer: str | None, letters: str | None, as_json: bool
+) -> None:
+    """List the dead letters of STREAM, the oldest first."""
+    table = plain_table(
+        "letter", "failed at", "consumer", "sequence", "deliveries", "subject", "why",
+        numbers=("letter", "sequence", "deliveries"),
+    )  # fmt: skip
+    count = 0
+    with opened(target, stream, consumer, letters, None) as (_, dead):
+        for letter in dead.letters(timeout=target.timeout):
+            count += 1
+            if as_json:
+                print_json(letter_as_json(letter))
+                continue
+            table.add_row(
+                str(letter.seq),
+                letter.failed_at.strftime("%Y-%m-%d %H:%M:%S"),
+                letter.consumer,
+                str(letter.stream_seq),
+                str(letter.deliveries),
+                letter.subject or "(gone)",
+                harmless(letter.reason)[:_SHOWN] or letter.cause,
+            )
+    if not as_json:
+        results().print(table if count else "no dead letters")
+
+
+@click.command(short_help="Show one dead letter.")
+@letters_options
+@click.argument("letter", type=SEQUENCE)
+@json_option
+@server_options
+def show(
+    target: Target,
+    stream: str,
+    consumer: str | None,
+    letters: str | None,
+    letter: int,
+    as_json: bool,
+) -> None:
+    """Show what is known of LETTER (its number in `dlq ls`), and the message as it was."""
+    with opened(target, stream, consumer, letters, None) as (_, dead):
+        found = dead.get(letter)
+    if as_json:
+        print_json(letter_as_json(found))
+        return
+    console = results()
+    table = plain_table("dead letter", str(found.seq))
+    table.add_row("message", f"{found.stream} {found.stream_seq}")
+    table.add_row("subject", found.subject or "not known")
+    table.add_row("consumer", found.consumer)
+    table.add_row("cause", found.cause.replace("_", " "))
+    table.add_row("reason", found.reason)
+    table.add_row("deliveries", str(found.deliveries))
+    table.add_row("failed at", found.failed_at.rfc3339())
+    if found.stored_at is not None:
+        table.add_row("stored at", found.stored_at.rfc3339())
+    for name, value in found.headers.pairs:
+        table.add_row("header", f"{name}: {value}")
+    console.print(table, "")
+    console.print(Text(found.gone or printable(found.data)), soft_wrap=True)
+
+
+@click.command(short_help="Publish the messages of dead letters anew.")
+@letters_options
+@click.argument("numbers", nargs=-1, type=SEQUENCE)
+@click.option("--all", "everything", is_flag=True, help="All letters whose message is there.")
+@click.option("--subject", metavar="SUBJECT", help="Publish there, not where they came from.")
+@click.option(
+    "--by-reset",
+    "reset",
+    metavar="CONSUMER",
+    help="Have CONSUMER start again at its first dead letter (server 2.14) instead.",
+)
+@yes_option
+@json_option
+@server_options
+def replay(
+    target: Target,
+    stream: str,
+    consumer: str | None,
+    letters: str | None,
+    numbers: tuple[int, ...],
+    everything: bool,
+    subject: str | None,
+    reset: str | None,
+    yes: bool,
+    as_json: bool,
+) -> None:
+    """Publish the messages of the dead letters NUMBERS anew, and remove the letters.
+
+    They go where they came from as new messages, to all consumers there.
+
+    \b
+    twinstream dlq replay ORDERS 3 4
+    twinstream dlq replay ORDERS --all --yes
+    """  # noqa: D301  # click wants the character
+    if bool(numbers) + everything + bool(reset) != 1:
+        raise click.UsageError("name the letters by number, or give --all, or --by-reset")
+    with opened(target, stream, consumer, letters, None) as (_, dead):
+        if reset:
+            sure(f"Have {reset} start again, also with what it acknowledged since?", yes=yes)
+            first = dead.replay_by_reset(reset)
+            if as_json:
+                print_json({"stream": stream, "consumer": reset, "first_seq": first})
+            else:
+                results().print(f"{reset} starts again at sequence {first:,} of {stream}")
+            return
+        found = _chosen(dead, numbers, target.timeout)
+        gone = [letter for letter in found if letter.gone]
+        if gone and not everything:
+            raise Failure(f"letter {gone[0].seq} cannot be replayed: {gone[0].gone}")
+        found = [letter for letter in found if not letter.gone]
+        sure(f"Publish {counted(len(found), 'message')} anew?", yes=yes or not found)
+        again = partial(dead.replay, subject=subject)
+        _each(found, again, "published anew", shown=len(found) > 1 and not as_json)
+    if as_json:
+        print_json({"stream": stream, "replayed": len(found), "gone": len(gone)})
+        return
+    left = f"; {len(gone):,} without a message stay" if gone else ""
+    results().print(f"{counted(len(found), 'message')} published anew{left}")
+
+
+@click.command(short_help="Remove dead letters.")
+@letters_options
+@click.argument("numbers", nargs=-1, type=SEQUENCE)
+@click.option("--all", "everything", is_flag=True, help="All of them.")
+@yes_option
+@json_option
+@server_options
+def discard(
+    target: Target,
+    stream: str,
+    consumer: str | None,
+    letters: str | None,
+    numbers: tuple[int, ...],
+    everything: bool,
+    yes: bool,
+    as_json: bool,
+) -> None:
+    """Remove the dead letters NUMBERS; their messages are lost unless STREAM still holds them."""
+    if bool(numbers) == everything:
+        raise click.UsageError("name the letters by number, or give --all")
+    with opened(target, stream, consumer, letters, None) as (_, dead):
+        found = _chosen(dead, numbers, target.timeout)
+        sure(f"Remove {counted(len(found), 'dead letter')} for good?", yes=yes or not found)
+        _each(found, dead.discard, "removed", shown=False)
+    if as_json:
+        print_json({"stream": stream, "discarded": len(found)})
+    else:
+        results().print(f"{counted(len(found), 'dead letter')} removed")
+
+
+def _chosen(dead: DeadLetters, numbers: tuple[int, ...], timeout: float) -> list[DeadLetter]:
+    if numbers:
+        return [dead.get(number) for number in dict.fromkeys(numbers)]
+    return list(dead.letters(timeout=timeout))
+
+
+def _each(
+    letters: list[DeadLetter], act: Callable[[DeadLetter], object], done: str, *, shown: bool
+) -> None:
+    """Act on one letter after the other; a failure, or Ctrl-C, tells how many were ``done``."""
+    from twinstream.errors import TwinstreamError
+
+    stopping = asked_to_stop("finishing the current dead letter")
+    with stopping as stop, progress(notes(), shown=shown) as display:
+        for number, letter in enumerate(display.track(letters, description="letters")):
+            how_far = f"{number:,} of {counted(len(letters), 'dead letter')} {done}"
+            if stop.is_set():
+                raise Failure(f"interrupted\n{how_far}")
+            try:
+                act(letter)
+            except TwinstreamError as error:
+                raise Failure(f"letter {letter.seq}: {error}\n{how_far}") from error
+
+
+def letter_as_json(letter: DeadLetter) -> dict[str, Any]:
+    """Return a dead letter as a JSON object; a payload that is not text is in ``data_base64``."""
+    shown: dict[str, Any] = {
+        "letter": letter.seq,
+        "stream": letter.stream,
+        "consumer": letter.consumer,
+        "seq": letter.stream_seq,
+        "subject": letter.subject,
+        "cause": letter.cause,
+        "reason": letter.reason,
+        "deliveries": letter.deliveries,
+        "failed_at": letter.failed_at.rfc3339(),
+        "headers": [list(pair) for pair in letter.headers.pairs],
+    }
+    if letter.stored_at is not None:
+        shown["stored_at"] = letter.stored_at.rfc3339()
+    if letter.gone:
+        return shown | {"gone": letter.gone}
+    return shown | payload(letter.data)

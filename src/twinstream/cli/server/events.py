@@ -1,0 +1,194 @@
+"""``twinstream events``: what the servers tell, as it happens."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Generator
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from threading import Event as Flag
+from typing import TYPE_CHECKING, Final
+
+import click
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from twinstream.cli.server.event_view import as_json as event_as_json
+from twinstream.cli.server.event_view import describe
+from twinstream.cli.failures import Failure, arguments_judged
+from twinstream.cli.interrupts import asked_to_stop
+from twinstream.cli.durations import Finite
+from twinstream.cli.message.reconnects import LinkWatch
+from twinstream.cli.message.message_view import printable
+from twinstream.cli.screen import counted, notes, plain_table, print_json, results
+from twinstream.cli.target import Target, json_option, server_options
+
+if TYPE_CHECKING:
+    from js_sync import Event, Events
+
+_TURN: Final = 0.25
+"""Seconds of each wait for an event, so that Ctrl-C is heard soon."""
+_LOUD: Final = {"max_deliver", "terminated", "consumer_quorum_lost", "stream_quorum_lost",
+                "server_out_of_space", "api_limit_reached", "stream_batch_abandoned"}  # fmt: skip
+
+
+@click.command(short_help="Show advisories and metrics as they come.")
+@click.option("--stream", metavar="NAME", help="Only of this stream.")
+@click.option("--consumer", metavar="NAME", help="Only of this consumer.")
+@click.option(
+    "--kind", "kinds", multiple=True, metavar="KIND", help="Only of this kind, say max_deliver."
+)
+@click.option("--count", "-n", type=click.IntRange(min=1), help="Stop after so many events.")
+@click.option(
+    "--wait",
+    type=Finite(min=0),
+    metavar="SECONDS",
+    help="Stop when nothing came for so long; without it, wait for ever.",
+)
+@click.option("--table", is_flag=True, help="A growing table of the kinds, instead of lines.")
+@json_option
+@server_options
+def events(
+    target: Target,
+    stream: str | None,
+    consumer: str | None,
+    kinds: tuple[str, ...],
+    count: int | None,
+    wait: float | None,
+    table: bool,
+    as_json: bool,
+) -> None:
+    """Show what the servers tell from now on: streams and consumers made and deleted, messages
+    refused, terminated or delivered too often, leaders elected, calls of the API, and more.
+
+    Ctrl-C ends in good order. A link that breaks is mended, however long that takes; what happens
+    meanwhile is missed. With --json there is one line for each event.
+
+    \b
+    twinstream events --stream ORDERS
+    twinstream events --kind max_deliver --kind terminated --json
+    """  # noqa: D301, D205  # click wants the character, and joins the lines
+    if table and as_json:
+        raise click.UsageError("give --table or --json, not both")
+    shown = 0
+    with ExitStack() as stack:
+        nc = stack.enter_context(target.connect(keep_trying=True))
+        stop = stack.enter_context(asked_to_stop())
+        jet = target.jetstream(nc)
+        with arguments_judged():
+            listening = jet.events(stream=stream, consumer=consumer, kinds=kinds or None)
+        source = stack.enter_context(listening)
+        # Whoever waits for this remark misses nothing that happens after it.
+        nc.flush()
+        notes().print(f"listening to {', '.join(source.subjects)}", style="dim")
+        show = stack.enter_context(_board()) if table else partial(_print, as_json=as_json)
+        epoch, link = nc.epoch, LinkWatch(nc)
+        while count is None or shown < count:
+            event = _next(source, wait, stop, link)
+            if event is None:
+                break
+            shown += 1
+            show(event)
+        mended = nc.is_connected
+        broken = not mended or nc.epoch != epoch
+    notes().print(counted(shown, "event"), style="dim")
+    if broken and not mended and not stop.is_set():
+        raise Failure("the link to the server broke; nothing was heard since")
+    if broken:
+        notes().print("the link broke meanwhile: events may be missing", style="yellow")
+
+
+@contextmanager
+def _board() -> Generator[Callable[[Event], None]]:
+    """Give what shows each event in a table that changes in place."""
+    board = Board()
+    with Live(console=results(), auto_refresh=False) as live:
+
+        def show(event: Event) -> None:
+            board.enter(event)
+            live.update(board.table(), refresh=True)
+
+        yield show
+
+
+def _next(source: Events, wait: float | None, stop: Flag, link: LinkWatch) -> Event | None:
+    """Return the next event; None when none came in time, or when the user wants to stop."""
+    from js_sync import RequestTimeout
+
+    deadline = None if wait is None else time.monotonic() + wait
+    while not stop.is_set():
+        left = _TURN if deadline is None else deadline - time.monotonic()
+        try:
+            return source.next(max(min(left, _TURN), 0.01))
+        except RequestTimeout:
+            link.look()
+            if deadline is not None and time.monotonic() >= deadline:
+                return None
+    return None
+
+
+def _print(event: Event, as_json: bool) -> None:
+    if as_json:
+        print_json(event_as_json(event))
+        return
+    console = results()
+    for gap in _gaps(event):
+        console.print(gap, style="yellow")
+    line = Text(_clock(event), style="dim")
+    line.append(f"  {event.kind or 'unreadable':<22}", style=_colour(event))
+    line.append(f"  {_sentence(event)}")
+    if event.domain:
+        line.append(f"  [domain {event.domain}]", style="dim")
+    console.print(line, soft_wrap=True)
+
+
+def _gaps(event: Event) -> list[str]:
+    found: list[str] = []
+    if event.missed:
+        found.append(f"{event.missed:,} events were dropped here: they came too fast")
+    if event.reconnected:
+        found.append("the link broke here: events may be missing")
+    return found
+
+
+def _sentence(event: Event) -> str:
+    if event.problem:
+        return f"{printable(event.raw)} ({event.problem})"
+    return printable(describe(event.record).encode())
+
+
+def _clock(event: Event) -> str:
+    return event.time.strftime("%H:%M:%S.%f")[:-3] if event.time is not None else "--:--:--.---"
+
+
+def _colour(event: Event) -> str:
+    if event.problem or event.kind in _LOUD:
+        return "bold red"
+    return "yellow" if event.kind == "nak" else "cyan"
+
+
+class Board:
+    """Counts events by kind and keeps the last of each."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[str] = Counter()
+        self._last: dict[str, Event] = {}
+
+    def enter(self, event: Event) -> None:
+        """Count an event."""
+        kind = event.kind or "unreadable"
+        self._counts[kind] += 1
+        self._last[kind] = event
+
+    def table(self) -> Table:
+        """Return the counts as a table, the most frequent kind first."""
+        table = plain_table("kind", "count", "last at", "the last one", numbers=("count",))
+        for kind, count in self._counts.most_common():
+            event = self._last[kind]
+            style = _colour(event)
+            table.add_row(
+                Text(kind, style=style), f"{count:,}", _clock(event), Text(_sentence(event))
+            )
+        return table

@@ -1,0 +1,116 @@
+"""``twinstream health``: what is wrong with streams and consumers, or soon will be."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Final
+
+import click
+from attrs import asdict
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.text import Text
+
+from twinstream.cli.failures import Failure, reported
+from twinstream.cli.interrupts import asked_to_stop
+from twinstream.cli.durations import Finite
+from twinstream.cli.screen import counted, plain_table, print_json, results
+from twinstream.cli.target import Target, json_option, server_options
+
+if TYPE_CHECKING:
+    from js_sync import Health
+
+_COLOURS: Final = {"error": "bold red", "warning": "yellow"}
+
+
+@click.command(short_help="Judge how streams and consumers fare.")
+@click.argument("stream", required=False)
+@click.option(
+    "--interval",
+    type=Finite(min=0.05),
+    default=2.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="Pause between two looks, which show what moves.",
+)
+@click.option("--watch", is_flag=True, help="Look again and again, until stopped.")
+@json_option
+@server_options
+def health(target: Target, stream: str | None, interval: float, watch: bool, as_json: bool) -> None:
+    """Tell what is wrong with STREAM and its consumers, or with all streams.
+
+    The exit code is 1 when there is a finding of severity error (with --watch: in the last look).
+    With --json each look is one document on one line. A look that fails ends a watch only if it is
+    the first one.
+    """
+    console = results()
+    well = True
+    with target.connect(keep_trying=watch) as nc, asked_to_stop() as stop:
+        jet = target.jetstream(nc)
+        live = Live(console=console, auto_refresh=False) if watch and not as_json else None
+        with live or nullcontext():
+            for number in itertools.count():
+                try:
+                    with reported():
+                        found = jet.health(stream=stream, interval=interval)
+                except Failure as failure:
+                    if number == 0 or nc.is_closed:
+                        raise
+                    well = False
+                    _tell(failure, live)
+                    stop.wait(interval)  # some fail at once
+                else:
+                    well = found.is_well
+                    _show(found, live or console, as_json=as_json)
+                if not watch or stop.is_set():
+                    break
+    if not well:
+        raise SystemExit(1)
+
+
+def _show(found: Health, where: Live | Console, *, as_json: bool) -> None:
+    if as_json:
+        print_json(_as_json(found))
+    elif isinstance(where, Live):
+        where.update(_shown(found), refresh=True)
+    else:
+        where.print(_shown(found))
+
+
+def _tell(failure: Failure, live: Live | None) -> None:
+    if live is None:
+        failure.show()
+    else:
+        head = Text(time.strftime("%H:%M:%S"), style="dim")
+        live.update(Group(head, Text(f"error: {failure.message}", style="red")), refresh=True)
+
+
+def _shown(found: Health) -> RenderableType:
+    head = Text(
+        f"{time.strftime('%H:%M:%S')}  {counted(found.streams, 'stream')},"
+        f" {counted(found.consumers, 'consumer')}, {counted(len(found.findings), 'finding')}",
+        style="dim",
+    )
+    if not found.findings:
+        return Group(head, Text("all well", style="green"))
+    table = plain_table("severity", "stream", "consumer", "finding", "what to try")
+    for each in found.findings:
+        table.add_row(
+            Text(each.severity, style=_COLOURS[each.severity]),
+            each.stream,
+            each.consumer,
+            each.text,
+            Text(each.advice, style="dim"),
+        )
+    return Group(head, table)
+
+
+def _as_json(found: Health) -> dict[str, object]:
+    return {
+        "streams": found.streams,
+        "consumers": found.consumers,
+        "well": found.is_well,
+        "findings": [asdict(each) for each in found.findings],
+    }

@@ -1,0 +1,85 @@
+"""``twinstream stream info``: one stream with its configuration, state and consumers."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import click
+from attrs import fields
+from rich.console import Console
+
+from twinstream.cli.server.cluster_view import add_cluster
+from twinstream.cli.consumer.view import consumer_table
+from twinstream.cli.screen import plain_table, print_json, results
+from twinstream.cli.target import Target, json_option, server_options
+from twinstream.cli.values import as_text, in_bytes, in_time
+from twinstream.models import StreamInfo, StreamSourceInfo, encode
+
+
+@click.command(short_help="Show one stream.")
+@click.argument("stream")
+@json_option
+@server_options
+def info(target: Target, stream: str, as_json: bool) -> None:
+    """Show the configuration, the state and the consumers of STREAM.
+
+    With --json there is one document: the stream as the server describes it, and its consumers
+    below "consumers".
+    """
+    with target.connect() as nc:
+        jet = target.jetstream(nc)
+        handle = jet.get_stream(stream)
+        described = handle.info()
+        consumers = sorted(handle.consumers(), key=lambda consumer: consumer.name)
+    if as_json:
+        print_json({**encode(described), "consumers": [encode(one) for one in consumers]})
+        return
+    console = results()
+    _show_config(console, described)
+    _show_state(console, described)
+    console.print(consumer_table(consumers) if consumers else "no consumers")
+
+
+def _show_config(console: Console, described: StreamInfo) -> None:
+    table = plain_table("configuration", "")
+    for member in fields(type(described.config)):
+        text = as_text(getattr(described.config, member.name))
+        if text:
+            table.add_row(member.name, text)
+    console.print(table, "")
+
+
+def _show_state(console: Console, described: StreamInfo) -> None:
+    state = described.state
+    table = plain_table("state", "")
+    table.add_row("messages", f"{state.messages:,}")
+    table.add_row("size", in_bytes(state.bytes))
+    table.add_row("sequences", f"{state.first_seq:,} to {state.last_seq:,}")
+    if state.num_deleted:
+        table.add_row("deleted within", f"{state.num_deleted:,}")
+    if state.num_subjects:
+        table.add_row("subjects", f"{state.num_subjects:,}")
+    if state.messages and state.first_ts and state.last_ts:
+        table.add_row("first message", state.first_ts.isoformat(" ", "seconds"))
+        table.add_row("last message", state.last_ts.isoformat(" ", "seconds"))
+    if described.mirror is not None:
+        table.add_row("mirror of", _origin(described.mirror))
+    for source in described.sources or ():
+        table.add_row("source", _origin(source))
+    if described.cluster is not None:
+        add_cluster(table, described.cluster)
+    console.print(table, "")
+
+
+def _origin(origin: StreamSourceInfo) -> str:
+    """Say how far a copy is behind the stream that it copies, and why it gets nothing."""
+    of = f"{origin.name} {origin.filter_subject}" if origin.filter_subject else str(origin.name)
+    told = [of, f"{origin.lag or 0:,} behind"]
+    seconds = origin.active.total_seconds() if origin.active is not None else -1
+    if seconds < 0:  # what the server says before the first sign of life
+        told.append("never heard")
+    else:
+        told.append(f"heard {in_time(timedelta(seconds=round(seconds, 1)))} ago")
+    if origin.error is not None:
+        told.append(origin.error.description or f"error {origin.error.err_code}")
+    return ", ".join(told)

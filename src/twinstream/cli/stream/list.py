@@ -1,0 +1,63 @@
+"""``twinstream stream ls``: the streams of a server."""
+
+from __future__ import annotations
+
+import click
+
+from twinstream.cli.screen import plain_table, print_json, results
+from twinstream.cli.target import Target, json_option, server_options
+from twinstream.cli.stream.undescribed import note_undescribed, undescribed
+from twinstream.cli.values import in_bytes
+from twinstream.models import StreamInfo, encode
+
+
+@click.command(short_help="List streams.")
+@click.option("--subject", metavar="FILTER", help="Only streams that take this subject.")
+@json_option
+@server_options
+def ls(target: Target, subject: str | None, as_json: bool) -> None:
+    """List the streams of a server with what they hold.
+
+    Streams that the server cannot describe now, for example because they have no leader, are named
+    on standard error. With --json there is one line for each stream: as the server describes it,
+    or with the reason in "undescribed".
+    """
+    with target.connect() as nc:
+        jet = target.jetstream(nc)
+        listing = jet.streams(subject=subject)
+        found = sorted(listing, key=lambda info: info.config.name or "")
+    if as_json:
+        for info in found:
+            print_json(encode(info))
+        for name, reason in undescribed(listing).items():
+            print_json({"config": {"name": name}, "undescribed": reason})
+        return
+    if found or not undescribed(listing):
+        _show(found)
+    note_undescribed(listing)
+
+
+def _show(found: list[StreamInfo]) -> None:
+    if not found:
+        results().print("no streams")
+        return
+    table = plain_table(
+        "stream",
+        "subjects",
+        "messages",
+        "size",
+        "consumers",
+        "last message",
+        numbers=("messages", "size", "consumers"),
+    )
+    for info in found:
+        state = info.state
+        table.add_row(
+            info.config.name,
+            ", ".join(info.config.subjects or ()) or "-",
+            f"{state.messages:,}",
+            in_bytes(state.bytes),
+            f"{state.consumer_count:,}",
+            state.last_ts.isoformat(" ", "seconds") if state.messages and state.last_ts else "-",
+        )
+    results().print(table)

@@ -1,0 +1,121 @@
+"""``twinstream stream rm``, ``purge``, ``rmm`` and ``seal``: what cannot be undone."""
+
+from __future__ import annotations
+
+import click
+
+from twinstream.cli.escapes import harmless
+from twinstream.cli.durations import SEQUENCE
+from twinstream.cli.screen import counted, print_json, results
+from twinstream.cli.confirm import sure, yes_option
+from twinstream.cli.target import Target, json_option, server_options
+from twinstream.cli.values import in_bytes
+from twinstream.models import StreamInfo
+
+
+@click.command(short_help="Delete a stream with all that is in it.")
+@click.argument("stream")
+@yes_option
+@json_option
+@server_options
+def rm(target: Target, stream: str, yes: bool, as_json: bool) -> None:
+    """Delete STREAM with its messages and consumers."""
+    with target.connect() as nc:
+        jet = target.jetstream(nc)
+        sure(f"Delete {_described(jet.get_stream(stream).cached_info)}?", yes=yes)
+        jet.delete_stream(stream)
+    if as_json:
+        print_json({"stream": stream, "deleted": True})
+    else:
+        results().print(f"deleted {stream}")
+
+
+@click.command(short_help="Remove messages from a stream.")
+@click.argument("stream")
+@click.option("--subject", metavar="FILTER", help="Only messages of these subjects.")
+@click.option("--before", type=SEQUENCE, metavar="SEQ", help="Only those below SEQ.")
+@click.option("--keep", type=SEQUENCE, metavar="N", help="All but the last N.")
+@yes_option
+@json_option
+@server_options
+def purge(
+    target: Target,
+    stream: str,
+    subject: str | None,
+    before: int | None,
+    keep: int | None,
+    yes: bool,
+    as_json: bool,
+) -> None:
+    """Remove messages from STREAM: all, or those that the options describe.
+
+    The stream and its consumers stay; sequences go on where they were.
+
+    \b
+    twinstream stream purge ORDERS --subject 'orders.eu.>' --keep 100
+    """  # noqa: D301  # click wants the character
+    if before is not None and keep is not None:
+        raise click.UsageError("give --before or --keep, not both")
+    with target.connect() as nc:
+        handle = target.jetstream(nc).get_stream(stream)
+        which = f" that match {subject}" if subject else ""
+        bound = f", below {before:,}" if before else f", but the last {keep:,}" if keep else ""
+        held = _described(handle.cached_info)
+        sure(f"Remove the messages{which}{bound} from {held}?", yes=yes)
+        count = handle.purge(subject=subject, before_seq=before, keep=keep)
+    if as_json:
+        print_json({"stream": stream, "purged": count})
+    else:
+        results().print(f"removed {counted(count, 'message')} from {stream}")
+
+
+@click.command(short_help="Remove one message from a stream.")
+@click.argument("stream")
+@click.argument("seq", type=SEQUENCE)
+@click.option("--erase", is_flag=True, help="Also overwrite its bytes on disk, which is slow.")
+@yes_option
+@json_option
+@server_options
+def rmm(target: Target, stream: str, seq: int, erase: bool, yes: bool, as_json: bool) -> None:
+    """Remove the message at sequence SEQ from STREAM.
+
+    Its sequence stays empty. What it is can be seen with: twinstream get STREAM --seq SEQ
+    """
+    with target.connect() as nc:
+        handle = target.jetstream(nc).bind_stream(stream)
+        if not yes:
+            found = handle.get_message(seq)
+            which = f"{harmless(found.subject)}, {in_bytes(len(found.data))}"
+            sure(f"Remove message {seq:,} of {stream} ({which})?", yes=yes)
+        handle.delete_message(seq, erase=erase)
+    if as_json:
+        print_json({"stream": stream, "removed": seq})
+    else:
+        results().print(f"removed message {seq:,} from {stream}")
+
+
+@click.command(short_help="Make a stream unchangeable, for ever.")
+@click.argument("stream")
+@yes_option
+@json_option
+@server_options
+def seal(target: Target, stream: str, yes: bool, as_json: bool) -> None:
+    """Let nothing be added to STREAM or removed from it any more, not even by its limits.
+
+    It can still be read, and deleted as a whole. There is no way back.
+    """
+    with target.connect() as nc:
+        handle = target.jetstream(nc).get_stream(stream)
+        sure(f"Seal {_described(handle.cached_info)}, for ever?", yes=yes)
+        handle.seal()
+    if as_json:
+        print_json({"stream": stream, "sealed": True})
+    else:
+        results().print(f"sealed {stream}")
+
+
+def _described(info: StreamInfo) -> str:
+    state = info.state
+    messages = counted(state.messages, "message")
+    consumers = counted(state.consumer_count, "consumer")
+    return f"{info.config.name} ({messages}, {consumers})"

@@ -1,0 +1,51 @@
+"""``twinstream stream step-down`` and ``peer-remove``: the servers that hold a stream."""
+
+from __future__ import annotations
+
+import click
+
+from twinstream.cli.screen import print_json, results
+from twinstream.cli.confirm import sure, yes_option
+from twinstream.cli.target import Target, json_option, server_options
+
+
+@click.command("step-down", short_help="Let another server lead a stream.")
+@click.argument("stream")
+@click.option("--prefer", metavar="SERVER", help="The one that is to lead (server 2.11).")
+@json_option
+@server_options
+def step_down(target: Target, stream: str, prefer: str | None, as_json: bool) -> None:
+    """Ask the leader of STREAM to hand over, to any follower or to the one preferred.
+
+    The command returns when that has begun.
+    """
+    with target.connect() as nc:
+        target.jetstream(nc).bind_stream(stream).replicas.step_down(preferred=prefer)
+    if as_json:
+        print_json({"stream": stream, "stepped_down": True})
+    else:
+        results().print(f"the leader of {stream} steps down")
+
+
+@click.command("peer-remove", short_help="Remove a replica of a stream from a server.")
+@click.argument("stream")
+@click.argument("peer", metavar="SERVER")
+@yes_option
+@json_option
+@server_options
+def peer_remove(target: Target, stream: str, peer: str, yes: bool, as_json: bool) -> None:
+    """Remove the replica of STREAM that SERVER (a name or a peer id) has; another server gets one.
+
+    The stream has one replica fewer until the new one has caught up.
+    """
+    with target.connect() as nc:
+        handle = target.jetstream(nc).bind_stream(stream)
+        sure(f"Remove the replica of {stream} on {peer}?", yes=yes)
+        handle.replicas.remove(peer)
+    if as_json:
+        print_json({"stream": stream, "removed": peer})
+    else:
+        results().print(
+            f"{peer} has no replica of {stream} now; `twinstream stream info {stream}` shows which"
+            " servers have one"
+        )

@@ -1,0 +1,201 @@
+"""Which server a command talks to: the options that all of them share."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+from attrs import evolve, field, fields, frozen
+
+from twinstream.cli.failures import JSON_ASKED, Failure
+from twinstream.cli.durations import Finite
+
+if TYPE_CHECKING:
+    from js_sync import Connection, JetStream, TlsOptions
+
+DEFAULT_SERVER: Final = "nats://127.0.0.1:4222"
+SERVER_VARIABLES: Final = ["TWINSTREAM_URL", "NATS_URL"]
+
+# Alone in its line: there may be comments, or the frame in which nsc puts it, around it.
+_SEED: Final = re.compile(r"^\s*(SU[A-Z2-7]{56})\s*$", re.MULTILINE)
+
+
+@frozen(kw_only=True)
+class Target:
+    """A server and how to reach it. ``timeout`` is in seconds, for connecting and each request."""
+
+    server: str
+    user: str | None = None
+    password: str | None = field(default=None, repr=False)
+    token: str | None = field(default=None, repr=False)
+    credentials_file: str | None = None
+    nkey_file: str | None = None
+    tls_ca: str | None = None
+    tls_cert: str | None = None
+    tls_key: str | None = None
+    tls_first: bool = False
+    timeout: float = 5.0
+    domain: str | None = None
+    prefix: str | None = None
+    inbox_prefix: str = "_INBOX"
+
+    def connect(self, *, keep_trying: bool = False) -> Connection:
+        """Open a blocking connection; the caller closes it.
+
+        With ``keep_trying`` it never gives up on a link that broke.
+        """
+        import js_sync
+
+        usual = js_sync.ReconnectPolicy()
+        return js_sync.connect(
+            self.server,
+            name="twinstream",
+            user=self.user,
+            password=self.password,
+            token=self.token,
+            credentials_file=self.credentials_file,
+            nkey_seed=_seed(self.nkey_file),
+            tls=self._tls(),
+            connect_timeout=self.timeout,
+            inbox_prefix=self.inbox_prefix,
+            reconnect=evolve(usual, attempts=-1) if keep_trying else usual,
+        )
+
+    def _tls(self) -> TlsOptions | None:
+        """Return what the options say of TLS; None leaves it to the URL and the server."""
+        from js_sync import TlsOptions
+
+        if not (self.tls_ca or self.tls_cert or self.tls_first):
+            return None
+        return TlsOptions(
+            ca_file=self.tls_ca,
+            cert_file=self.tls_cert,
+            key_file=self.tls_key,
+            handshake_first=self.tls_first,
+        )
+
+    def jetstream(self, nc: Connection) -> JetStream:
+        """Return the JetStream API where the options say."""
+        return nc.jetstream(domain=self.domain, prefix=self.prefix, timeout=self.timeout)
+
+
+def _seed(file: str | None) -> str | None:
+    if file is None:
+        return None
+    try:
+        found = _SEED.search(Path(file).read_text("utf-8"))
+    except UnicodeDecodeError:
+        # Without its cause, which holds what was read: that may be a secret.
+        raise Failure(f"{file} holds no seed of an nkey: it is no text; nsc writes one") from None
+    if found is None:
+        raise Failure(
+            f"{file} holds no seed of a user's nkey: a line of 58 letters and digits that begins"
+            " with SU is expected; nsc writes one, and a file with a JWT is for --creds"
+        )
+    return found[1]
+
+
+_FIELDS: Final = tuple(each.name for each in fields(Target))
+_OPTIONS: Final = (
+    click.option(
+        "--server",
+        "-s",
+        envvar=SERVER_VARIABLES,
+        default=DEFAULT_SERVER,
+        metavar="URL",
+        show_default=True,
+        show_envvar=True,
+        help="Address of the server, or several with commas.",
+    ),
+    *(
+        click.option(
+            f"--{name}",
+            envvar=f"TWINSTREAM_{name.upper()}",
+            metavar="TEXT",
+            show_envvar=True,
+            help=text,
+        )
+        for name, text in (
+            ("user", "User to log in as."),
+            ("password", "Password of the user."),
+            ("token", "Token to log in with, instead of a user."),
+        )
+    ),
+    *(
+        click.option(
+            f"--{name}",
+            field_name,
+            type=click.Path(exists=True, dir_okay=False),
+            envvar=f"TWINSTREAM_{name.upper().replace('-', '_')}",
+            metavar="FILE",
+            show_envvar=True,
+            help=text,
+        )
+        for name, field_name, text in (
+            ("creds", "credentials_file", "File with JWT and key, as nsc writes it."),
+            ("nkey", "nkey_file", "File with the seed of a user's nkey."),
+            ("tls-ca", "tls_ca", "Authorities to trust (PEM), if not the system's."),
+            ("tls-cert", "tls_cert", "Certificate to show to the server (PEM)."),
+            ("tls-key", "tls_key", "Key of that certificate, if it is in another file."),
+        )
+    ),
+    click.option(
+        "--tls-first",
+        is_flag=True,
+        envvar="TWINSTREAM_TLS_FIRST",
+        show_envvar=True,
+        help="Begin with TLS, as the server's handshake_first wants.",
+    ),
+    click.option(
+        "--timeout",
+        type=Finite(min=0, min_open=True),
+        default=5.0,
+        show_default=True,
+        metavar="SECONDS",
+        help="How long each request may take.",
+    ),
+    click.option("--domain", metavar="NAME", help="JetStream domain, if not the server's own."),
+    click.option("--prefix", metavar="SUBJECT", help="Where $JS.API is imported to, if it is."),
+    click.option(
+        "--inbox-prefix",
+        default="_INBOX",
+        metavar="SUBJECT",
+        show_default=True,
+        help="First tokens of the subjects for answers.",
+    ),
+)
+
+
+def server_options(command: Callable[..., object]) -> Callable[..., object]:
+    """Add the options for the server to a command, which gets them as ``target``."""
+
+    @functools.wraps(command)
+    def with_target(*args: Any, **options: Any) -> object:
+        target = Target(**{name: options.pop(name) for name in _FIELDS})
+        if target.tls_key and not target.tls_cert:
+            raise click.UsageError("--tls-key needs --tls-cert")
+        return command(*args, target=target, **options)
+
+    decorated: Callable[..., object] = with_target
+    for option in reversed(_OPTIONS):
+        decorated = option(decorated)
+    return decorated
+
+
+def _note_json(ctx: click.Context, _: click.Parameter, as_json: bool) -> bool:
+    ctx.meta[JSON_ASKED] = as_json  # for failures, which look alike
+    return as_json
+
+
+json_option: Final = click.option(
+    "--json",
+    "as_json",
+    is_flag=True,
+    is_eager=True,  # other options ask whether it was given
+    callback=_note_json,
+    help="Print JSON for machines, and nothing else.",
+)

@@ -1,0 +1,292 @@
+"""How streams and consumers fare: findings out of what servers say of them, at two moments.
+
+Nothing is asked here. A finding says what it is about, how bad it is, the figures, and what to try.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final, Literal
+
+from attrs import field, frozen
+
+from twinstream.errors import BadArgument
+from twinstream.models import AckPolicy, ClusterInfo, ConsumerInfo, StreamInfo
+
+__all__ = [
+    "THRESHOLDS",
+    "Finding",
+    "FindingKind",
+    "Health",
+    "Key",
+    "Sample",
+    "Severity",
+    "Thresholds",
+    "judge",
+    "stuck",
+]
+
+Severity = Literal["warning", "error"]
+FindingKind = Literal[
+    "ack_floor_stuck",
+    "ack_pending_full",
+    "lag_growing",
+    "near_limit",
+    "no_answer",
+    "no_leader",
+    "no_pulls",
+    "offline",
+    "paused",
+    "redelivering",
+    "replica_behind",
+    "replica_offline",
+]
+_ORDER: Final = {"error": 0, "warning": 1}
+Key = tuple[str, str]
+
+
+@frozen(kw_only=True)
+class Thresholds:
+    """From when on something is a finding."""
+
+    full: float = 0.9
+    """Share of a limit at which it is near, up to 1."""
+    redelivered: float = 0.5
+    """Share of unacknowledged messages that were delivered more than once."""
+    redelivered_least: int = 10
+    """Redelivered messages below which the share says nothing."""
+    replica_lag: int = 1000
+    """Operations that a replica may be behind."""
+
+    def __attrs_post_init__(self) -> None:
+        for name in ("full", "redelivered"):
+            if not 0 < getattr(self, name) <= 1:
+                raise BadArgument(f"{name} is a share, above 0 up to 1: {getattr(self, name)}")
+
+
+THRESHOLDS: Final = Thresholds()
+
+
+@frozen(kw_only=True)
+class Finding:
+    """Something that is wrong, or soon will be."""
+
+    kind: FindingKind
+    severity: Severity
+    stream: str
+    consumer: str = ""
+    """Empty for a finding about the stream itself."""
+    figures: Mapping[str, int | float | str] = field(factory=dict[str, "int | float | str"])
+    text: str
+    """What was found, in one sentence."""
+    advice: str
+    """What to try."""
+
+
+@frozen(kw_only=True)
+class Sample:
+    """What servers said at one moment."""
+
+    streams: Mapping[str, StreamInfo]
+    consumers: Mapping[Key, ConsumerInfo]
+    missing: Mapping[Key, str] = field(factory=dict[Key, str])
+    """Streams and consumers that did not answer, with what is known of why.
+
+    A stream has an empty second name.
+    """
+    offline: Mapping[Key, str] = field(factory=dict[Key, str])
+    """Those that the servers keep but cannot run, with the reason."""
+
+
+@frozen(kw_only=True)
+class Health:
+    """The findings, the worst first, and what was looked at."""
+
+    findings: tuple[Finding, ...]
+    streams: int
+    consumers: int
+
+    @property
+    def is_well(self) -> bool:
+        """Tell whether there is no finding of severity error."""
+        return all(each.severity != "error" for each in self.findings)
+
+
+def judge(
+    before: Sample,
+    now: Sample,
+    seconds: float,
+    thresholds: Thresholds,
+    subjects: Mapping[Key, str] | None = None,
+) -> Health:
+    """Return the findings; `subjects` are those of the messages at which consumers are stuck."""
+    found = list(_absent(now))
+    for name, info in now.streams.items():
+        found += _limits(name, info, thresholds)
+        found += _replicas(name, "", info.cluster, thresholds)
+    for key, consumer in now.consumers.items():
+        then = before.consumers.get(key)
+        found += _replicas(*key, consumer.cluster, thresholds)
+        found += _state(key, consumer, thresholds)
+        if then is not None and then.created == consumer.created:
+            found += _movement(key, then, consumer, seconds, (subjects or {}).get(key, ""))
+    found.sort(key=lambda each: (_ORDER[each.severity], each.stream, each.consumer, each.kind))
+    return Health(findings=tuple(found), streams=len(now.streams), consumers=len(now.consumers))
+
+
+def stuck(before: Sample, now: Sample) -> Iterator[tuple[Key, int]]:
+    """Yield the consumers whose acknowledgement floor does not move, and where."""
+    for key, consumer in now.consumers.items():
+        then = before.consumers.get(key)
+        if then is not None and then.created == consumer.created and _is_stuck(then, consumer):
+            yield key, _floor(consumer) + 1
+
+
+def _absent(now: Sample) -> Iterator[Finding]:
+    for (stream, consumer), reason in now.missing.items():
+        yield Finding(
+            kind="no_answer", severity="error", stream=stream, consumer=consumer,
+            figures={"reason": reason} if reason else {},
+            text=f"nobody tells of it: {reason}" if reason else "it exists and does not answer",
+            advice="look for a lost leader or quorum: are all servers of its group up?",
+        )  # fmt: skip
+    for (stream, consumer), reason in now.offline.items():
+        yield Finding(
+            kind="offline", severity="error", stream=stream, consumer=consumer,
+            figures={"reason": reason},
+            text=f"the servers cannot run it: {reason}",
+            advice="bring the servers to the version that made it; its data is kept",
+        )  # fmt: skip
+
+
+def _limits(name: str, info: StreamInfo, thresholds: Thresholds) -> Iterator[Finding]:
+    config, state = info.config, info.state
+    used = {
+        "max_bytes": (state.bytes, config.max_bytes),
+        "max_msgs": (state.messages, config.max_msgs),
+        "max_consumers": (state.consumer_count, config.max_consumers),
+    }
+    for limit, (value, most) in used.items():
+        if most is None or most <= 0 or value < thresholds.full * most:
+            continue
+        if limit != "max_consumers" and config.discard != "new":
+            # It drops its oldest messages: a stream that rolls over is always near its limit.
+            continue
+        yield Finding(
+            kind="near_limit", severity="error" if value >= most else "warning", stream=name,
+            figures={"limit": limit, "value": value, "most": most},
+            text=f"{limit} is used to {value / most:.0%} ({value:,} of {most:,});"
+            " full, it refuses more",
+            advice=f"raise {limit}, or remove what is not needed",
+        )  # fmt: skip
+
+
+def _replicas(
+    stream: str, consumer: str, cluster: ClusterInfo | None, thresholds: Thresholds
+) -> Iterator[Finding]:
+    if cluster is None:
+        return
+    if cluster.replicas and not cluster.leader:
+        yield Finding(
+            kind="no_leader", severity="error", stream=stream, consumer=consumer,
+            text="its group has no leader", advice="are most servers of its group up?",
+        )  # fmt: skip
+    for peer in cluster.replicas or ():
+        if peer.offline:
+            yield Finding(
+                kind="replica_offline", severity="error", stream=stream, consumer=consumer,
+                figures={"server": peer.name},
+                text=f"its replica on {peer.name} is offline",
+                advice="bring the server back, or remove the peer so that another takes its place",
+            )  # fmt: skip
+        elif (peer.lag or 0) > thresholds.replica_lag:
+            yield Finding(
+                kind="replica_behind", severity="warning", stream=stream, consumer=consumer,
+                figures={"server": peer.name, "lag": peer.lag or 0},
+                text=f"its replica on {peer.name} is {peer.lag:,} operations behind the leader",
+                advice="if it does not catch up, look at the disk and the network of that server",
+            )  # fmt: skip
+
+
+def _state(key: Key, info: ConsumerInfo, thresholds: Thresholds) -> Iterator[Finding]:
+    stream, consumer = key
+    config = info.config
+    if config is None:
+        return
+    pending, unacknowledged = info.num_pending or 0, info.num_ack_pending or 0
+    again, most = info.num_redelivered or 0, config.max_ack_pending or 0
+    if info.paused and pending:
+        yield Finding(
+            kind="paused", severity="warning", stream=stream, consumer=consumer,
+            figures={"pending": pending},
+            text=f"it is paused, and {_waiting(pending)}",
+            advice="resume it when what it was paused for is over",
+        )  # fmt: skip
+    if again >= thresholds.redelivered_least and again >= thresholds.redelivered * unacknowledged:
+        yield Finding(
+            kind="redelivering", severity="warning", stream=stream, consumer=consumer,
+            figures={"redelivered": again, "unacknowledged": unacknowledged},
+            text=f"{again:,} of {unacknowledged:,} unacknowledged messages were delivered before",
+            advice="handlers fail, or take longer than ack_wait; set max_deliver and keep what"
+            " fails as dead letters",
+        )  # fmt: skip
+    if most > 0 and unacknowledged >= most and pending and config.ack_policy != AckPolicy.NONE:
+        yield Finding(
+            kind="ack_pending_full", severity="error", stream=stream, consumer=consumer,
+            figures={"unacknowledged": unacknowledged, "max_ack_pending": most},
+            text=f"{unacknowledged:,} messages are unacknowledged, the most there may be:"
+            f" {pending:,} others wait",
+            advice="acknowledge what is done; add workers, or raise max_ack_pending",
+        )  # fmt: skip
+
+
+def _waiting(pending: int) -> str:
+    return "1 message waits" if pending == 1 else f"{pending:,} messages wait"
+
+
+def _movement(
+    key: Key, then: ConsumerInfo, now: ConsumerInfo, seconds: float, subject: str
+) -> Iterator[Finding]:
+    stream, consumer = key
+    pending, grown = now.num_pending or 0, (now.num_pending or 0) - (then.num_pending or 0)
+    delivered = _delivered(now) - _delivered(then)
+    pulls = now.config is not None and now.config.deliver_subject is None
+    silent = pulls and not now.num_waiting and not then.num_waiting and not delivered
+    if pending and silent and not now.paused:
+        yield Finding(
+            kind="no_pulls", severity="error", stream=stream, consumer=consumer,
+            figures={"pending": pending},
+            text=f"{_waiting(pending)}, and nobody pulls",
+            advice="are its workers running, and connected to this account and domain?",
+        )  # fmt: skip
+    elif grown > 0 and not now.paused:
+        yield Finding(
+            kind="lag_growing", severity="warning", stream=stream, consumer=consumer,
+            figures={"pending": pending, "grown": grown, "seconds": seconds},
+            text=f"{_waiting(pending)}, {grown:,} more than {seconds:g} s before",
+            advice="add workers, or make handlers faster",
+        )  # fmt: skip
+    if _is_stuck(then, now):
+        seq, at = _floor(now) + 1, f" ({subject})" if subject else ""
+        yield Finding(
+            kind="ack_floor_stuck", severity="error" if not delivered else "warning",
+            stream=stream, consumer=consumer,
+            figures={"seq": seq, "subject": subject, "unacknowledged": now.num_ack_pending or 0},
+            text=f"nothing is acknowledged above sequence {seq - 1:,}; the next one is"
+            f" {seq:,}{at}, {now.num_ack_pending:,} are unacknowledged",
+            advice="look at that message and at the handler that has it; terminate it if it is"
+            " poison",
+        )  # fmt: skip
+
+
+def _is_stuck(then: ConsumerInfo, now: ConsumerInfo) -> bool:
+    held = min(now.num_ack_pending or 0, then.num_ack_pending or 0)
+    return held > 0 and _floor(now) == _floor(then)
+
+
+def _floor(info: ConsumerInfo) -> int:
+    return info.ack_floor.stream_seq if info.ack_floor is not None else 0
+
+
+def _delivered(info: ConsumerInfo) -> int:
+    return info.delivered.consumer_seq if info.delivered is not None else 0

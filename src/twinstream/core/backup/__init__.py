@@ -1,0 +1,1 @@
+"""Streams into folders, and back."""

@@ -1,0 +1,1 @@
+"""Argument checks, timestamps and lazy imports, used everywhere."""

@@ -1,0 +1,1 @@
+"""Connecting: options, credentials, TLS, the server pool and permissions."""

@@ -1,0 +1,85 @@
+"""One line of the table of operations, and how arguments come into it."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from attrs import field, frozen
+
+from twinstream.errors import BadArgument
+from twinstream.core.wire.subjects import check_filter
+
+__all__ = ["Operation", "Pattern"]
+
+_OPTIONAL: Final = re.compile(r"\[([^\[\]]*)\]")
+_NAMES: Final = frozenset({"account", "bucket", "consumer", "into", "stream"})
+
+
+@frozen
+class Operation:
+    """Something that a program does, and the subjects it takes, still with `P` and `INBOX`."""
+
+    name: str
+    publishes: tuple[str, ...]
+    subscribes: tuple[str, ...]
+
+
+def _words(text: str | tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(text.split()) if isinstance(text, str) else text
+
+
+@frozen
+class Pattern:
+    """A line of the table: the arguments, and the subjects with the arguments' names in braces."""
+
+    name: str
+    takes: tuple[str, ...] = field(converter=_words)
+    publishes: tuple[str, ...] = field(converter=_words)
+    subscribes: tuple[str, ...] = field(default=("INBOX",), converter=_words)
+
+    @property
+    def usage(self) -> str:
+        """The name with its arguments, as people write them: `consume STREAM CONSUMER`."""
+        shown = (word.replace("*", "...").upper() for word in self.takes)
+        return " ".join([self.name, *shown])
+
+    def of(self, *arguments: str) -> Operation:
+        """Return the operation on those arguments; raises `BadArgument`."""
+        most = len(self.takes)
+        if self.takes and self.takes[-1].endswith("*"):
+            most = max(most, len(arguments))
+        least = sum(1 for word in self.takes if not word.startswith("["))
+        if not least <= len(arguments) <= most:
+            raise BadArgument(f"wrong number of arguments; the form is: {self.usage}")
+        each = self._named(arguments)
+        return Operation(self.name, _all(self.publishes, each), _all(self.subscribes, each))
+
+    def _named(self, arguments: tuple[str, ...]) -> list[dict[str, str]]:
+        """Return the arguments by name, one set for each use of the subjects."""
+        names = [word.strip("[]*") for word in self.takes]
+        if self.takes and self.takes[-1].endswith("*"):
+            return [{names[0]: _checked(names[0], value)} for value in arguments]
+        pairs = zip(names, arguments, strict=False)
+        return [{name: _checked(name, value) for name, value in pairs}]
+
+
+def _checked(name: str, value: str) -> str:
+    """Return an argument that may stand in a subject; `*` stands for any name."""
+    check_filter(value)
+    if name in _NAMES and ("." in value or value == ">"):
+        raise BadArgument(f"{value!r} is no name of a {name}; use * for any")
+    return value
+
+
+def _all(patterns: tuple[str, ...], each: list[dict[str, str]]) -> tuple[str, ...]:
+    made = [_filled(pattern, given) for given in each for pattern in patterns]
+    return tuple(dict.fromkeys(one for one in made if one))
+
+
+def _filled(pattern: str, given: dict[str, str]) -> str:
+    def part(found: re.Match[str]) -> str:
+        text = found[1]
+        return text if all(name in given for name in re.findall(r"\{(\w+)\}", text)) else ""
+
+    return _OPTIONAL.sub(part, pattern).format(**given)

@@ -1,0 +1,264 @@
+"""What each operation sends to and listens to: the one table that permissions are made from.
+
+``P`` stands for the prefix of the API and ``INBOX`` for the inboxes of the connection; names in
+braces are the arguments. ``[…]`` is left out without its argument, ``*`` behind an argument's name
+means any number of them. `tests/_async/test_permissions.py` runs each operation with exactly what
+is said here, and shows that it fails without any single one of them.
+
+Source: nats-server 2.11 to 2.15, as that test finds them.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from twinstream.errors import BadArgument
+from twinstream.core.connect.operation import Operation, Pattern
+
+__all__ = ["OPERATIONS", "operation"]
+
+
+def operation(name: str, *arguments: str) -> Operation:
+    """Return an operation of the table by its name; raises `BadArgument`."""
+    pattern = OPERATIONS.get(name)
+    if pattern is None:
+        raise BadArgument(f"no operation {name!r}; there are: {', '.join(OPERATIONS)}")
+    return pattern.of(*arguments)
+
+
+_TABLE: Final = (
+    # Messages.
+    Pattern("publish", "subject*", "{subject}"),
+    Pattern(
+        "consume",
+        "stream consumer",
+        "P.CONSUMER.INFO.{stream}.{consumer} P.CONSUMER.MSG.NEXT.{stream}.{consumer}"
+        " $JS.ACK.{stream}.{consumer}.>",
+    ),
+    Pattern(
+        "consume_bound",
+        "stream consumer",
+        "P.CONSUMER.MSG.NEXT.{stream}.{consumer} $JS.ACK.{stream}.{consumer}.>",
+    ),
+    Pattern(
+        "ordered",
+        "stream [filter]",
+        "P.STREAM.INFO.{stream} P.CONSUMER.CREATE.{stream}.*[.{filter}]"
+        " P.CONSUMER.MSG.NEXT.{stream}.* P.CONSUMER.DELETE.{stream}.*",
+    ),
+    Pattern(
+        "ordered_info",
+        "stream [filter]",
+        "P.STREAM.INFO.{stream} P.CONSUMER.CREATE.{stream}.*[.{filter}]"
+        " P.CONSUMER.MSG.NEXT.{stream}.* P.CONSUMER.DELETE.{stream}.* P.CONSUMER.INFO.{stream}.*",
+    ),
+    Pattern(
+        "subscribe",
+        "stream consumer [deliver_subject]",
+        "P.CONSUMER.CREATE.{stream}.{consumer} $JS.ACK.{stream}.{consumer}.>"
+        " $JS.FC.{stream}.{consumer}.*",
+        "INBOX [{deliver_subject}]",
+    ),
+    Pattern(
+        "bind_push",
+        "stream consumer deliver_subject",
+        "P.CONSUMER.INFO.{stream}.{consumer} $JS.ACK.{stream}.{consumer}.>"
+        " $JS.FC.{stream}.{consumer}.*",
+        "INBOX {deliver_subject}",
+    ),
+    Pattern("atomic_batch", "subject*", "{subject}"),
+    Pattern("fast_ingest", "stream subject", "P.STREAM.INFO.{stream} {subject}"),
+    Pattern("insert", "stream subject", "P.STREAM.INFO.{stream} {subject}"),
+    Pattern("update", "stream subject", "P.STREAM.INFO.{stream} {subject}"),
+    Pattern("upsert", "stream subject", "P.STREAM.INFO.{stream} {subject}"),
+    Pattern(
+        "counters",
+        "stream subject",
+        "P.STREAM.INFO.{stream} P.STREAM.MSG.GET.{stream} {subject}",
+    ),
+    Pattern(
+        "schedules",
+        "stream subject",
+        "P.STREAM.INFO.{stream} P.STREAM.MSG.GET.{stream} P.STREAM.MSG.DELETE.{stream} {subject}",
+    ),
+    Pattern("outbox", "stream subject", "P.STREAM.INFO.{stream} {subject}"),
+    Pattern(
+        "process",
+        "stream consumer into subject",
+        "P.CONSUMER.INFO.{stream}.{consumer} P.CONSUMER.MSG.NEXT.{stream}.{consumer}"
+        " $JS.ACK.{stream}.{consumer}.> P.STREAM.INFO.{stream} P.STREAM.INFO.{into} {subject}",
+    ),
+    Pattern(
+        "prepare_dead_letters",
+        "stream",
+        "P.STREAM.INFO.{stream} P.STREAM.INFO.{stream}-dead P.STREAM.CREATE.{stream}-dead"
+        " P.STREAM.INFO.{stream}-failures P.STREAM.CREATE.{stream}-failures"
+        " P.CONSUMER.CREATE.{stream}-failures.dead-letters-{stream}-all",
+    ),
+    Pattern(
+        "dead_letters",
+        "stream",
+        "P.STREAM.INFO.{stream} P.STREAM.MSG.GET.{stream}"
+        " P.CONSUMER.CREATE.{stream}-failures.dead-letters-{stream}-all"
+        " P.CONSUMER.MSG.NEXT.{stream}-failures.dead-letters-{stream}-all"
+        " $JS.ACK.{stream}-failures.dead-letters-{stream}-all.> dead.{stream}.>",
+    ),
+    Pattern(
+        "ack_samples", "stream consumer", "", "$JS.EVENT.METRIC.CONSUMER.ACK.{stream}.{consumer}"
+    ),
+    Pattern("events", "", "", "$JS.EVENT.>"),
+    Pattern(
+        "events_of_stream",
+        "stream",
+        "",
+        "$JS.EVENT.*.STREAM.*.{stream} $JS.EVENT.*.CONSUMER.*.{stream}.*",
+    ),
+    Pattern("health", "", "P.STREAM.LIST P.CONSUMER.LIST.* P.STREAM.MSG.GET.*"),
+    Pattern(
+        "health_of_stream",
+        "stream",
+        "P.STREAM.INFO.{stream} P.CONSUMER.LIST.{stream} P.STREAM.MSG.GET.{stream}",
+    ),
+    # Who waits for a slot listens for the word of who frees it.
+    Pattern(
+        "coordination",
+        "stream",
+        "P.STREAM.INFO.{stream} P.STREAM.MSG.GET.{stream} P.STREAM.MSG.DELETE.{stream}"
+        " {stream}.held.> {stream}.freed.>",
+        "INBOX {stream}.freed.>",
+    ),
+    Pattern("coordination_create", "stream", "P.STREAM.INFO.{stream} P.STREAM.CREATE.{stream}"),
+    Pattern("get_message", "stream", "P.STREAM.MSG.GET.{stream}"),
+    Pattern("get_message_direct", "stream", "P.DIRECT.GET.{stream}"),
+    Pattern("get_last_message_direct", "stream subject", "P.DIRECT.GET.{stream}.{subject}"),
+    Pattern(
+        "read",
+        "stream",
+        "P.STREAM.INFO.{stream} P.DIRECT.GET.{stream} P.STREAM.MSG.GET.{stream}",
+    ),
+    Pattern(
+        "read_by_consumer",
+        "stream",
+        "P.STREAM.INFO.{stream} P.CONSUMER.CREATE.{stream}.* P.CONSUMER.MSG.NEXT.{stream}.*"
+        " P.CONSUMER.DELETE.{stream}.* P.STREAM.MSG.GET.{stream}",
+    ),
+    Pattern("read_by_leader", "stream", "P.STREAM.INFO.{stream} P.STREAM.MSG.GET.{stream}"),
+    Pattern("snapshot", "stream", "P.STREAM.INFO.{stream} P.DIRECT.GET.{stream}"),
+    Pattern("delete_message", "stream", "P.STREAM.MSG.DELETE.{stream}"),
+    Pattern("backup", "stream", "P.STREAM.SNAPSHOT.{stream} $JS.SNAPSHOT.ACK.{stream}.>"),
+    Pattern("restore", "stream", "P.STREAM.RESTORE.{stream} $JS.SNAPSHOT.RESTORE.{stream}.>"),
+    # Streams.
+    Pattern("account_info", "", "P.INFO"),
+    Pattern("create_stream", "stream", "P.STREAM.CREATE.{stream}"),
+    Pattern("update_stream", "stream", "P.STREAM.UPDATE.{stream}"),
+    Pattern(
+        "create_or_update_stream", "stream", "P.STREAM.UPDATE.{stream} P.STREAM.CREATE.{stream}"
+    ),
+    Pattern("get_stream", "stream", "P.STREAM.INFO.{stream}"),
+    Pattern("delete_stream", "stream", "P.STREAM.DELETE.{stream}"),
+    Pattern("streams", "", "P.STREAM.LIST"),
+    Pattern("stream_names", "", "P.STREAM.NAMES"),
+    Pattern("stream_name_by_subject", "", "P.STREAM.NAMES"),
+    Pattern("purge", "stream", "P.STREAM.PURGE.{stream}"),
+    Pattern("change", "stream", "P.STREAM.INFO.{stream} P.STREAM.UPDATE.{stream}"),
+    Pattern("seal", "stream", "P.STREAM.INFO.{stream} P.STREAM.UPDATE.{stream}"),
+    Pattern("subjects", "stream", "P.STREAM.INFO.{stream}"),
+    Pattern("replicas.step_down", "stream", "P.STREAM.LEADER.STEPDOWN.{stream}"),
+    Pattern("replicas.remove", "stream", "P.STREAM.PEER.REMOVE.{stream}"),
+    Pattern("replicas.evacuate", "stream", "P.STREAM.PEER.EVACUATE.{stream}"),
+    Pattern("replicas.cancel_move", "stream", "P.STREAM.CANCEL_MOVE.{stream}"),
+    # Object stores. An upload whose chunks got out of order also deletes messages; without the
+    # permission for that it fails, and removes all of them.
+    Pattern("create_object_store", "bucket", "P.STREAM.CREATE.OBJ_{bucket}"),
+    Pattern("get_object_store", "bucket", "P.STREAM.INFO.OBJ_{bucket}"),
+    Pattern(
+        "update_object_store", "bucket", "P.STREAM.INFO.OBJ_{bucket} P.STREAM.UPDATE.OBJ_{bucket}"
+    ),
+    Pattern(
+        "create_or_update_object_store",
+        "bucket",
+        "P.STREAM.INFO.OBJ_{bucket} P.STREAM.UPDATE.OBJ_{bucket} P.STREAM.CREATE.OBJ_{bucket}",
+    ),
+    Pattern("delete_object_store", "bucket", "P.STREAM.DELETE.OBJ_{bucket}"),
+    Pattern("object_stores", "", "P.STREAM.LIST"),
+    Pattern("object_store_names", "", "P.STREAM.NAMES"),
+    Pattern(
+        "object.put",
+        "bucket",
+        "P.STREAM.INFO.OBJ_{bucket} P.STREAM.MSG.GET.OBJ_{bucket} P.STREAM.PURGE.OBJ_{bucket}"
+        " $O.{bucket}.C.* $O.{bucket}.M.*",
+    ),
+    Pattern(
+        "object.get",
+        "bucket",
+        "P.STREAM.INFO.OBJ_{bucket} P.STREAM.MSG.GET.OBJ_{bucket} P.DIRECT.GET.OBJ_{bucket}",
+    ),
+    Pattern(
+        "object.get_part",
+        "bucket",
+        "P.STREAM.INFO.OBJ_{bucket} P.STREAM.MSG.GET.OBJ_{bucket} P.DIRECT.GET.OBJ_{bucket}"
+        " P.CONSUMER.CREATE.OBJ_{bucket}.*.$O.{bucket}.C.*"
+        " P.CONSUMER.MSG.NEXT.OBJ_{bucket}.* P.CONSUMER.DELETE.OBJ_{bucket}.*",
+    ),
+    Pattern("object.info", "bucket", "P.STREAM.INFO.OBJ_{bucket} P.STREAM.MSG.GET.OBJ_{bucket}"),
+    Pattern("object.list", "bucket", "P.STREAM.INFO.OBJ_{bucket} P.DIRECT.GET.OBJ_{bucket}"),
+    Pattern(
+        "object.watch",
+        "bucket",
+        "P.STREAM.INFO.OBJ_{bucket} P.CONSUMER.CREATE.OBJ_{bucket}.*.$O.{bucket}.M.>"
+        " P.CONSUMER.MSG.NEXT.OBJ_{bucket}.* P.CONSUMER.DELETE.OBJ_{bucket}.*",
+    ),
+    Pattern(
+        "object.update_meta",
+        "bucket",
+        "P.STREAM.INFO.OBJ_{bucket} P.STREAM.MSG.GET.OBJ_{bucket} P.STREAM.PURGE.OBJ_{bucket}"
+        " $O.{bucket}.M.*",
+    ),
+    Pattern(
+        "object.delete",
+        "bucket",
+        "P.STREAM.INFO.OBJ_{bucket} P.STREAM.MSG.GET.OBJ_{bucket} P.STREAM.PURGE.OBJ_{bucket}"
+        " $O.{bucket}.M.*",
+    ),
+    Pattern(
+        "object.add_link",
+        "bucket",
+        "P.STREAM.INFO.OBJ_{bucket} P.STREAM.MSG.GET.OBJ_{bucket} $O.{bucket}.M.*",
+    ),
+    Pattern("object.status", "bucket", "P.STREAM.INFO.OBJ_{bucket}"),
+    Pattern("object.seal", "bucket", "P.STREAM.INFO.OBJ_{bucket} P.STREAM.UPDATE.OBJ_{bucket}"),
+    Pattern(
+        "object.sweep",
+        "bucket",
+        "P.STREAM.INFO.OBJ_{bucket} P.STREAM.MSG.GET.OBJ_{bucket} P.DIRECT.GET.OBJ_{bucket}"
+        " P.STREAM.PURGE.OBJ_{bucket}",
+    ),
+    # Consumers.
+    Pattern(
+        "create_consumer",
+        "stream consumer [filter]",
+        "P.CONSUMER.CREATE.{stream}.{consumer}[.{filter}]",
+    ),
+    Pattern("get_consumer", "stream consumer", "P.CONSUMER.INFO.{stream}.{consumer}"),
+    Pattern("delete_consumer", "stream consumer", "P.CONSUMER.DELETE.{stream}.{consumer}"),
+    Pattern("consumers", "stream", "P.CONSUMER.LIST.{stream}"),
+    Pattern("consumer_names", "stream", "P.CONSUMER.NAMES.{stream}"),
+    Pattern("pause", "stream consumer", "P.CONSUMER.PAUSE.{stream}.{consumer}"),
+    Pattern("resume", "stream consumer", "P.CONSUMER.PAUSE.{stream}.{consumer}"),
+    Pattern("reset", "stream consumer", "P.CONSUMER.RESET.{stream}.{consumer}"),
+    Pattern("unpin", "stream consumer", "P.CONSUMER.UNPIN.{stream}.{consumer}"),
+    Pattern("step_down", "stream consumer", "P.CONSUMER.LEADER.STEPDOWN.{stream}.{consumer}"),
+    # The cluster, by the system account.
+    Pattern("meta.step_down", "", "P.META.LEADER.STEPDOWN"),
+    Pattern("meta.remove_server", "", "P.SERVER.REMOVE"),
+    Pattern("meta.evacuate_server", "", "P.SERVER.EVACUATE"),
+    Pattern("meta.rescue", "", "P.META.RESCUE"),
+    Pattern("meta.purge_account", "account", "P.ACCOUNT.PURGE.{account}"),
+    Pattern("meta.move_stream", "account stream", "P.ACCOUNT.STREAM.MOVE.{account}.{stream}"),
+    Pattern(
+        "meta.cancel_move", "account stream", "P.ACCOUNT.STREAM.CANCEL_MOVE.{account}.{stream}"
+    ),
+)
+
+OPERATIONS: Final = {pattern.name: pattern for pattern in _TABLE}
+"""The lines of the table by name."""

@@ -1,0 +1,93 @@
+"""The options of a connection: checked when made, picklable, secrets never shown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from attrs import field, frozen
+
+from twinstream.core.connect.auth import Credentials
+from twinstream.core.deadline import Seconds, seconds
+from twinstream.errors import BadArgument
+from twinstream.core.connect.server_pool import ReconnectPolicy, ServerAddress, parse_servers
+from twinstream.core.wire.subjects import check_prefix
+from twinstream.core.connect.tls import TlsOptions
+from twinstream.core.wire.tokens import INBOX
+
+__all__ = ["ConnectOptions"]
+
+
+# A mistaken unit must not cost a processor for good (seconds).
+_LONGEST_POLL: Final = 0.1
+
+
+def _connect_timeout(value: Seconds) -> float:
+    return seconds(value, "connect_timeout")
+
+
+def _request_timeout(value: Seconds) -> float:
+    return seconds(value, "request_timeout")
+
+
+def _ping_interval(value: Seconds) -> float:
+    return seconds(value, "ping_interval")
+
+
+def _busy_poll(value: Seconds) -> float:
+    return seconds(value, "busy_poll")
+
+
+def _inbox_prefix(value: str) -> str:
+    try:
+        return check_prefix(value)
+    except BadArgument as error:
+        raise BadArgument(f"inbox_prefix: {error}") from error
+
+
+@frozen(kw_only=True)
+class ConnectOptions:
+    """What `connect` was asked for; each member is explained there."""
+
+    servers: tuple[ServerAddress, ...] = field(converter=parse_servers)
+    name: str | None = None
+    credentials: Credentials | Callable[[], Credentials] = field(factory=Credentials, repr=False)
+    credentials_file: str | None = None
+    tls: TlsOptions | None = None
+    connect_timeout: float = field(default=5.0, converter=_connect_timeout)
+    request_timeout: float = field(default=5.0, converter=_request_timeout)
+    ping_interval: float = field(default=30.0, converter=_ping_interval)
+    busy_poll: float = field(default=0.0, converter=_busy_poll)
+    reconnect: ReconnectPolicy | None = field(factory=ReconnectPolicy)
+    shuffle: bool = True
+    inbox_prefix: str = field(default=INBOX, converter=_inbox_prefix)
+
+    def __attrs_post_init__(self) -> None:
+        self._check_kinds()
+        given = callable(self.credentials) or not self.credentials.is_empty
+        if given and self.credentials_file is not None:
+            raise BadArgument("give credentials or a credentials_file, not both")
+        if self.ping_interval == 0 or self.connect_timeout == 0:
+            raise BadArgument("ping_interval and connect_timeout must be above 0 seconds")
+        if self.busy_poll > _LONGEST_POLL:
+            raise BadArgument(
+                f"busy_poll must be at most {_LONGEST_POLL:g} seconds, got {self.busy_poll:g}: each"
+                " wait keeps a processor busy that long; 0.0003 serves a server near by"
+            )
+
+    def _check_kinds(self) -> None:
+        # A wrong one would not be noticed before TLS begins or the link breaks.
+        kinds = {"reconnect": ReconnectPolicy, "tls": TlsOptions, "name": str}
+        for what, kind in kinds.items():
+            value = getattr(self, what)
+            if value is not None and not isinstance(value, kind):
+                named = "text" if kind is str else f"a {kind.__name__}"
+                raise BadArgument(f"{what} must be {named} or None, got {value!r}")
+        if not isinstance(self.credentials, Credentials) and not callable(self.credentials):
+            # Not shown, as it may be a secret.
+            kind = type(self.credentials).__name__
+            raise BadArgument(f"credentials must be a function that returns them, got {kind}")
+        file = self.credentials_file
+        if file is not None and not (isinstance(file, str) or hasattr(file, "__fspath__")):
+            # A number would be read as a file, or a socket, that is open.
+            raise BadArgument(f"credentials_file must be a path or None, got {file!r}")

@@ -1,0 +1,1 @@
+"""Consuming: pulls, iterations, handlers, ordered and pushed messages, acknowledgements."""

@@ -1,0 +1,88 @@
+"""The error for a pull that ended: what a status means that waiting cannot mend."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Final
+
+from twinstream.core.base.digits import natural
+from twinstream.errors import (
+    BadPull,
+    ConsumerDeleted,
+    ConsumerIsPush,
+    NoResponders,
+    PullError,
+    PullRefused,
+    TwinstreamError,
+)
+from twinstream.core.consume.pull_request import PullLimits
+from twinstream.core.wire.status import Kind, Status
+
+__all__ = ["of_consumer", "pull_error", "refused_limit"]
+
+
+_GO_UNITS: Final = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "\u00b5s": 1e-6, "ns": 1e-9}
+_GO_PART: Final = re.compile(r"(\d{1,19}(?:\.\d{1,9})?)(h|ms|m|s|\u00b5s|ns)")
+_GO_DURATION: Final = re.compile(rf"(?:{_GO_PART.pattern})+")
+
+
+def pull_error(status: Status, limits: PullLimits) -> TwinstreamError:
+    """Return the error for a status that waiting cannot mend."""
+    match status.kind:
+        case Kind.DELETED:
+            return ConsumerDeleted("the consumer was deleted while it was pulled from")
+        case Kind.NOT_PULL:
+            return ConsumerIsPush(
+                "a push consumer cannot be pulled from; listen to it with Stream.bind_push"
+            )
+        case Kind.NO_RESPONDERS:
+            return NoResponders(
+                "nobody answered the pull: no such consumer (one that is not durable vanishes when"
+                " idle), no leader now, or JetStream is not served here"
+            )
+        case Kind.REFUSED:
+            return _refused(status, limits)
+        case Kind.BUSY:
+            return PullRefused("max_waiting", None, None, str(status))
+        case Kind.BAD_REQUEST:
+            return BadPull(f"the server refuses the pull request: {status}")
+        case _:
+            return PullError(f"the pull ended with {status}")
+
+
+def of_consumer(error: TwinstreamError, stream: str, name: str) -> TwinstreamError:
+    """Return the error, with its consumer named in front: a program may pull from many."""
+    error.args = (f"{stream}/{name}: {error}",)
+    return error
+
+
+def _refused(status: Status, limits: PullLimits) -> PullRefused:
+    name, allowed = refused_limit(status.text)
+    asked = {
+        "max_batch": limits.max_messages,
+        "max_bytes": limits.max_bytes,
+        "max_expires": limits.expires,
+    }
+    return PullRefused(name, asked[name], allowed, str(status))
+
+
+def refused_limit(refusal: str) -> tuple[str, float | None]:
+    """Return which limit of the consumer a request is beyond, and what it allows.
+
+    The server says, for example, "Exceeded MaxRequestBatch of 2", or "MaxRequestExpires of 1m30s".
+    """
+    allowed = refusal.rpartition(" of ")[2]
+    lower = refusal.lower()
+    if "maxrequestbatch" in lower:
+        return "max_batch", natural(allowed)
+    if "maxrequestexpires" in lower:
+        return "max_expires", _go_seconds(allowed)
+    return "max_bytes", natural(allowed)
+
+
+def _go_seconds(text: str) -> float | None:
+    """Return a duration as Go prints it in seconds, None for other text."""
+    if not _GO_DURATION.fullmatch(text):
+        return None
+    return math.fsum(float(value) * _GO_UNITS[unit] for value, unit in _GO_PART.findall(text))

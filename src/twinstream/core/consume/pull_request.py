@@ -1,0 +1,296 @@
+"""One pull request: its limits, checked before anything is sent, and its JSON.
+
+Source: ADR-37 (bounds, and most defaults), ADR-13 and nats-server `nextReqFromMsg`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from functools import lru_cache
+from typing import Any, Final, Literal
+
+from attrs import evolve, field, frozen
+
+from twinstream.core.deadline import LONGEST_WAIT, Seconds, finite_seconds, seconds
+from twinstream.errors import BadArgument
+from twinstream.core.base.check_arguments import check_kind, check_whole
+
+__all__ = [
+    "DEFAULT_MESSAGES",
+    "MANY",
+    "UNBOUNDED",
+    "OnRefused",
+    "Priority",
+    "PullBounds",
+    "PullLimits",
+    "Wait",
+    "buffer_limits",
+    "fetch_limits",
+    "request_body",
+]
+
+Wait = Literal["none", "first", "full"]
+"""When a fetch may end: with what is there now, with the first messages, or only when full."""
+
+OnRefused = Literal["raise", "retry"]
+"""When the consumer's limits refuse the first request: raise, or report it and retry."""
+
+DEFAULT_MESSAGES: Final = 500
+_EXPIRES: Final = 30.0
+_LEAST_EXPIRES: Final = 1.0
+# ADR-37: with a byte limit the batch must not be the limit; the server takes a missing one as 1.
+MANY: Final = 1_000_000
+_MIN_HEARTBEAT: Final = 0.5
+_MAX_HEARTBEAT: Final = 30.0
+# Less than ADR-37's half of `expires`: a consumer whose leader changes may forget a pull without a
+# word (9 of 30 times on server 2.15.1), and only two missing heartbeats show that.
+_HEARTBEAT: Final = 5.0
+_GROUP: Final = re.compile(r"[A-Za-z0-9/_=-]{1,16}")
+# Below this a lost answer is noticed by the deadline as early as by missed heartbeats.
+_HEARTBEAT_FROM: Final = 10.0
+
+
+def _group(value: str) -> str:
+    if not isinstance(value, str) or not _GROUP.fullmatch(value):
+        raise BadArgument(
+            f"priority group {value!r}: 1 to 16 of the characters A-Z a-z 0-9 _ - / = are allowed"
+        )
+    return value
+
+
+def _not_negative(value: int | None) -> int | None:
+    return None if value is None else check_whole(value, "min_pending and min_ack_pending", least=0)
+
+
+def _rank(value: int | None) -> int | None:
+    if value is not None and check_whole(value, "rank", least=0) > 9:
+        raise BadArgument(f"rank must be from 0 (first) to 9, got {value}")
+    return value
+
+
+@frozen(kw_only=True)
+class Priority:
+    """The place of a client in a priority group of a consumer (ADR-42, server 2.11).
+
+    With policy overflow a client gets messages only while the consumer has `min_pending` messages
+    pending or `min_ack_pending` unacknowledged (servers before 2.12.5 want both, where both are
+    given). With policy prioritized (2.12) the lowest `rank` is served first.
+    """
+
+    group: str = field(converter=_group)
+    min_pending: int | None = field(default=None, converter=_not_negative)
+    min_ack_pending: int | None = field(default=None, converter=_not_negative)
+    rank: int | None = field(default=None, converter=_rank)
+
+    @property
+    def may_pin(self) -> bool:
+        """Tell whether the policy may be pinned_client: all but the group is of other policies."""
+        return self.min_pending is self.min_ack_pending is self.rank is None
+
+
+@frozen(kw_only=True)
+class PullBounds:
+    """What a consumer's configuration bounds; None where it does not, or is not known."""
+
+    max_batch: int | None = None
+    max_waiting: int | None = None
+    """Requests that may be open at once, of all clients."""
+    max_expires: float | None = None
+    """Seconds that a request may live."""
+    max_age: float | None = None
+    """Seconds that a message may wait in a buffer."""
+    pull_every: float | None = None
+    """Seconds within which a pinned client should pull."""
+
+
+UNBOUNDED: Final = PullBounds()
+
+
+def _priority(value: Priority | None) -> Priority | None:
+    if value is not None:
+        check_kind(value, Priority, "priority", "a Priority, as Priority(group='A')")
+    return value
+
+
+# The key under which request bodies are remembered, so the hash is too.
+@frozen(kw_only=True, cache_hash=True)
+class PullLimits:
+    """What the requests of one fetch or one buffer ask for. Durations in seconds."""
+
+    max_messages: int
+    max_bytes: int | None = None
+    max_batch: int | None = None
+    """The most messages of one request; None is no bound."""
+    max_waiting: int | None = None
+    """The most requests that are open at once; None is no bound."""
+    threshold: int = 0
+    """Pull again when no more messages than this are buffered or under way."""
+    threshold_bytes: int = 0
+    expires: float | None = None
+    """When the server ends a request; None: at once (no_wait)."""
+    heartbeat: float = field(default=float("inf"))
+    """Idle heartbeats of a request; infinite is none."""
+    no_wait: bool = False
+    max_age: float | None = None
+    """Seconds that a message may wait in the buffer, by the user's pace; None is no bound."""
+    pull_every: float | None = None
+    """Seconds after which to pull though there is no need, to keep a pin; None is never."""
+    priority: Priority | None = field(default=None, converter=_priority)
+    stop_after: int | None = None
+    """End after so many messages; None is no end."""
+    on_refused: OnRefused = "raise"
+    """What to do when the first request is refused, because a setting is wrong."""
+
+    @property
+    def may_pin(self) -> bool:
+        """Tell whether messages may bring a pin."""
+        return self.priority is not None and self.priority.may_pin
+
+
+# Programs ask for the same again and again: it is checked and written only once.
+_remembered = lru_cache(maxsize=256, typed=True)
+
+
+@_remembered
+def fetch_limits(
+    max_messages: int | None,
+    max_bytes: int | None,
+    timeout: Seconds,
+    wait: Wait,
+    priority: Priority | None = None,
+    heartbeat: Seconds | None = None,
+) -> PullLimits:
+    """Return the limits of one fetch; without `max_messages` it is by bytes alone."""
+    if max_messages is None:
+        if max_bytes is None:
+            raise BadArgument("give max_messages, max_bytes or both: a fetch needs an end (ADR-37)")
+        max_messages = MANY
+    check_whole(max_messages, "max_messages")
+    if max_bytes is not None:
+        check_whole(max_bytes, "max_bytes")
+    if wait not in {"none", "first", "full"}:
+        raise BadArgument(f"wait must be 'none', 'first' or 'full', got {wait!r}")
+    limits = PullLimits(max_messages=max_messages, max_bytes=max_bytes, priority=priority)
+    patience = finite_seconds(timeout, years=LONGEST_WAIT)
+    if wait == "none" or patience == 0:
+        if heartbeat is not None:
+            raise BadArgument("heartbeat is for a fetch that waits: wait is 'none' or timeout 0")
+        return evolve(limits, no_wait=True)
+    if heartbeat is not None:
+        beat = _given_heartbeat(heartbeat, patience, "timeout")
+    else:
+        beat = _HEARTBEAT if patience >= _HEARTBEAT_FROM else float("inf")
+    return evolve(limits, no_wait=wait == "first", expires=patience, heartbeat=beat)
+
+
+def buffer_limits(
+    *,
+    max_messages: int | None,
+    max_bytes: int | None,
+    expires: Seconds | None,
+    heartbeat: Seconds | None,
+    threshold_messages: int | None,
+    threshold_bytes: int | None,
+    priority: Priority | None = None,
+    bounds: PullBounds = UNBOUNDED,
+    stop_after: int | None = None,
+    on_refused: OnRefused = "raise",
+) -> PullLimits:
+    """Return the limits of a buffer that refills itself, with ADR-37's bounds.
+
+    Its requests keep to the consumer's own `bounds`, but for an `expires` that is given.
+    """
+    if max_messages is None:
+        messages = DEFAULT_MESSAGES if max_bytes is None else MANY
+    else:
+        messages = check_whole(max_messages, "max_messages")
+    if on_refused not in {"raise", "retry"}:
+        raise BadArgument(f"on_refused must be 'raise' or 'retry', got {on_refused!r}")
+    if max_bytes is not None:
+        check_whole(max_bytes, "max_bytes")
+    lifetime = _lifetime(expires, bounds)
+    return PullLimits(
+        max_messages=messages,
+        max_bytes=max_bytes,
+        max_batch=bounds.max_batch,
+        max_waiting=bounds.max_waiting,
+        threshold=_threshold(threshold_messages, messages, "threshold_messages"),
+        threshold_bytes=_threshold(threshold_bytes, max_bytes or 0, "threshold_bytes"),
+        expires=lifetime,
+        heartbeat=_heartbeat(heartbeat, lifetime),
+        priority=priority,
+        max_age=bounds.max_age,
+        pull_every=bounds.pull_every if priority is not None else None,
+        stop_after=None if stop_after is None else check_whole(stop_after, "stop_after"),
+        on_refused=on_refused,
+    )
+
+
+def _lifetime(expires: Seconds | None, bounds: PullBounds) -> float:
+    """Return the life of a request in seconds: as given, or as long as the consumer allows."""
+    if expires is not None:
+        given = finite_seconds(expires, "expires", years=LONGEST_WAIT)
+        if given < _LEAST_EXPIRES:
+            raise BadArgument(f"expires must be at least 1 second, got {expires!r}")
+        return given
+    return max(_LEAST_EXPIRES, min(_EXPIRES, bounds.max_expires or _EXPIRES))
+
+
+def _threshold(value: int | None, limit: int, name: str) -> int:
+    if value is None:
+        return limit // 2
+    if check_whole(value, name, least=0) > limit:
+        raise BadArgument(f"{name} must be from 0 to the limit {limit}, got {value!r}")
+    return value
+
+
+def _heartbeat(value: Seconds | None, expires: float) -> float:
+    if value is None:
+        return min(max(expires / 2, _MIN_HEARTBEAT), _HEARTBEAT)
+    return _given_heartbeat(value, expires, "expires")
+
+
+def _given_heartbeat(value: Seconds, lifetime: float, name: str) -> float:
+    heartbeat = seconds(value, "heartbeat")
+    if not _MIN_HEARTBEAT <= heartbeat <= _MAX_HEARTBEAT:
+        raise BadArgument(f"heartbeat must be from 0.5 to 30 seconds, got {value!r}")
+    if heartbeat > lifetime / 2:
+        raise BadArgument(
+            f"heartbeat {heartbeat:g} s is above half of {name} {lifetime:g} s (server rule)"
+        )
+    return heartbeat
+
+
+@_remembered
+def request_body(
+    batch: int, max_bytes: int | None, limits: PullLimits, pin: str | None = None
+) -> bytes:
+    """Return the JSON of one request; always JSON, because a bare number skips the checks.
+
+    `pin` is the id that a pinned client was given.
+    """
+    body: dict[str, Any] = {"batch": batch}
+    if max_bytes is not None:
+        body["max_bytes"] = max_bytes
+    expires = None if limits.expires is None else round(limits.expires * 1e9)
+    if expires is not None:
+        body["expires"] = expires
+    if limits.heartbeat != float("inf"):
+        heartbeat = round(limits.heartbeat * 1e9)
+        # Half of an odd number of nanoseconds is rounded up here, and refused by the server.
+        body["idle_heartbeat"] = heartbeat if expires is None else min(heartbeat, expires // 2)
+    if limits.no_wait:
+        body["no_wait"] = True
+    priority = limits.priority
+    if priority is not None:
+        body["group"] = priority.group
+        # 0 is a value of each: only None is left out.
+        optional = {
+            "min_pending": priority.min_pending,
+            "min_ack_pending": priority.min_ack_pending,
+            "priority": priority.rank,
+            "id": pin,
+        }
+        body.update((name, value) for name, value in optional.items() if value is not None)
+    return json.dumps(body, separators=(",", ":")).encode()

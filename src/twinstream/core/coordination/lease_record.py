@@ -1,0 +1,126 @@
+"""What a taken slot holds: who has it, since which message, and what became of the work.
+
+JSON, so that people can read it with any tool. Unknown members and foreign texts are no error:
+a slot that holds something else is taken by somebody else.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from datetime import datetime
+from typing import Any, Final, cast
+
+from attrs import frozen
+
+from twinstream.core.wire.response import read_json
+from twinstream.core.base.digits import natural
+from twinstream.core.wire.header_names import TTL
+from twinstream.core.wire.headers import Headers
+from twinstream.core.read.stream_message import StreamMessage
+from twinstream.core.wire.header_text import valid
+
+__all__ = ["HELD", "LeaseRecord", "SlotRecord", "read_slot"]
+
+HELD: Final = "held"
+
+
+@frozen(kw_only=True)
+class LeaseRecord:
+    """What one holder writes into a slot."""
+
+    owner: str
+    """For people: who it is."""
+    tenure: str
+    """Unique for each attempt to become a holder, so that a holder knows its own record."""
+    attempt: int
+    """Which of the tenure's messages this is, counted from 1."""
+    token: int = 0
+    """The stream sequence of the tenure's first message; 0 in that message itself."""
+    state: str = HELD
+    note: str = ""
+    data: bytes = b""
+    """The result of work that ran once."""
+
+    def encode(self) -> bytes:
+        """Return the payload of the message."""
+        members: dict[str, Any] = {
+            "owner": self.owner,
+            "tenure": self.tenure,
+            "attempt": self.attempt,
+            "token": self.token,
+            "state": self.state,
+            "note": self.note,
+            "data": base64.b64encode(self.data).decode(),
+        }
+        kept = {name: value for name, value in members.items() if value}
+        # A note may be the text of an error, which may hold anything.
+        return valid(json.dumps(kept, separators=(",", ":"), ensure_ascii=False)).encode()
+
+
+@frozen(kw_only=True)
+class SlotRecord:
+    """A taken slot, as the stream holds it."""
+
+    subject: str
+    seq: int
+    """The stream sequence of the record; each renewal has a new one."""
+    token: int
+    """The fencing token: the stream sequence with which the holder got the slot."""
+    time: datetime
+    """When the record was stored, by the server's clock."""
+    ttl: int | None
+    """Seconds from `time` after which the server frees the slot; None is never."""
+    owner: str
+    tenure: str
+    attempt: int
+    state: str
+    note: str
+    data: bytes
+
+
+def read_slot(message: StreamMessage) -> SlotRecord:
+    """Return what a message in a slot says; a foreign one has no tenure."""
+    members = _members(message.data)
+    token = _integer(members.get("token"))
+    return SlotRecord(
+        subject=message.subject,
+        seq=message.seq,
+        token=token or message.seq,
+        time=message.time,
+        ttl=_ttl(message.headers),
+        owner=_text(members.get("owner")),
+        tenure=_text(members.get("tenure")),
+        attempt=_integer(members.get("attempt")),
+        state=_text(members.get("state")) or HELD,
+        note=_text(members.get("note")),
+        data=_bytes(members.get("data")),
+    )
+
+
+def _members(data: bytes) -> dict[str, Any]:
+    try:
+        members: Any = read_json(data)
+    except ValueError:
+        return {}
+    return cast("dict[str, Any]", members) if isinstance(members, dict) else {}
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _integer(value: object) -> int:
+    return value if type(value) is int else 0
+
+
+def _bytes(value: object) -> bytes:
+    try:
+        return base64.b64decode(_text(value), validate=True)
+    except ValueError:
+        # Not base64, or not ASCII.
+        return b""
+
+
+def _ttl(headers: Headers) -> int | None:
+    return natural(headers.get(TTL))

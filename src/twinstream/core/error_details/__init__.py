@@ -1,0 +1,1 @@
+"""What errors carry besides their text."""

@@ -1,0 +1,1 @@
+"""Writes that are stored once, the outbox, and processing without duplicates."""

@@ -1,0 +1,169 @@
+"""What a stream's settings promise to those who write by subject.
+
+Each function returns the holes in one promise, none when it is given; the tables say which
+setting tears which hole. Sources: nats-server `processJetStreamMsg`, `store.go`; tried on 2.11.11,
+2.12.8, 2.14.6 and 2.15.1, alone and replicated.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Final
+
+from twinstream.core.error_details.guarantee_gap import Hole
+from twinstream.models import DiscardPolicy, RetentionPolicy, StorageType, StreamConfig
+
+__all__ = [
+    "identity_holes",
+    "insert_holes",
+    "rolls_up",
+    "update_holes",
+    "upsert_holes",
+    "write_holes",
+]
+
+# Since then a rollup replaces the message of a full subject that discards new ones.
+ROLLUP_REPLACES: Final = (2, 14, 0)
+_ZERO: Final = timedelta()
+# Half of the window is used, and an attempt may start at the end of it: 4 leaves a half unused.
+_WINDOW_SHARE: Final = 4
+
+
+def write_holes(config: StreamConfig) -> list[Hole]:
+    """Return why a write cannot be confirmed, or be found again under its subject."""
+    holes: list[Hole] = []
+    if config.no_ack:
+        holes.append(Hole("no_ack", True, "no write is confirmed", "set no_ack=False"))
+    if config.mirror is not None:
+        origin = config.mirror.name
+        holes.append(Hole("mirror", origin, "it takes no writes", f"write to {origin}"))
+    if config.sealed:
+        holes.append(Hole("sealed", True, "it takes no writes", "use another stream"))
+    if config.subject_transform is not None:
+        holes.append(
+            Hole(
+                "subject_transform",
+                config.subject_transform.dest,
+                "messages lie under another subject than they were written to",
+                "write to the final subject, without a transform",
+            )
+        )
+    return holes
+
+
+def insert_holes(config: StreamConfig, lasting: float | None = None) -> list[Hole]:
+    """Return why a subject could be inserted twice within `lasting` seconds; None is ever."""
+    return [*write_holes(config), *_keeping_holes(config, lasting)]
+
+
+def _keeping_holes(config: StreamConfig, lasting: float | None = None) -> list[Hole]:
+    """Return why a stored message may go away by itself within `lasting` seconds."""
+    holes = _forgetting(config)
+    age = config.max_age or _ZERO
+    if age and (lasting is None or age.total_seconds() < lasting):
+        wanted = "max_age=0" if lasting is None else f"max_age to {lasting:g} s or more, or 0"
+        because = "a message older than that is forgotten"
+        holes.append(Hole("max_age", age, because, f"set {wanted}"))
+    if config.discard is not DiscardPolicy.NEW:
+        for limit in ("max_msgs", "max_bytes"):
+            value = getattr(config, limit)
+            if value is not None and value > 0:
+                because = "a full stream drops its oldest messages, which could be stored again"
+                holes.append(Hole(limit, value, because, f"set discard=new, or {limit}=-1"))
+    return holes
+
+
+def _forgetting(config: StreamConfig) -> list[Hole]:
+    holes: list[Hole] = []
+    if config.storage is StorageType.MEMORY:
+        holes.append(
+            Hole("storage", "memory", "a restart forgets what was stored", "set storage=file")
+        )
+    if config.retention not in {None, RetentionPolicy.LIMITS}:
+        holes.append(
+            Hole(
+                "retention",
+                config.retention,
+                "acknowledged messages go, and could be stored again",
+                "set retention=limits",
+            )
+        )
+    return holes
+
+
+def identity_holes(config: StreamConfig, timeout: float) -> list[Hole]:
+    """Return why identities would not keep a message from being stored twice.
+
+    They do within the duplicate window; beyond it what was stored is looked up, which takes a
+    stream that still holds it. An attempt may take `timeout` seconds.
+    """
+    holes = [*write_holes(config), *_forgetting(config)]
+    window = config.duplicate_window
+    if window is not None and window.total_seconds() < _WINDOW_SHARE * timeout:
+        holes.append(
+            Hole(
+                "duplicate_window",
+                window,
+                f"a repeat after {timeout:g} s without an answer could come too late",
+                f"set duplicate_window to {_WINDOW_SHARE * timeout:g} s or more",
+            )
+        )
+    if config.max_msgs_per_subject is not None and config.max_msgs_per_subject > 0:
+        holes.append(
+            Hole(
+                "max_msgs_per_subject",
+                config.max_msgs_per_subject,
+                "what was stored may be gone when it is looked up",
+                "set max_msgs_per_subject=-1, or give each message a subject of its own",
+            )
+        )
+    return holes
+
+
+def rolls_up(config: StreamConfig, *, history: bool) -> bool:
+    """Tell whether a write must carry a rollup to replace what the subject holds.
+
+    With `history` older messages may stay where the stream keeps some.
+    """
+    keeps_more = config.max_msgs_per_subject != 1
+    return bool(config.discard_new_per_subject) or (keeps_more and not history)
+
+
+def update_holes(config: StreamConfig, server: tuple[int, int, int]) -> list[Hole]:
+    """Return why a message cannot be replaced on condition."""
+    holes = write_holes(config)
+    if config.discard_new_per_subject:
+        holes.extend(_full_subject(config, server))
+    return holes
+
+
+def upsert_holes(config: StreamConfig, server: tuple[int, int, int]) -> list[Hole]:
+    """Return why a subject would not hold just the newest message."""
+    holes = write_holes(config)
+    if config.discard_new_per_subject:
+        holes.extend(_full_subject(config, server))
+    elif config.max_msgs_per_subject != 1 and not config.allow_rollup_hdrs:
+        holes.append(
+            Hole(
+                "max_msgs_per_subject",
+                config.max_msgs_per_subject,
+                "older messages of the subject stay",
+                "set max_msgs_per_subject=1, or allow_rollup_hdrs=True to keep the history of"
+                " other writers",
+            )
+        )
+    return holes
+
+
+def _full_subject(config: StreamConfig, server: tuple[int, int, int]) -> list[Hole]:
+    if config.allow_rollup_hdrs and server >= ROLLUP_REPLACES:
+        return []
+    return [
+        Hole(
+            "discard_new_per_subject",
+            True,
+            "a subject that holds a message refuses the next one",
+            "set discard_new_per_subject=False (insert works without it), or"
+            " allow_rollup_hdrs=True on server 2.14",
+        )
+    ]

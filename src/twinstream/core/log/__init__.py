@@ -1,0 +1,1 @@
+"""Reports: their log records, and the callbacks that receive them."""

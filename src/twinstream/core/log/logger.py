@@ -1,0 +1,171 @@
+"""Logging: passes reports to `logging`, under loggers named `twinstream.<area>`.
+
+`twinstream.core.log.table` says which report is logged how. `logging` takes some milliseconds to import, so
+it is imported with the first warning. A record below a warning is seen only by a program that has
+imported `logging` itself, to configure it. No handler is installed.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Hashable
+from typing import TYPE_CHECKING, Any, Final
+
+from twinstream.core.deadline import monotonic
+
+if TYPE_CHECKING:
+    from logging import Logger
+
+    from twinstream.core.log.table import Row
+
+__all__ = ["MINOR", "Log"]
+
+_DEBUG: Final = 10
+_WARNING: Final = 30
+# A repeat is logged as such once in so many seconds; the others are counted.
+_QUIET: Final = 60.0
+_MOST_KINDS: Final = 200
+#: What is logged below WARNING in every case: without `logging`, the table need not be loaded.
+MINOR: Final = frozenset(
+    {
+        "BackedUp",
+        "Call",
+        "Connected",
+        "Elected",
+        "Ended",
+        "LameDuck",
+        "NoDeadLetter",
+        "Pinned",
+        "PullSent",
+        "Released",
+        "Restored",
+        "ServersDiscovered",
+        "Started",
+        "Unpinned",
+        "WorkerStarted",
+        "WorkerStopped",
+    }
+)
+
+
+class Log:
+    """The log of one object: adds its stream and consumer, and limits repeats.
+
+    The area of a report is that of the table, or `area`. With `lower` each record is one level
+    lower: the program has a callback for the same reports.
+    """
+
+    __slots__ = ("_area", "_consumer", "_logger", "_lower", "_repeats", "_stream")
+
+    def __init__(
+        self,
+        area: str | None = None,
+        *,
+        stream: str | None = None,
+        consumer: str | None = None,
+        lower: bool = False,
+    ) -> None:
+        self._area = area
+        self._stream = stream
+        self._consumer = consumer
+        self._lower = lower
+        self._logger: Logger | None = None
+        self._repeats: dict[Hashable, _Repeats] = {}
+
+    def debugs(self) -> bool:
+        """Tell whether records of level DEBUG are wanted now, for calls where each costs time."""
+        logger = self._logger
+        if logger is None:
+            if "logging" not in sys.modules:
+                return False
+            self._logger = logger = _logger(self._area or "")
+        return logger.isEnabledFor(_DEBUG)
+
+    def __call__(self, report: object, *, kind: Hashable = None, **given: object) -> None:
+        """Log a report; `given` are values that its text names and that it does not have.
+
+        `kind` is what its repeats have in common, if that is not what the table says.
+        """
+        is_configured = "logging" in sys.modules
+        if not is_configured and type(report).__name__ in MINOR:
+            return
+        from twinstream.core.log.table import row_of
+
+        row = row_of(report)
+        level = max(_DEBUG, row.level - 10) if self._lower else row.level
+        if level < _WARNING and not is_configured:
+            return
+        logger = _logger(self._area or row.area)
+        if not logger.isEnabledFor(level):
+            return
+        repeats = 0 if row.limit == "none" else self._count(row, report, kind)
+        if repeats is None and row.limit == "record":
+            level = _DEBUG
+            if not logger.isEnabledFor(level):
+                return
+        error = getattr(report, "error", None) if row.traceback and repeats is not None else None
+        text, values = self._text(row, report, given, repeats)
+        # An empty mapping would count as an argument that the text does not name.
+        values_if_any = (values,) if values else ()
+        logger.log(level, text, *values_if_any, exc_info=error, extra=self._extra(report))
+
+    def _count(self, row: Row, report: object, kind: Hashable) -> int | None:
+        """Return how many repeats were not logged since the last one; None to count this one."""
+        if kind is None and row.same is not None:
+            kind = row.same(report)
+        kind = row.name, row.level, kind
+        found = self._repeats.get(kind)
+        if found is None:
+            if len(self._repeats) >= _MOST_KINDS:
+                self._repeats.clear()
+            found = self._repeats[kind] = _Repeats()
+        return found.count(monotonic())
+
+    def _text(
+        self, row: Row, report: object, given: dict[str, object], repeats: int | None
+    ) -> tuple[str, dict[str, object]]:
+        text, values = row.text, row.values(report, given)
+        where = "/".join(filter(None, (self._stream, self._consumer)))
+        if where:
+            text = f"%(where)s: {text}"
+            values["where"] = where
+        if repeats:
+            text = f"{text} (and %(repeats)d more of this kind)"
+            values["repeats"] = repeats
+        return text, values
+
+    def _extra(self, report: object) -> dict[str, Any]:
+        from twinstream.core.log.table import EXTRAS
+
+        found: dict[str, Any] = {}
+        for name, sources in EXTRAS.items():
+            values = (getattr(report, source, None) for source in sources)
+            found[name] = next((value for value in values if value not in (None, "")), None)
+        found["nats_stream"] = found["nats_stream"] or self._stream
+        found["nats_consumer"] = found["nats_consumer"] or self._consumer
+        return found
+
+
+class _Repeats:
+    """Counts what is of one kind; it is due at first, and again after a while."""
+
+    __slots__ = ("_due_at", "_missed")
+
+    def __init__(self) -> None:
+        self._due_at = 0.0
+        self._missed = 0
+
+    def count(self, now: float) -> int | None:
+        """Return how many were not due since the last one that was; None where this one is not."""
+        if now < self._due_at:
+            self._missed += 1
+            return None
+        self._due_at = now + _QUIET
+        missed, self._missed = self._missed, 0
+        return missed
+
+
+def _logger(area: str) -> Logger:
+    import logging
+
+    return logging.getLogger(f"twinstream.{area}")

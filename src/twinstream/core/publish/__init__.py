@@ -1,0 +1,1 @@
+"""Publishing: one message, many, batches, schedules and counters."""

@@ -1,0 +1,215 @@
+"""Atomic batches: what a message of one carries, what makes the server refuse all of it.
+
+Theory of operation (ADR-50, server 2.12). Each message of a batch carries the batch's id and its
+number, from 1 without a gap. The server keeps them apart from the stream until the commit arrives.
+Only then does it judge the expectations, against the state before the batch, and stores either
+every message, one behind the other, or none. A message out of sequence makes the server drop the
+batch at once; that is how a batch is given up, since there is no call for it. A batch without
+traffic for ten seconds is dropped too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final
+
+from twinstream.core.base.digits import natural
+from twinstream.errors import BadAnswer, BadArgument, Unsupported
+from twinstream.core.base.check_arguments import check_kind, check_whole
+from twinstream.core.wire.header_names import (
+    EXPECTED_LAST_MSG_ID,
+    EXPECTED_LAST_SEQ,
+    EXPECTED_LAST_SUBJECT_SEQ,
+    EXPECTED_LAST_SUBJECT_SEQ_SUBJECT,
+    INCREMENT,
+    MSG_ID,
+    ROLLUP,
+    SCHEDULE,
+)
+from twinstream.core.wire.headers import Headers, encode_headers
+from twinstream.core.wire.protocol import Frame
+from twinstream.core.wire.pub_ack import read_pub_ack
+from twinstream.core.publish.request import PublishRequest, publish_headers
+
+if TYPE_CHECKING:
+    from twinstream.models import PubAck, StreamInfo, Timestamp
+
+__all__ = [
+    "MAX_MESSAGES",
+    "BatchSheet",
+    "commit_seq",
+    "doubt_of_absence",
+    "read_batch_ack",
+    "read_staged",
+]
+
+MAX_MESSAGES: Final = 1000
+"""The server's own limit for one batch, unless its configuration says otherwise."""
+
+BATCH_ID: Final = "Nats-Batch-Id"
+BATCH_SEQUENCE: Final = "Nats-Batch-Sequence"
+BATCH_COMMIT: Final = "Nats-Batch-Commit"
+_STORE_THIS: Final = "1"
+_END_OF_BATCH: Final = "eob"
+
+_SINCE: Final = (2, 12, 0)
+_SINCE_IDS: Final = (2, 12, 1)
+# Before these, a counter's value and a schedule's rollup were left out of what was stored.
+_SINCE_REWRITES: Final = (2, 12, 12)
+_AND_AGAIN: Final = (2, 14, 3)
+
+# ADR-50; the server counts bytes.
+_MAX_ID: Final = 64
+# How far beyond the end the number of the message is that makes the server drop the batch: never
+# the next one, which would be taken.
+_GAP: Final = 3
+
+
+class BatchSheet:
+    """Numbers the messages of one batch and checks what the server would refuse all of it for."""
+
+    def __init__(self, batch_id: str, limit: int = MAX_MESSAGES) -> None:
+        check_kind(batch_id, str, "a batch id", "text")
+        if not batch_id or len(batch_id.encode("utf-8", "replace")) > _MAX_ID:
+            raise BadArgument(f"a batch id has 1 to {_MAX_ID} bytes, got {batch_id!r}")
+        check_whole(limit, "max_messages")
+        self.id: Final = batch_id
+        self.limit: Final = limit
+        self.count = 0
+        """How many messages were added."""
+        self._has_ids = False
+        self._has_rewrites = False
+        self._written: set[str] = set()
+        self._ids: set[str] = set()
+
+    def add(self, request: PublishRequest) -> bytes:
+        """Return the header block of the next message, or raise `BadArgument`."""
+        if self.count >= self.limit:
+            raise BadArgument(
+                f"the batch is full: the server takes {self.limit} messages in one; use several,"
+                " or max_messages= where the server is configured for more"
+            )
+        block = publish_headers(request)
+        if block:
+            self._check(Headers.parse(block), request.subject)
+        self.count += 1
+        self._written.add(request.subject)
+        return _with(block, ((BATCH_ID, self.id), (BATCH_SEQUENCE, str(self.count))))
+
+    def _check(self, headers: Headers, subject: str) -> None:
+        own = [name for name in headers if name.startswith("Nats-Batch-")]
+        if own:
+            raise BadArgument(f"header {own[0]} belongs to the batch, leave it out")
+        if EXPECTED_LAST_MSG_ID in headers:
+            raise BadArgument("expected_last_msg_id cannot be used in an atomic batch (ADR-50)")
+        if self.count and EXPECTED_LAST_SEQ in headers:
+            raise BadArgument(
+                "expected_last_seq can stand at the first message of a batch only: it is judged"
+                " against the state before the batch"
+            )
+        judged = headers.get(EXPECTED_LAST_SUBJECT_SEQ_SUBJECT, subject)
+        if EXPECTED_LAST_SUBJECT_SEQ in headers and judged in self._written:
+            raise BadArgument(
+                f"expected_last_subject_seq: {judged} was written earlier in this batch, so"
+                " the state before the batch does not tell"
+            )
+        self._has_rewrites |= INCREMENT in headers or SCHEDULE in headers
+        self._check_rollup(headers.get(ROLLUP), subject)
+        self._check_id(headers.get(MSG_ID))
+
+    def _check_rollup(self, rollup: str | None, subject: str) -> None:
+        if rollup == "all" and self.count:
+            raise BadArgument("a rollup of all can stand at the first message of a batch only")
+        if rollup == "sub" and subject in self._written:
+            raise BadArgument(f"rollup: {subject} was written earlier in this batch")
+
+    def _check_id(self, msg_id: str | None) -> None:
+        if msg_id is None:
+            return
+        if msg_id in self._ids:
+            raise BadArgument(f"msg_id {msg_id!r} is twice in the batch: the server refuses that")
+        self._ids.add(msg_id)
+        self._has_ids = True
+
+    def check_server(self, version: tuple[int, ...], text: str) -> None:
+        """Raise `Unsupported` when a server is too old for what was added; `text` names it."""
+        if version < _SINCE:
+            raise Unsupported(f"an atomic batch needs server 2.12.0, connected to {text}")
+        if self._has_ids and version < _SINCE_IDS:
+            raise Unsupported(f"msg_id in an atomic batch needs server 2.12.1, connected to {text}")
+        if self._has_rewrites and (version < _SINCE_REWRITES or (2, 14) <= version < _AND_AGAIN):
+            raise Unsupported(
+                "counters and schedules in an atomic batch need server 2.12.12 or 2.14.3, connected"
+                f" to {text}: before, streams without replicas store them broken"
+            )
+
+    def commit_with(self, block: bytes) -> bytes:
+        """Return the header block of the last message made to commit; it is stored too."""
+        return _with(block, ((BATCH_COMMIT, _STORE_THIS),))
+
+    def commit_after(self) -> bytes:
+        """Return the header block of a message that commits and is not stored (server 2.14)."""
+        pairs = ((BATCH_ID, self.id), (BATCH_SEQUENCE, str(self.count + 1)))
+        return _with(b"", (*pairs, (BATCH_COMMIT, _END_OF_BATCH)))
+
+    def drop(self) -> bytes:
+        """Return the header block of a message that is never stored and ends the batch.
+
+        When it is answered, a commit that is still on its way comes too late.
+        """
+        return _with(b"", ((BATCH_ID, self.id), (BATCH_SEQUENCE, str(self.count + _GAP))))
+
+
+def _with(block: bytes, pairs: Iterable[tuple[str, str]]) -> bytes:
+    """Return a header block with further lines."""
+    added = encode_headers(dict(pairs))
+    if not block:
+        return added
+    return block[:-2] + added[added.index(b"\r\n") + 2 :]
+
+
+def read_staged(frame: Frame, subject: str) -> None:
+    """Read the answer to a message that is not the last; raises what it says against it."""
+    _, _, header_size, body = frame
+    if len(body) - header_size > 2:
+        # Only an error has a body here; the reader raises it.
+        read_pub_ack(frame, subject)
+        raise BadAnswer(
+            f"{subject}: stored at once instead of kept for the batch; its stream or the server"
+            " does not know atomic batches"
+        )
+
+
+def read_batch_ack(frame: Frame, subject: str, sheet: BatchSheet) -> PubAck:
+    """Return the acknowledgement of a commit; `BadAnswer` when it is not of this very batch."""
+    ack = read_pub_ack(frame, subject)
+    if ack.batch != sheet.id or ack.count != sheet.count or ack.seq < sheet.count:
+        raise BadAnswer(
+            f"{subject}: the acknowledgement is for {ack.count} messages of batch {ack.batch} up to"
+            f" sequence {ack.seq}, not for {sheet.count} of {sheet.id}"
+        )
+    return ack
+
+
+def commit_seq(headers: Headers, batch_id: str) -> int:
+    """Return the number of a stored message if it is the last of a batch, else 0."""
+    if headers.get(BATCH_ID) != batch_id or BATCH_COMMIT not in headers:
+        return 0
+    return natural(headers.get(BATCH_SEQUENCE)) or 0
+
+
+def doubt_of_absence(info: StreamInfo, since: Timestamp) -> str:
+    """Return why a batch that the stream does not hold may have been stored after all.
+
+    Empty when it was certainly not: `since` is before its commit, the server has dropped what was
+    left of it, and `info` is from later.
+    """
+    state = info.state
+    if (info.config.num_replicas or 1) > 1:
+        return "the stream has replicas, and the commit may be on its way between them"
+    if state.last_ts is not None and state.last_ts < since:
+        return ""
+    front = state.first_seq > 1 and (state.first_ts is None or state.first_ts >= since)
+    if not state.messages or state.num_deleted or front:
+        return "messages were removed from the stream, perhaps these"
+    return ""

@@ -1,0 +1,1 @@
+"""Reading stored messages without a consumer of the user's."""

@@ -1,0 +1,159 @@
+"""Cut the bytes of a whole page into columns with Arrow's functions, without a loop.
+
+What it buys: from bytes to Arrow columns, for 20,000 messages of 200 bytes on a busy machine,
+1.3 µs of CPU a message instead of 8.3 by a consumer, and 1.6 instead of 4.4 by direct get.
+
+A cut is exact, or it is not made. A name that was drawn at random stands in the control line of
+each message and so separates them; where a message ends is told by the sizes in its control line,
+and exactly there the next one must begin. Whatever else is among the bytes (a PING, a message of
+another subscription) breaks this: the functions return None, and the page is
+read frame by frame.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from twinstream.core.read.arrow_columns import (
+    NotUniform,
+    ascending,
+    behind,
+    between,
+    blank,
+    fields,
+    halves,
+    lengths,
+    number,
+    parts_of,
+    plus,
+    require,
+)
+from twinstream.core.read.arrow_page import ArrowPage
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["cut_direct", "cut_pull"]
+
+# Longer than the numbers of a control line.
+_CONTROL: Final = 160
+
+_BARE: Final = b"NATS/1.0\r\nNats-Stream: "
+_LINES: Final = (0, 1, 2, 3, 4)
+_TAIL: Final = b"Nats-Stream: "
+
+
+def cut_direct(data: bytes, end: int, mark: bytes, stream: bytes) -> ArrowPage | None:
+    """Return the messages of a direct get batch, None when it takes a closer look.
+
+    ``data`` holds whole messages up to ``end``; ``mark`` is how each begins: `HMSG`, reply, sid.
+    What a mirror answers in the place of ``stream`` takes a closer look, too.
+    """
+    import pyarrow as pa
+
+    try:
+        return _cut_direct(data, end, mark, stream)
+    except (NotUniform, pa.ArrowInvalid):
+        return None
+
+
+def cut_pull(data: bytes, end: int, mark: bytes, sid: bytes) -> ArrowPage | None:
+    """Return the messages of a pull, None when it takes a closer look.
+
+    ``data`` holds whole messages up to ``end``; ``mark`` stands in the reply of each: the
+    consumer's name.
+    """
+    import pyarrow as pa
+
+    try:
+        return _cut_pull(data, end, mark, sid)
+    except (NotUniform, pa.ArrowInvalid):
+        return None
+
+
+def _cut_direct(data: bytes, end: int, mark: bytes, stream: bytes) -> ArrowPage:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    # HMSG reply sid 173 373\r\nNATS/1.0\r\n[stored headers\r\n]Nats-Stream: …\r\n\r\npayload\r\n
+    parts, starts, ends = parts_of(data, len(mark), end - 2, b"\r\n" + mark)
+    sizes, _ = halves(pc.binary_slice(parts, 0, _CONTROL), b"\r\n")
+    header_size, total = (number(each) for each in fields(sizes, b" ", 2, 2))
+    header = plus(pc.add(starts, lengths(sizes)), 2)
+    require(pc.equal(pc.add(header, total), ends))
+    headers, payloads = between(data, header, pc.add(header, header_size), ends)
+    stored, tail = _stored(headers)
+    name, subject, seq, time, pending = tail
+    # One stream gives all messages of an answer; a different name is part of odd headers.
+    require(pc.equal(name, pa.scalar(stream, pa.binary())))
+    moments = behind(time, b"Nats-Time-Stamp: ").cast(pa.string())
+    return ArrowPage(
+        ascending(number(behind(seq, b"Nats-Sequence: "))),
+        behind(subject, b"Nats-Subject: "),
+        moments.cast(pa.timestamp("ns", "UTC")),
+        stored,
+        payloads,
+        number(behind(pending, b"Nats-Num-Pending: ")[-1:])[0].as_py(),
+    )
+
+
+def _stored(headers: pa.Array) -> tuple[pa.Array, list[pa.Array]]:
+    """Return the stored headers, and the lines that the server put behind them."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    try:
+        tail = behind(headers, _BARE)
+        # Stream, subject, sequence, time, pending, mostly the last sequence, two line ends. More
+        # lines are stored headers that begin like the server's: those of a copied message.
+        return blank(len(headers)), fields(tail, b"\r\n", 7, 8, _LINES)
+    except NotUniform:
+        block, tail = halves(headers, _TAIL, last=True)
+        kind = pa.binary()
+        # The server's lines begin in the middle of a line where stored headers lack their end.
+        require(pc.ends_with(block, b"\r\n"))
+        bare = pc.equal(block, pa.scalar(b"NATS/1.0\r\n", kind))
+        return pc.if_else(bare, pa.scalar(b"", kind), block), fields(tail, b"\r\n", 7, 8, _LINES)
+
+
+def _cut_pull(data: bytes, end: int, mark: bytes, sid: bytes) -> ArrowPage:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    # MSG subject sid $JS.ACK.stream[mark]1.64.64.1795320858363208371.39936 200\r\npayload\r\n
+    # The mark cuts in the middle of the line, so each part ends with the next one's beginning.
+    begin = data[: max(0, data.find(mark))]
+    word, first, own = _beginning(begin, sid)
+    parts, starts, ends = parts_of(data, len(begin) + len(mark), end, mark)
+    control, _ = halves(pc.binary_slice(parts, 0, _CONTROL), b"\r\n")
+    place, *texts = fields(control, b" ", 2, 3)
+    sizes = [number(each) for each in texts]
+    if (word == b"HMSG ") != (len(sizes) == 2):
+        raise NotUniform
+    seq, time, pending = fields(place, b".", 5, 20, pick=(1, 3, 4))
+    body = plus(pc.add(starts, lengths(control)), 2)
+    *headers, payloads, rest = between(data, body, *(pc.add(body, each) for each in sizes), ends)
+    if rest[-1].as_py() != b"\r\n":
+        raise NotUniform
+    following = behind(rest[:-1], b"\r\n" + word)
+    require(pc.ends_with(following, own))
+    subjects = pc.binary_slice(following, 0, -len(own))
+    require(pc.invert(pc.match_substring(subjects, b" ")))
+    if headers:
+        require(pc.ends_with(headers[0], b"\r\n"))
+    return ArrowPage(
+        ascending(number(seq)),
+        pa.concat_arrays([pa.array([first], pa.binary()), subjects]),
+        number(time).cast(pa.timestamp("ns", "UTC")),
+        pc.binary_slice(headers[0], 0, -2) if headers else blank(len(seq)),
+        payloads,
+        number(pending[-1:])[0].as_py(),
+    )
+
+
+def _beginning(line: bytes, sid: bytes) -> tuple[bytes, bytes, bytes]:
+    """Return the parts of the beginning of a line: the word, the subject, and what is behind."""
+    words = line.split(b" ")
+    if len(words) != 4 or words[0] not in {b"MSG", b"HMSG"} or words[2] != sid:
+        raise NotUniform
+    return words[0] + b" ", words[1], b" %b %b" % (sid, words[3])

@@ -1,0 +1,109 @@
+"""A page of stored messages as Arrow arrays. pyarrow is loaded when it is used."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from attrs import frozen
+
+from twinstream.errors import BadAnswer
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from twinstream.core.read.range_read import RangeRead
+    from twinstream.core.read.page import StoredPage
+
+__all__ = ["ArrowPage"]
+
+_MOST_SIGNED: Final = 2**63 - 1
+
+
+@frozen
+class ArrowPage:
+    """Messages in the order of their sequences, as arrays of one length.
+
+    ``seqs`` are signed 64-bit integers, or unsigned ones in a page that has a sequence from 2**63
+    up: the server counts to 2**64 - 1. ``times`` are nanoseconds in UTC; ``subjects``, ``headers``
+    and ``payloads`` are bytes as in `StoredPage`. ``pending`` is what the server said behind the
+    last one: how many messages were left then.
+    """
+
+    seqs: pa.Array
+    subjects: pa.Array
+    times: pa.Array
+    headers: pa.Array
+    payloads: pa.Array
+    pending: int = 0
+
+    def __len__(self) -> int:
+        return len(self.seqs)
+
+    @classmethod
+    def of(cls, page: StoredPage) -> ArrowPage:
+        """Return the messages of a page: its blocks, and what it holds as lists."""
+        import pyarrow as pa
+
+        pages = list(page.blocks)
+        if page.seqs or not pages:
+            pages.append(_listed(page))
+        if len(pages) == 1:
+            return pages[0]
+        return cls(
+            _joined([each.seqs for each in pages]),
+            pa.concat_arrays([each.subjects for each in pages]),
+            pa.concat_arrays([each.times for each in pages]),
+            pa.concat_arrays([each.headers for each in pages]),
+            pa.concat_arrays([each.payloads for each in pages]),
+        )
+
+    def accepted(self, read: RangeRead) -> ArrowPage:
+        """Hand the sequences to a read and return the messages that it keeps."""
+        if read.accept_run(self.seqs[0].as_py(), self.seqs[-1].as_py(), len(self)):
+            return self
+        import pyarrow as pa
+
+        mask = pa.array([read.accept(seq) for seq in self.seqs.to_pylist()], pa.bool_())
+        return ArrowPage(
+            self.seqs.filter(mask),
+            self.subjects.filter(mask),
+            self.times.filter(mask),
+            self.headers.filter(mask),
+            self.payloads.filter(mask),
+            self.pending,
+        )
+
+
+def _listed(page: StoredPage) -> ArrowPage:
+    import pyarrow as pa
+
+    signed = not page.seqs or page.seqs[-1] <= _MOST_SIGNED
+    return ArrowPage(
+        pa.array(page.seqs, pa.int64() if signed else pa.uint64()),
+        pa.array(page.subjects, pa.binary()),
+        _times(page.times),
+        pa.array(page.headers, pa.binary()),
+        pa.array(page.payloads, pa.binary()),
+    )
+
+
+def _joined(seqs: list[pa.Array]) -> pa.Array:
+    import pyarrow as pa
+
+    if all(each.type == seqs[0].type for each in seqs):
+        return pa.concat_arrays(seqs)
+    return pa.concat_arrays([each.cast(pa.uint64()) for each in seqs])
+
+
+def _times(times: Sequence[bytes | int]) -> pa.Array:
+    import pyarrow as pa
+
+    moment = pa.timestamp("ns", "UTC")
+    # A page holds one kind: numbers from a consumer, text from everything else.
+    if times and isinstance(times[0], int):
+        return pa.array(times, pa.int64()).cast(moment)
+    try:
+        return pa.array(times, pa.binary()).cast(pa.string()).cast(moment)
+    except pa.ArrowInvalid as error:
+        raise BadAnswer(f"a stored message has a bad time: {error}") from error

@@ -1,0 +1,123 @@
+"""Single messages read from a stream: what is asked, and the two forms of the answer.
+
+The leader answers in JSON (`STREAM.MSG.GET`); a direct get is answered by any replica with the
+message itself, its place among the headers (ADR-31).
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, Final
+
+from twinstream.core.wire.response import write_json
+from twinstream.errors import (
+    BadAnswer,
+    BadArgument,
+    JetStreamError,
+    MessageNotFound,
+    TwinstreamError,
+)
+from twinstream.core.wire.headers import Headers, parse_status
+from twinstream.core.base.timestamps import comparable
+from twinstream.core.wire.protocol import Frame
+from twinstream.core.read.page import answering, direct_tail, stored_headers, time_of
+from twinstream.core.read.stream_message import StreamMessage
+from twinstream.core.wire.subjects import check_filter
+from twinstream.models import StoredMessage
+
+__all__ = [
+    "EVERYTHING",
+    "from_direct",
+    "from_leader",
+    "last_request",
+    "next_request",
+    "payload_of",
+    "seq_request",
+]
+
+EVERYTHING: Final = ">"
+"""The filter that every subject matches."""
+
+_NOT_FOUND: Final = 404
+_NO_MESSAGE_FOUND: Final = 10037
+
+
+def seq_request(seq: int) -> dict[str, Any]:
+    """Return the request for the message at a sequence. Raises `BadArgument`."""
+    return {"seq": _natural(seq)}
+
+
+def last_request(subject: str) -> dict[str, Any]:
+    """Return the request for the last message of a subject. Raises `BadArgument`."""
+    check_filter(subject)
+    return {"last_by_subj": subject}
+
+
+def next_request(
+    subject: str, seq: int | None = None, start_time: datetime | None = None
+) -> dict[str, Any]:
+    """Return the request for the first message of a subject at or after a sequence or a time.
+
+    From the beginning without either. Raises `BadArgument`.
+    """
+    check_filter(subject)
+    if seq is not None and start_time is not None:
+        raise BadArgument("give seq or start_time, not both")
+    if start_time is not None:
+        return {
+            "start_time": comparable(start_time, "start_time").rfc3339(),
+            "next_by_subj": subject,
+        }
+    return {"seq": 1 if seq is None else _natural(seq), "next_by_subj": subject}
+
+
+def _natural(seq: int) -> int:
+    if not isinstance(seq, int) or seq < 1:
+        raise BadArgument(f"a sequence is a whole number from 1 up, got {seq!r}")
+    return seq
+
+
+def from_leader(stored: StoredMessage, stream: str, *, headers: bool = True) -> StreamMessage:
+    """Return the message of a leader's answer, without headers if so wished."""
+    return StreamMessage(
+        stream=stream,
+        subject=stored.subject,
+        seq=stored.seq,
+        time=stored.time,
+        data=stored.data or b"",
+        headers=Headers.parse(stored.hdrs) if headers and stored.hdrs else Headers(),
+    )
+
+
+def from_direct(frame: Frame, subject: str, *, headers: bool = True) -> StreamMessage:
+    """Return the message that answers a direct get to `subject`, without headers if so wished.
+
+    Its stream is the one that answered, which may be a mirror of the one that was asked.
+    Raises `MessageNotFound`, another `JetStreamError` for a status, or `BadAnswer`.
+    """
+    _, _, header_size, body = frame
+    found = direct_tail(body, header_size)
+    if found is None:
+        raise _no_message(body[:header_size], subject)
+    return StreamMessage(
+        stream=answering(found).decode("utf-8", "surrogateescape"),
+        subject=found[1].decode("utf-8", "surrogateescape"),
+        seq=int(found[2]),
+        time=time_of(found[3], subject),
+        data=body[header_size:-2],
+        headers=Headers.parse(stored_headers(found)) if headers else Headers(),
+    )
+
+
+def _no_message(block: bytes, subject: str) -> TwinstreamError:
+    code, text = parse_status(block)
+    if code == _NOT_FOUND:
+        return MessageNotFound(text, code=code, err_code=_NO_MESSAGE_FOUND, subject=subject)
+    if code:
+        return JetStreamError(text or "no reason given", code=code, err_code=0, subject=subject)
+    return BadAnswer(f"{subject}: not an answer to a direct get: {block!r}")
+
+
+def payload_of(request: dict[str, Any]) -> bytes:
+    """Return a request as the bytes of a direct get."""
+    return write_json(request)

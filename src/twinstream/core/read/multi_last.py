@@ -1,0 +1,129 @@
+"""The last messages of many subjects in one direct get: what is asked, and how the answer ends.
+
+One answer is a view at one moment: the server looks all subjects up at once, and says with the end
+marker up to which sequence it looked (ADR-31). That sequence is also what proves how far the
+answering replica had come.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from attrs import frozen
+
+from twinstream.core.wire.response import write_json
+from twinstream.core.base.digits import natural
+from twinstream.errors import BadAnswer
+from twinstream.core.wire.headers import Headers, parse_status
+from twinstream.core.wire.protocol import Frame
+from twinstream.core.read.page import (
+    MIRROR_ANSWERED,
+    StoredPage,
+    direct_tail,
+    is_from,
+    stored_headers,
+)
+
+__all__ = ["MultiAnswer", "MultiEnd", "chunks", "multi_request"]
+
+#: Subjects that the server looks up in one request; it refuses more with 413.
+LARGEST: Final = 1024
+
+#: Bytes of subjects in one request, well below the server's usual limit of 1 MiB for a message.
+_REQUEST_BYTES: Final = 256 * 1024
+
+#: Bytes of messages in one answer, below what makes a server drop a slow reader (64 MiB).
+_ANSWER_BYTES: Final = 16 * 1024 * 1024
+
+
+def chunks(filters: Sequence[str]) -> list[tuple[str, ...]]:
+    """Split filters so that each part is one request."""
+    found: list[tuple[str, ...]] = []
+    part: list[str] = []
+    size = 0
+    for each in filters:
+        if part and (len(part) == LARGEST or size + len(each) > _REQUEST_BYTES):
+            found.append(tuple(part))
+            part, size = [], 0
+        part.append(each)
+        size += len(each)
+    return [*found, tuple(part)]
+
+
+def multi_request(
+    filters: Sequence[str], *, seq: int | None = None, up_to_seq: int | None = None
+) -> bytes:
+    """Return the request for the last message of each subject that the filters match.
+
+    Only messages at or after `seq`, as they were the last ones at `up_to_seq`.
+    """
+    body: dict[str, Any] = {"multi_last": list(filters), "max_bytes": _ANSWER_BYTES}
+    if seq is not None:
+        body["seq"] = seq
+    if up_to_seq is not None:
+        body["up_to_seq"] = up_to_seq
+    return write_json(body)
+
+
+@frozen
+class MultiEnd:
+    """The server's last word on a request."""
+
+    up_to: int = 0
+    """The sequence up to which it looked; 0 where it found nothing, and so does not say."""
+    more: bool = False
+    """Whether messages are left that did not fit."""
+    too_many: bool = False
+    """Whether the filters match more subjects than one request may."""
+    failure: str = ""
+    """Why the answer broke off; empty when it ended well."""
+    missing: bool = False
+    """Whether nobody serves the request: no such stream, no `allow_direct`, or no leader now."""
+    mirror: bool = False
+    """Whether a mirror answered in the place of the stream."""
+
+
+class MultiAnswer:
+    """Moves the answers of one request to `stream`, which come to `reply`, into a page."""
+
+    def __init__(self, reply: bytes, stream: bytes, page: StoredPage) -> None:
+        self._reply: Final = reply
+        self._stream: Final = stream
+        self._page: Final = page
+        self._messages = 0
+
+    def take(self, frames: list[Frame]) -> MultiEnd | None:
+        """Take what arrived; return the end when it came. Raises `BadAnswer`."""
+        for subject, _, header_size, body in frames:
+            if subject != self._reply:
+                continue
+            found = direct_tail(body, header_size)
+            if found is None and header_size > 8 and body[8] == 32:
+                return self._end(body[:header_size])
+            if found is None or found[4] is None:
+                raise BadAnswer(f"not an answer for many subjects: {body[:header_size]!r}")
+            if not is_from(found, self._stream):
+                return MultiEnd(failure=MIRROR_ANSWERED, mirror=True)
+            self._messages += 1
+            self._page.seqs.append(int(found[2]))
+            self._page.subjects.append(found[1])
+            self._page.times.append(found[3])
+            self._page.headers.append(stored_headers(found))
+            self._page.payloads.append(body[header_size:-2])
+        return None
+
+    def _end(self, block: bytes) -> MultiEnd:
+        code, text = parse_status(block)
+        if code == 204:
+            headers = Headers.parse(block)
+            up_to = natural(headers.get("Nats-UpTo-Sequence", "0"))
+            if up_to is None:
+                raise BadAnswer(f"not the end of an answer for many subjects: {block[:80]!r}")
+            return MultiEnd(up_to=up_to, more=headers.get("Nats-Num-Pending", "0") != "0")
+        if code == 404 and not self._messages:
+            return MultiEnd()
+        if code == 413:
+            return MultiEnd(too_many=True)
+        # Also a 404 behind messages: one of those that were found went away meanwhile.
+        return MultiEnd(failure=f"{code} {text}".strip(), missing=code == 503)

@@ -1,0 +1,298 @@
+"""One page of stored messages, read from the frames that answer a range request.
+
+Messages are kept in columns of raw parts, because a range of a stream holds many: text and times
+are decoded later, in bulk, and only where somebody looks at them.
+"""
+
+from __future__ import annotations
+
+import re
+from base64 import b64decode
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from attrs import field, frozen
+
+from twinstream.core.consume.metadata import parse_ack_reply
+from twinstream.core.read.arrow_page import ArrowPage
+from twinstream.errors import BadAnswer
+from twinstream.core.wire.headers import Headers, parse_status
+from twinstream.core.wire.protocol import Frame
+from twinstream.core.read.range_read import RangeRead
+from twinstream.core.wire.status import Kind, Status, is_status, read_status
+from twinstream.core.read.stream_message import StreamMessage
+from twinstream.models import Timestamp
+
+__all__ = [
+    "MIRROR_ANSWERED",
+    "DirectAnswer",
+    "PageEnd",
+    "PullAnswer",
+    "StoredPage",
+    "answering",
+    "direct_tail",
+    "is_from",
+    "stored_headers",
+    "time_of",
+]
+
+# What the server appends to the stored headers of a direct get answer (ADR-31), in its order.
+# Stored headers may hold the same names (a republished message does): the last block counts. Its
+# values cannot contain the text by which it is found, since names and subjects have no blanks.
+_TAIL: Final = re.compile(
+    rb"Nats-Stream: [^\r]*\r\nNats-Subject: ([^\r]*)\r\nNats-Sequence: (\d{1,20})\r\n"
+    rb"Nats-Time-Stamp: ([^\r]*)\r\n(Nats-Num-Pending: \d+\r\n)?"
+    rb"(?:Nats-Last-Sequence: \d+\r\n)?\r\n"
+)
+_TAIL_START: Final = b"Nats-Stream: "
+_NO_HEADERS: Final = b"NATS/1.0\r\n"
+
+
+def direct_tail(body: bytes, header_size: int) -> re.Match[bytes] | None:
+    """Return what the server appended to the stored headers: subject, sequence, time, pending.
+
+    The match also tells a stored message from a status: its publisher may have begun the headers
+    as a status begins, and servers before 2.12 keep that.
+
+    A server takes any bytes as headers from a publisher. It cuts the last two, which should be the
+    empty line, and appends its own lines, which may so begin in the middle of a line.
+    """
+    start = body.rfind(_TAIL_START, 0, header_size)
+    found = _TAIL.match(body, start) if start >= 0 else None
+    return found if found is not None and found.end() == header_size else None
+
+
+def is_from(found: re.Match[bytes], stream: bytes) -> bool:
+    """Tell whether a stream itself gave such an answer.
+
+    A mirror answers direct gets for its origin, too, under its own name. It need not have all that
+    the origin has: it may begin later, filter, lag or forget sooner. It may also have more.
+    """
+    return found.string.startswith(b"Nats-Stream: %b\r\n" % stream, found.start())
+
+
+def answering(found: re.Match[bytes]) -> bytes:
+    """Return the name of the stream that gave such an answer."""
+    return found[0][len(_TAIL_START) : found[0].index(b"\r")]
+
+
+def time_of(text: bytes, where: str) -> Timestamp:
+    """Return the time at which a message was stored; raises `BadAnswer`."""
+    try:
+        return Timestamp.parse(text.decode())
+    except ValueError as error:
+        raise BadAnswer(f"{where}: a stored message has a bad time: {error}") from error
+
+
+def stored_headers(found: re.Match[bytes]) -> bytes:
+    """Return the stored header block before such a match, empty when the message has none.
+
+    It ends with a line end, also where the stored one has none.
+    """
+    block = found.string[: found.start()]
+    if not block.endswith(b"\r\n"):
+        block += b"\r\n"
+    return block if block != _NO_HEADERS else b""
+
+
+@frozen
+class StoredPage:
+    """Messages in the order of their sequences, as parallel lists.
+
+    ``headers`` holds the stored header block without its last empty line, empty when the message
+    has none. ``times`` holds what the server sent: RFC 3339 text (bytes) from direct get,
+    nanoseconds since 1970 (int) from a consumer; a page holds one kind.
+    """
+
+    seqs: list[int] = field(factory=list[int])
+    subjects: list[bytes] = field(factory=list[bytes])
+    times: list[bytes | int] = field(factory=list["bytes | int"])
+    headers: list[bytes] = field(factory=list[bytes])
+    payloads: list[bytes] = field(factory=list[bytes])
+    blocks: list[ArrowPage] = field(factory=list["ArrowPage"])
+    """Messages before those of the lists, where a page was read in bulk (see `ArrowPage.of`)."""
+
+    def __len__(self) -> int:
+        return sum(map(len, self.blocks)) + len(self.seqs)
+
+    def add_stored(self, stored: Mapping[str, Any]) -> None:
+        """Add a message as the leader gives it in JSON. Raises `BadAnswer`."""
+        try:
+            seq, time = int(stored["seq"]), str(stored["time"]).encode()
+            subject = str(stored["subject"]).encode("utf-8", "surrogateescape")
+            block = b64decode(stored.get("hdrs") or "", validate=True)
+            payload = b64decode(stored.get("data") or "", validate=True)
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
+            raise BadAnswer(f"not a stored message: {error!r} in {stored!r:.80}") from error
+        self.seqs.append(seq)
+        self.subjects.append(subject)
+        self.times.append(time)
+        self.headers.append(block.removesuffix(b"\r\n"))
+        self.payloads.append(payload)
+
+    @property
+    def has_gaps(self) -> bool:
+        """Whether sequences between the first and the last message are missing."""
+        return bool(self.seqs) and self.seqs[-1] - self.seqs[0] >= len(self.seqs)
+
+    def message(self, at: int, stream: str) -> StreamMessage:
+        """Return the message in one row; raises `BadAnswer` for a time that is none."""
+        time = self.times[at]
+        return StreamMessage(
+            stream=stream,
+            subject=self.subjects[at].decode("utf-8", "surrogateescape"),
+            seq=self.seqs[at],
+            time=Timestamp.from_ns(time) if isinstance(time, int) else time_of(time, stream),
+            data=self.payloads[at],
+            headers=Headers.parse(self.headers[at]) if self.headers[at] else Headers(),
+        )
+
+
+@frozen
+class PageEnd:
+    """The server's last word on a page: its opinion whether ``more`` is left, or a failure."""
+
+    more: bool = False
+    failure: str = ""
+    """Why the page broke off; empty when it ended well."""
+    missing: bool = False
+    """Whether nobody serves the request: no such stream or consumer, or no leader now."""
+    mirror: bool = False
+    """Whether a mirror answered in the place of the stream."""
+
+
+MIRROR_ANSWERED: Final = "a mirror answered in the place of the stream"
+
+
+class DirectAnswer:
+    """Moves the answers of one direct get batch of ``stream`` into a page.
+
+    ``reply`` is the subject that they come to: frames that answer another request (an abandoned
+    page) are passed over. ``matches`` filters by subject where the server could not.
+    """
+
+    def __init__(
+        self,
+        reply: bytes,
+        stream: bytes,
+        read: RangeRead,
+        page: StoredPage,
+        matches: Callable[[bytes], object] | None = None,
+    ) -> None:
+        self._reply: Final = reply
+        self._stream: Final = stream
+        self._read: Final = read
+        self._page: Final = page
+        self._matches: Final = matches
+
+    def take_bulk(self, found: ArrowPage) -> PageEnd | None:
+        """Take what came in bulk; the end of a direct get is always a status."""
+        self._page.blocks.append(found.accepted(self._read))
+        return None
+
+    def take(self, frames: list[Frame]) -> PageEnd | None:
+        """Take what arrived; return the end of the page when it came.
+
+        Raises `BadAnswer` for anything else, also if the server does not know batches (before
+        2.11).
+        """
+        accept, page, matches = self._read.accept, self._page, self._matches
+        for subject, _, header_size, body in frames:
+            if subject != self._reply:
+                continue
+            found = direct_tail(body, header_size)
+            if found is None and header_size > 8 and body[8] == 32:
+                return _direct_end(body[:header_size])
+            if found is None or found[4] is None:
+                raise BadAnswer(f"not an answer to a direct get batch: {body[:header_size]!r}")
+            if not is_from(found, self._stream):
+                return PageEnd(failure=MIRROR_ANSWERED, mirror=True)
+            seq = int(found[2])
+            if accept(seq) and (matches is None or matches(found[1])):
+                page.seqs.append(seq)
+                page.subjects.append(found[1])
+                page.times.append(found[3])
+                page.headers.append(stored_headers(found))
+                page.payloads.append(body[header_size:-2])
+        return None
+
+
+def _direct_end(block: bytes) -> PageEnd:
+    code, text = parse_status(block)
+    if code == 204:
+        return PageEnd(more=Headers.parse(block).get("Nats-Num-Pending", "0") != "0")
+    if code == 404:
+        return PageEnd()
+    return PageEnd(failure=f"{code} {text}".strip(), missing=code == 503)
+
+
+class PullAnswer:
+    """Moves the deliveries of one pull into a page.
+
+    ``token`` names the pull among the statuses; ``batch`` is how many messages it asked for.
+    ``matches`` filters by subject where the server could not.
+    """
+
+    def __init__(
+        self,
+        token: bytes,
+        read: RangeRead,
+        page: StoredPage,
+        batch: int,
+        matches: Callable[[bytes], object] | None = None,
+    ) -> None:
+        self._token: Final = token
+        self._read: Final = read
+        self._page: Final = page
+        self._left = batch
+        self._matches: Final = matches
+
+    def take_bulk(self, found: ArrowPage) -> PageEnd | None:
+        """Take what came in bulk; return the end of the page when nothing more is to come."""
+        self._left -= len(found)
+        self._page.blocks.append(found.accepted(self._read))
+        return None if self._left else PageEnd(more=found.pending > 0)
+
+    def take(self, frames: list[Frame]) -> PageEnd | None:
+        """Take what arrived; return the end of the page when it came.
+
+        A full batch brings no status: the pending count of its last message tells whether more is
+        left. Raises `BadAnswer` for what is neither a delivery nor a status.
+        """
+        for frame in frames:
+            if is_status(frame):
+                status = read_status(frame)
+                if status.token == self._token and status.ends:
+                    return _pull_end(status)
+                continue
+            pending = self._keep(frame)
+            if not self._left:
+                return PageEnd(more=pending > 0)
+        return None
+
+    def _keep(self, frame: Frame) -> int:
+        subject, reply, header_size, body = frame
+        metadata = parse_ack_reply(reply)
+        if metadata is None:
+            raise BadAnswer(f"not a delivery of a consumer: {subject!r} with reply {reply!r}")
+        self._left -= 1
+        matches = self._matches
+        if self._read.accept(metadata.stream_seq) and (matches is None or matches(subject)):
+            page = self._page
+            page.seqs.append(metadata.stream_seq)
+            page.subjects.append(subject)
+            page.times.append(metadata.timestamp_ns)
+            page.headers.append(body[:header_size].removesuffix(b"\r\n"))
+            page.payloads.append(body[header_size:-2])
+        return metadata.num_pending
+
+
+def _pull_end(status: Status) -> PageEnd:
+    match status.kind:
+        case Kind.NO_MESSAGES | Kind.EXPIRED:
+            return PageEnd()
+        case Kind.COMPLETED | Kind.TOO_BIG:
+            return PageEnd(more=True)
+        case kind:
+            missing = kind in {Kind.NO_RESPONDERS, Kind.DELETED}
+            return PageEnd(failure=str(status), missing=missing)

@@ -1,0 +1,155 @@
+"""What a read of a stream asks for, and by which way it reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Final, Literal, TypeAlias
+
+from attrs import frozen
+
+from twinstream.core.deadline import Seconds, seconds
+from twinstream.errors import BadArgument, Unsupported
+from twinstream.core.base.check_arguments import check_kind, check_whole
+from twinstream.core.base.timestamps import comparable
+from twinstream.core.wire.subjects import check_filter
+from twinstream.models import RetentionPolicy, StreamConfig, Timestamp
+
+__all__ = [
+    "ReadRequest",
+    "SnapshotRequest",
+    "Via",
+    "choose",
+    "filters_of",
+    "read_request",
+    "snapshot_request",
+]
+
+Via: TypeAlias = Literal["direct", "consumer", "leader"]
+"""How messages are read: direct gets, an ephemeral consumer, or the leader one by one."""
+
+#: Direct gets of many messages at once came with this server.
+DIRECT_SINCE: Final = (2, 11, 0)
+
+
+@frozen(kw_only=True)
+class ReadRequest:
+    """A range of a stream; `end` is the sequence behind it, None is where the stream ends now."""
+
+    start: int | None = None
+    end: int | None = None
+    start_time: Timestamp | None = None
+    end_time: Timestamp | None = None
+    subjects: tuple[str, ...] = ()
+    via: Via | None = None
+    page_messages: int
+    page_bytes: int
+    timeout: float = 120.0
+
+
+@frozen(kw_only=True)
+class SnapshotRequest:
+    """Which subjects, and as of when: without `at_seq` and `at_time`, as of now."""
+
+    subjects: tuple[str, ...] = ()
+    at_seq: int | None = None
+    at_time: Timestamp | None = None
+    timeout: float = 120.0
+
+
+def snapshot_request(
+    subjects: str | Sequence[str] | None,
+    at_seq: int | None,
+    at_time: datetime | None,
+    timeout: Seconds,
+) -> SnapshotRequest:
+    """Check the arguments of a snapshot. Raises `BadArgument`."""
+    if at_seq is not None and at_time is not None:
+        raise BadArgument("give at_seq or at_time, not both")
+    return SnapshotRequest(
+        subjects=filters_of(subjects),
+        at_seq=_at_least_one(at_seq, "at_seq"),
+        at_time=_moment(at_time, "at_time"),
+        timeout=seconds(timeout),
+    )
+
+
+def read_request(
+    *,
+    start: int | None,
+    end: int | None,
+    start_time: datetime | None,
+    end_time: datetime | None,
+    subjects: str | Sequence[str] | None,
+    via: Via | None,
+    page_messages: int,
+    page_bytes: int,
+    timeout: Seconds,
+) -> ReadRequest:
+    """Check the arguments of a read. Raises `BadArgument`."""
+    if start is not None and start_time is not None:
+        raise BadArgument("give start or start_time, not both")
+    if end is not None and end_time is not None:
+        raise BadArgument("give end or end_time, not both")
+    if via not in {None, "direct", "consumer", "leader"}:
+        raise BadArgument(f"via must be direct, consumer or leader, got {via!r}")
+    return ReadRequest(
+        start=_at_least_one(start, "start"),
+        end=_at_least_one(end, "end"),
+        start_time=_moment(start_time, "start_time"),
+        end_time=_moment(end_time, "end_time"),
+        subjects=filters_of(subjects),
+        via=via,
+        page_messages=check_whole(page_messages, "page_messages"),
+        page_bytes=check_whole(page_bytes, "page_bytes"),
+        timeout=seconds(timeout),
+    )
+
+
+def filters_of(subjects: str | Sequence[str] | None) -> tuple[str, ...]:
+    """Return subject filters as a tuple, empty for all. Raises `BadArgument`."""
+    if subjects is None:
+        return ()
+    check_kind(subjects, Iterable, "subjects", "a subject or a list of them")
+    filters = (subjects,) if isinstance(subjects, str) else tuple(subjects)
+    if not filters:
+        raise BadArgument("subjects is empty; leave it out to get all of them")
+    for each in filters:
+        check_filter(each)
+    # Beside a filter that lets everything pass, the others make no difference.
+    return () if ">" in filters else tuple(dict.fromkeys(filters))
+
+
+def _at_least_one(value: int | None, name: str) -> int | None:
+    return None if value is None else check_whole(value, name)
+
+
+def _moment(value: datetime | None, name: str) -> Timestamp | None:
+    return None if value is None else comparable(value, name)
+
+
+def choose(via: Via | None, filters: int, config: StreamConfig, version: tuple[int, ...]) -> Via:
+    """Return the way to read a stream with so many filters: `via`, or the best one.
+
+    A direct get leaves no state but takes one filter; a consumer takes several. On a work queue or
+    an interest stream a consumer would change what the stream keeps, so the leader is asked.
+    Raises `BadArgument` or `Unsupported` if the stream or server cannot be read by `via`.
+    """
+    new_enough = version >= DIRECT_SINCE
+    if via == "direct":
+        if not new_enough:
+            raise Unsupported("reading in batches by direct get needs server 2.11.0")
+        if not config.allow_direct:
+            raise BadArgument(f"stream {config.name} has no allow_direct; leave `via` out")
+    limits = config.retention in (None, RetentionPolicy.LIMITS)
+    if via == "consumer" and config.retention == RetentionPolicy.WORKQUEUE:
+        raise BadArgument(
+            f"stream {config.name} is a work queue, which a reading consumer would disturb;"
+            " leave `via` out"
+        )
+    if via is not None:
+        return via
+    direct = new_enough and bool(config.allow_direct)
+    if direct and (filters <= 1 or not limits):
+        return "direct"
+    return "consumer" if limits else "leader"

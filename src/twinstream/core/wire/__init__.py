@@ -1,0 +1,1 @@
+"""The NATS protocol as bytes: parsing, headers, subjects and status lines."""

@@ -1,0 +1,173 @@
+"""Reading the acknowledgement of a publish.
+
+Acknowledgements of one stream differ in the sequence only, so an `AckReader` compares bytes: 0.8
+against 3.0 microseconds for JSON (Python 3.11).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from typing import Any, Final, cast
+
+from twinstream.core.wire.response import read_answer
+from twinstream.errors import BadAnswer, TwinstreamError
+from twinstream.core.wire.protocol import Frame
+from twinstream.core.wire.header_text import go_unquoted
+from twinstream.models import PubAck
+
+__all__ = ["AckReader", "AckShape", "is_of", "is_pub_ack", "is_strange", "read_pub_ack"]
+
+_SEQ: Final = b'"seq":'
+_ESCAPE: Final = re.compile(rb"\\(?:x[0-9a-f]{2}|U[0-9a-f]{8}|.)", re.DOTALL)
+_NOT_IN_JSON: Final = b"xUav"
+_ZERO: Final = ord("0")
+_LAST_SEQ: Final = 2**64 - 1
+_MOST_DIGITS: Final = 19
+"""Sequences of more digits are read as JSON, which judges them."""
+
+
+class _Blank(PubAck):
+    """An acknowledgement to be filled, which takes its place among the others by its class.
+
+    One is made for every message: 0.7 µs, where the constructor of a class whose values are fixed
+    takes 2.3 (Python 3.11 and 3.13).
+    """
+
+    __slots__ = ()
+
+    __init__ = object.__init__  # pyright: ignore[reportAssignmentType]
+    __setattr__ = object.__setattr__
+    # Without it the interpreter would look for the one above each time.
+    __delattr__ = object.__delattr__
+
+
+_blank: Final = cast("Callable[[], Any]", _Blank)
+
+
+def is_pub_ack(frame: Frame) -> bool:
+    """Tell whether an answer may be a stream's, which somebody else's rarely looks like."""
+    return b'"stream"' in frame[3] or frame[2] > 0 or b'"error"' in frame[3]
+
+
+def is_of(ack: PubAck, stream: str, domain: str | None) -> bool:
+    """Tell whether a stream of a domain acknowledged; None is a domain that is not known.
+
+    Connected domains may have streams of the same name and subjects. Each of them stores what is
+    published, and answers.
+    """
+    # Compared, not looked up in a set: what others answer may have any JSON in this place.
+    known = domain is not None and ack.domain is not None
+    return ack.stream == stream and (not known or ack.domain == domain)
+
+
+def is_strange(frame: Frame, stream: str, domain: str | None) -> bool:
+    """Tell whether an answer is the acknowledgement of another stream, or of another domain."""
+    try:
+        return not is_of(read_pub_ack(frame, stream), stream, domain)
+    except TwinstreamError:
+        return False
+
+
+def read_pub_ack(frame: Frame, subject: str) -> PubAck:
+    """Return the acknowledgement in an answer, or raise what it says instead."""
+    _, _, header_size, body = frame
+    payload = body[header_size:-2]
+    answer = read_answer(_as_json(payload) if b"\\" in payload else payload, subject)
+    stream, seq = answer.get("stream"), answer.get("seq")
+    if not isinstance(stream, str) or type(seq) is not int or not 0 <= seq <= _LAST_SEQ:
+        raise BadAnswer(f"{subject}: the answer is not a publish acknowledgement: {body[:80]!r}")
+    if seq == 0 and not answer.get("duplicate"):
+        raise BadAnswer(f"{subject}: acknowledged with sequence 0, so nothing was stored")
+    return PubAck(
+        stream=stream,
+        seq=seq,
+        domain=answer.get("domain"),
+        duplicate=answer.get("duplicate"),
+        val=answer.get("val"),
+        batch=answer.get("batch"),
+        count=answer.get("count"),
+    )
+
+
+def _as_json(payload: bytes) -> bytes:
+    """Return an acknowledgement with JSON's escapes in place of Go's.
+
+    The server writes the names of stream and domain with `%q`, which differs from JSON for control
+    characters and for what cannot be printed beyond U+FFFF.
+    """
+    return _ESCAPE.sub(_json_escape, payload)
+
+
+def _json_escape(found: re.Match[bytes]) -> bytes:
+    escape = found.group()
+    if escape[1] not in _NOT_IN_JSON:
+        return escape
+    letter = go_unquoted(escape.decode()).decode("utf-8", "replace")
+    return json.dumps(letter)[1:-1].encode()
+
+
+class AckShape:
+    """What all acknowledgements of one stream have in common: all but the sequence."""
+
+    __slots__ = ("between", "domain", "head", "stream", "tail")
+
+    def __init__(self, head: bytes, tail: bytes, stream: str, domain: str | None) -> None:
+        self.head: Final = head
+        self.tail: Final = tail
+        self.between: Final = slice(len(head), -len(tail))
+        self.stream: Final = stream
+        self.domain: Final = domain
+
+    def ack(self, seq: bytes) -> PubAck:
+        """Return the acknowledgement with a sequence, in digits."""
+        ack = _blank()
+        ack.unknown = {}
+        ack.stream = self.stream
+        ack.seq = int(seq)
+        ack.domain = self.domain
+        ack.duplicate = ack.val = ack.batch = ack.count = None
+        ack.__class__ = PubAck
+        return ack  # type: ignore[no-any-return]
+
+
+class AckReader:
+    """Reads many acknowledgements, quickly where they look like the last one.
+
+    May be shared between threads: what it learned is replaced as a whole.
+    """
+
+    __slots__ = ("shape",)
+
+    def __init__(self) -> None:
+        # No answer begins like this, so the first one is read as JSON.
+        self.shape = AckShape(b"\0", b"", "", None)
+        """What the last one looked like."""
+
+    def like_last(self, frame: Frame) -> PubAck | None:
+        """Return the acknowledgement in an answer that looks like the last one, else None."""
+        body, shape = frame[3], self.shape
+        if not body.startswith(shape.head) or not body.endswith(shape.tail):
+            return None
+        digits = body[shape.between]
+        # Nothing else may stand between the parts: a `duplicate`, say.
+        if not digits.isdigit() or digits[0] == _ZERO or len(digits) > _MOST_DIGITS:
+            return None
+        return shape.ack(digits)
+
+    def read(self, frame: Frame, subject: str) -> PubAck:
+        """Return the acknowledgement in an answer, or raise what it says instead."""
+        known = self.like_last(frame)
+        if known is not None:
+            return known
+        ack = read_pub_ack(frame, subject)
+        if not (ack.duplicate or ack.val or ack.batch or frame[2]):
+            self._learn(ack, frame[3])
+        return ack
+
+    def _learn(self, ack: PubAck, body: bytes) -> None:
+        head, _, rest = body.partition(_SEQ)
+        seq = b"%d" % ack.seq
+        if rest.startswith(seq):
+            self.shape = AckShape(head + _SEQ, rest[len(seq) :], ack.stream, ack.domain)

@@ -1,0 +1,1 @@
+"""Handlers with retries and dead letters."""

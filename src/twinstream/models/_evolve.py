@@ -1,0 +1,21 @@
+"""Changed copies of frozen records."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar, cast
+
+import attrs
+
+from twinstream.models._model import Model
+
+M = TypeVar("M", bound=Model)
+
+
+def evolve(model: M, **changes: object) -> M:
+    """Return a copy of ``model`` with other values in some fields.
+
+    Members that this release does not know stay; a field set to None becomes absent.
+    Raises ``TypeError`` for a name that is no field.
+    """
+    kept = {name: value for name, value in model.unknown.items() if name not in changes}
+    return attrs.evolve(model, **cast("dict[str, Any]", {"unknown": kept, **changes}))

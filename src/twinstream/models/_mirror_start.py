@@ -1,0 +1,36 @@
+"""The start of a mirror, which servers compare as it is written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+from twinstream.models._document import TextError
+from twinstream.models._go_time import go_time, go_time_text
+from twinstream.models.validation import Config, members_of
+
+
+def keep_start(old: Config, new: Config) -> Mapping[str, Any] | None:
+    """Return the members of ``new`` with the start of its mirror written as in ``old``.
+
+    None where they are different moments, or written alike. Servers (2.11 to 2.15) refuse an update
+    with the same moment in another time zone.
+    """
+    try:
+        before, members = _start(members_of(old)), members_of(new)
+    except TextError:
+        return None
+    after = _start(members)
+    if before is None or after is None or go_time(before) != go_time(after):
+        return None
+    if go_time_text(before) == go_time_text(after):
+        return None
+    return {**members, "mirror": {**members["mirror"], "opt_start_time": before}}
+
+
+def _start(members: object) -> str | None:
+    """Return when the mirror begins, None where it does not say so, or not as a server reads it."""
+    value: Any = members
+    for name in ("mirror", "opt_start_time"):
+        value = cast("Mapping[str, Any]", value).get(name) if isinstance(value, Mapping) else None
+    return value if isinstance(value, str) and go_time(value) is not None else None

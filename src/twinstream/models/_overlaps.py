@@ -1,0 +1,177 @@
+"""Which of many subjects are related to which others, without comparing each with each.
+
+The others are kept as sets of bits, one for each token and place: which of them have it there. To
+find what a subject is related to, the sets of its tokens are intersected. That takes a few
+operations on long integers for each subject, whatever the wildcards are, where a search in a trie
+would branch at each of them.
+
+The relations are `is_contained` and `can_meet` of `_subjects`, by which few subjects are compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final, TypeAlias
+
+from twinstream.models._subjects import is_contained, is_literal
+
+Relation: TypeAlias = Callable[[str, str], bool]
+
+_PAIRS: Final = 256
+"""So many comparisons are quicker than making the sets."""
+_CHUNK: Final = 4096
+"""Bits of a set. Each token has sets of its own, so they are short."""
+
+# What sets stand for besides a literal token; a token holds no dot.
+_HAS: Final = ".has"
+_WORD: Final = ".word"
+_STAR: Final = ".star"
+_LIKE_STAR: Final = ".like star"
+_WILD: Final = ".wild"
+_REST: Final = ".rest"
+_END: Final = ".end"
+_OPEN_END: Final = ".open end"
+
+
+def first_related(
+    ones: Sequence[str],
+    others: Sequence[str],
+    relation: Relation,
+    *,
+    apart: bool = False,
+    later: bool = False,
+) -> dict[int, int]:
+    """Return for each of `ones` that is related to some of `others` the first such, by indexes.
+
+    With `apart` an index is not related to itself, with `later` only to what comes later: then
+    both are the same list.
+    """
+    if len(ones) * len(others) <= _PAIRS:
+        return _compared(ones, others, relation, apart, later)
+    found: dict[int, int] = {}
+    for start in range(0, len(others), _CHUNK):
+        sets = _Sets(others[start : start + _CHUNK])
+        related = sets.containing if relation is is_contained else sets.meeting
+        for index, one in enumerate(ones):
+            if index in found:
+                continue
+            mask, own = related(one), max(index - start, -1)
+            if apart and own >= 0:
+                mask &= ~(1 << own)
+            if later:
+                mask = mask >> (own + 1) << (own + 1)
+            if mask:
+                found[index] = start + (mask & -mask).bit_length() - 1
+    return found
+
+
+def _compared(
+    ones: Sequence[str], others: Sequence[str], relation: Relation, apart: bool, later: bool
+) -> dict[int, int]:
+    found: dict[int, int] = {}
+    for index, one in enumerate(ones):
+        for at in range(index + 1 if later else 0, len(others)):
+            if not (apart and at == index) and relation(one, others[at]):
+                found[index] = at
+                break
+    return found
+
+
+class _Sets:
+    """Some subjects as sets of bits."""
+
+    def __init__(self, subjects: Sequence[str]) -> None:
+        self._places: list[dict[str, int]] = [{}]
+        self._equal: dict[str, int] = {}
+        self._all = (1 << len(subjects)) - 1
+        self._literal = 0
+        for at, subject in enumerate(subjects):
+            self._add(subject, 1 << at)
+
+    def _add(self, subject: str, bit: int) -> None:
+        self._equal[subject] = self._equal.get(subject, 0) | bit
+        if is_literal(subject):
+            self._literal |= bit
+        tokens = subject.split(".")
+        while len(self._places) <= len(tokens):
+            self._places.append({})
+        for place, token in zip(self._places, tokens, strict=False):
+            for label in _labels(token):
+                place[label] = place.get(label, 0) | bit
+        last = self._places[len(tokens)]
+        last[_END] = last.get(_END, 0) | bit
+        if ">" in tokens:
+            last[_OPEN_END] = last.get(_OPEN_END, 0) | bit
+
+    def _place(self, at: int) -> dict[str, int]:
+        return self._places[at] if at < len(self._places) else {}
+
+    def containing(self, subject: str) -> int:
+        """Return which match all that a subject matches."""
+        return self._containing(subject.split("."), self._all)
+
+    def meeting(self, subject: str) -> int:
+        """Return which match something that a subject matches."""
+        tokens, wild = subject.split("."), self._all & ~self._literal
+        found = self._equal.get(subject, 0)
+        if is_literal(subject):
+            return found | self._containing(tokens, wild)
+        return found | self._contained(tokens, self._literal) | self._crossing(tokens, wild)
+
+    def _containing(self, tokens: list[str], left: int) -> int:
+        found = 0
+        for at, token in enumerate(tokens):
+            place = self._place(at)
+            found |= left & place.get(_REST, 0)
+            if token in ("", ">"):
+                return found
+            fits = place.get(_STAR, 0)
+            if token != "*":
+                fits |= place.get(_LIKE_STAR, 0) | place.get(token, 0)
+            left &= fits
+            if not left:
+                return found
+        return found | left & self._place(len(tokens)).get(_END, 0)
+
+    def _contained(self, tokens: list[str], left: int) -> int:
+        """Return which of the literal subjects in `left` one with wildcards matches."""
+        for at, token in enumerate(tokens):
+            place = self._place(at)
+            if token == ">":
+                return left & place.get(_HAS, 0)
+            if not token:
+                return 0
+            left &= place.get(_WORD if token[0] == "*" else token, 0)
+            if not left:
+                return 0
+        return left & self._place(len(tokens)).get(_END, 0)
+
+    def _crossing(self, tokens: list[str], left: int) -> int:
+        """Return which of the subjects with wildcards in `left` meet another such."""
+        found = 0
+        for at, token in enumerate(tokens):
+            place = self._place(at)
+            found |= left & place.get(_OPEN_END, 0)
+            if not token:
+                return found
+            if token[0] in "*>":
+                left &= place.get(_WORD, 0)
+            else:
+                left &= place.get(_WILD, 0) | place.get(token, 0)
+            if not left:
+                return found
+        return found | (left if ">" in tokens else left & self._place(len(tokens)).get(_END, 0))
+
+
+def _labels(token: str) -> list[str]:
+    """Return which sets a token belongs to."""
+    if not token:
+        return [_HAS]
+    labels = [_HAS, _WORD, token]
+    if token[0] in "*>":
+        labels.append(_WILD)
+    if token == ">":
+        labels.append(_REST)
+    elif token[0] == "*":
+        labels.append(_STAR if token == "*" else _LIKE_STAR)
+    return labels

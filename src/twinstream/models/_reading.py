@@ -1,0 +1,324 @@
+"""Read a request as the server does, member by member.
+
+What the server's JSON decoder refuses comes out as problems with code 10025; the rest as
+``Settings``. Since 2.12 a member that the server does not know is refused, before it was dropped.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, cast
+
+from twinstream.models._go_time import go_time
+from twinstream.models._settings import Settings
+from twinstream.models._shapes import SHAPES, WORDS
+from twinstream.models.problem import Problem
+from twinstream.models.version import Version, number
+
+INVALID_JSON = 10025
+STRICT_SINCE: Version = (2, 12, 0)
+
+ESCAPED_TIMES_SINCE: Version = (2, 14, 6)
+"""First server that undoes escapes in times; it and later ones are built with Go 1.27."""
+
+_BOUNDS = {
+    "int64": (-(2**63), 2**63 - 1, "a whole number of 64 bits"),
+    "int32": (-(2**31), 2**31 - 1, "a whole number of 32 bits"),
+    "uint64": (0, 2**64 - 1, "a whole number from 0 to 2^64-1"),
+    "duration": (-(2**63), 2**63 - 1, "a whole number of nanoseconds"),
+}
+
+_KEPT_BY_NULL = {"text", "bool", *_BOUNDS, "ConsumerLimits"}
+"""Kinds of which null leaves what the same key held before; the others are emptied by it."""
+
+_DAYS = re.compile(r"(?<![\d.])(\d{1,5})([dw])", re.ASCII)
+"""Days and weeks, which people write although durations in Go do not have them."""
+
+_INTEGER = re.compile(r"[+-]?\d{1,19}", re.ASCII)
+
+# The two letters outside ASCII that the server's key comparison folds into it.
+_FOLDS = str.maketrans({"\u017f": "s", "\u212a": "k"})
+
+
+class EscapedText(str):
+    """A text that was written with escapes; no server undoes them in words, few do in times."""
+
+    __slots__ = ()
+
+
+class MinusZero(int):
+    """The number -0, which is fine only where a number may be negative."""
+
+
+class Members(dict[str, Any]):
+    """An object of a text: the last value of each key, and in ``pairs`` those of repeated keys too.
+
+    The server reads them all, one onto the other.
+    """
+
+    __slots__ = ("pairs",)
+
+    def __init__(self) -> None:
+        """Begin with nothing."""
+        super().__init__()
+        self.pairs: list[tuple[str, Any]] = []
+
+    def add(self, name: str, value: object) -> None:
+        """Add what stands next in the text."""
+        self[name] = value
+        self.pairs.append((name, value))
+
+
+def _pairs(members: Mapping[str, Any]) -> Iterable[tuple[str, Any]]:
+    return members.pairs if isinstance(members, Members) else members.items()
+
+
+class Reader:
+    """Reads one request for one server version and collects what is wrong with it."""
+
+    def __init__(self, version: Version) -> None:
+        """Read as a server of ``version`` does."""
+        self.version = version
+        self.problems: list[Problem] = []
+        self.ignored: list[Problem] = []
+        self._scalars: dict[str, Callable[[Any, str], Any]] = {
+            "text": self._text,
+            "bool": self._bool,
+            "time": self._time,
+        }
+
+    def record(
+        self,
+        members: Mapping[str, Any],
+        record: str,
+        path: str = "",
+        before: Settings | None = None,
+    ) -> Settings:
+        """Return the settings in ``members``; faults land in ``problems``.
+
+        ``before`` is what the same key held where it stood before; it grows.
+        """
+        shape = SHAPES[record]
+        settings = Settings(record) if before is None else before
+        for name, value in _pairs(members):
+            entry = shape.get(name)
+            if entry is None:
+                name = _folded(str(name), shape)  # YAML has keys that are no text
+                entry = shape.get(name)
+            place = f"{path}{name}"
+            if entry is None:
+                self._unknown(name, value, place, list(shape))
+                continue
+            kind, since = entry
+            if since and self.version < number(since):
+                self._too_new(name, value, place, since)
+                continue
+            if value is None and not kind.startswith("word:"):
+                if kind not in _KEPT_BY_NULL:
+                    settings.pop(name, None)
+                continue
+            read = self._value(value, kind, place, settings.get(name))
+            if read is not None:
+                settings[name] = read
+        return settings
+
+    def refuse(self, path: str, value: object, message: str, hint: str = "") -> None:
+        """Note that the decoder refuses ``value``."""
+        self.problems.append(Problem(path, value, "R-JSON", message, hint, INVALID_JSON))
+
+    def _refused(self, path: str, value: object, message: str, hint: str = "") -> Any:
+        """Refuse ``value`` and stand in for it."""
+        self.refuse(path, value, message, hint)
+        return None
+
+    def _value(self, value: Any, kind: str, path: str, before: Any = None) -> Any:
+        if kind in _BOUNDS:
+            return self._integer(value, kind, path)
+        if kind in self._scalars:
+            return self._scalars[kind](value, path)
+        if kind.startswith("word:"):
+            return self._word(value, kind[5:], path)
+        if kind.startswith("["):
+            return self._list(value, kind[1:-1], path, before or ())
+        if kind.startswith("{"):
+            return self._map(value, path, before or {})
+        if not isinstance(value, Mapping):
+            return self._refused(path, value, f"expected an object, got {show(value)}.")
+        return self.record(cast("Mapping[str, Any]", value), kind, f"{path}.", before)
+
+    def _integer(self, value: Any, kind: str, path: str) -> Any:
+        low, high, name = _BOUNDS[kind]
+        if type(value) is MinusZero:
+            return 0 if low else self._refused(path, value, f"-0 is not {name}.", "Write 0.")
+        if type(value) is not int:
+            return self._refused(
+                path, value, f"expected {name}, got {show(value)}.", _unit(value, kind)
+            )
+        if not low <= value <= high:
+            return self._refused(path, value, f"{show(value)} is not {name}.")
+        return value
+
+    def _text(self, value: Any, path: str) -> Any:
+        if not isinstance(value, str):
+            return self._refused(path, value, f"expected text, got {show(value)}.", _quotes(value))
+        return value if value.isascii() else _whole(value)
+
+    def _bool(self, value: Any, path: str) -> Any:
+        if not isinstance(value, bool):
+            return self._refused(path, value, f"expected true or false, got {show(value)}.")
+        return value
+
+    def _time(self, value: Any, path: str) -> Any:
+        is_read = not isinstance(value, EscapedText) or self.version >= ESCAPED_TIMES_SINCE
+        if is_read and isinstance(value, str) and go_time(value) is not None:
+            return value
+        hint = "Write it as 2026-01-31T08:00:00Z."
+        return self._refused(path, value, f"expected a time, got {show(value)}.", hint)
+
+    def _word(self, value: Any, enumeration: str, path: str) -> Any:
+        words = WORDS[enumeration]
+        if isinstance(value, str) and (
+            not isinstance(value, EscapedText) or enumeration == "Compression"
+        ):
+            word = value.lower() if enumeration == "DiscardPolicy" else value
+            since = words.get(word)
+            if since is not None and self.version >= number(since):
+                return str(word)
+            if since is not None:
+                hint = f"Use another word or a server from {_short(since)} on."
+                return self._refused(
+                    path, value, f"{show(value)} needs server {_short(since)}.", hint
+                )
+            if word in _EXTRA_WORDS.get(enumeration, ()):
+                return ""
+        close = difflib.get_close_matches(str(value).lower(), words, n=1)
+        hint = f"Did you mean {close[0]!r}?" if close else ""
+        listed = ", ".join(words)
+        return self._refused(path, value, f"expected one of {listed}, got {show(value)}.", hint)
+
+    def _list(self, value: Any, kind: str, path: str, before: Sequence[Any]) -> Any:
+        if not isinstance(value, (list, tuple)):
+            return self._refused(
+                path, value, f"expected a list, got {show(value)}.", _brackets(value)
+            )
+        items: list[Any] = []
+        for index, item in enumerate(cast("list[Any]", value)):
+            # What stands at the same place of the same list, if the key stands there twice.
+            old = before[index] if index < len(before) else None
+            if item is None:
+                items.append(_null_item(kind, old))
+                continue
+            read = self._value(item, kind, f"{path}[{index}]", old)
+            if read is not None:
+                items.append(read)
+        return items
+
+    def _map(self, value: Any, path: str, before: Mapping[str, str]) -> Any:
+        if not isinstance(value, Mapping):
+            return self._refused(path, value, f"expected an object, got {show(value)}.")
+        texts = dict(before)
+        for key, item in _pairs(cast("Mapping[str, Any]", value)):
+            read = "" if item is None else self._text(item, f"{path}.{key}")
+            if read is not None:
+                texts[_whole(str(key))] = read
+        return texts
+
+    def _unknown(self, name: str, value: Any, path: str, known: list[str]) -> None:
+        close = difflib.get_close_matches(name.lower(), known, n=1)
+        hint = f"Did you mean {close[0]!r}?" if close else "Remove it."
+        self._not_read(
+            Problem(path, value, "R-UNKNOWN", "there is no such setting.", hint, INVALID_JSON)
+        )
+
+    def _too_new(self, name: str, value: Any, path: str, since: str) -> None:
+        self._not_read(
+            Problem(
+                path,
+                value,
+                "R-TOO-NEW",
+                f"{name} needs server {_short(since)}.",
+                "Remove it or use a newer server.",
+                INVALID_JSON,
+            )
+        )
+
+    def _not_read(self, problem: Problem) -> None:
+        (self.problems if self.version >= STRICT_SINCE else self.ignored).append(problem)
+
+
+_EXTRA_WORDS = {
+    "PersistMode": ("",),
+    "ConsumerCreateAction": ("",),
+    "DeliverPolicy": ("undefined",),
+}
+"""Words that the server takes for "not set"."""
+
+
+def show(value: object) -> str:
+    """Return a value as JSON people know it, cut to a readable length."""
+    if value is None or isinstance(value, bool):
+        return "null" if value is None else str(value).lower()
+    if isinstance(value, Mapping):
+        return "an object"
+    if isinstance(value, str):
+        text = repr(str(value))
+    elif isinstance(value, (list, tuple)):
+        return "a list"
+    else:
+        text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def _null_item(kind: str, before: Any) -> Any:
+    """Return what null in a list stands for; it empties sources alone."""
+    if before is not None and kind != "StreamSource":
+        return before
+    return "" if kind == "text" else 0 if kind == "duration" else Settings(kind)
+
+
+def _whole(text: str) -> str:
+    """Return text without halves of letters, for which the server reads U+FFFD."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
+
+
+def _folded(name: str, shape: Mapping[str, object]) -> str:
+    folded = name.translate(_FOLDS).lower()
+    return folded if folded in shape else name
+
+
+def _short(version: str) -> str:
+    return version.removesuffix(".0")
+
+
+def _unit(value: object, kind: str) -> str:
+    if kind == "duration" and isinstance(value, str):
+        from twinstream.models.go_duration import parse_go_duration
+
+        hours = _DAYS.sub(_as_hours, value)
+        ns = parse_go_duration(hours)
+        if ns is not None:
+            return f"Write {ns}." if hours == value else f"Write {ns}, which is {hours}."
+    if isinstance(value, str) and _INTEGER.fullmatch(value):
+        return f"Write {int(value)} without quotes."
+    if isinstance(value, float) and value.is_integer() and abs(value) < 2**63:
+        return f"Write {int(value)}."
+    return ""
+
+
+def _as_hours(days: re.Match[str]) -> str:
+    return f"{int(days[1]) * (24 if days[2] == 'd' else 168)}h"
+
+
+def _quotes(value: object) -> str:
+    # The text itself is not shown: 1.10 and 010 were read as numbers, which look different.
+    return "Put it into quotes." if isinstance(value, (bool, int, float)) else ""
+
+
+def _brackets(value: object) -> str:
+    return "Put it into [ ]." if isinstance(value, (str, int)) else ""

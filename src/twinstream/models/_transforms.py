@@ -1,0 +1,278 @@
+"""Subject transforms, and whether the server can build one from source and destination.
+
+A destination token is plain text, ``$1``, or a function such as ``{{wildcard(1)}}``. The server
+checks more where a stream stores the new subject than where it publishes again.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from attrs import frozen
+
+from twinstream.models._digits import whole_number
+from twinstream.models.version import NEWEST, Version
+
+_INTEGER = re.compile(r"[+-]?\d+", re.ASCII)
+_COMMA = re.compile(r",[ \t\r\n\f]*")
+_INT32_MAX = 2**31 - 1
+_BLANKS = frozenset(" \t\r\n\f")
+
+_ONE_INDEX = "wildcard"
+_INDEX_AND_NUMBER = (
+    "splitfromleft",
+    "splitfromright",
+    "slicefromleft",
+    "slicefromright",
+    "left",
+    "right",
+)
+
+# Functions that need no wildcard in the source, and the first server that lets them do without.
+_FREE_SINCE: Version = (2, 12, 0)
+# First servers that refuse numbers beyond 32 bits.
+_BOUND_SINCE: Version = (2, 11, 8)
+_PARTITIONS_BOUND_SINCE: Version = (2, 12, 0)
+_LEFT_RIGHT_SINCE: Version = (2, 15, 0)
+
+
+@frozen
+class TokenFunction:
+    """What stands in the place of a destination token."""
+
+    name: str
+    indexes: tuple[int, ...] = ()
+    """Numbers of wildcards of the source, from 1 up."""
+    number: int = 0
+    separator: str = ""
+
+
+def token_function(target: str, version: Version = NEWEST) -> TokenFunction | None:
+    """Read a destination token without faults; None for plain text."""
+    index = _short_index(target)
+    if index is not None:
+        return TokenFunction(_ONE_INDEX, (index,))
+    call = _call(target, version) if _is_call(target) else None
+    if call is None:
+        return None
+    if call.name == "split":
+        return TokenFunction(call.name, (call.number(0),), separator=call.arguments[1])
+    numbers = [call.number(place) for place in range(len(call.arguments))]
+    if call.name in ("partition", "random"):
+        return TokenFunction(call.name, tuple(numbers[1:]), numbers[0])
+    return TokenFunction(call.name, (numbers[0],), numbers[-1])
+
+
+def target_pattern(destination: str, version: Version = NEWEST) -> str:
+    """Return a filter that matches all that a transform makes."""
+    tokens: list[str] = []
+    for token in destination.split("."):
+        function = token_function(token, version)
+        if function is not None and function.name.startswith(("split", "slice")):
+            return ".".join([*tokens, ">"])  # it may make several tokens
+        tokens.append(token if function is None else "*")
+    return ".".join(tokens)
+
+
+def _short_index(target: str) -> int | None:
+    """Return the number behind ``$``; what is no number, or too large a one, is plain text."""
+    return _integer(target[1:]) if target.startswith("$") else None
+
+
+def _integer(text: str) -> int | None:
+    if not _INTEGER.fullmatch(text):
+        return None
+    number = whole_number(text)
+    return number if -(2**63) <= number < 2**63 else None
+
+
+def _is_call(target: str) -> bool:
+    return len(target) > 4 and target.startswith("{{") and target.endswith("}}")
+
+
+@frozen
+class _Call:
+    """The one function of a token and its arguments, as the server cuts them."""
+
+    name: str
+    arguments: list[str]
+    version: Version
+
+    def integer(self, place: int) -> int | None:
+        """Return an argument's number; None if it is not a number of 64 bits."""
+        return _integer(self.arguments[place].strip(" "))
+
+    def number(self, place: int) -> int:
+        """Return the number of an argument that has no fault."""
+        return self.integer(place) or 0
+
+    def are_integers(self, *places: int) -> bool:
+        """Whether these arguments are numbers; all of them where none is named."""
+        chosen = places or range(len(self.arguments))
+        return all(self.integer(place) is not None for place in chosen)
+
+
+def _call(target: str, version: Version) -> _Call | None:
+    """Find the function that a token stands for.
+
+    The server tries its functions one after the other, wherever they stand in the token, and takes
+    everything up to the last bracket for arguments. What is left of the token has no effect.
+    """
+    for name, pattern in _PATTERNS.items():
+        match = pattern.search(target)
+        if match and (name != "random" or version >= _FREE_SINCE):
+            return _Call(name, _COMMA.split(match[1]), version)
+    return None
+
+
+def transform_fault(
+    source: str, destination: str, version: Version, *, strict: bool = True
+) -> str | None:
+    """Return why the server cannot build this transform, None where it can.
+
+    ``strict`` is for transforms of what a stream stores; republishing is judged without.
+    """
+    if not destination:
+        return None
+    source = source or ">"
+    sources, targets = source.split("."), destination.split(".")
+    fault = _tokens_fault(sources, targets)
+    if fault:
+        return fault
+    for target in targets:
+        fault = _target_fault(target, sources, version, strict)
+        if fault:
+            return fault
+    return None
+
+
+def _tokens_fault(sources: list[str], targets: list[str]) -> str | None:
+    for what, tokens in (("source", sources), ("destination", targets)):
+        if "" in tokens:
+            return f"the {what} has an empty token"
+        if ">" in tokens[:-1]:
+            return f"the {what} has > before its end"
+    if "*" in targets:
+        return "the destination has the wildcard *"
+    if (sources[-1] == ">") != (targets[-1] == ">"):
+        return "source and destination must both end in > or neither"
+    return None
+
+
+def _target_fault(target: str, sources: list[str], version: Version, strict: bool) -> str | None:
+    wild = _Wild(sources.count("*"), ">" in sources and version >= _FREE_SINCE)
+    index = _short_index(target)
+    if index is not None:
+        return wild.fault([index], target)
+    if _is_call(target):
+        return _function_fault(target, wild, version, strict)
+    if strict and not _BLANKS.isdisjoint(target):
+        return f"{target!r} has a blank"
+    return None
+
+
+@frozen
+class _Wild:
+    """What of a source can be chosen."""
+
+    stars: int
+    has_rest: bool
+    """Whether it ends in a ``>`` that counts, as it does since 2.12."""
+
+    def fault(self, indexes: list[int], target: str) -> str | None:
+        """Return what is wrong with numbers of wildcards; those below 1 are not wrong."""
+        beyond = any(index > self.stars for index in indexes)
+        if not self.stars and (beyond or not self.has_rest):
+            return f"{target} needs a * in the source"
+        return (
+            f"{target} names more wildcards than the {self.stars} in the source" if beyond else None
+        )
+
+
+def _function_fault(target: str, wild: _Wild, version: Version, strict: bool) -> str | None:
+    call = _call(target, version)
+    if call is None:
+        return f"{target} is not a function that the server knows"
+    if strict and call.name in ("left", "right") and version < _LEFT_RIGHT_SINCE:
+        return f"{call.name} needs server 2.15"
+    fault = _FUNCTIONS[call.name](call)
+    if fault:
+        return f"{target} {fault}"
+    function = token_function(target, version)
+    indexes = list(function.indexes) if function else []
+    if call.name in ("partition", "random"):
+        return _free_fault(call.name, indexes, wild, target, version)
+    return wild.fault(indexes, target)
+
+
+def _free_fault(
+    name: str, indexes: list[int], wild: _Wild, target: str, version: Version
+) -> str | None:
+    """Judge the numbers of wildcards of functions that need none since 2.12."""
+    if version < _FREE_SINCE:
+        needs = f"{target} takes the number of partitions, then numbers of wildcards"
+        return wild.fault(indexes, target) if indexes else needs
+    # Without any wildcard the server does not look at the numbers.
+    return wild.fault(indexes, target) if wild.stars or wild.has_rest else None
+
+
+def _wildcard(call: _Call) -> str | None:
+    one = len(call.arguments) == 1 and call.are_integers()
+    return None if one else "takes the number of a wildcard"
+
+
+def _partition(call: _Call) -> str | None:
+    if not call.are_integers():
+        return "takes the number of partitions, then numbers of wildcards"
+    bound = call.version >= _PARTITIONS_BOUND_SINCE
+    return "has too many partitions" if bound and call.number(0) > _INT32_MAX else None
+
+
+def _random(call: _Call) -> str | None:
+    if len(call.arguments) != 1 or not call.are_integers():
+        return "takes one number"
+    return "has too large a number" if call.number(0) > _INT32_MAX else None
+
+
+def _index_and_number(call: _Call) -> str | None:
+    if len(call.arguments) != 2 or not call.are_integers():
+        return "takes the number of a wildcard and a second number"
+    if call.version >= _BOUND_SINCE and not -(2**31) <= call.number(1) <= _INT32_MAX:
+        return "has a second number beyond 32 bits"
+    return None
+
+
+def _split(call: _Call) -> str | None:
+    if len(call.arguments) != 2 or not call.are_integers(0):
+        return "takes the number of a wildcard and a separator"
+    return "has a blank in its separator" if " " in call.arguments[1] else None
+
+
+_FUNCTIONS: dict[str, Callable[[_Call], str | None]] = {
+    _ONE_INDEX: _wildcard,
+    "partition": _partition,
+    "random": _random,
+    "split": _split,
+    **dict.fromkeys(_INDEX_AND_NUMBER, _index_and_number),
+}
+
+# Each word of a name may begin with a capital letter or not, and only its first letter.
+# In the order in which the server tries them.
+_SPELLINGS = {
+    "wildcard": "[wW]ildcard",
+    "partition": "[pP]artition",
+    "splitfromleft": "[sS]plit[fF]rom[lL]eft",
+    "splitfromright": "[sS]plit[fF]rom[rR]ight",
+    "slicefromleft": "[sS]lice[fF]rom[lL]eft",
+    "slicefromright": "[sS]lice[fF]rom[rR]ight",
+    "right": "[rR]ight",
+    "left": "[lL]eft",
+    "split": "[sS]plit",
+    "random": "[rR]andom",
+}
+_BLANK = r"[ \t\r\n\f]*"
+_PATTERNS = {
+    name: re.compile(rf"\{{\{{{_BLANK}{spelling}{_BLANK}\((.*)\){_BLANK}\}}\}}")
+    for name, spelling in _SPELLINGS.items()
+}

@@ -1,0 +1,89 @@
+"""What a server would store: defaults filled in, silent changes made."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from twinstream.models.codec import decode
+from twinstream.models.problem import Problem
+from twinstream.models.restorable import Restorable
+from twinstream.models.validation import Config, read, validate_consumer, validate_stream
+from twinstream.models.version import parse_version
+
+if TYPE_CHECKING:
+    from twinstream.models._json import JsonObject
+    from twinstream.models._settings import Settings
+    from twinstream.models.generated.config.consumer import ConsumerConfig
+    from twinstream.models.generated.config.stream import StreamConfig
+    from twinstream.models.version import Version
+
+
+class ConfigError(Restorable, ValueError):
+    """A server would refuse the config; ``problems`` says why."""
+
+    def __init__(self, problems: list[Problem]) -> None:
+        self.problems = problems
+        super().__init__("; ".join(str(problem) for problem in problems))
+
+
+def effective_stream(config: Config, server: str | None = None) -> StreamConfig:
+    """Return what a server would store for a new stream.
+
+    It includes the metadata that the server adds, but ``_nats.ver`` only if ``server`` names a
+    patch version. A mirror's ``mirror_direct`` follows its origin if the server can see that,
+    which is not known here. Raises ``ConfigError`` for a config that the server would refuse.
+    """
+    from twinstream.models.generated.config.stream import StreamConfig
+
+    _refuse(validate_stream(config, server))
+    return decode(stored_stream_members(config, parse_version(server)), StreamConfig)
+
+
+def effective_consumer(
+    config: Config, stream: Config | None = None, server: str | None = None
+) -> ConsumerConfig:
+    """Return what a server would store for a new consumer of ``stream``.
+
+    The parameters and errors are those of ``validate_consumer`` and ``effective_stream``. A
+    consumer without a name gets one from the server, which is not part of its config; one with
+    ``direct`` and ``sourcing`` on a stream with limits gets random letters behind its name.
+    """
+    from twinstream.models.generated.config.consumer import ConsumerConfig
+
+    _refuse(validate_consumer(config, stream, server))
+    members = stored_consumer_members(config, stream, parse_version(server))
+    return decode(members, ConsumerConfig)
+
+
+def stored_stream_members(config: Config, version: Version) -> JsonObject:
+    """Return the members of a stream config as stored, whether or not it would be taken."""
+    from twinstream.models.rules.stream_case import StreamCase
+    from twinstream.models.rules.stream_stored import stored_stream
+
+    return stored_stream(StreamCase(_settings(config, "StreamCreateRequest", version), version))
+
+
+def stored_consumer_members(
+    config: Config, stream: Config | None, version: Version, *, was_durable: bool = False
+) -> JsonObject:
+    """Return the members of a consumer config as stored, whether or not it would be taken."""
+    from twinstream.models.rules.consumer_case import ConsumerCase
+    from twinstream.models.rules.consumer_stored import stored_consumer
+
+    settings = _settings(config, "ConsumerConfig", version)
+    parent = None if stream is None else _settings(stream, "StreamCreateRequest", version)
+    case = ConsumerCase(settings, parent, version)
+    return stored_consumer(case, was_durable=was_durable)
+
+
+def _refuse(problems: list[Problem]) -> None:
+    errors = [problem for problem in problems if not problem.needs_server]
+    if errors:
+        raise ConfigError(errors)
+
+
+def _settings(config: Config, record: str, version: Version) -> Settings:
+    settings, problems = read(config, record, version)
+    if settings is None:
+        raise ConfigError(problems)
+    return settings

@@ -1,0 +1,126 @@
+"""Rules for changing a consumer: what cannot become what."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+from twinstream.models._go_time import go_time
+from twinstream.models.rules.consumer_case import ConsumerCase
+from twinstream.models.rules.consumer_stored import stored_consumer
+from twinstream.models.rules.rule import Found, Hit, Rule
+from twinstream.models.version import Version
+
+FIXED = 10012
+
+_ALWAYS: Version = (0, 0, 0)
+
+_MEMBERS: dict[str, Version] = {
+    "deliver_policy": _ALWAYS,
+    "opt_start_seq": _ALWAYS,
+    "opt_start_time": _ALWAYS,
+    "ack_policy": _ALWAYS,
+    "replay_policy": _ALWAYS,
+    "idle_heartbeat": _ALWAYS,
+    "flow_control": _ALWAYS,
+    "max_waiting": _ALWAYS,
+    "mem_storage": (2, 14, 4),
+    "direct": (2, 14, 6),
+    "sourcing": (2, 14, 6),
+}
+"""Members that are fixed for the consumer's life, with the first server that says so."""
+
+
+class ConsumerUpdateCase:
+    """A consumer's config and the one that is to replace it."""
+
+    def __init__(self, old: ConsumerCase, new: ConsumerCase) -> None:
+        """Compare ``old``, as a server answered it, with ``new``, as somebody wrote it."""
+        self.old_case = old
+        self.new_case = new
+        self.settings = new.settings
+        self.version = new.version
+        self.pedantic = new.pedantic
+
+    @cached_property
+    def old(self) -> dict[str, Any]:
+        """The old config as stored."""
+        return stored_consumer(self.old_case)
+
+    @cached_property
+    def new(self) -> dict[str, Any]:
+        """The new config as it would be stored."""
+        return stored_consumer(self.new_case)
+
+    def pair(self, member: str) -> tuple[Any, Any]:
+        """Return both values of a member in a form in which they can be compared."""
+        old, new = self.old.get(member), self.new.get(member)
+        if member == "opt_start_time":
+            return old and go_time(old), new and go_time(new)
+        return old, new
+
+
+UR = Rule[ConsumerUpdateCase]
+
+
+def _name(case: ConsumerUpdateCase) -> Found:
+    old, new = case.pair("name")
+    return bool(old) and old != new and [Hit("name", new, repr(old))]
+
+
+def _fixed(case: ConsumerUpdateCase) -> Found:
+    hits: list[Hit] = []
+    for member, since in _MEMBERS.items():
+        old, new = case.pair(member)
+        if old != new and case.version >= since:
+            hits.append(Hit(member, new, f"{member} is {old!r}"))
+    return hits
+
+
+def _mode(case: ConsumerUpdateCase) -> Found:
+    old, new = case.pair("deliver_subject")
+    return bool(old) != bool(new) and [Hit("deliver_subject", new)]
+
+
+def _moved(case: ConsumerUpdateCase) -> Found:
+    old, new = case.pair("deliver_subject")
+    return bool(old) and bool(new) and old != new and [Hit("deliver_subject", new, repr(old))]
+
+
+UPDATE_RULES = (
+    UR(
+        "U-NAME",
+        10017,
+        "name",
+        "the consumer is called {detail}; a consumer cannot be renamed.",
+        "Make a new consumer.",
+        _name,
+    ),
+    UR(
+        "U-FIXED",
+        FIXED,
+        "",
+        "{detail} and cannot change.",
+        "Keep the old value, or make a new consumer.",
+        _fixed,
+    ),
+    UR(
+        "U-PUSH-PULL",
+        FIXED,
+        "deliver_subject",
+        "a pull consumer cannot become a push consumer, nor the other way round.",
+        "Make a new consumer.",
+        _mode,
+    ),
+)
+
+UPDATE_ENVIRONMENT = (
+    UR(
+        "C-IN-USE",
+        10013,
+        "deliver_subject",
+        "deliver_subject can only move while nobody listens on {detail}.",
+        "Stop the subscribers first.",
+        _moved,
+    ),
+)

@@ -1,0 +1,86 @@
+"""What the stream rules look at."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any
+
+from twinstream.models._overlaps import first_related
+from twinstream.models._settings import Settings
+from twinstream.models._subjects import can_meet, is_contained
+from twinstream.models._transforms import target_pattern
+from twinstream.models.version import Version
+
+
+class StreamCase:
+    """A stream's settings as read, with what the rules derive from them."""
+
+    def __init__(
+        self, settings: Settings, version: Version, *, pedantic: bool = False, update: bool = False
+    ) -> None:
+        """Judge ``settings`` for a server of ``version``; ``update`` changes an existing stream."""
+        self.settings = settings
+        self.version = version
+        self.pedantic = pedantic
+        self.update = update
+
+    def __getitem__(self, member: str) -> Any:
+        return self.settings[member]
+
+    @cached_property
+    def mirror(self) -> Settings | None:
+        """The mirror's settings, None without one."""
+        mirror: Settings | None = self.settings["mirror"]
+        return mirror
+
+    @cached_property
+    def sources(self) -> list[Settings]:
+        """The sources' settings."""
+        return list(self.settings["sources"])
+
+    @cached_property
+    def subjects(self) -> list[str]:
+        """The subjects, with the default: the stream's own name."""
+        given = list(self.settings["subjects"])
+        if given or self.mirror is not None or self.sources:
+            return given
+        return [self.settings["name"]]
+
+    @cached_property
+    def kept_subjects(self) -> list[str] | None:
+        """Subjects that all messages are within, transformed; None where other streams decide."""
+        if self.mirror is not None or self.sources:
+            return None
+        transform = self.settings["subject_transform"]
+        if transform is None or not transform["dest"]:
+            return self.subjects
+        source = transform["src"] or ">"
+        kept = [one for one in self.subjects if not is_contained(one, source)]
+        if first_related(self.subjects, [source], can_meet):
+            kept.append(target_pattern(transform["dest"], self.version))
+        return kept
+
+    @cached_property
+    def overlaps(self) -> dict[int, int]:
+        """By index, the subjects that meet later ones, and the first such."""
+        return first_related(self.subjects, self.subjects, can_meet, later=True)
+
+    @cached_property
+    def fed_back(self) -> dict[int, int]:
+        """By index, the sources whose filter meets a subject of the stream, and the first such."""
+        filters = [source["filter_subject"] for source in self.sources]
+        return first_related(filters, self["subjects"], can_meet)
+
+    def first_sources(self, identity: Callable[[Settings], Any]) -> dict[Any, int]:
+        """Return the first source of each identity, by index."""
+        found = self._first_sources.get(identity)
+        if found is None:
+            found = self._first_sources[identity] = {}
+            for index, source in enumerate(self.sources):
+                found.setdefault(identity(source), index)
+        return found
+
+    @cached_property
+    def _first_sources(self) -> dict[Callable[[Settings], Any], dict[Any, int]]:
+        return {}

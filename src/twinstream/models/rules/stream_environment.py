@@ -1,0 +1,74 @@
+"""What a server may still refuse for reasons that only it knows: cluster, quotas, other streams."""
+
+from __future__ import annotations
+
+from attrs import evolve, frozen
+
+from twinstream.models.problem import Problem
+from twinstream.models.rules.rule import Hit, Rule
+from twinstream.models.rules.stream_case import StreamCase
+
+SR = Rule[StreamCase]
+
+
+def turns_counter_ttl_on(case: StreamCase) -> bool:
+    """Whether a marker turns TTLs on beside counters, which a second judgement does not allow."""
+    marked = case["subject_delete_marker_ttl"] > 0 and not case["allow_msg_ttl"]
+    return bool(case["allow_msg_counter"] and marked)
+
+
+@frozen
+class NeedsServer:
+    """A rule whose answer depends on more than the settings."""
+
+    rule: SR
+
+    def problems(self, case: StreamCase) -> list[Problem]:
+        """Return notes rather than errors."""
+        return [evolve(problem, needs_server=True) for problem in self.rule.problems(case)]
+
+
+STREAM_ENVIRONMENT = (
+    NeedsServer(
+        SR(
+            "S-REPL-STANDALONE",
+            10074,
+            "num_replicas",
+            "{value} replicas need a cluster of at least as many servers.",
+            "Use 1 for a single server.",
+            lambda case: case["num_replicas"] > 1,
+        )
+    ),
+    NeedsServer(
+        SR(
+            # A cluster judges a new stream twice, and the first time turns TTLs on.
+            "S-CTR-MARKER",
+            10052,
+            "subject_delete_marker_ttl",
+            "a cluster refuses counters with a delete marker, and so do all servers in updates.",
+            "Remove one of them.",
+            lambda case: not case.update and turns_counter_ttl_on(case),
+            since="2.12.0",
+        )
+    ),
+    NeedsServer(
+        SR(
+            "S-NO-PEERS",
+            10005,
+            "placement",
+            "only the cluster knows whether servers fit the placement.",
+            "Compare with the servers' tags and cluster names.",
+            lambda case: bool(case["placement"]) and [Hit("placement")],
+        )
+    ),
+    NeedsServer(
+        SR(
+            "S-ACC-STORAGE",
+            10047,
+            "max_bytes",
+            "only the server knows whether {value} bytes are left for the account.",
+            "Compare with the account's limits.",
+            lambda case: case["max_bytes"] > 0,
+        )
+    ),
+)

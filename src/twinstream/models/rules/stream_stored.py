@@ -1,0 +1,167 @@
+"""What a stream's settings look like once a server has stored them."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from twinstream.models._settings import Settings
+from twinstream.models.rules.stored import put, stored_metadata
+from twinstream.models.rules.stream import SOURCES_WITHOUT_WINDOW_SINCE
+from twinstream.models.rules.stream_case import StreamCase
+from twinstream.models.rules.stream_subjects import is_implicit_republish
+from twinstream.models.version import Version
+
+RESETS_SINCE: Version = (2, 12, 0)
+"""First server that makes -1 out of everything below."""
+
+MARKER_TURNS_ON_SINCE: Version = (2, 11, 2)
+"""First server that turns on what a delete marker needs."""
+
+EMPTY_PLACEMENT_GONE_SINCE: Version = (2, 11, 9)
+"""First server that drops a placement which says nothing."""
+
+DEFAULT_WINDOW = 120_000_000_000
+"""Two minutes."""
+
+_LIMITS = ("max_consumers", "max_msgs", "max_bytes", "max_msgs_per_subject", "max_msg_size")
+_ALWAYS = ("max_age", "allow_direct", "mirror_direct", "sealed", "deny_delete")
+_WHERE_SET = (
+    "description",
+    "no_ack",
+    "first_seq",
+    "discard_new_per_subject",
+    "subject_delete_marker_ttl",
+    "allow_msg_counter",
+    "allow_atomic",
+    "allow_msg_schedules",
+    "allow_batched",
+)
+
+SEALED: Final[dict[str, Any]] = {
+    "discard": "new",
+    "max_age": 0,
+    "deny_delete": True,
+    "deny_purge": True,
+    "allow_rollup_hdrs": False,
+}
+"""What a server sets when it seals a stream, whatever the config says of it."""
+
+
+def stored_stream(case: StreamCase) -> dict[str, Any]:
+    """Return the settings with all defaults and silent changes, as the server answers them."""
+    settings = case.settings
+    out: dict[str, Any] = {"name": settings["name"]}
+    put(out, settings, *_WHERE_SET)
+    for member in _ALWAYS:
+        out[member] = settings[member]
+    for member in _LIMITS:
+        out[member] = _limit(settings[member], case.version)
+    if case.subjects:
+        out["subjects"] = case.subjects
+    out["retention"] = settings["retention"] or "limits"
+    out["discard"] = settings["discard"] or "old"
+    out["storage"] = settings["storage"] or "file"
+    out["compression"] = settings["compression"] or "none"
+    out["num_replicas"] = settings["num_replicas"] or 1
+    out["consumer_limits"] = _limits(settings["consumer_limits"])
+    if settings["persist_mode"] == "async":
+        out["persist_mode"] = "async"
+    window = _window(case)
+    if window:
+        out["duplicate_window"] = window
+    _flags(case, out)
+    _records(case, out)
+    out["metadata"] = stored_metadata(settings["metadata"], case.version, _level(case, out))
+    return out
+
+
+def _limit(given: int, version: Version) -> int:
+    if given < 0 and version < RESETS_SINCE:
+        return given
+    return given if given > 0 else -1
+
+
+def _window(case: StreamCase) -> int:
+    given: int = case["duplicate_window"]
+    if given or case.mirror is not None:
+        return given
+    if case.sources and case.version >= SOURCES_WITHOUT_WINDOW_SINCE:
+        return 0
+    age: int = case["max_age"]
+    return min(DEFAULT_WINDOW, age) if age else DEFAULT_WINDOW
+
+
+def _flags(case: StreamCase, out: dict[str, Any]) -> None:
+    """Turn on what markers and schedules need, and off what stands in their way."""
+    marker = case["subject_delete_marker_ttl"] > 0 and case.version >= MARKER_TURNS_ON_SINCE
+    rollup = case["allow_rollup_hdrs"]
+    needs_rollup = marker or (case["allow_msg_schedules"] and not rollup)
+    out["allow_msg_ttl"] = case["allow_msg_ttl"] or marker
+    out["allow_rollup_hdrs"] = rollup or needs_rollup
+    out["deny_purge"] = case["deny_purge"] and not needs_rollup
+
+
+def _records(case: StreamCase, out: dict[str, Any]) -> None:
+    settings = case.settings
+    placement = settings["placement"]
+    if placement is not None and (
+        placement["cluster"] or "tags" in placement or case.version < EMPTY_PLACEMENT_GONE_SINCE
+    ):
+        where: dict[str, Any] = {}
+        put(where, placement, "cluster", "tags")
+        out["placement"] = where
+    if case.mirror is not None:
+        out["mirror"] = _origin(case.mirror)
+    if case.sources:
+        out["sources"] = [_origin(source) for source in case.sources]
+    if settings["subject_transform"] is not None:
+        out["subject_transform"] = _transform(settings["subject_transform"])
+    if settings["republish"] is not None:
+        out["republish"] = _republish(case)
+
+
+def _origin(origin: Settings) -> dict[str, Any]:
+    out: dict[str, Any] = {"name": origin["name"]}
+    put(out, origin, "opt_start_seq", "opt_start_time", "filter_subject")
+    if origin["subject_transforms"]:
+        out["subject_transforms"] = [_transform(one) for one in origin["subject_transforms"]]
+    external = origin["external"]
+    if external is not None:
+        out["external"] = {"api": external["api"], "deliver": external["deliver"]}
+    consumer = origin["consumer"]
+    if consumer is not None:
+        feed: dict[str, Any] = {}
+        put(feed, consumer, "name", "deliver_subject")
+        out["consumer"] = feed
+    return out
+
+
+def _transform(transform: Settings) -> dict[str, Any]:
+    return {"src": transform["src"], "dest": transform["dest"]}
+
+
+def _republish(case: StreamCase) -> dict[str, Any]:
+    republish = case["republish"]
+    out = {"src": republish["src"] or ">", "dest": republish["dest"]}
+    if is_implicit_republish(case):
+        target = case["subject_transform"]["dest"]
+        out = {"src": target, "dest": target} if target else {"dest": ""}
+    put(out, republish, "headers_only")
+    return out
+
+
+def _limits(limits: Settings | None) -> dict[str, Any]:
+    out: dict[str, Any] = {}
+    if limits is not None:
+        put(out, limits, "inactive_threshold", "max_ack_pending")
+    return out
+
+
+def _level(case: StreamCase, out: dict[str, Any]) -> int:
+    """Return the API level that the settings need."""
+    if case["allow_batched"]:
+        return 4
+    newer = ("allow_msg_counter", "allow_atomic", "allow_msg_schedules")
+    if any(case[member] for member in newer) or case["persist_mode"] == "async":
+        return 2
+    return 1 if out["allow_msg_ttl"] else 0

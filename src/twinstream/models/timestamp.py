@@ -1,0 +1,235 @@
+"""Moments, exact in nanoseconds.
+
+The server writes times after RFC 3339 with up to nine digits of a second, where ``datetime`` has
+six. ``Timestamp`` is a ``datetime`` that keeps the rest and the text that it was read from, so that
+what is read can be written back letter by letter.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta, tzinfo
+from typing import Any, Self, SupportsIndex, overload
+
+from twinstream.models.duration import Duration
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_RFC3339 = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.(\d{1,9}))?(Z|[+-]\d\d:\d\d)", re.ASCII)
+
+
+class Timestamp(datetime):
+    """An aware ``datetime`` with nanoseconds.
+
+    The fields that ``datetime`` has are rounded down to the microsecond; ``nanosecond`` is the
+    rest, 0 to 999.
+    """
+
+    __slots__ = ("_nanosecond", "_text")
+
+    _nanosecond: int
+    _text: str | None
+
+    def __new__(
+        cls,
+        year: SupportsIndex,
+        month: SupportsIndex,
+        day: SupportsIndex,
+        hour: SupportsIndex = 0,
+        minute: SupportsIndex = 0,
+        second: SupportsIndex = 0,
+        microsecond: SupportsIndex = 0,
+        tzinfo: tzinfo | None = None,
+        *,
+        fold: int = 0,
+        nanosecond: int = 0,
+    ) -> Self:
+        """Take the fields of ``datetime`` and the nanoseconds below a microsecond."""
+        if tzinfo is None:
+            raise ValueError("a time needs a zone; pass tzinfo=datetime.UTC")
+        if not 0 <= nanosecond < 1_000:
+            raise ValueError(f"nanosecond must be in 0..999, got {nanosecond}")
+        self = super().__new__(
+            cls, year, month, day, hour, minute, second, microsecond, tzinfo, fold=fold
+        )
+        self._nanosecond = nanosecond
+        self._text = None
+        return self
+
+    @classmethod
+    def of(cls, value: datetime) -> Self:
+        """Return ``value`` as a timestamp; itself if it is one. Naive times are refused."""
+        if isinstance(value, cls):
+            return value
+        if not isinstance(value, datetime):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise TypeError(f"expected a datetime with a zone, got {value!r}")
+        if value.tzinfo is None:
+            raise ValueError(f"{value!r} has no zone; add tzinfo=datetime.UTC or the one you mean")
+        return cls(
+            value.year,
+            value.month,
+            value.day,
+            value.hour,
+            value.minute,
+            value.second,
+            value.microsecond,
+            value.tzinfo,
+            fold=value.fold,
+            nanosecond=value.nanosecond if isinstance(value, Timestamp) else 0,
+        )
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read a time in the server's notation; ValueError says what is wrong with it.
+
+        A moment of the year 0, which servers take, becomes the first one after it.
+        """
+        match = _RFC3339.fullmatch(text)
+        if match is None:
+            raise ValueError(f"{text!r} is not a time such as 2026-01-31T08:00:00Z")
+        if text.startswith("0000-"):
+            return cls._of_year_0(text)
+        fraction, zone = match.groups()
+        base = datetime.fromisoformat(text)  # cuts what is finer than a microsecond
+        # Straight to the base class: answers are full of times, and the parts are known to be fine.
+        self = datetime.__new__(
+            cls,
+            base.year,
+            base.month,
+            base.day,
+            base.hour,
+            base.minute,
+            base.second,
+            base.microsecond,
+            base.tzinfo,
+        )
+        self._nanosecond = int(fraction[6:].ljust(3, "0")) if fraction else 0
+        # The text is kept if the server would write it differently.
+        odd = (fraction and fraction[-1] == "0") or zone in ("+00:00", "-00:00")
+        self._text = text if odd else None
+        return self
+
+    @classmethod
+    def _of_year_0(cls, text: str) -> Self:
+        """Stand in for a moment before all that ``datetime`` has, and keep its text."""
+        datetime.fromisoformat(f"0004{text[4:]}")  # a leap year, too
+        # Not the very first one, which is the server's word for "never".
+        self = cls(1, 1, 1, tzinfo=UTC, nanosecond=1)
+        self._text = text
+        return self
+
+    @classmethod
+    def from_ns(cls, ns: int) -> Self:
+        """Return the moment ``ns`` nanoseconds after 1970-01-01 in UTC."""
+        micros, rest = divmod(ns, 1_000)
+        self = cls.of(_EPOCH + timedelta(microseconds=micros))
+        self._nanosecond = rest
+        return self
+
+    @property
+    def nanosecond(self) -> int:
+        """Nanoseconds below the microsecond, 0 to 999."""
+        return self._nanosecond
+
+    @property
+    def ns(self) -> int:
+        """Nanoseconds since 1970-01-01 in UTC."""
+        whole = datetime.__sub__(self, _EPOCH)
+        return Duration.of(whole).ns + self._nanosecond
+
+    @property
+    def is_zero(self) -> bool:
+        """Whether this is the server's word for "never", 0001-01-01T00:00:00Z."""
+        return self.year == 1 and self.ns == _ZERO_NS
+
+    def rfc3339(self) -> str:
+        """Return the server's notation; the text that was read, if it was read."""
+        return self._text or self._canonical()
+
+    def replace(self, *fields: Any, nanosecond: int | None = None, **named: Any) -> Self:
+        """Return a copy with other fields, as ``datetime.replace``; the nanoseconds stay."""
+        # A plain datetime first: the base class would make a Timestamp without its own fields.
+        plain = datetime.combine(self.date(), self.timetz())
+        changed = self.of(plain.replace(*fields, **named))
+        changed._nanosecond = self._nanosecond if nanosecond is None else nanosecond
+        return changed
+
+    def astimezone(self, tz: tzinfo | None = None) -> Self:
+        """Return the same moment in another zone."""
+        # As a plain datetime: some zones add to what they are given, which would come back here.
+        moved = self.of(datetime.combine(self.date(), self.timetz()).astimezone(tz))
+        moved._nanosecond = self._nanosecond
+        return moved
+
+    def _canonical(self) -> str:
+        digits = f"{self.microsecond:06}{self._nanosecond:03}".rstrip("0")
+        fraction = f".{digits}" if digits else ""
+        whole = datetime.isoformat(self, timespec="seconds")
+        zone = whole[19:]
+        return f"{whole[:19]}{fraction}{'Z' if zone == '+00:00' else zone}"
+
+    def __repr__(self) -> str:
+        return f"Timestamp.parse({self.rfc3339()!r})"
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> tuple[object, ...]:
+        return (type(self).parse, (self.rfc3339(),))
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Self:
+        return self
+
+    def __hash__(self) -> int:
+        # Equal to a plain datetime's hash where the two can be equal.
+        return hash(self.ns) if self._nanosecond else datetime.__hash__(self)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, datetime):
+            return NotImplemented
+        return datetime.__eq__(self, other) and self._nanosecond == _rest(other)
+
+    def __ne__(self, other: object) -> bool:
+        # datetime has one of its own, which would not see the nanoseconds.
+        return not self == other
+
+    def __lt__(self, other: datetime) -> bool:  # type: ignore[override]
+        if datetime.__eq__(self, other):
+            return self._nanosecond < _rest(other)
+        return datetime.__lt__(self, other)
+
+    def __add__(self, other: timedelta) -> Self:
+        return self._moved(Duration.of(other).ns)
+
+    def __radd__(self, other: timedelta) -> Self:
+        return self._moved(Duration.of(other).ns)
+
+    @overload  # type: ignore[override]
+    def __sub__(self, other: datetime) -> Duration: ...
+    @overload
+    def __sub__(self, other: timedelta) -> Self: ...
+    def __sub__(self, other: datetime | timedelta) -> Duration | Self:
+        if isinstance(other, timedelta):
+            return self._moved(-Duration.of(other).ns)
+        return Duration.from_ns(self.ns - self.of(other).ns)
+
+    def __rsub__(self, other: datetime) -> Duration:
+        return Duration.from_ns(self.of(other).ns - self.ns)
+
+    def _moved(self, ns: int) -> Self:
+        return self.from_ns(self.ns + ns).astimezone(self.tzinfo)
+
+    def __le__(self, other: datetime) -> bool:  # type: ignore[override]
+        return self == other or self < other
+
+    def __gt__(self, other: datetime) -> bool:  # type: ignore[override]
+        return not self <= other
+
+    def __ge__(self, other: datetime) -> bool:  # type: ignore[override]
+        return not self < other
+
+
+def _rest(value: datetime) -> int:
+    return value.nanosecond if isinstance(value, Timestamp) else 0
+
+
+_ZERO_NS = Timestamp(1, 1, 1, tzinfo=UTC).ns

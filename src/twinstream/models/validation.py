@@ -1,0 +1,131 @@
+"""Would the server take this? Its own rules, in its own order, without a connection.
+
+The first problem that is not ``needs_server`` is the error that the server would answer. What
+depends on the account, the cluster or other assets is never guessed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeAlias
+
+from attrs import evolve
+
+from twinstream.models._document import TextError
+from twinstream.models._model import Model
+from twinstream.models._reading import Reader, show
+from twinstream.models._settings import Settings
+from twinstream.models.codec import encode
+from twinstream.models.problem import Problem
+from twinstream.models.rules.rule import judge
+from twinstream.models.version import Version, parse_version
+
+Config: TypeAlias = Model | Mapping[str, Any] | str | bytes
+"""A config as model, as its members, or as JSON text."""
+
+
+def validate_stream(
+    config: Config, server: str | None = None, *, pedantic: bool = False
+) -> list[Problem]:
+    """Return why a server would refuse to make this stream; empty if it would not.
+
+    ``server`` is a version such as ``2.12`` or ``2.12.8``, the newest known when left out;
+    ``pedantic`` stands for the request's flag.
+    """
+    from twinstream.models.rules.stream import STREAM_RULES
+    from twinstream.models.rules.stream_case import StreamCase
+    from twinstream.models.rules.stream_environment import STREAM_ENVIRONMENT
+
+    version = parse_version(server)
+    settings, problems = read(config, "StreamCreateRequest", version)
+    if settings is None:
+        return problems
+    flag = pedantic or bool(settings["pedantic"])
+    case = StreamCase(settings, version, pedantic=flag)
+    return [*problems, *judge(STREAM_RULES, case), *judge(STREAM_ENVIRONMENT, case)]
+
+
+def validate_consumer(
+    config: Config,
+    stream: Config | None = None,
+    server: str | None = None,
+    *,
+    pedantic: bool = False,
+) -> list[Problem]:
+    """Return why a server would refuse to make this consumer; empty if it would not.
+
+    ``stream`` is the config of its stream; rules that look at it are left out without. The other
+    parameters are those of ``validate_stream``.
+    """
+    from twinstream.models.rules.consumer import CONSUMER_RULES
+    from twinstream.models.rules.consumer_case import ConsumerCase
+
+    version = parse_version(server)
+    settings, problems = read(config, "ConsumerConfig", version)
+    if settings is None:
+        return problems
+    parent = None if stream is None else read(stream, "StreamCreateRequest", version)[0]
+    case = ConsumerCase(settings, parent, version, pedantic=pedantic)
+    return [*problems, *judge(CONSUMER_RULES, case)]
+
+
+def validate_pull(
+    request: Config, consumer: Config | None = None, server: str | None = None
+) -> list[Problem]:
+    """Return why a server would refuse this pull request; empty if it would not.
+
+    ``consumer`` is the config of the consumer; rules that look at it are left out without. A text
+    that does not begin with ``{`` is the number of messages, or means 1. The server answers pull
+    requests with statuses, so ``err_code`` is 400 or 409. It ignores members that it does not know;
+    a misspelt one is a problem all the same, with code 0.
+    """
+    from twinstream.models.rules.consumer_case import ConsumerCase
+    from twinstream.models.rules.pull import FIRST_RULES, PULL_RULES, PullCase, members_of_text, trimmed
+
+    version = parse_version(server)
+    request = trimmed(request) if isinstance(request, (str, bytes)) else request
+    plain = members_of_text(request) if isinstance(request, str) else None
+    settings, problems = read(
+        request if plain is None else plain, "PullRequest", version, several=False
+    )
+    problems = [evolve(one, err_code=400 if one.rule == "R-JSON" else 0) for one in problems]
+    problems.sort(key=lambda one: not one.err_code)
+    found = None if consumer is None else read(consumer, "ConsumerConfig", version)[0]
+    case = None if found is None else ConsumerCase(found, None, version)
+    pull = PullCase(settings or Settings("PullRequest"), case, version, is_json=plain is None)
+    first = judge(FIRST_RULES, pull)
+    if settings is None:
+        return [*first, *problems]
+    return [*first, *problems, *judge(PULL_RULES, pull)]
+
+
+def read(
+    config: Config, record: str, version: Version, *, several: bool = True
+) -> tuple[Settings | None, list[Problem]]:
+    """Return the settings as a server of ``version`` reads them, and what it would not read.
+
+    With ``several`` a text may hold several objects, which are merged.
+    """
+    reader = Reader(version)
+    try:
+        members = members_of(config, several=several)
+    except TextError as error:
+        line, column = error.fault.place
+        message = f"line {line}, column {column}: {error.fault.message}"
+        reader.refuse("", None, message, error.fault.hint)
+        return None, reader.problems
+    if not isinstance(members, Mapping):  # such as the list that a YAML file held
+        reader.refuse("", members, f"expected an object, got {show(members)}.")
+        return None, reader.problems
+    return reader.record(members, record), reader.problems
+
+
+def members_of(config: Config, *, several: bool = True) -> Mapping[str, Any]:
+    """Return the members of a config in any of its forms; ``TextError`` for bad text."""
+    if isinstance(config, Model):
+        return encode(config)
+    if isinstance(config, (str, bytes)):
+        from twinstream.models._json_text import read_as_server
+
+        return read_as_server(config, several=several)
+    return config

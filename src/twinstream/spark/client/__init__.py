@@ -1,0 +1,1 @@
+"""How driver and executors connect to servers."""

@@ -1,0 +1,65 @@
+"""Which environment variables and files the options of a read or write may name.
+
+On a shared Spark server other users write options, in SQL for example. An option that names a
+variable or a file has it read by the driver or an executor, and sent to an address of the user's
+choice. So only names that are meant for this are taken, and those that whoever starts the driver
+lists in its environment.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Final
+
+from twinstream.spark.errors import OptionError
+
+__all__ = [
+    "CREDENTIALS",
+    "FILES_VARIABLE",
+    "PEM",
+    "SCHEMAS",
+    "VARIABLES_VARIABLE",
+    "check_file",
+    "check_variable",
+]
+
+VARIABLES_VARIABLE: Final = "TWINSTREAM_ALLOWED_ENV"
+"""Environment variable of the driver: names of variables, with commas, that options may name."""
+
+FILES_VARIABLE: Final = "TWINSTREAM_ALLOWED_FILES"
+"""Environment variable of the driver: files and folders, separated as in PATH."""
+
+CREDENTIALS: Final = (".creds",)
+PEM: Final = (".pem", ".crt", ".cer", ".key")
+SCHEMAS: Final = (".json",)
+
+_BEGINNINGS: Final = ("NATS_", "TWINSTREAM_")
+
+
+def check_variable(option: str, name: str) -> None:
+    """Raise `OptionError` for a variable that an option may not name."""
+    listed = os.environ.get(VARIABLES_VARIABLE, "").split(",")
+    if name.startswith(_BEGINNINGS) or name in map(str.strip, listed):
+        return
+    raise OptionError(
+        option,
+        f"may name a variable NATS_… or TWINSTREAM_…, not {name!r}: rename it, or list it in"
+        f" {VARIABLES_VARIABLE} in the environment of the driver before that starts",
+    )
+
+
+def check_file(option: str, path: str, endings: tuple[str, ...]) -> None:
+    """Raise `OptionError` for a file that an option may not name."""
+    if path.lower().endswith(endings):
+        return
+    whole = Path(os.path.abspath(path))  # not `Path.absolute`, which keeps ".."
+    listed = os.environ.get(FILES_VARIABLE, "").split(os.pathsep)
+    if any(whole.is_relative_to(os.path.abspath(each)) for each in listed if each):
+        return
+    raise OptionError(
+        option,
+        f"may name a file {' or '.join(f'*{each}' for each in endings)}, not {path!r}: rename it,"
+        f" or list it or its folder in {FILES_VARIABLE} in the environment of the driver before"
+        " that starts",
+    )

@@ -1,0 +1,225 @@
+"""How the source and the sink connect: picklable, and safe to print.
+
+Secrets come as references (the name of an environment variable or of a file, read where the
+connection is made; `allowed` says which) or inline under names that Spark redacts in plans and
+event logs.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Final
+
+from attrs import field, frozen
+
+from twinstream.core.connect.auth import Credentials
+from twinstream.errors import BadArgument
+from twinstream.core.connect.server_pool import parse_servers
+from twinstream.core.wire.subjects import ApiSubjects
+from twinstream.core.connect.tls import TlsOptions
+from twinstream.spark.client.allow_list import CREDENTIALS, PEM, check_file, check_variable
+from twinstream.spark.errors import OptionError
+from twinstream.spark.source.options_map import OptionsMap
+from twinstream.spark.client.retry import through
+
+if TYPE_CHECKING:
+    from js_sync import Connection
+
+__all__ = ["ConnectionSettings"]
+
+#: Seconds that a server may be away when a task begins: time to start again.
+_AWAY: Final = 5.0
+
+
+def _hidden(_: object) -> str:
+    return "'***'"
+
+
+@frozen(kw_only=True)
+class ConnectionSettings:
+    """The ``nats.*`` options."""
+
+    servers: str
+    user: str | None = None
+    password: str | None = field(default=None, repr=_hidden)
+    token: str | None = field(default=None, repr=_hidden)
+    password_env: str | None = None
+    token_env: str | None = None
+    credentials_file: str | None = None
+    """A file of ``nsc`` that every executor has, by ``--files`` or the platform."""
+    credentials_env: str | None = None
+    """An environment variable that holds the text of such a file."""
+    credentials: str | None = field(default=None, repr=_hidden)
+    nkey_seed_env: str | None = None
+    nkey_seed: str | None = field(default=None, repr=_hidden)
+    tls: TlsOptions | None = None
+    name: str = "twinstream-spark"
+    domain: str | None = None
+    api_prefix: str | None = None
+    request_timeout: float = 5.0
+    """Seconds."""
+
+    @classmethod
+    def take(cls, options: OptionsMap) -> ConnectionSettings:
+        """Take the ``nats.*`` options out of the map. Raises `OptionError`."""
+        settings = cls(
+            servers=_servers(options),
+            user=options.text("nats.user"),
+            password=options.text("nats.password"),
+            token=options.text("nats.token"),
+            password_env=_variable(options, "nats.passwordEnv"),
+            token_env=_variable(options, "nats.tokenEnv"),
+            credentials_file=_file(options, "nats.credentialsFile", CREDENTIALS),
+            credentials_env=_variable(options, "nats.credentialsEnv"),
+            credentials=options.text("nats.secretCredentials"),
+            nkey_seed_env=_variable(options, "nats.nkeySeedEnv"),
+            nkey_seed=options.text("nats.secretNkeySeed"),
+            tls=_tls(options),
+            name=options.text("nats.name") or "twinstream-spark",
+            domain=options.text("nats.domain"),
+            api_prefix=options.text("nats.apiPrefix"),
+            request_timeout=options.integer("nats.requestTimeoutMs", 5000, least=1) / 1000,
+        )
+        settings._check()
+        return settings
+
+    def _check(self) -> None:
+        ways: dict[str, tuple[str, ...]] = {
+            "a user": ("nats.user",),
+            "a token": ("nats.token", "nats.tokenEnv"),
+            "credentials": (
+                "nats.credentialsFile",
+                "nats.credentialsEnv",
+                "nats.secretCredentials",
+            ),
+            "an nkey": ("nats.nkeySeedEnv", "nats.secretNkeySeed"),
+        }
+        given = self._given()
+        used: list[tuple[str, str]] = []
+        for way, names in {**ways, "a password": ("nats.password", "nats.passwordEnv")}.items():
+            present = [name for name in names if name in given]
+            if len(present) > 1:
+                raise OptionError(present[1], f"given besides {present[0]}; give one of them")
+            used += [(way, name) for name in present if way in ways]
+        if len(used) > 1:
+            (way, _), (_, name) = used[0], used[1]
+            raise OptionError(name, f"given besides {way}; the server takes one of them")
+        if self.user is None and given & {"nats.password", "nats.passwordEnv"}:
+            raise OptionError("nats.password", "needs nats.user beside it")
+        try:
+            self.subjects()
+        except BadArgument as error:
+            name = "nats.apiPrefix" if self.api_prefix else "nats.domain"
+            raise OptionError(name, str(error)) from error
+
+    def _given(self) -> set[str]:
+        values = {
+            "nats.user": self.user,
+            "nats.password": self.password,
+            "nats.passwordEnv": self.password_env,
+            "nats.token": self.token,
+            "nats.tokenEnv": self.token_env,
+            "nats.credentialsFile": self.credentials_file,
+            "nats.credentialsEnv": self.credentials_env,
+            "nats.secretCredentials": self.credentials,
+            "nats.nkeySeedEnv": self.nkey_seed_env,
+            "nats.secretNkeySeed": self.nkey_seed,
+        }
+        return {name for name, value in values.items() if value is not None}
+
+    def subjects(self) -> ApiSubjects:
+        """Return the subjects of the JetStream API under the domain or prefix."""
+        return ApiSubjects.of(domain=self.domain, prefix=self.api_prefix)
+
+    def connect(self) -> Connection:
+        """Return a new connection of this process.
+
+        Raises `ConnectionFailed`, `AuthenticationFailed`, or `OptionError` when an environment
+        variable that holds a secret is not set here.
+        """
+        import js_sync
+
+        found = self._credentials()
+        return js_sync.connect(
+            self.servers,
+            name=self.name,
+            credentials=None if found is None else lambda: found,
+            credentials_file=self.credentials_file,
+            tls=self.tls,
+            request_timeout=self.request_timeout,
+        )
+
+    def connect_in_task(self, most: float) -> Connection:
+        """Return a new connection for a task, within ``most`` seconds.
+
+        A server that cannot be reached is tried again for a while: Spark's attempts follow each
+        other at once, and all of them would be over before a server has started again.
+        """
+        return through(self.connect, min(most, _AWAY))
+
+    def _credentials(self) -> Credentials | None:
+        text = _secret(self.credentials, self.credentials_env, "nats.credentialsEnv")
+        if text is not None:
+            name = self.credentials_env or "nats.secretCredentials"
+            return Credentials.parse(text, name)
+        found = Credentials(
+            user=self.user,
+            password=_secret(self.password, self.password_env, "nats.passwordEnv"),
+            token=_secret(self.token, self.token_env, "nats.tokenEnv"),
+            nkey_seed=_secret(self.nkey_seed, self.nkey_seed_env, "nats.nkeySeedEnv"),
+        )
+        return None if found.is_empty else found
+
+
+def _servers(options: OptionsMap) -> str:
+    servers = options.text("nats.servers")
+    if servers is None:
+        raise OptionError("nats.servers", "is required, for example nats://127.0.0.1:4222")
+    if "@" in servers:
+        # Spark keeps option values in plans and event logs, so a secret must not be one of them.
+        raise OptionError(
+            "nats.servers",
+            "may not hold user and password; give nats.user with nats.passwordEnv or nats.password",
+        )
+    try:
+        parse_servers(servers)
+    except BadArgument as error:
+        raise OptionError("nats.servers", str(error)) from error
+    return servers
+
+
+def _variable(options: OptionsMap, option: str) -> str | None:
+    name = options.text(option)
+    if name is not None:
+        check_variable(option, name)
+    return name
+
+
+def _file(options: OptionsMap, option: str, endings: tuple[str, ...]) -> str | None:
+    path = options.text(option)
+    if path is not None:
+        check_file(option, path, endings)
+    return path
+
+
+def _secret(value: str | None, variable: str | None, option: str) -> str | None:
+    if variable is None:
+        return value
+    found = os.environ.get(variable)
+    if found is None:
+        raise OptionError(option, f"environment variable {variable} is not set in this process")
+    return found
+
+
+def _tls(options: OptionsMap) -> TlsOptions | None:
+    """Return how to secure the connection; None where only the server's word decides."""
+    ca, cert, key = (_file(options, f"nats.tls.{each}File", PEM) for each in ("ca", "cert", "key"))
+    server = options.text("nats.tls.serverName")
+    first = options.boolean("nats.tls.firstHandshake", False)
+    if key is not None and cert is None:
+        raise OptionError("nats.tls.keyFile", "needs nats.tls.certFile beside it")
+    if not first and all(each is None for each in (ca, cert, server)):
+        return None
+    return TlsOptions(
+        ca_file=ca, cert_file=cert, key_file=key, server_name=server, handshake_first=first
+    )

@@ -1,0 +1,1 @@
+"""JSON payloads and events as typed columns."""

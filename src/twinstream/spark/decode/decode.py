@@ -1,0 +1,280 @@
+"""Decode JSON payloads to typed columns: vectorised, and message by message where that fails.
+
+A block of messages is parsed in one go by Arrow's JSON reader, which is strict enough but refuses
+the whole block for one unusual message. Then the unusual messages are found, set aside and decoded
+one by one, and the others are parsed without them. Where many messages are unusual in the same way,
+such as by a member that has no column, the decoder learns to cut that member out of the text and
+to convert it alone. Columns that Arrow cannot build are cut out from the start.
+
+A message that does not fit gets a reason instead of a row; nothing is dropped and nothing is
+guessed. Which way a message goes changes only the time that it takes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, cast
+
+import pyarrow as pa
+from attrs import field, frozen
+from pyspark.sql.types import StructType
+
+from twinstream.spark.decode.arrow_json import ArrowJson, member_names
+from twinstream.spark.decode.convert import converter
+from twinstream.spark.decode.cut_members import can_cut
+from twinstream.spark.decode.json_text import parse, to_json
+from twinstream.spark.decode.misfit import Extras, Misfit
+from twinstream.spark.decode.refusal import Refused
+from twinstream.spark.decode.shapes import arrow_type, is_plain
+
+__all__ = ["Decoded", "JsonDecoder", "arrow_type"]
+
+_WINDOW: Final = 2048
+"""Messages of a refused block that are looked at together."""
+
+_PIECES: Final = 8
+"""Parts of a window in which no message stands out."""
+
+_SMALL: Final = 8
+"""Messages that are decoded one by one rather than in parts."""
+
+_DENSE: Final = 32
+"""One unusual message in so many is often enough to learn from them."""
+
+_LONGEST_SKIP: Final = 256
+"""Messages that are set aside at once where hardly one fits."""
+
+_ROUNDS: Final = 4
+"""Attempts at a whole block before it is looked at in windows."""
+
+_SAMPLES: Final = 4
+_MOST_LEARNED: Final = 32
+"""Names to learn at most: a producer may use names as data."""
+
+
+@frozen
+class Decoded:
+    """The outcome for a block of messages, position by position.
+
+    ``rows`` is a struct array, null where a message did not fit. ``extras`` is JSON text of the
+    members without a column, null where there are none. ``misfits`` maps positions to reasons.
+    """
+
+    rows: pa.Array
+    extras: pa.Array
+    misfits: dict[int, str] = field(factory=dict[int, str])
+
+
+class JsonDecoder:
+    """Decodes payloads to the given columns.
+
+    ``lenient`` lets text columns take any value as JSON text. Without ``keep_extras`` members
+    that have no column are passed over, which keeps such messages on the fast path.
+    """
+
+    def __init__(
+        self, columns: StructType, *, lenient: bool = False, keep_extras: bool = True
+    ) -> None:
+        self._convert = converter(columns, lenient=lenient)
+        self._type = arrow_type(columns)
+        self._columns: Final = columns
+        self._lenient: Final = lenient
+        self._keep_extras: Final = keep_extras
+        others = [spec.name for spec in columns if not is_plain(spec)]
+        self._strict: Final = keep_extras or bool(others)
+        self._cuts = self._closed(others)
+        self._fast = self._fast_path() if all(map(can_cut, self._cuts)) else None
+
+    def decode(self, payloads: pa.Array) -> Decoded:
+        """Decode a block; each payload has its outcome at its position."""
+        if self._fast is None or not len(payloads):
+            return self._one_by_one(payloads)
+        return self._sifted(payloads)
+
+    def _in_parts(self, payloads: pa.Array, size: int) -> Decoded:
+        parts: list[Decoded] = []
+        misfits: dict[int, str] = {}
+        for start in range(0, len(payloads), size):
+            part = self._sifted(payloads.slice(start, size))
+            parts.append(part)
+            misfits.update((start + at, reason) for at, reason in part.misfits.items())
+        return Decoded(
+            pa.concat_arrays([part.rows for part in parts]),
+            pa.concat_arrays([part.extras for part in parts]),
+            misfits,
+        )
+
+    def _sifted(self, payloads: pa.Array) -> Decoded:
+        """Decode a part of a block: most messages together, unusual ones one by one."""
+        sieve, large = _Sieve(len(payloads)), len(payloads) > _WINDOW
+        learns = True
+        while sieve.left:
+            assert self._fast is not None
+            try:
+                found = self._fast.decode(sieve.remaining(payloads))
+            except Refused as refused:
+                if len(payloads) <= _SMALL:
+                    break
+                sieve.set_aside(refused)
+                stuck = not refused.rows
+                narrow = stuck or (large and (refused.first or sieve.rounds > _ROUNDS))
+            else:
+                stuck = narrow = False
+                if sieve.passed():
+                    return self._merged(payloads, Decoded(*found), sieve)
+            if learns and (stuck or sieve.is_coarse):
+                learns = False
+                if self._learned(payloads.take(sieve.samples())):
+                    sieve = _Sieve(len(payloads))
+                    continue
+            if narrow:
+                return self._in_parts(payloads, _WINDOW if large else -(-len(payloads) // _PIECES))
+        return self._one_by_one(payloads)
+
+    def _merged(self, payloads: pa.Array, usual: Decoded, sieve: _Sieve) -> Decoded:
+        if not sieve.odd:
+            return usual
+        odd = self._one_by_one(payloads.take(pa.array(sieve.odd)))
+        places = [*sieve.left, *sieve.odd]
+        order: list[int] = sorted(range(len(places)), key=lambda at: places[at])
+        return Decoded(
+            pa.concat_arrays([usual.rows, odd.rows]).take(pa.array(order)),
+            pa.concat_arrays([usual.extras, odd.extras]).take(pa.array(order)),
+            {sieve.odd[at]: reason for at, reason in odd.misfits.items()},
+        )
+
+    def _one_by_one(self, payloads: pa.Array) -> Decoded:
+        rows: list[object] = []
+        extras: list[str | None] = []
+        misfits: dict[int, str] = {}
+        texts: list[bytes] = payloads.to_pylist()
+        for at, payload in enumerate(texts):
+            row, extra = None, None
+            try:
+                row, extra = self._one(payload)
+            except Misfit as error:
+                misfits[at] = str(error)
+            rows.append(row)
+            extras.append(extra)
+        return Decoded(pa.array(rows, self._type), pa.array(extras, pa.string()), misfits)
+
+    def _one(self, payload: bytes) -> tuple[object, str | None]:
+        value = parse(payload)
+        if value is None:
+            raise Misfit("the message: expected an object, got null")
+        found: Extras = {}
+        row = self._convert(value, found)
+        return row, to_json(found) if found and self._keep_extras else None
+
+    def _fast_path(self) -> ArrowJson:
+        return ArrowJson(
+            self._columns,
+            self._cuts,
+            lenient=self._lenient,
+            strict=self._strict,
+            keep_extras=self._keep_extras,
+        )
+
+    def _closed(self, names: Sequence[str]) -> list[str]:
+        """Return names to cut, and those of columns with such a name inside.
+
+        A name is found at all depths: it must not be left within a member that is not cut.
+        """
+        found = list(dict.fromkeys(names))
+        for name in found:  # which grows
+            found.extend(
+                spec.name
+                for spec in self._columns
+                if spec.name not in found and name in member_names(spec.dataType)
+            )
+        return found
+
+    def _learned(self, samples: pa.Array) -> bool:
+        """Cut out from now on what made these messages unusual; tell whether that is anything."""
+        new = {name for payload in samples.to_pylist() for name in self._unusual_members(payload)}
+        cuts = self._closed([*self._cuts, *sorted(new)])
+        if len(cuts) == len(self._cuts) or len(cuts) > len(self._columns) + _MOST_LEARNED:
+            return False
+        if not all(map(can_cut, cuts)):
+            return False
+        self._cuts = cuts
+        self._fast = self._fast_path()
+        return True
+
+    def _unusual_members(self, payload: bytes) -> list[str]:
+        if self._fast is None or _takes(self._fast, payload):
+            return []
+        try:
+            value = parse(payload)
+            self._convert(value, {})
+            return [
+                name
+                for name, each in cast(dict[str, object], value or {}).items()
+                if name not in self._cuts and can_cut(name) and self._is_unusual(name, each)
+            ]
+        except Misfit:
+            return []
+
+    def _is_unusual(self, name: str, value: object) -> bool:
+        if name not in self._columns.names:
+            return self._strict
+        alone = ArrowJson(StructType([self._columns[name]]), strict=self._strict)
+        return not _takes(alone, to_json({name: value}).encode())
+
+
+def _takes(fast: ArrowJson, payload: bytes) -> bool:
+    try:
+        fast.decode(pa.array([payload], pa.binary()))
+    except Refused:
+        return False
+    return True
+
+
+class _Sieve:
+    """The positions of a part's messages: the usual ones that are left, and the odd ones."""
+
+    def __init__(self, size: int) -> None:
+        self.left = list(range(size))
+        self.odd: list[int] = []
+        self.rounds = 0
+        self._size = size
+        self._parsed = 0  # messages at the front of `left` that are known to parse
+        self._skip = 1
+
+    def remaining(self, payloads: pa.Array) -> pa.Array:
+        """Return the messages to try."""
+        if not self.odd:
+            return payloads
+        return payloads.take(pa.array(self.left[self._parsed :], pa.int64()))
+
+    def samples(self) -> pa.Array:
+        """Return positions of messages to learn from."""
+        found = self.odd[:_SAMPLES] or self.left[:: max(1, self._size // _SAMPLES)]
+        return pa.array(found, pa.int64())
+
+    def set_aside(self, refused: Refused) -> None:
+        """Take the messages out that a refusal points at, and more where hardly one fits."""
+        self.rounds += 1
+        rows = {self._parsed + row for row in refused.rows}
+        if refused.first:
+            start = min(rows)
+            self._skip = self._skip if start - self._parsed < _PIECES else 1
+            rows = set(range(start, min(start + self._skip, len(self.left))))
+            self._skip = min(2 * self._skip, _LONGEST_SKIP)
+            self._parsed = start
+        self.odd.extend(self.left[row] for row in sorted(rows))
+        self.left = [each for row, each in enumerate(self.left) if row not in rows]
+        if self._parsed == len(self.left):
+            self._parsed = 0
+
+    def passed(self) -> bool:
+        """Note that what was tried is usual; tell whether that was all that is left."""
+        whole = self._parsed == 0
+        self._parsed = 0
+        return whole
+
+    @property
+    def is_coarse(self) -> bool:
+        """Whether so many are odd that it may be worth to learn from them."""
+        often = len(self.odd) >= _SAMPLES and len(self.odd) * _DENSE > self._size
+        return often or self._skip >= _PIECES

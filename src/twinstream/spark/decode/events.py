@@ -1,0 +1,103 @@
+"""Decode advisories and metrics: one struct column for each kind of event.
+
+A row has the column of its kind filled and all others null, so one read gives typed rows of
+every kind. A type that this release does not know is no error: its kind is told, and the whole
+document is kept as text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import pyarrow as pa
+from attrs import frozen
+from pyspark.sql.types import StructType
+
+from twinstream.spark.decode import fields
+from twinstream.spark.decode.decode import Decoded, JsonDecoder
+from twinstream.spark.decode.event import Event
+from twinstream.spark.generated.events import EVENTS
+
+__all__ = ["EVENT_COLUMNS", "EventDecoder", "EventRows"]
+
+EVENT_COLUMNS: Final = StructType(
+    [
+        fields.optional("kind", fields.STRING, "Last part of the event's type."),
+        *(
+            fields.optional(event.kind, event.columns, f"Events of type {event.type}.")
+            for event in EVENTS.values()
+        ),
+    ]
+)
+"""The columns of all kinds of events."""
+
+
+@frozen
+class EventRows:
+    """The outcome for a block of messages: a kind for each, and the rows of each kind.
+
+    ``columns`` holds full-length struct arrays for the kinds that occurred.
+    """
+
+    kinds: list[str | None]
+    columns: Mapping[str, pa.Array]
+    extras: pa.Array
+    misfits: dict[int, str]
+
+
+class EventDecoder:
+    """Decodes events of all kinds."""
+
+    def __init__(self) -> None:
+        self._type = JsonDecoder(
+            fields.record(fields.optional("type", fields.STRING)), keep_extras=False
+        )
+        self._decoders: dict[str, JsonDecoder] = {}
+
+    def decode(self, payloads: pa.Array) -> EventRows:
+        """Decode a block; each payload has its outcome at its position."""
+        types, misfits = self._types(payloads)
+        kinds: list[str | None] = [None if t is None else t.rpartition(".")[2] for t in types]
+        extras: list[str | None] = [None] * len(payloads)
+        places: dict[str, list[int]] = {}
+        for at, name in enumerate(types):
+            if name is None:
+                continue
+            if name in EVENTS:
+                places.setdefault(name, []).append(at)
+            else:
+                extras[at] = payloads[at].as_py().decode()
+        columns: dict[str, pa.Array] = {}
+        for name, where in places.items():
+            event = EVENTS[name]
+            decoded = self._decoder(event).decode(payloads.take(pa.array(where, pa.int64())))
+            columns[event.kind] = _spread(decoded, where, len(payloads))
+            misfits.update((where[at], reason) for at, reason in decoded.misfits.items())
+            for at, extra in zip(where, decoded.extras.to_pylist(), strict=True):
+                extras[at] = extra
+        return EventRows(kinds, columns, pa.array(extras, pa.string()), misfits)
+
+    def _types(self, payloads: pa.Array) -> tuple[list[str | None], dict[int, str]]:
+        decoded = self._type.decode(payloads)
+        types: list[str | None] = decoded.rows.flatten()[0].to_pylist()
+        misfits = dict(decoded.misfits)
+        for at, name in enumerate(types):
+            if name is None and at not in misfits:
+                misfits[at] = "type: required member is missing"
+        return types, misfits
+
+    def _decoder(self, event: Event) -> JsonDecoder:
+        found = self._decoders.get(event.type)
+        if found is None:
+            found = self._decoders[event.type] = JsonDecoder(event.columns)
+        return found
+
+
+def _spread(decoded: Decoded, where: list[int], size: int) -> pa.Array:
+    """Return the rows at their places in the block, null between them."""
+    rank: list[int | None] = [None] * size
+    for at, place in enumerate(where):
+        if at not in decoded.misfits:
+            rank[place] = at
+    return decoded.rows.take(pa.array(rank, pa.int64()))

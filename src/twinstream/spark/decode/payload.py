@@ -1,0 +1,76 @@
+"""Payloads as columns: one surface over JSON of a known shape and over events of all kinds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+import pyarrow as pa
+from attrs import frozen
+from pyspark.sql.types import StructType
+
+from twinstream.spark.decode.decode import JsonDecoder, arrow_type
+from twinstream.spark.decode.events import EVENT_COLUMNS, EventDecoder
+
+__all__ = ["EventPayloads", "JsonPayloads", "Payload", "PayloadDecoder"]
+
+
+@frozen
+class Payload:
+    """The payloads of one page, decoded: columns by name, extras, and reasons by position.
+
+    A column that no message has is left out of ``columns``; ``column`` fills it with nulls.
+    """
+
+    size: int
+    types: Mapping[str, pa.DataType]
+    columns: Mapping[str, pa.Array]
+    extras: pa.Array
+    misfits: Mapping[int, str]
+
+    def column(self, name: str) -> pa.Array:
+        """Return a column of the payload's own."""
+        found = self.columns.get(name)
+        return pa.nulls(self.size, self.types[name]) if found is None else found
+
+
+class PayloadDecoder(Protocol):
+    """Decodes the payloads of a page."""
+
+    def decode(self, payloads: pa.Array) -> Payload:
+        """Decode all payloads; each is answered for at its position."""
+        ...
+
+
+class JsonPayloads:
+    """JSON objects with the given members."""
+
+    def __init__(self, columns: StructType, *, lenient: bool, keep_extras: bool) -> None:
+        self._decoder = JsonDecoder(columns, lenient=lenient, keep_extras=keep_extras)
+        self._types = _types(columns)
+
+    def decode(self, payloads: pa.Array) -> Payload:
+        """Decode all payloads; each is answered for at its position."""
+        found = self._decoder.decode(payloads)
+        # Flattening hands a row's own null down to each column.
+        columns = dict(zip(self._types, found.rows.flatten(), strict=True))
+        return Payload(len(payloads), self._types, columns, found.extras, found.misfits)
+
+
+class EventPayloads:
+    """Advisories and metrics."""
+
+    def __init__(self) -> None:
+        self._decoder = EventDecoder()
+        self._types = _types(EVENT_COLUMNS)
+
+    def decode(self, payloads: pa.Array) -> Payload:
+        """Decode all payloads; each is answered for at its position."""
+        found = self._decoder.decode(payloads)
+        kinds = pa.array(found.kinds, pa.string())
+        columns = {"kind": kinds, **found.columns}
+        return Payload(len(payloads), self._types, columns, found.extras, found.misfits)
+
+
+def _types(columns: StructType) -> dict[str, pa.DataType]:
+    return {each.name: arrow_type(each.dataType) for each in columns}

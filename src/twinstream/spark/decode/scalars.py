@@ -1,0 +1,257 @@
+"""Converters of single values: what a text, number or moment column takes, and why it refuses."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+import struct
+from datetime import UTC, date, datetime, timedelta, timezone
+from decimal import Context, Decimal, Inexact, InvalidOperation
+from typing import Final
+
+from pyspark.sql.types import DecimalType
+
+from twinstream.spark.decode.json_text import to_json
+from twinstream.spark.decode.misfit import Converter, Extras, Misfit, shown, unicode_text, wrong_kind
+
+__all__ = [
+    "FIRST_DAY",
+    "FIRST_MOMENT",
+    "LAST_DAY",
+    "LAST_MOMENT",
+    "MOMENT_PATTERN",
+    "base64_bytes",
+    "boolean",
+    "day",
+    "decimal",
+    "integer",
+    "json_column",
+    "moment",
+    "number",
+    "text",
+    "text_or_json",
+]
+
+_MOST_DIGITS: Final = 38
+"""Of the longest whole number or decimal that any column takes."""
+
+_EXACT: Final = Context(prec=_MOST_DIGITS, traps=[Inexact, InvalidOperation])
+"""Refuses what it would have to round, and what has more digits."""
+
+_SINGLE: Final = struct.Struct("<f")  # the native form would give infinity
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+#: What Arrow takes for a moment with a zone, and small letters as well: whether a message fits must
+#: not depend on the others in its page. So a zone may lead out of the year 0, and seconds, minutes
+#: of the clock and minutes of the zone may be left out.
+_MOMENT: Final = re.compile(
+    r"(\d{4})-(\d\d)-(\d\d)[Tt ](\d\d)(?::(\d\d)(?::(\d\d)(?:\.(\d+))?)?)?"
+    r"([Zz]|[+-]\d\d(?::?\d\d)?)",
+    re.ASCII,
+)
+
+_MICROSECOND: Final = timedelta(microseconds=1)
+
+FIRST_MOMENT: Final = (datetime.min.replace(tzinfo=UTC) - _EPOCH) // _MICROSECOND
+LAST_MOMENT: Final = (datetime.max.replace(tzinfo=UTC) - _EPOCH) // _MICROSECOND
+"""The bounds of moments: Python and many other readers cannot hold others."""
+
+FIRST_DAY: Final = (date.min - _EPOCH.date()).days
+LAST_DAY: Final = (date.max - _EPOCH.date()).days
+"""The same for days."""
+
+MOMENT_PATTERN: Final = f"^(?:{_MOMENT.pattern})$"
+
+_DAY: Final = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
+
+_CALENDAR: Final = 400
+_CALENDAR_DAYS: Final = timedelta(days=146_097)
+"""The calendar repeats after so many years (days): Python's calendar has no year 0."""
+
+
+def json_column(value: object, extras: Extras) -> object:
+    """Convert any value to JSON text."""
+    return to_json(value)
+
+
+def text(where: str) -> Converter:
+    """Return the converter of text."""
+
+    def convert(value: object, extras: Extras) -> object:
+        if value is None:
+            return None
+        if not isinstance(value, str):
+            raise wrong_kind(where, "text", value)
+        return unicode_text(value, where)
+
+    return convert
+
+
+def text_or_json(where: str) -> Converter:
+    """Return the converter of text that takes other values as JSON."""
+
+    def convert(value: object, extras: Extras) -> object:
+        if value is None:
+            return None
+        return unicode_text(value, where) if isinstance(value, str) else to_json(value)
+
+    return convert
+
+
+def integer(where: str, bits: int) -> Converter:
+    """Return the converter of whole numbers of so many bits."""
+    lowest, highest = -(2 ** (bits - 1)), 2 ** (bits - 1) - 1
+
+    def convert(value: object, extras: Extras) -> object:
+        if value is None:
+            return None
+        if isinstance(value, Decimal) and value.adjusted() >= _MOST_DIGITS:
+            # Not looked at more closely: the digits of 1e999999999 would fill the memory.
+            raise _unfit(where, value, bits)
+        if isinstance(value, float | Decimal) and _is_whole(value):
+            value = int(value)  # 1.0 and 1e3 are integers in JSON Schema
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise wrong_kind(where, "an integer", value)
+        if not lowest <= value <= highest:
+            raise _unfit(where, value, bits)
+        return value
+
+    return convert
+
+
+def _is_whole(value: float | Decimal) -> bool:
+    if isinstance(value, Decimal):
+        return value == value.to_integral_value()
+    return float(value).is_integer()
+
+
+def _unfit(where: str, value: object, bits: int) -> Misfit:
+    return Misfit(f"{where}: {shown(value)} does not fit {bits} bits with sign")
+
+
+def decimal(where: str, kind: DecimalType) -> Converter:
+    """Return the converter of exact numbers."""
+    limit = Decimal(10) ** (kind.precision - kind.scale)
+    step = Decimal(1).scaleb(-kind.scale)
+
+    def convert(value: object, extras: Extras) -> object:
+        if value is None:
+            return None
+        if not isinstance(value, int | float | Decimal) or isinstance(value, bool):
+            raise wrong_kind(where, "a number", value)
+        number = Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
+        try:
+            fitted = number.quantize(step, context=_EXACT)
+        except (Inexact, InvalidOperation):
+            fitted = limit
+        if abs(fitted) >= limit:
+            raise Misfit(f"{where}: {shown(value)} does not fit {kind.simpleString()}")
+        return fitted
+
+    return convert
+
+
+def number(where: str, *, single: bool = False) -> Converter:
+    """Return the converter of doubles; of floats with ``single``."""
+    name = "a float" if single else "a double"
+
+    def convert(value: object, extras: Extras) -> object:
+        if value is None:
+            return None
+        if not isinstance(value, int | float | Decimal) or isinstance(value, bool):
+            raise wrong_kind(where, "a number", value)
+        try:
+            number = float(value)
+            if single:
+                _SINGLE.pack(number)
+        except OverflowError:
+            number = float("inf")
+        if number in (float("inf"), float("-inf")):
+            raise Misfit(f"{where}: {shown(value)} does not fit {name}")
+        return number
+
+    return convert
+
+
+def boolean(where: str) -> Converter:
+    """Return the converter of true and false."""
+
+    def convert(value: object, extras: Extras) -> object:
+        if value is None or isinstance(value, bool):
+            return value
+        raise wrong_kind(where, "true or false", value)
+
+    return convert
+
+
+def moment(where: str) -> Converter:
+    """Return the converter of moments (RFC 3339) to microseconds since 1970."""
+
+    def convert(value: object, extras: Extras) -> object:
+        if value is None:
+            return None
+        match = _MOMENT.fullmatch(value) if isinstance(value, str) else None
+        if match is None:
+            raise wrong_kind(where, "a moment such as 2006-01-02T15:04:05Z", value)
+        return _microseconds(match, where, value)
+
+    return convert
+
+
+def _microseconds(match: re.Match[str], where: str, value: object) -> int:
+    """Return microseconds since 1970; digits below a microsecond are cut, as Spark has no room."""
+    *numbers, digits, zone = match.groups()
+    year, month, day, hour, minute, second = (int(each or 0) for each in numbers)
+    try:
+        moment = datetime(year or _CALENDAR, month, day, hour, minute, second, tzinfo=UTC)
+        offset = _zone(zone)
+    except ValueError as error:
+        raise Misfit(f"{where}: {shown(value)} is no moment: {error}") from None
+    since = moment - _EPOCH - offset
+    if not year:
+        since -= _CALENDAR_DAYS
+    found = since // _MICROSECOND + int((digits or "")[:6].ljust(6, "0"))
+    if not FIRST_MOMENT <= found <= LAST_MOMENT:
+        raise Misfit(f"{where}: {shown(value)} is not in the years 1 to 9999 of UTC")
+    return found
+
+
+def _zone(text: str) -> timedelta:
+    if text in "Zz":
+        return timedelta(0)
+    offset = timedelta(hours=int(text[1:3]), minutes=int(text[-2:]) if len(text) > 3 else 0)
+    timezone(offset)  # refuses a day and more
+    return offset if text[0] == "+" else -offset
+
+
+def day(where: str) -> Converter:
+    """Return the converter of days."""
+
+    def convert(value: object, extras: Extras) -> object:
+        if value is None:
+            return None
+        try:
+            if isinstance(value, str) and _DAY.fullmatch(value):
+                return date.fromisoformat(value)
+        except ValueError:
+            pass  # told below, with the other misfits
+        raise wrong_kind(where, "a day such as 2006-01-02", value)
+
+    return convert
+
+
+def base64_bytes(where: str) -> Converter:
+    """Return the converter of bytes in base64."""
+
+    def convert(value: object, extras: Extras) -> object:
+        if value is None:
+            return None
+        try:
+            if isinstance(value, str):
+                return base64.b64decode(value, validate=True)
+        except (binascii.Error, ValueError):
+            pass  # told below, with the other misfits
+        raise wrong_kind(where, "bytes in base64", value)
+
+    return convert

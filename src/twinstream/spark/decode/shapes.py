@@ -1,0 +1,179 @@
+"""Types of Arrow's JSON reader and those of Spark: what to parse a column as, and how to finish it.
+
+Moments and days are parsed as text, which is exact to the last digit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql.pandas.types import to_arrow_type
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    DataType,
+    DecimalType,
+    MapType,
+    StructField,
+    StructType,
+)
+
+from twinstream.spark.decode import fields
+from twinstream.spark.decode.refusal import Refused
+from twinstream.spark.decode.scalars import FIRST_DAY, FIRST_MOMENT, LAST_DAY, LAST_MOMENT, MOMENT_PATTERN
+
+__all__ = ["Shape", "arrow_type", "is_plain", "parsed_type", "shape_of"]
+
+Shape: TypeAlias = Callable[[pa.Array], pa.Array]
+"""Turns a parsed array into the exact type that Spark expects, or raises `Refused`."""
+
+_Member: TypeAlias = Callable[[pa.Array, pa.Array | None], pa.Array]
+"""The same for a member of a record, with a mask of the records that are null."""
+
+_NANOSECONDS: Final = r"(\.\d{6})\d+"
+
+
+def arrow_type(kind: DataType) -> pa.DataType:
+    """Return the Arrow type that Spark expects for a type of its own, timestamps in UTC."""
+    return to_arrow_type(kind, timezone="UTC")
+
+
+def is_plain(spec: StructField) -> bool:
+    """Tell whether Arrow's JSON reader can build the column."""
+    return not fields.is_json(spec) and _is_plain(spec.dataType)
+
+
+def _is_plain(kind: DataType) -> bool:
+    match kind:
+        case StructType():
+            return all(map(is_plain, kind))
+        case ArrayType():
+            return _is_plain(kind.elementType)
+        case MapType() | DecimalType() | BinaryType():
+            return False
+        case _:
+            return True
+
+
+def parsed_type(kind: DataType) -> pa.DataType:
+    """Return the type to parse a plain column as."""
+    match kind:
+        case StructType():
+            return pa.struct([pa.field(f.name, parsed_type(f.dataType)) for f in kind])
+        case ArrayType():
+            return pa.list_(parsed_type(kind.elementType))
+        case _:
+            target = arrow_type(kind)
+            return pa.string() if pa.types.is_temporal(target) else target
+
+
+def shape_of(spec: StructField) -> Shape:
+    """Return the shape of a plain column."""
+    finish = _member(spec)
+    return lambda array: finish(array, None)
+
+
+def _member(spec: StructField) -> _Member:
+    shape = _shape(spec.dataType)
+    if not fields.is_required(spec):
+        return lambda array, absent: shape(array)
+
+    def finish(array: pa.Array, absent: pa.Array | None) -> pa.Array:
+        if array.null_count:
+            missing = array.is_null() if absent is None else pc.and_not(array.is_null(), absent)
+            if pc.any(missing).as_py():
+                raise Refused(_true(missing) if absent is None else ())
+        return shape(array)
+
+    return finish
+
+
+def _shape(kind: DataType) -> Shape:
+    target = arrow_type(kind)
+    match kind:
+        case StructType():
+            return _record(kind)
+        case ArrayType():
+            return _list(_shape(kind.elementType), target)
+        case _ if pa.types.is_timestamp(target):
+            return lambda array: _within(_moments(array, target), array, FIRST_MOMENT, LAST_MOMENT)
+        case _ if pa.types.is_date(target):
+            return lambda array: _within(_cast(array, target), array, FIRST_DAY, LAST_DAY)
+        case _ if pa.types.is_floating(target):
+            return _finite
+        case _:
+            return lambda array: array.cast(target)
+
+
+def _record(kind: StructType) -> Shape:
+    members = [_member(spec) for spec in kind]
+    specs = [pa.field(spec.name, arrow_type(spec.dataType)) for spec in kind]
+
+    def shape(array: pa.Array) -> pa.Array:
+        absent = array.is_null() if array.null_count else None
+        parts = array.flatten()
+        done = [finish(part, absent) for part, finish in zip(parts, members, strict=True)]
+        return pa.StructArray.from_arrays(done, fields=specs, mask=absent)
+
+    return shape
+
+
+def _list(shape: Shape, target: pa.DataType) -> Shape:
+    def shape_all(array: pa.Array) -> pa.Array:
+        mask = array.is_null() if array.null_count else None
+        try:
+            values = shape(array.values)
+        except Refused:
+            raise Refused from None  # its rows are elements
+        return pa.ListArray.from_arrays(array.offsets, values, type=target, mask=mask)
+
+    return shape_all
+
+
+def _finite(array: pa.Array) -> pa.Array:
+    finite = pc.is_finite(array)
+    if not pc.all(finite).as_py():
+        raise Refused(_true(pc.invert(finite)))
+    return array
+
+
+def _cast(array: pa.Array, target: pa.DataType) -> pa.Array:
+    try:
+        return array.cast(target)
+    except pa.ArrowInvalid as error:
+        raise Refused(_named(array, str(error))) from None
+
+
+def _named(array: pa.Array, error: str) -> list[int]:
+    """Return the rows of the text that an error of a cast names."""
+    _, _, rest = error.partition("'")
+    text, found, _ = rest.rpartition("'")
+    return _true(pc.equal(array, text)) if found else []
+
+
+def _moments(array: pa.Array, target: pa.DataType) -> pa.Array:
+    try:
+        return array.cast(target)
+    except pa.ArrowInvalid:  # more digits than Spark keeps, mostly
+        cut = pc.replace_substring_regex(array, _NANOSECONDS, r"\1")
+    try:
+        return _cast(cut, target)
+    except Refused as refused:
+        others = _true(pc.invert(pc.match_substring_regex(array, MOMENT_PATTERN)))
+        raise Refused(sorted({*others, *refused.rows})) from None
+
+
+def _within(found: pa.Array, texts: pa.Array, first: int, last: int) -> pa.Array:
+    """Return moments or days unless Python cannot hold one, such as one before the year 1."""
+    numbers = found.cast(pa.int64() if pa.types.is_timestamp(found.type) else pa.int32())
+    ends = pc.min_max(numbers).as_py()
+    if ends["min"] is not None and not first <= ends["min"] <= ends["max"] <= last:
+        raise Refused(_true(pc.or_(pc.less(numbers, first), pc.greater(numbers, last))))
+    return found
+
+
+def _true(mask: pa.Array) -> list[int]:
+    return pc.indices_nonzero(mask.fill_null(False)).to_pylist()

@@ -1,0 +1,119 @@
+"""What was landed, batch by batch: the truth about which sequences are in the tables.
+
+Two small files serve a batch. The plan is written before anything is read, so that an interrupted
+batch is finished with the same bounds. The entry is written after everything is in place; it is
+the commit, and the next batch starts where it ends.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from attrs import asdict, frozen
+
+from twinstream.spark.landing.durable import read_json, write_json
+from twinstream.spark.errors import JournalError
+from twinstream.spark.source.stream_mark import Mark
+from twinstream.spark.source.offsets import Position
+from twinstream.spark.landing.report import LandReport, TableReport
+
+__all__ = ["Journal", "Plan"]
+
+_FOLDER: Final = "journal"
+_PLAN: Final = "_plan.json"
+_ENTRY: Final = re.compile(r"batch_id=(\d+)\.json", re.ASCII)
+
+
+@frozen(kw_only=True)
+class Plan:
+    """The bounds of one batch, and the stream they belong to.
+
+    ``created`` tells it from one that was made later, ``mark`` from an earlier state of it.
+    """
+
+    batch_id: int
+    created: str
+    start: int
+    end: int
+    mark: Mark | None = None
+    filter: str | None = None
+    """Subject filters, with commas; None where an older release made the plan."""
+
+    @property
+    def position(self) -> Position:
+        """Where the stream stands behind the batch."""
+        return Position(self.end, self.created, mark=self.mark)
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Plan:
+        """Read what was stored."""
+        return cls(**Mark.read_in(value))
+
+
+class Journal:
+    """The journal of one stream below a landing folder."""
+
+    def __init__(self, root: Path, stream: str) -> None:
+        self._folder: Final = root / _FOLDER / stream
+        self._stream: Final = stream
+
+    @property
+    def lock(self) -> Path:
+        """The file that is locked while somebody lands the stream."""
+        return self._folder / "_lock"
+
+    def plan(self) -> Plan | None:
+        """Return the batch that was begun and not finished."""
+        file = self._folder / _PLAN
+        return read_json(file, Plan.from_json) if file.exists() else None
+
+    def begin(self, plan: Plan) -> None:
+        """Write the plan of the next batch."""
+        write_json(self._folder / _PLAN, asdict(plan))
+
+    def commit(self, plan: Plan, report: LandReport) -> None:
+        """Write the entry of a batch; from here on it is landed."""
+        write_json(self._entry(plan.batch_id), {"plan": asdict(plan), "report": asdict(report)})
+        (self._folder / _PLAN).unlink(missing_ok=True)
+
+    def last(self) -> Plan | None:
+        """Return the plan of the last batch that is landed."""
+        ids = self.batch_ids()
+        if not ids:
+            return None
+        return read_json(self._entry(ids[-1]), lambda found: Plan.from_json(found["plan"]))
+
+    def batch_ids(self) -> list[int]:
+        """Return the numbers of all landed batches, ascending.
+
+        Raises `JournalError` for a file that looks like the entry of a batch but is not one.
+        """
+        if not self._folder.is_dir():
+            return []
+        return sorted(_number(file) for file in self._folder.glob("batch_id=*"))
+
+    def report(self, batch_id: int) -> LandReport:
+        """Return what a batch landed."""
+        return read_json(self._entry(batch_id), _report)
+
+    def _entry(self, batch_id: int) -> Path:
+        return self._folder / f"batch_id={batch_id}.json"
+
+
+def _report(entry: Mapping[str, Any]) -> LandReport:
+    found = dict(entry["report"])
+    tables = tuple(TableReport(**each) for each in found.pop("tables"))
+    return LandReport(**found, tables=tables)
+
+
+def _number(file: Path) -> int:
+    match = _ENTRY.fullmatch(file.name)
+    if match is None:
+        raise JournalError(
+            f"{file} is not the entry of a batch, such as batch_id=7.json: somebody else put it"
+            " there; move it away"
+        )
+    return int(match[1])

@@ -1,0 +1,33 @@
+"""Where to go on after what is landed according to a journal."""
+
+from __future__ import annotations
+
+from twinstream.spark.errors import DataLossError
+from twinstream.spark.source.stream_mark import TimeAt
+from twinstream.spark.source.offsets import Position
+from twinstream.spark.source.stream_identity import why_other
+from twinstream.spark.source.removal import not_before, why_lost
+from twinstream.spark.source.stream_state import StreamState
+
+__all__ = ["start_behind"]
+
+
+def start_behind(state: StreamState, end: Position, time_at: TimeAt, *, strict: bool) -> int:
+    """Return the first sequence to land behind ``end``; ``time_at`` looks up a message.
+
+    With ``strict`` it raises `DataLossError` if the stream is another one by now, was put back to
+    an earlier state, or lost messages before they were landed.
+    """
+    if reason := why_other(end, state, time_at):
+        if strict:
+            raise DataLossError(f"{reason}; land it into a new folder")
+        return state.first
+    if state.first > end.next and strict:
+        reason = why_lost(state, end.next, not_before(end.next, state, end.mark))
+        if reason is not None:
+            raise DataLossError(
+                f"stream {state.name}: sequences {end.next} to {state.first - 1} were removed"
+                f" before they were landed: {reason}; set failOnDataLoss=false to go on with what"
+                " is left"
+            )
+    return max(end.next, state.first)

@@ -1,0 +1,178 @@
+"""Divide messages among tables: one for each kind, one for what does not fit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from attrs import frozen
+from pyspark.sql.types import StructField, StructType
+
+from twinstream.spark.decode import fields
+from twinstream.spark.source.batcher import Batcher
+from twinstream.spark.decode.decode import arrow_type
+from twinstream.spark.errors import SchemaError
+from twinstream.spark.decode.events import EVENT_COLUMNS
+from twinstream.spark.source.layout import ERROR, EXTRA, Layout
+from twinstream.spark.source.options import SourceOptions
+
+if TYPE_CHECKING:
+    from twinstream.core.read.arrow_page import ArrowPage
+
+__all__ = [
+    "BATCH_COLUMN",
+    "DEAD_LETTERS",
+    "FOLDER_COLUMN",
+    "OTHER_EVENTS",
+    "TableNames",
+    "TableSplit",
+    "refuse_members",
+]
+
+DEAD_LETTERS: Final = "dead_letters"
+"""Table of messages that do not fit, with the reason and the payload."""
+
+OTHER_EVENTS: Final = "other_events"
+"""Table of events whose type this release does not know; the document is in ``_extra``."""
+
+BATCH_COLUMN: Final = "_batch_id"
+"""Column with the number of the batch that landed the row."""
+
+FOLDER_COLUMN: Final = "batch_id"
+"""Column that readers of Parquet make of the name of a batch's folder."""
+
+_KIND: Final = "kind"
+_KINDS: Final = frozenset(EVENT_COLUMNS.names) - {_KIND}
+
+
+def refuse_members(options: SourceOptions, *taken: str) -> None:
+    """Refuse a payload member named as another column of the tables. Raises `SchemaError`.
+
+    Readers of the tables would fail, or show the other column's values.
+    """
+    for name in Layout(options).payload.names:
+        if name.lower() in taken:
+            raise SchemaError(
+                f"the payload has a member {name!r}, which is the name of a column that tables get"
+                " from the batch; leave it out of the schema (it is kept in _extra)"
+            )
+
+
+@frozen(kw_only=True)
+class TableNames:
+    """What the tables of one read are called.
+
+    ``table`` has the rows; events have a table a kind instead, whose names begin with ``prefix``.
+    """
+
+    table: str
+    dead_letters: str
+    prefix: str = ""
+
+    def possible(self, value_format: str) -> list[str]:
+        """Return all tables that a read of this format could write to."""
+        if value_format != "advisory":
+            return [self.table, self.dead_letters]
+        return [
+            *(self.prefix + kind for kind in (*sorted(_KINDS), OTHER_EVENTS)),
+            self.dead_letters,
+        ]
+
+
+class TableSplit:
+    """Turns pages of one stream into rows of tables.
+
+    With ``batch`` each row gets that number in a column of its own.
+    """
+
+    def __init__(self, options: SourceOptions, names: TableNames, batch: int | None = None) -> None:
+        layout = Layout(options)
+        self._names: Final = names
+        self._batch: Final = batch
+        self._format: Final = options.value_format
+        self._raw: Final = layout.raw_column
+        self._layout: Final = layout.columns
+        self._beside: Final = [
+            each
+            for each in layout.beside
+            if options.value_format == "raw" or each.name not in {EXTRA, ERROR, self._raw}
+        ]
+        self._batcher: Final = Batcher(options, layout.columns)
+        self._schemas: Final[dict[str, pa.Schema]] = {}
+
+    def split(self, page: ArrowPage, stream: str) -> Iterator[tuple[str, pa.RecordBatch]]:
+        """Yield the rows of a page by table, tables without any left out."""
+        rows = self._batcher.build(page, stream)
+        if self._format == "raw":
+            yield from self._rows(self._names.table, rows)
+            return
+        reasons = rows.column(ERROR)
+        if reasons.null_count < len(reasons):
+            yield from self._rows(self._names.dead_letters, rows.filter(reasons.is_valid()))
+            rows = rows.filter(reasons.is_null())
+        if self._format == "json":
+            yield from self._rows(self._names.table, rows)
+        else:
+            yield from self._events(rows)
+
+    def columns(self, table: str) -> StructType:
+        """Return the columns of a table as Spark knows them."""
+        found = StructType([*self._own(table)])
+        if self._batch is not None:
+            found.add(StructField(BATCH_COLUMN, fields.LONG, nullable=False))
+        return found
+
+    def _events(self, rows: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
+        kinds = rows.column(_KIND)
+        for kind in kinds.unique().to_pylist():
+            others = rows.filter(pc.equal(kinds, kind))
+            if kind in _KINDS:
+                # An unknown type may end in the word of a known kind: then its column is null.
+                known = others.column(kind).is_valid()
+                events = _opened(others.filter(known), kind)
+                yield from self._rows(self._names.prefix + kind, events)
+                others = others.filter(pc.invert(known))
+            yield from self._rows(self._names.prefix + OTHER_EVENTS, others)
+
+    def _rows(self, table: str, rows: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
+        if not rows.num_rows:
+            return
+        schema = self._schema(table)
+        arrays = [rows.column(name) for name in schema.names if name != BATCH_COLUMN]
+        if self._batch is not None:
+            arrays.append(pa.repeat(pa.scalar(self._batch, pa.int64()), rows.num_rows))
+        yield table, pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+    def _schema(self, table: str) -> pa.Schema:
+        found = self._schemas.get(table)
+        if found is None:
+            found = self._schemas[table] = pa.schema(
+                [pa.field(f.name, arrow_type(f.dataType), f.nullable) for f in self.columns(table)]
+            )
+        return found
+
+    def _own(self, table: str) -> list[StructField]:
+        named = {each.name: each for each in self._layout}
+        if table == self._names.dead_letters:
+            return [*self._beside, named[ERROR], named[self._raw]]
+        if self._format != "advisory":
+            return [each for each in self._layout if each.name not in {ERROR, self._raw}]
+        kind = table.removeprefix(self._names.prefix)
+        if kind == OTHER_EVENTS:
+            return [named[_KIND], named[EXTRA], *self._beside]
+        return [*_members(kind), named[EXTRA], *self._beside]
+
+
+def _opened(rows: pa.RecordBatch, kind: str) -> pa.RecordBatch:
+    """Return the members of an event as columns of their own, beside those of the message."""
+    beside = [name for name in rows.schema.names if name not in EVENT_COLUMNS.names]
+    arrays = [*rows.column(kind).flatten(), *(rows.column(name) for name in beside)]
+    return pa.RecordBatch.from_arrays(arrays, [*_members(kind).names, *beside])
+
+
+def _members(kind: str) -> StructType:
+    members = EVENT_COLUMNS[kind].dataType
+    assert isinstance(members, StructType)
+    return members

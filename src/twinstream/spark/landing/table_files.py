@@ -1,0 +1,94 @@
+"""The Parquet files that a task writes: one for each table that it has rows of."""
+
+from __future__ import annotations
+
+import uuid
+from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from attrs import frozen
+
+from js_sync.backup.disk import sync
+
+__all__ = ["TableFile", "TableFiles"]
+
+#: Bytes of rows, over all tables, that are held before they become row groups: large ones make
+#: small files and quick readers, and a worker holds them twice while they are written.
+_HELD: Final = 32 * 1024 * 1024
+
+
+@frozen
+class TableFile:
+    """A file with rows of one table."""
+
+    table: str
+    path: Path
+    rows: int
+
+
+class _Open:
+    """A file that is being written, with the rows that are not in it yet."""
+
+    def __init__(self, path: Path, schema: pa.Schema) -> None:
+        self.path: Final = path
+        self.rows = 0
+        self._held: list[pa.RecordBatch] = []
+        self._writer: Final = pq.ParquetWriter(
+            path, schema, compression="snappy", use_dictionary=_texts(schema)
+        )
+
+    def add(self, rows: pa.RecordBatch) -> None:
+        self._held.append(rows)
+        self.rows += rows.num_rows
+
+    def flush(self) -> None:
+        held, self._held = self._held, []
+        if held:
+            self._writer.write_table(pa.Table.from_batches(held))
+
+    def close(self) -> None:
+        self._writer.close()
+
+
+def _texts(schema: pa.Schema) -> list[str]:
+    """Return the columns that are worth a dictionary.
+
+    Sequences, times and payloads hardly repeat: trying a dictionary for them took half of the time
+    of writing (0.8 instead of 0.4 µs for a row of 11 columns).
+    """
+    return [each.name for each in schema if each.type == pa.string()]
+
+
+class TableFiles:
+    """Files in one folder, which must exist; their names are like no others."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder: Final = folder
+        self._open: Final[dict[str, _Open]] = {}
+        self._bytes = 0
+
+    def add(self, table: str, rows: pa.RecordBatch) -> None:
+        """Add rows to a table."""
+        found = self._open.get(table)
+        if found is None:
+            path = self._folder / f"{uuid.uuid4().hex}.parquet"
+            found = self._open[table] = _Open(path, rows.schema)
+        found.add(rows)
+        self._bytes += rows.nbytes
+        if self._bytes >= _HELD:
+            self._flush()
+
+    def finish(self) -> list[TableFile]:
+        """Write what is held and return the files, which are on the disk then."""
+        self._flush()
+        for each in self._open.values():
+            each.close()
+        sync([each.path for each in self._open.values()])
+        return [TableFile(table, each.path, each.rows) for table, each in self._open.items()]
+
+    def _flush(self) -> None:
+        for each in self._open.values():
+            each.flush()
+        self._bytes = 0

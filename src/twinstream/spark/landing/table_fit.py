@@ -1,0 +1,80 @@
+"""Whether new rows fit a table: readers take no column that has two types."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from twinstream.spark.landing.batch_folders import batch_folders
+from twinstream.spark.errors import SchemaError
+from twinstream.spark.landing.staging import files_in
+
+__all__ = ["check_columns", "check_fit", "has_all"]
+
+
+def check_fit(table: Path, files: Sequence[Path]) -> None:
+    """Compare the columns of new files with those of a Parquet table.
+
+    Columns may come and go, also inside of others, but not in the values of a map. Raises
+    `SchemaError` for a type that changed, and for a name that differs only in case from one of the
+    table.
+
+    The files of a table fit each other, so for a column that the newest ones have, these are
+    enough. Older ones are looked at only for other columns.
+    """
+    if not files:
+        return
+    new = pq.read_schema(files[0])
+    for folder in reversed(batch_folders(table).values()):
+        for file in files_in(folder)[:1]:
+            known = pq.read_schema(file)
+            check_columns(table.name, known, new)
+            if has_all(known, new):
+                return
+
+
+def check_columns(table: str, known: pa.Schema, new: pa.Schema) -> None:
+    """Compare new columns with those that a table is known to have, as `check_fit` does."""
+    by_name = {each.name.lower(): each for each in known}
+    for column in new:
+        old = by_name.get(column.name.lower())
+        if old is not None and (old.name != column.name or not _fits(old.type, column.type)):
+            raise SchemaError(
+                f"column {old.name!r} of the table {table} was landed as {old.type} and is"
+                f" {_named(old, column)}{column.type} now; name another table"
+            )
+
+
+def _named(old: pa.Field, new: pa.Field) -> str:
+    return "" if old.name == new.name else f"{new.name!r}, "
+
+
+def _fits(old: pa.DataType, new: pa.DataType) -> bool:
+    if pa.types.is_struct(old) and pa.types.is_struct(new):
+        members = {each.name.lower(): each for each in old}
+        pairs = [(members.get(each.name.lower(), each), each) for each in new]
+        return all(a.name == b.name and _fits(a.type, b.type) for a, b in pairs)
+    if pa.types.is_list(old) and pa.types.is_list(new):
+        return _fits(old.value_type, new.value_type)
+    if pa.types.is_map(old) and pa.types.is_map(new):
+        # Delta cannot join files in which the values of a map have other members.
+        inside = old.item_type, new.item_type
+        return _fits(*inside) and _is_whole(*inside) and _is_whole(*reversed(inside))
+    return bool(old == new)
+
+
+def has_all(known: Iterable[pa.Field], new: Iterable[pa.Field]) -> bool:
+    """Tell whether all columns are known, with all that is inside of them."""
+    types = {each.name: each.type for each in known}
+    return all(each.name in types and _is_whole(types[each.name], each.type) for each in new)
+
+
+def _is_whole(known: pa.DataType, new: pa.DataType) -> bool:
+    if pa.types.is_struct(known) and pa.types.is_struct(new):
+        return has_all(known, new)
+    if pa.types.is_list(new):
+        return _is_whole(known.value_type, new.value_type)
+    return True

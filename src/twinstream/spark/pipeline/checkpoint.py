@@ -1,0 +1,105 @@
+"""What Spark's checkpoint says: whose it is, where each batch ends, which ones are committed.
+
+Spark writes the end of a batch before it runs the batch, and a commit after. The files are small
+text, in a format that has been the same since Spark 2.1: a version, metadata, and a line of JSON
+for each source.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any, Final
+
+from attrs import frozen
+
+from twinstream.core.wire.response import read_json
+from twinstream.spark.errors import CheckpointError
+from twinstream.spark.source.offsets import Offset, Position
+
+__all__ = ["Bounds", "Checkpoint"]
+
+_FORMATS: Final = ("v1", "v2")
+
+_UNFINISHED: Final = re.compile(r"\.\d+\.[0-9a-f-]{36}\.tmp")
+"""A file that Spark writes before it gives it its name, a number."""
+
+
+@frozen
+class Bounds:
+    """A batch begins at the sequence ``start`` and ends where ``end`` says."""
+
+    start: int
+    end: Position
+
+
+class Checkpoint:
+    """The checkpoint of a query that reads one stream."""
+
+    def __init__(self, folder: Path, stream: str) -> None:
+        self._folder: Final = folder
+        self._stream: Final = stream
+
+    def query_id(self) -> str | None:
+        """Return the identity of the query, ``None`` when there is no checkpoint."""
+        file = self._folder / "metadata"
+        if not file.exists():
+            return None
+        try:
+            members: Any = read_json(file.read_text("utf-8"))
+            return str(members["id"])
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise CheckpointError(
+                f"the checkpoint {self._folder} cannot be read: {error}"
+            ) from error
+
+    def last_begun(self) -> int:
+        """Return the number of the last batch that was planned, -1 when there is none."""
+        return _last(self._folder / "offsets")
+
+    def last_committed(self) -> int:
+        """Return the number of the last batch that is landed, -1 when there is none."""
+        return _last(self._folder / "commits")
+
+    def clear_unfinished(self) -> None:
+        """Remove what Spark left when it was killed while it wrote the range of the first batch.
+
+        With that file the query would never start again: since 4.1 Spark wants the folder of a new
+        query to be empty. Nobody else may use the checkpoint meanwhile.
+        """
+        folder = self._folder / "offsets"
+        if not folder.is_dir() or self.last_begun() >= 0:
+            return
+        for file in list(folder.iterdir()):
+            if _UNFINISHED.fullmatch(file.name):
+                file.unlink()
+                file.with_name(f".{file.name}.crc").unlink(missing_ok=True)
+
+    def bounds(self, batch: int, origin: int) -> Bounds:
+        """Return the range of a batch; ``origin`` is where the first one begins."""
+        end = self._position(batch)
+        if end.since is not None:
+            start = end.since
+        else:
+            start = origin if batch == 0 else self._position(batch - 1).next
+        return Bounds(start, end)
+
+    def _position(self, batch: int) -> Position:
+        file = self._folder / "offsets" / str(batch)
+        try:
+            version, _, *sources = file.read_text("utf-8").splitlines()
+            if version not in _FORMATS:
+                raise ValueError(f"format {version!r} is not known to this release")
+            (text,) = sources
+            value: Any = read_json(text)
+            return Offset.from_json(value).streams[self._stream]
+        except (OSError, ValueError, KeyError) as error:
+            raise CheckpointError(
+                f"the checkpoint's file {file} cannot be read: {error!r}"
+            ) from error
+
+
+def _last(folder: Path) -> int:
+    if not folder.is_dir():
+        return -1
+    return max((int(file.name) for file in folder.iterdir() if file.name.isdigit()), default=-1)

@@ -1,0 +1,102 @@
+"""Join the many small files that small batches leave into few large ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from attrs import frozen
+
+from twinstream.spark.landing.batch_folders import batch_folders
+from twinstream.spark.landing.durable import synced_below
+from twinstream.spark.pipeline.batch_log import BatchLog
+from twinstream.spark.pipeline.config import PipelineConfig
+from twinstream.spark.pipeline.folders import Folders
+from twinstream.spark.pipeline.landed import tables_of
+from twinstream.spark.pipeline.parquet_files import Part
+from twinstream.spark.pipeline.rebuild import Rebuilt
+from twinstream.spark.pipeline.settled import settled
+from twinstream.spark.landing.staging import files_in
+
+__all__ = ["TARGET", "Compacted", "all_tables", "compact"]
+
+TARGET: Final = 128 * 1024 * 1024
+"""Bytes that a joined file should have: what Spark reads in one task."""
+
+
+@frozen(kw_only=True)
+class Compacted:
+    """Files of one table before and after."""
+
+    table: str
+    before: int
+    after: int
+
+
+def compact(config: PipelineConfig, *, target: int = TARGET) -> Iterator[Compacted]:
+    """Join files of each table up to ``target`` bytes; yields what was done, table by table.
+
+    Readers see the old files or the new ones, never a mixture; one that has listed the files of a
+    Parquet table but not opened them all has to start again. What was replaced stays on disk until
+    :func:`~twinstream.spark.pipeline.vacuum.vacuum`. Raises `PipelineBusy` while the pipeline runs.
+    """
+    folders = Folders(config.path)
+    with settled(config, "compact"):
+        for table in all_tables(config):
+            if config.sink == "delta":
+                yield from _delta(folders.root / table, table, target)
+            else:
+                yield from _parquet(folders, table, target)
+
+
+def all_tables(config: PipelineConfig) -> list[str]:
+    """Return the tables that the batches of all sources wrote to."""
+    found: list[str] = []
+    for source in config.sources:
+        log = BatchLog(Folders(config.path).source(source.name).journal)
+        found += tables_of(source, log.entries().values())
+    return [table for table in found if (config.path / table).is_dir()]
+
+
+def _delta(folder: Path, table: str, target: int) -> Iterator[Compacted]:
+    from twinstream.spark.pipeline.delta_sink import open_table
+
+    delta = open_table(folder)
+    if delta is not None:
+        before = len(delta.file_uris())
+        with synced_below(folder):
+            delta.optimize.compact(target_size=target)
+        yield Compacted(table=table, before=before, after=len(delta.file_uris()))
+
+
+def _parquet(folders: Folders, table: str, target: int) -> Iterator[Compacted]:
+    batches = batch_folders(folders.root / table)
+    files = {number: files_in(folder) for number, folder in batches.items()}
+    groups = list(_groups(files, target))
+    before = sum(map(len, files.values()))
+    if any(sum(len(files[number]) for number in group) > 1 for group in groups):
+        with Rebuilt(folders, table) as new:
+            for group in groups:
+                inside = [file for number in group for file in files[number]]
+                if len(inside) > 1:
+                    new.put(group[-1], [Part(inside)])
+                else:
+                    new.keep(batches[number] for number in group)
+    after = sum(len(files_in(folder)) for folder in batch_folders(folders.root / table).values())
+    yield Compacted(table=table, before=before, after=after)
+
+
+def _groups(files: dict[int, tuple[Path, ...]], target: int) -> Iterator[list[int]]:
+    """Divide batches, in their order, into groups whose files have ``target`` bytes at most."""
+    group: list[int] = []
+    size = 0
+    for number, inside in files.items():
+        own = sum(file.stat().st_size for file in inside)
+        if group and size + own > target:
+            yield group
+            group, size = [], 0
+        group.append(number)
+        size += own
+    if group:
+        yield group

@@ -1,0 +1,105 @@
+"""What a pipeline is asked to do, checked: which streams, as which tables, where, how often."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final, Literal, TypeAlias
+
+from attrs import field, frozen
+
+from twinstream.spark.source.options import SourceOptions, ValueFormat
+from twinstream.spark.landing.split_tables import DEAD_LETTERS, TableNames
+
+__all__ = ["NAME", "CommitMode", "PipelineConfig", "Restarts", "SinkKind", "SourceConfig"]
+
+SinkKind: TypeAlias = Literal["parquet", "delta"]
+CommitMode: TypeAlias = Literal["none", "bookmark", "purge"]
+
+NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}", re.ASCII)
+"""What a pipeline, a source or a table may be called: it becomes the name of a folder."""
+
+
+@frozen(kw_only=True)
+class SourceConfig:
+    """One stream of a pipeline.
+
+    ``options`` are those of the ``jetstream`` source as text, connection and stream included.
+    """
+
+    name: str
+    """Names its state and its dead letters; by default the stream's name."""
+    stream: str
+    format: ValueFormat = "raw"
+    table: str = ""
+    """Table of its rows; unused for advisories, which have a table a kind."""
+    prefix: str = ""
+    """What the names of the tables of advisories begin with."""
+    start: str | int = "earliest"
+    """Where a source that was never run begins: ``earliest``, ``latest`` or a sequence."""
+    commit: CommitMode = "none"
+    """What happens to the stream after a batch: nothing, a bookmark, or a purge."""
+    bookmark: str = ""
+    """Name of the consumer that shows the progress."""
+    subjects: tuple[str, ...] = ()
+    options: Mapping[str, str] = field(factory=dict[str, str], repr=False)
+
+    @property
+    def source_options(self) -> SourceOptions:
+        """The options, read and checked. Raises `OptionError`."""
+        return SourceOptions.parse(self.options)
+
+    @property
+    def dead_letters(self) -> str:
+        """Folder of its dead letters, below the pipeline's."""
+        return f"{DEAD_LETTERS}/source={self.name}"
+
+    @property
+    def tables(self) -> TableNames:
+        """What its tables are called."""
+        return TableNames(table=self.table, dead_letters=self.dead_letters, prefix=self.prefix)
+
+    @property
+    def seq_column(self) -> str:
+        """Column that holds the sequence of the message."""
+        return "seq" if self.format == "raw" else "_seq"
+
+    @property
+    def time_column(self) -> str:
+        """Column that holds when the stream stored the message."""
+        return "timestamp" if self.format == "raw" else "_timestamp"
+
+
+@frozen(kw_only=True)
+class Restarts:
+    """How a query that failed is started again. Pauses are in seconds and double each time."""
+
+    first: float = 1.0
+    longest: float = 60.0
+    most: int | None = None
+    """How often in a row, without a batch between; ``None``: 5 with ``--once``, else no limit."""
+
+
+@frozen(kw_only=True)
+class PipelineConfig:
+    """A whole pipeline."""
+
+    name: str
+    path: Path
+    """Folder of the tables, absolute."""
+    sources: tuple[SourceConfig, ...]
+    sink: SinkKind = "parquet"
+    every: float = 10.0
+    """Seconds between the beginnings of two batches."""
+    master: str = "local[*,4]"
+    settings: Mapping[str, str] = field(factory=dict[str, str])
+    """Further settings of Spark."""
+    restarts: Restarts = Restarts()
+
+    def source(self, name: str) -> SourceConfig:
+        """Return a source by its name. Raises `KeyError`."""
+        for each in self.sources:
+            if each.name == name:
+                return each
+        raise KeyError(name)

@@ -1,0 +1,93 @@
+"""The same streams as a Spark Declarative Pipelines project: a spec file and Python beside it.
+
+``spark-pipelines run`` keeps the tables then, in Spark's catalog and with its own checkpoints.
+What only ``twinstream pipeline`` does is left out: bookmarks, purges, the journal and all that
+looks after tables. Secrets stay references to environment variables.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from twinstream.spark.errors import ConfigError
+from twinstream.spark.pipeline.config import PipelineConfig, SourceConfig
+from twinstream.spark.pipeline.declarative_code import code_of, schema_file
+from twinstream.spark.landing.tables import local_url
+
+__all__ = ["LOCAL_SETTINGS", "SPEC_FILE", "write_project"]
+
+SPEC_FILE: Final = "spark-pipeline.yml"
+"""What `spark-pipelines` looks for."""
+
+LOCAL_SETTINGS: Final = "conf/spark-defaults.conf"
+"""What Spark finds with ``SPARK_CONF_DIR=conf``."""
+
+# Flows one after another: Spark gives the Python process of a streaming read ten seconds to start,
+# which no setting changes, and those of many flows at once do not make it on a busy machine.
+_SPEC: Final = """\
+# Streams of the pipeline {name}. Written by `twinstream pipeline spec`; run it here, on this
+# machine alone, or on a Spark Connect server:
+#   SPARK_CONF_DIR=conf spark-pipelines run --remote 'local[*,4]'
+#   spark-pipelines run --remote sc://HOST
+name: "{name}"
+storage: "{storage}"
+libraries:
+  - glob:
+      include: transformations/**
+configuration:
+  spark.sql.session.timeZone: UTC
+  # Each flow starts a Python process, and has ten seconds for it.
+  spark.sql.pipelines.execution.maxConcurrentFlows: "1"
+"""
+
+# Not in the spec, which may only set what can change while Spark runs. By its default, Spark
+# forgets its tables when it ends, and the next run stumbles over their folders.
+_SETTINGS: Final = """\
+# Spark on this machine alone, with a catalog that stays. Used with SPARK_CONF_DIR=conf.
+spark.sql.catalogImplementation  hive
+spark.sql.warehouse.dir  {tables}
+spark.hadoop.javax.jdo.option.ConnectionURL  jdbc:derby:;databaseName={catalog};create=true
+spark.driver.extraJavaOptions  "-Dderby.stream.error.file={catalog}.log"
+spark.driver.host  127.0.0.1
+spark.driver.bindAddress  127.0.0.1
+spark.connect.grpc.binding.address  127.0.0.1
+spark.ui.enabled  false
+spark.ui.showConsoleProgress  false
+spark.log.level  ERROR
+"""
+
+
+def write_project(config: PipelineConfig, folder: Path) -> list[Path]:
+    """Write the project into a new or empty folder; return its files.
+
+    Raises `ConfigError` when there is something in the folder, when its path would be another one
+    to Spark, or for a table whose name cannot be that of a Python function.
+    """
+    if folder.exists() and any(folder.iterdir()):
+        raise ConfigError(str(folder), "is not empty; name a new folder")
+    home = folder.absolute()
+    if home.as_uri() != local_url(home):
+        raise ConfigError(
+            str(home),
+            "has a space or another character that URLs write otherwise, and Spark would keep its"
+            " checkpoints in a folder of another name; name one without",
+        )
+    texts = {
+        SPEC_FILE: _SPEC.format(name=config.name, storage=local_url(home / "storage")),
+        "transformations/streams.py": code_of(config),
+        **dict(map(_schema, filter(schema_file, config.sources))),
+        LOCAL_SETTINGS: _SETTINGS.format(
+            tables=local_url(home / "tables"), catalog=home / "catalog"
+        ),
+    }
+    for name, text in texts.items():
+        file = folder / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, "utf-8")
+    return [folder / name for name in texts]
+
+
+def _schema(source: SourceConfig) -> tuple[str, str]:
+    """Return a copy of a schema: the machine that Spark runs on may not have the file."""
+    return schema_file(source), source.options["jsonSchema"]

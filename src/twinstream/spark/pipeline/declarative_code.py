@@ -1,0 +1,108 @@
+"""The Python module of a Spark Declarative Pipelines project, as text."""
+
+from __future__ import annotations
+
+import keyword
+from collections.abc import Iterator
+from typing import Final
+
+from twinstream.spark.errors import ConfigError
+from twinstream.spark.pipeline.config import PipelineConfig, SourceConfig
+
+__all__ = ["code_of", "schema_file"]
+
+_HEAD: Final = '''\
+"""Streams of the pipeline {name} as streaming tables. Written by `twinstream pipeline spec`."""
+
+from pathlib import Path
+
+from pyspark import pipelines as dp
+from pyspark.sql import DataFrame, SparkSession
+
+PROJECT = Path(__file__).parents[1]
+
+
+def read(**options: str) -> DataFrame:
+    return SparkSession.active().readStream.format("jetstream").options(**options).load()
+'''
+
+_OPTIONS: Final = """
+
+{constant} = {{
+{lines}
+}}
+"""
+
+_RAW: Final = '''
+
+@dp.table(name="{table}")
+def {table}() -> DataFrame:
+    """All messages, as they are."""
+    return read(**{constant})
+'''
+
+_TYPED: Final = '''
+
+@dp.table(name="{table}")
+def {table}() -> DataFrame:
+    """Messages that fit the schema."""
+    return read(**{constant}).where("_error IS NULL").drop("_error", "_raw")
+
+
+@dp.table(name="{table}_dead_letters")
+def {table}_dead_letters() -> DataFrame:
+    """Messages that do not fit, with the reason and their bytes."""
+    columns = ["_stream", "_subject", "_seq", "_timestamp", "_error", "_raw"]
+    return read(**{constant}).where("_error IS NOT NULL").select(*columns)
+'''
+
+
+def code_of(config: PipelineConfig) -> str:
+    """Return the module.
+
+    Raises `ConfigError` for a table that cannot be a Python function, and for two of one name.
+    """
+    taken: set[str] = set()
+    for source in config.sources:
+        for table in _names(source):
+            if table.lower() in taken:
+                raise ConfigError(
+                    f"source {source.name}",
+                    f"there is another table {table!r} in the project; give one of them another"
+                    " name with table or, for advisories, prefix",
+                )
+            taken.add(table.lower())
+    return _HEAD.format(name=config.name) + "".join(map(_tables, config.sources))
+
+
+def schema_file(source: SourceConfig) -> str:
+    """Return where the project has the schema of a source; nothing for one without."""
+    return f"schemas/{source.name}.json" if source.format == "json" else ""
+
+
+def _names(source: SourceConfig) -> list[str]:
+    table = source.table or f"{source.prefix}events"
+    return [table] if source.format == "raw" else [table, f"{table}_dead_letters"]
+
+
+def _tables(source: SourceConfig) -> str:
+    table = _names(source)[0]
+    if not table.isidentifier() or keyword.iskeyword(table):
+        raise ConfigError(
+            f"source {source.name}", f"table {table!r} cannot be a Python name; use '_' for '-'"
+        )
+    constant = f"{table.upper()}_OPTIONS"
+    head = _OPTIONS.format(constant=constant, lines="\n".join(_options(source)))
+    body = _RAW if source.format == "raw" else _TYPED
+    return head + body.format(table=table, constant=constant)
+
+
+def _options(source: SourceConfig) -> Iterator[str]:
+    start = source.start
+    if not isinstance(start, str):
+        start = f'{{"{source.stream}": {start}}}'
+    for name, text in {**source.options, "startingOffsets": start}.items():
+        value = repr(text)
+        if name == "jsonSchema":
+            value = f'(PROJECT / "{schema_file(source)}").read_text("utf-8")'
+        yield f"    {name!r}: {value},"

@@ -1,0 +1,55 @@
+"""Which messages of a range a stream holds just now, as its leader confirms."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from twinstream.core.read.arrow_page import ArrowPage
+from twinstream.spark.source.options import SourceOptions
+from twinstream.spark.pipeline.landed import MESSAGES
+from twinstream.spark.source.plan import read_way
+from twinstream.spark.source.stream_state import stream_state
+
+if TYPE_CHECKING:
+    from js_sync import JetStream
+
+__all__ = ["held_messages", "windows"]
+
+WINDOW = 2_000_000
+"""Sequences that are compared at once: some 100 MB."""
+
+
+def windows(low: int, high: int, size: int = WINDOW) -> Iterator[tuple[int, int]]:
+    """Cut ``[low, high)`` into pieces."""
+    for start in range(low, high, size):
+        yield start, min(start + size, high)
+
+
+def held_messages(jet: JetStream, options: SourceOptions, low: int, high: int) -> pa.Table:
+    """Return what the stream holds in ``[low, high)`` and the filter chooses, as `MESSAGES`.
+
+    This reads the messages as the source does: it is as exact, and takes as long.
+    """
+    (name,) = options.streams
+    state = stream_state(jet, name)
+    found: list[pa.RecordBatch] = []
+    reader = jet.range_reader(
+        name,
+        max(low, state.first),
+        max(high, state.first),
+        filter_subjects=options.subjects,
+        direct=read_way(options, state) != "consumer",
+        timeout=options.fetch_timeout,
+    )
+    try:
+        while (page := reader.next_page()) is not None:
+            messages = ArrowPage.of(page)
+            seqs = messages.seqs.cast(MESSAGES.field("seq").type)
+            times = messages.times.cast(MESSAGES.field("time").type, safe=False)
+            found.append(pa.RecordBatch.from_arrays([seqs, times], schema=MESSAGES))
+    finally:
+        reader.close()
+    return pa.Table.from_batches(found, schema=MESSAGES)

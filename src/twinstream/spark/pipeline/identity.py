@@ -1,0 +1,100 @@
+"""Which stream a source lands and which checkpoint belongs to its tables.
+
+Batches keep their numbers over checkpoints: batch ``n`` of Spark's checkpoint is the pipeline's
+batch ``base + n``. A batch that a table has is never written to it again, so it must be noticed
+when a checkpoint was lost or put back and counts anew.
+"""
+
+from __future__ import annotations
+
+import uuid
+
+from attrs import asdict, evolve, frozen
+
+from twinstream.spark.landing.durable import read_json, write_json
+from twinstream.spark.errors import CheckpointError, OptionError
+from twinstream.spark.pipeline.checkpoint import Checkpoint
+from twinstream.spark.pipeline.config import SourceConfig
+from twinstream.spark.pipeline.folders import SourceFolder
+from twinstream.spark.source.stream_state import StreamState
+
+__all__ = ["Identity"]
+
+
+@frozen(kw_only=True)
+class Identity:
+    """What ``source.json`` holds."""
+
+    id: str
+    """Names the source in the transactions of Delta tables."""
+    stream: str
+    created: str
+    """When the stream was made, which tells it from a later one of the same name."""
+    origin: int
+    """The first sequence of the first batch of the checkpoint."""
+    base: int = 0
+    """The number of the first batch of the checkpoint."""
+    query_id: str | None = None
+    """The checkpoint; ``None`` until a query has run."""
+
+    @classmethod
+    def load(cls, folder: SourceFolder) -> Identity | None:
+        """Return what is stored, ``None`` for a source that never ran."""
+        if not folder.identity.exists():
+            return None
+        return read_json(folder.identity, lambda found: cls(**found))
+
+    @classmethod
+    def first(cls, source: SourceConfig, state: StreamState) -> Identity:
+        """Return the identity of a source that never ran; this decides where it begins."""
+        match source.start:
+            case "earliest":
+                origin = state.first
+            case "latest":
+                origin = state.next
+            case int(origin):
+                if origin > state.next:
+                    raise OptionError(
+                        "start",
+                        f"is {origin}, beyond the end of stream {state.name} ({state.next - 1})",
+                    )
+            case other:
+                raise OptionError("start", f"cannot be {other!r}")
+        return cls(id=uuid.uuid4().hex, stream=state.name, created=state.created, origin=origin)
+
+    def save(self, folder: SourceFolder) -> Identity:
+        """Store it, durably, and return it."""
+        write_json(folder.identity, asdict(self))
+        return self
+
+    def of_query(self, query_id: str, folder: SourceFolder) -> Identity:
+        """Note the checkpoint that a query made, and return the result."""
+        return self if self.query_id == query_id else evolve(self, query_id=query_id).save(folder)
+
+    def check(self, source: SourceConfig, checkpoint: Checkpoint, *, landed: bool) -> None:
+        """Refuse to go on with another stream's tables or another checkpoint.
+
+        ``landed`` tells whether the journal has batches.
+        """
+        if self.stream != source.stream:
+            raise CheckpointError(
+                f"source {source.name} landed stream {self.stream} before, now it names"
+                f" {source.stream}; give the source another name, or land into a new folder"
+            )
+        found = checkpoint.query_id()
+        if found == self.query_id or (self.query_id is None and not landed):
+            return
+        what = "is gone" if found is None else "is not the one that made its tables"
+        raise CheckpointError(
+            f"the checkpoint of source {source.name} {what}; put it back, or go on behind the last"
+            " batch of the journal with a new one: twinstream pipeline run --recover"
+        )
+
+    def renewed(self, *, origin: int, base: int, created: str) -> Identity:
+        """Return the identity for a new checkpoint that goes on behind what is landed.
+
+        It has another ``id``, so that Delta tables do not take new batches for those they have.
+        """
+        return evolve(
+            self, id=uuid.uuid4().hex, origin=origin, base=base, created=created, query_id=None
+        )

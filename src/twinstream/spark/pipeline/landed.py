@@ -1,0 +1,130 @@
+"""What the tables of one source hold of a range, compared with what the stream holds of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from attrs import frozen
+
+from twinstream.spark.pipeline.batch_log import BatchEntry
+from twinstream.spark.pipeline.config import SourceConfig
+from twinstream.spark.pipeline.sink import Sink
+from twinstream.spark.landing.split_tables import BATCH_COLUMN
+
+__all__ = [
+    "MESSAGES",
+    "LandedRows",
+    "messages_of",
+    "missing_of",
+    "possible_tables",
+    "read_landed",
+    "tables_of",
+]
+
+MESSAGES: Final = pa.schema([("seq", pa.uint64()), ("time", pa.timestamp("us", "UTC"))])
+"""What identifies a message: a sequence alone does not, as a stream may be put back."""
+
+_ROWS: Final = pa.schema([*MESSAGES, pa.field("batch", pa.int64())])
+
+
+@frozen
+class LandedRows:
+    """Rows of a range in all tables of a source: a sequence, a time and a batch number each."""
+
+    rows: pa.Table
+
+    @property
+    def seqs(self) -> pa.ChunkedArray:
+        """Sequences, one a row."""
+        return self.rows.column("seq")
+
+    @property
+    def count(self) -> int:
+        """Rows."""
+        return self.rows.num_rows
+
+    @property
+    def distinct(self) -> int:
+        """Distinct sequences."""
+        return int(pc.count_distinct(self.seqs).as_py())
+
+    def doubles(self, most: int = 5) -> list[int]:
+        """Return the first sequences that have more than one row."""
+        counted = self.rows.group_by("seq").aggregate([("batch", "count")])
+        several = counted.filter(pc.field("batch_count") > 1).column("seq")
+        return sorted(several.to_pylist())[:most]
+
+    def landed_again(self, batch: int, most: int = 5) -> list[int]:
+        """Return the first sequences of messages that batches before and from ``batch`` on have."""
+        before = self.rows.filter(pc.field("batch") < batch)
+        if not before.num_rows:
+            return []
+        keys = MESSAGES.names
+        again = self.since(batch).rows.join(before.select(keys), keys, join_type="left semi")
+        return sorted(set(again.column("seq").to_pylist()))[:most]
+
+    def since(self, batch: int) -> LandedRows:
+        """Return the rows of batches with this number or a higher one."""
+        return LandedRows(self.rows.filter(pc.field("batch") >= batch))
+
+    def up_to(self, batch: int) -> LandedRows:
+        """Return the rows of batches with this number or a lower one."""
+        return LandedRows(self.rows.filter(pc.field("batch") <= batch))
+
+    def by_batch(self) -> dict[int, int]:
+        """Return the number of rows of each batch."""
+        counted = self.rows.group_by("batch").aggregate([("seq", "count")])
+        batches, rows = counted.column("batch").to_pylist(), counted.column("seq_count").to_pylist()
+        return dict(zip(batches, rows, strict=True))
+
+
+def tables_of(source: SourceConfig, entries: Iterable[BatchEntry]) -> list[str]:
+    """Return the tables that batches of a source wrote to, dead letters last."""
+    names = {name for entry in entries for name in entry.tables}
+    if source.format != "advisory":
+        names.add(source.table)
+    return [*sorted(names - {source.dead_letters}), source.dead_letters]
+
+
+def possible_tables(source: SourceConfig) -> list[str]:
+    """Return the tables that a source could write to."""
+    return source.tables.possible(source.format)
+
+
+def read_landed(
+    sink: Sink, source: SourceConfig, tables: Iterable[str], low: int, high: int, since: int = 0
+) -> LandedRows:
+    """Read sequences in ``[low, high)`` from tables, of batches numbered ``since`` or higher."""
+    columns = [source.seq_column, source.time_column, BATCH_COLUMN]
+    found: list[pa.RecordBatch] = []
+    for table in tables:
+        # Raw reads have no dead letters; those of other reads have the underscore, too.
+        for part in sink.scan(table, columns, source.seq_column, low, high, since):
+            # Another program may have rewritten a table with other digits.
+            arrays = [part.column(at).cast(each.type, safe=False) for at, each in enumerate(_ROWS)]
+            found.append(pa.RecordBatch.from_arrays(arrays, schema=_ROWS))
+    return LandedRows(pa.Table.from_batches(found, schema=_ROWS))
+
+
+def messages_of(files: Iterable[Path], source: SourceConfig) -> pa.Table:
+    """Read which messages some files have rows of, as `MESSAGES`."""
+    columns = [source.seq_column, source.time_column]
+    found: list[pa.RecordBatch] = []
+    for file in files:
+        for part in pq.ParquetFile(file).read(columns=columns).to_batches():
+            arrays = [part.column(at).cast(each.type) for at, each in enumerate(MESSAGES)]
+            found.append(pa.RecordBatch.from_arrays(arrays, schema=MESSAGES))
+    return pa.Table.from_batches(found, schema=MESSAGES)
+
+
+def missing_of(wanted: pa.Table, found: pa.Table) -> list[int]:
+    """Return the sequences of the messages in ``wanted`` that are not in ``found``, ascending."""
+    keys = MESSAGES.names
+    missing = wanted.select(keys).join(found.select(keys), keys, join_type="left anti")
+    seqs: list[int] = missing.column("seq").to_pylist()
+    return sorted(seqs)

@@ -1,0 +1,114 @@
+"""Read Parquet files, and join them into one in pieces: no table has to fit into memory."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator, Sequence
+from decimal import Decimal
+from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+from attrs import frozen
+
+from twinstream.spark.errors import JournalError, SchemaError
+from twinstream.spark.landing.split_tables import BATCH_COLUMN
+from js_sync.backup.disk import sync
+
+__all__ = ["Part", "merge", "scanned", "schema_of"]
+
+_MOST_SIGNED: Final = 2**63 - 1
+_DECIMAL: Final = pa.decimal128(20, 0)
+
+
+@frozen
+class Part:
+    """Files whose rows are wanted: those that ``wanted`` chooses, by default all."""
+
+    files: Sequence[Path]
+    wanted: ds.Expression | None = None
+
+
+def scanned(
+    files: Sequence[str], columns: Sequence[str], seq: str, low: int, high: int, since: int
+) -> Iterator[pa.RecordBatch]:
+    """Read the columns of the rows whose sequence is in ``[low, high)``, since a batch.
+
+    Raises `JournalError` with the name of a file that is damaged.
+    """
+    try:
+        rows = ds.dataset(files)
+        wanted = _between(seq, rows.schema.field(seq).type, low, high)
+        wanted &= ds.field(BATCH_COLUMN) >= since
+        yield from rows.to_batches(columns=list(columns), filter=wanted)
+    except FileNotFoundError:
+        raise
+    except (OSError, pa.ArrowInvalid) as error:
+        damaged = _damaged(files, columns)
+        if damaged is None:
+            raise
+        raise JournalError(
+            f"the file {damaged} cannot be read ({str(error).strip()}): move it away, and land its"
+            " batches again with twinstream pipeline replay"
+        ) from error
+
+
+def _between(column: str, kind: pa.DataType, low: int, high: int) -> ds.Expression:
+    """Return a filter; Arrow makes signed integers of plain numbers, and fails from 2**63 on."""
+    if pa.types.is_decimal(kind) or high > _MOST_SIGNED:
+        first, end = (pa.scalar(Decimal(each), _DECIMAL) for each in (low, high))
+        return (ds.field(column) >= first) & (ds.field(column) < end)
+    return (ds.field(column) >= low) & (ds.field(column) < high)
+
+
+def _damaged(files: Sequence[str], columns: Sequence[str]) -> str | None:
+    for file in files:
+        try:
+            pq.ParquetFile(file).read(columns=list(columns))
+        except (OSError, pa.ArrowInvalid):
+            return file
+    return None
+
+
+def schema_of(files: Sequence[Path]) -> pa.Schema:
+    """Return the columns of all files together. Raises `SchemaError` where types differ."""
+    try:
+        return pa.unify_schemas([pq.read_schema(file) for file in files])
+    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+        raise SchemaError(f"files of one table do not fit together: {error}") from error
+
+
+def merge(parts: Sequence[Part], folder: Path) -> Path | None:
+    """Write the rows of all parts into one new file in ``folder``, in the order of the parts.
+
+    Returns the file, ``None`` (and makes nothing) when there are no rows.
+    """
+    parts = [part for part in parts if part.files]
+    if not parts:
+        return None
+    schema = schema_of([file for part in parts for file in part.files])
+    file = folder / f"part-{uuid.uuid4().hex}.parquet"
+    writer: pq.ParquetWriter | None = None
+    try:
+        for batch in _batches(parts, schema):
+            if writer is None:
+                folder.mkdir(parents=True)
+                writer = pq.ParquetWriter(file, schema, compression="zstd")
+            writer.write_batch(batch)
+    finally:
+        if writer is not None:
+            writer.close()
+    if writer is None:
+        return None
+    sync([file, folder])
+    return file
+
+
+def _batches(parts: Sequence[Part], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    for part in parts:
+        rows = ds.dataset([str(file) for file in part.files], schema=schema)
+        for batch in rows.to_batches(filter=part.wanted):
+            if batch.num_rows:
+                yield batch

@@ -1,0 +1,263 @@
+"""One source of a running pipeline: its query, its release, and its new starts."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from twinstream.spark.source.continuity import Continuity
+from twinstream.spark.client.driver_client import Leader
+from twinstream.spark.source.offsets import Position
+from twinstream.spark.pipeline.batch_log import BatchEntry, BatchLog
+from twinstream.spark.pipeline.checkpoint import Checkpoint
+from twinstream.spark.pipeline.config import PipelineConfig, SourceConfig
+from twinstream.spark.pipeline.folders import Folders
+from twinstream.spark.pipeline.happenings import Ended, Failed, Happening, Landed, Released, Started
+from twinstream.spark.pipeline.identity import Identity
+from twinstream.spark.pipeline.land_batch import BatchLander
+from twinstream.spark.pipeline.recover import accepted, recovered
+from twinstream.spark.pipeline.release import release_of
+from twinstream.spark.pipeline.sink import open_sink
+from twinstream.spark.pipeline.trouble import is_lasting, kind_of, sentence, spark_is_gone
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+    from twinstream.spark.source.stream_state import StreamState
+
+__all__ = ["SourceQuery"]
+
+
+class SourceQuery:
+    """Keeps the query of one source going.
+
+    :meth:`step` is called again and again; it returns whether there is more to do. With ``once``
+    the query ends when it has landed what the stream holds now. ``tell`` is called with everything
+    that happens, also from Spark's thread. While ``is_to_end`` says so, nothing is asked twice of a
+    server that does not answer.
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        config: PipelineConfig,
+        source: SourceConfig,
+        tell: Callable[[Happening], None],
+        *,
+        once: bool,
+        recover: bool,
+        accept_stream: bool,
+        is_to_end: Callable[[], bool],
+    ) -> None:
+        self.source: Final = source
+        self.error: str | None = None
+        """Why the source has ended for good."""
+        self._spark: Final = spark
+        self._config: Final = config
+        self._tell: Final = tell
+        self._once: Final = once
+        self._recover: Final = recover
+        self._accept: Final = accept_stream
+        self._folder: Final = Folders(config.path).source(source.name)
+        self._log: Final = BatchLog(self._folder.journal)
+        self._checkpoint: Final = Checkpoint(self._folder.checkpoint, source.stream)
+        self._sink: Final = open_sink(config)
+        self._release: Final = release_of(source, self._sink, self._log)
+        self._leader: Final = Leader(source.source_options, is_to_end)
+        self._lander: BatchLander | None = None
+        self._query: StreamingQuery | None = None
+        self._identity: Identity | None = None
+        self._released: int | None = None
+        self._failures = 0
+        self._start_at = 0.0
+        self._ended = False
+
+    def step(self) -> bool:
+        """Do what is due: start, release, notice the end. Returns whether there is more to do."""
+        if self._ended:
+            return False
+        try:
+            if self._query is None:
+                if time.monotonic() >= self._start_at:
+                    self._start()
+            else:
+                running = self._query.isActive  # before the release, which must see the last batch
+                self._let_go()
+                if not running:
+                    self._finished(self._query)
+        except Exception as error:
+            self._failed(error)
+        return not self._ended
+
+    @property
+    def waits_to_start(self) -> bool:
+        """Tell whether the next step starts a query."""
+        return self._query is None and not self._ended
+
+    @property
+    def is_starting(self) -> bool:
+        """Tell whether Spark is making the query just now."""
+        return (
+            self._query is not None
+            and self._query.isActive
+            and str(self._query.status["message"]).startswith("Initializing")
+        )
+
+    @property
+    def is_between_batches(self) -> bool:
+        """Tell whether stopping now interrupts no batch, if none may begin any more."""
+        if self._query is None or not self._query.isActive:
+            return True
+        status = self._query.status
+        # Planning writes nothing, and takes a minute where the server does not answer.
+        is_planning = str(status["message"]).startswith("Getting offsets")
+        return is_planning or not status["isTriggerActive"]
+
+    def hold(self) -> None:
+        """Land no batch after the one under way.
+
+        While messages wait, one follows the other, and nobody could stop the query in between.
+        """
+        if self._lander is not None:
+            self._lander.hold()
+
+    def stop(self) -> None:
+        """End the query; a batch that it interrupts is finished by the next run."""
+        try:
+            if self._query is not None:
+                self._query.stop()
+        except Exception as error:
+            if not spark_is_gone(error):
+                raise
+            self._close()  # the run has failed for that
+            return
+        if self._ended:
+            return
+        try:
+            self._let_go()
+        except Exception as error:
+            self._end(error)
+        else:
+            self._end(None)
+
+    def _start(self) -> None:
+        (state,) = self._leader.states()
+        stored = Identity.load(self._folder)
+        last = self._log.last()
+        if stored is not None and last is None and stored.created != state.created:
+            stored = None  # the stream was made again before anything of it was landed
+        identity = stored or Identity.first(self.source, state).save(self._folder)
+        about = (self._folder, self._sink, state, self._leader.time_at)
+        if self._accept:
+            identity = accepted(self.source, identity, *about)
+        if self._recover:
+            identity = recovered(self.source, identity, *about)
+        identity.check(self.source, self._checkpoint, landed=last is not None)
+        self._checkpoint.clear_unfinished()
+        position = self._position(identity, state)
+        self._release.prepare(self._leader.jet(), position)
+        self._lander = BatchLander(
+            self.source, identity, self._checkpoint, self._log, self._sink, self._heard
+        )
+        self._query = self._begin(identity)
+        self._identity = identity.of_query(str(self._query.id), self._folder)
+        self._tell(Started(self.source.name, position, max(0, state.next - position)))
+
+    def _position(self, identity: Identity, state: StreamState) -> int:
+        """Return the first sequence that is not landed.
+
+        Raises `DataLossError` for a stream that was put back or made again, before anything of it
+        is released: what it holds below that sequence was never landed.
+        """
+        committed = self._checkpoint.last_committed()
+        stands = Position(identity.origin, identity.created)
+        if committed >= 0:
+            stands = self._checkpoint.bounds(committed, identity.origin).end
+        continuity = Continuity(self.source.source_options, self._leader.time_at)
+        return continuity.stands_at(stands, state)
+
+    def _begin(self, identity: Identity) -> StreamingQuery:
+        assert self._lander is not None
+        options = {
+            **self.source.options,
+            "startingOffsets": f'{{"{self.source.stream}": {identity.origin}}}',
+        }
+        rows = self._spark.readStream.format("jetstream").options(**options).load()
+        writer = (
+            rows.writeStream.foreachBatch(self._lander)
+            .queryName(f"{self._config.name}.{self.source.name}")
+            .option("checkpointLocation", f"file://{self._folder.checkpoint}")
+        )
+        if self._once:
+            return writer.trigger(availableNow=True).start()
+        # In whole numbers: Spark reads no exponent, which long pauses would have.
+        pause = round(self._config.every * 1000)
+        return writer.trigger(processingTime=f"{pause} milliseconds").start()
+
+    def _heard(self, entry: BatchEntry) -> None:
+        self._failures = 0
+        self._tell(Landed(self.source.name, entry))
+
+    def _let_go(self) -> None:
+        """Release what Spark has committed since the last time."""
+        committed = self._checkpoint.last_committed()
+        if self.source.commit == "none" or committed < 0 or self._identity is None:
+            return
+        number = self._identity.base + committed
+        if self._released == number:
+            return
+        entry = self._log.known(number)
+        if entry is None:
+            return
+        removed = self._release.release(self._leader.jet(), entry)
+        self._released = number
+        self._tell(Released(self.source.name, self.source.commit, entry.end, removed))
+
+    def _finished(self, query: StreamingQuery) -> None:
+        error = query.exception()
+        if error is None:
+            self._end(None)
+            return
+        own = self._lander.failure if self._lander is not None else None
+        self._failed(own or error)
+
+    def _failed(self, error: Exception) -> None:
+        if spark_is_gone(error):
+            raise error  # the end of all sources, not of this one alone
+        query, self._query = self._query, None
+        if query is not None:
+            query.stop()
+        if self._lander is not None:
+            self._lander.close()
+        most = self._config.restarts.most
+        if most is None and self._once:
+            most = 5
+        self._failures += 1
+        if is_lasting(error) or (most is not None and self._failures > most):
+            self._end(error)
+            return
+        pause = min(
+            self._config.restarts.first * 2 ** (self._failures - 1), self._config.restarts.longest
+        )
+        self._start_at = time.monotonic() + pause
+        self._tell(self._failure(error, pause))
+
+    def _end(self, error: Exception | None) -> None:
+        self._ended = True
+        self._close()
+        if error is None:
+            self._tell(Ended(self.source.name))
+            return
+        self.error = sentence(error)
+        self._tell(self._failure(error, None))
+
+    def _close(self) -> None:
+        self._leader.close()
+        if self._lander is not None:
+            self._lander.close()
+
+    def _failure(self, error: Exception, retry_in: float | None) -> Failed:
+        code: int | None = getattr(error, "err_code", None)
+        return Failed(self.source.name, sentence(error), retry_in, kind_of(error), code)

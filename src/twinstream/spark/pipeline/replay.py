@@ -1,0 +1,146 @@
+"""Land a range again: after a change of the schema, or when files of a table were damaged.
+
+Whole batches are read from the stream again, with their own bounds, and replace what the tables
+have of them. So this can be repeated, also after a crash.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from attrs import evolve
+
+from twinstream.spark.errors import DataLossError, SparkSourceError
+from twinstream.spark.landing.land_job import LandJob, by_table, cores_of, ranges_of
+from twinstream.spark.client.driver_client import Leader
+from twinstream.spark.source.stream_identity import why_other
+from twinstream.spark.pipeline.batch_log import BatchEntry, BatchLog, of_one_stream
+from twinstream.spark.pipeline.config import PipelineConfig, SourceConfig
+from twinstream.spark.pipeline.folders import Folders
+from twinstream.spark.pipeline.landed import messages_of, missing_of, read_landed, tables_of
+from twinstream.spark.pipeline.settled import settled
+from twinstream.spark.pipeline.sink import Sink, open_sink
+from twinstream.spark.landing.staging import Staging, Written, seqs_in
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["batches_of", "replay"]
+
+
+def batches_of(
+    config: PipelineConfig, source: SourceConfig, low: int, high: int | None
+) -> list[BatchEntry]:
+    """Return the landed batches that hold sequences in ``[low, high)``, ascending.
+
+    Without ``high`` it is all from ``low`` on. Raises `SparkSourceError` if there are none.
+    """
+    entries = BatchLog(Folders(config.path).source(source.name).journal).entries()
+    if not entries:
+        raise SparkSourceError(f"nothing of source {source.name} is landed yet")
+    newest = entries[max(entries)]
+    due = [
+        each
+        for each in of_one_stream(entries).values()
+        if each.end > low and (high is None or each.start < high)
+    ]
+    if not due:
+        wanted = (
+            f"sequence {low} or later ones" if high is None else f"sequences {low} to {high - 1}"
+        )
+        raise SparkSourceError(
+            f"no batch of source {source.name} holds {wanted}; the last one ended at"
+            f" {newest.end - 1}"
+        )
+    return due
+
+
+def replay(
+    spark: SparkSession,
+    config: PipelineConfig,
+    source: SourceConfig,
+    low: int,
+    high: int | None,
+    *,
+    tell: Callable[[BatchEntry], None] = lambda _: None,
+) -> list[BatchEntry]:
+    """Land all batches again that hold sequences in ``[low, high)``; return their new entries.
+
+    Without ``high`` these are all from ``low`` on. Raises `DataLossError`, before anything of a
+    batch is changed, if the stream has lost messages that the tables have of it;
+    `SparkSourceError` if no batch holds any of the range.
+    """
+    folders = Folders(config.path)
+    log, sink = BatchLog(folders.source(source.name).journal), open_sink(config)
+    with settled(config, "replay"):
+        due = batches_of(config, source, low, high)
+        _check_stream(source, due[-1])
+        tables = tables_of(source, log.entries().values())
+        done: list[BatchEntry] = []
+        for entry in due:
+            done.append(_again(spark, folders, source, sink, entry, tables))
+            log.replayed(done[-1])
+            tell(done[-1])
+    return done
+
+
+def _check_stream(source: SourceConfig, last: BatchEntry) -> None:
+    with Leader(source.source_options) as leader:
+        (state,) = leader.states()
+        reason = why_other(last.position, state, leader.time_at)
+    if reason is not None:
+        raise DataLossError(f"{reason}; the messages of the tables cannot be read again")
+
+
+def _again(
+    spark: SparkSession,
+    folders: Folders,
+    source: SourceConfig,
+    sink: Sink,
+    entry: BatchEntry,
+    tables: list[str],
+) -> BatchEntry:
+    staging = Staging(folders.staging, "_replay")
+    try:
+        written = _landed_aside(spark, source, entry, staging.folder)
+        new = messages_of([file for each in written.values() for file in each.files], source)
+        old = read_landed(sink, source, tables, entry.start, entry.end, entry.batch)
+        lost = missing_of(old.up_to(entry.batch).rows, new)
+        if lost:
+            raise DataLossError(
+                f"batch {entry.batch} of source {source.name} cannot be landed again: the stream"
+                f" lacks {len(lost)} of its messages by now, the first has sequence {lost[0]}"
+            )
+        for table in _order(source, tables, written):
+            found = written.get(table)
+            sink.replace(table, entry.batch, found.files if found else ())
+        seqs = seqs_in(written.values(), source.seq_column)
+        again = entry.counted(seqs, written.values(), source.dead_letters)
+        return evolve(again, replays=entry.replays + 1)
+    finally:
+        staging.close()
+
+
+def _landed_aside(
+    spark: SparkSession, source: SourceConfig, entry: BatchEntry, folder: Path
+) -> dict[str, Written]:
+    """Write the rows of the batch by table into a folder that no reader looks into."""
+    # Missing messages are found one by one instead, by comparison with what the tables have.
+    options = evolve(source.source_options, fail_on_data_loss=False)
+    job = LandJob(options, source.tables, folder, entry.batch)
+    with Leader(options) as leader:
+        ranges = ranges_of(leader, options, entry.start, entry.position, cores=cores_of(spark))
+    files = by_table(job.run(spark, ranges))
+    return {table: Written(table, tuple(paths)) for table, paths in files.items()}
+
+
+def _order(source: SourceConfig, tables: list[str], written: Mapping[str, Written]) -> list[str]:
+    """Return all tables concerned, dead letters last.
+
+    A message that is no dead letter any more gets into its table before it leaves the dead letters:
+    after an interruption between the two it is there twice, not gone.
+    """
+    names = sorted({*tables, *written} - {source.dead_letters})
+    return [*names, source.dead_letters]

@@ -1,0 +1,407 @@
+"""Read a pipeline's TOML file; every error names the file, the table and the key."""
+
+from __future__ import annotations
+
+import tomllib
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Final, cast
+
+from twinstream.errors import BadArgument
+from twinstream.core.base.local_path import local_path
+from twinstream.core.wire.subjects import check_name
+from twinstream.spark.errors import ConfigError, OptionError, SchemaError
+from twinstream.spark.decode.events import EVENT_COLUMNS
+from twinstream.spark.decode.json_schema import schema_text
+from twinstream.spark.source.layout import Layout
+from twinstream.spark.source.option_uses import refuse_lone_delay
+from twinstream.spark.pipeline.config import NAME, PipelineConfig, Restarts, SourceConfig
+from twinstream.spark.pipeline.toml_table import TomlTable
+from twinstream.spark.session.session import LOCAL_MASTER
+from twinstream.spark.landing.split_tables import (
+    BATCH_COLUMN,
+    DEAD_LETTERS,
+    FOLDER_COLUMN,
+    OTHER_EVENTS,
+    refuse_members,
+)
+
+__all__ = ["read_config"]
+
+#: Keys that would put a secret into a file that is copied, reviewed and committed, and those that
+#: name a variable instead. Options are found whatever their case, so these have none.
+_SECRETS: Final[Mapping[str, str]] = {
+    "password": "password_env",
+    "secret": "password_env",
+    "token": "token_env",
+    "nkeyseed": "nkey_seed_env",
+    "secretnkeyseed": "nkey_seed_env",
+    "secretcredentials": "credentials_env",
+}
+
+#: Options of the source that have a key of their own here, or that the pipeline sets itself.
+_RESERVED: Final[Mapping[str, str]] = {
+    "stream": "stream",
+    "subscribe": "stream",
+    "subject": "subjects",
+    "valueformat": "format",
+    "jsonschema": "schema",
+    "startingoffsets": "start",
+    "maxmessagespertrigger": "max_messages",
+    "maxoffsetspertrigger": "max_messages",
+}
+_KEYS: Final = ("name", "path", "sink", "every", "nats", "spark", "restart", "source")
+_SOURCE_KEYS: Final = (
+    *("stream", "name", "format", "schema", "table", "prefix", "subjects", "start"),
+    *("commit", "bookmark", "max_messages", "options"),
+)
+_NATS_KEYS: Final = ("servers", "user", "password_env", "token_env", "credentials_file")
+
+#: Keys that are easily written into another table: after ``[nats]`` or ``[[source]]`` a line is of
+#: that table, whatever it says.
+_PLACES: Final[Mapping[str, str]] = {
+    **dict.fromkeys(("path", "sink", "every"), "above the first table"),
+    **dict.fromkeys(_NATS_KEYS, "into the table [nats]"),
+    **dict.fromkeys(("master", "settings"), "into the table [spark]"),
+    **dict.fromkeys(("first", "longest", "most"), "into the table [restart]"),
+    **dict.fromkeys(set(_SOURCE_KEYS) - {"name"}, "into a table [[source]]"),
+}
+_UNWANTED: Final = ("mode", "columnnameofcorruptrecord", "checkpointlocation")
+
+
+def read_config(
+    path: str | Path, *, server: str | None = None, default_server: str | None = None
+) -> PipelineConfig:
+    """Read the file at ``path``; ``server`` replaces the address in it.
+
+    ``default_server`` is for files that have no address.
+
+    Paths in the file are relative to its folder, or begin with ``~``. Raises `ConfigError` for a
+    file that cannot be read and for the first mistake in it; nothing is asked of a server.
+    """
+    file = Path(path).absolute()
+    top = TomlTable(file.name, _load(file))
+    top.only(_PLACES, *_KEYS)
+    name = top.text("name", file.stem)
+    if not NAME.fullmatch(name):
+        raise top.fail("name", f"{name!r} may hold letters, digits, '-' and '_' only")
+    nats = top.table("nats")
+    nats.refuse(_PLACES, "path", "sink", "every")
+    folder = _path(top, file.parent)
+    options = _nats(nats, file.parent, server, default_server)
+    spark = top.table("spark")
+    config = PipelineConfig(
+        name=name,
+        path=folder,
+        sink=top.word("sink", ("parquet", "delta")),
+        every=top.seconds("every", 10.0),
+        master=spark.text("master", LOCAL_MASTER),
+        settings=_settings(spark.table("settings")),
+        restarts=_restarts(top.table("restart")),
+        sources=tuple(_sources(top, file, name, options)),
+    )
+    spark.finish()
+    _check_names(file.name, config)
+    _check_members(file.name, config)
+    _check_purges(file.name, config)
+    return config
+
+
+def _load(file: Path) -> dict[str, object]:
+    try:
+        return tomllib.loads(file.read_text("utf-8"))
+    except OSError as error:
+        raise ConfigError(file.name, f"cannot be read: {error.strerror or error}") from error
+    except ValueError as error:
+        raise ConfigError(file.name, f"is not TOML: {error}") from error
+    except RecursionError:
+        raise ConfigError(file.name, "is nested too deeply") from None
+
+
+def _path(table: TomlTable, folder: Path) -> Path:
+    text = table.text("path")
+    if not text:
+        raise table.fail("path", 'is required: the folder of the tables, for example path = "lake"')
+    return _within(folder, table, "path", text)
+
+
+def _within(folder: Path, table: TomlTable, key: str, text: str) -> Path:
+    """Return the path that a key gives: from this folder, from the home folder (~), or whole."""
+    try:
+        return folder / local_path(text, key).expanduser()
+    except BadArgument as error:
+        raise table.fail(key, str(error)) from error
+    except RuntimeError as error:
+        raise table.fail(
+            key, f"begins in a home folder that is not known, {text!r}; write the whole path"
+        ) from error
+
+
+def _nats(
+    table: TomlTable, folder: Path, server: str | None, default: str | None
+) -> dict[str, str]:
+    """Return the options of the connection, named as the source names them."""
+    servers = _servers(table)
+    found = dict(_flat(table, "nats.", table.rest(), folder))
+    if servers is not None:
+        found["nats.servers"] = servers
+    if default is not None:
+        found.setdefault("nats.servers", default)
+    if server is not None:
+        found["nats.servers"] = server
+    if "nats.servers" not in found:
+        table.misspelt("servers")
+        raise table.fail("servers", 'is required, for example servers = "nats://127.0.0.1:4222"')
+    return found
+
+
+def _servers(table: TomlTable) -> str | None:
+    """Take the addresses. A number would be taken for a host: 4222 for 0.0.16.126."""
+    value = table.value("servers")
+    each: list[object] = cast(list[object], value) if isinstance(value, list) else [value]
+    wrong = [type(one).__name__ for one in each if not isinstance(one, str)]
+    if value is not None and wrong:
+        # Types only: an address may hold a password.
+        raise table.fail(
+            "servers",
+            'must be an address as "nats://127.0.0.1:4222", or a list of them; this one holds'
+            f" a value of type {wrong[0]}",
+        )
+    return None if value is None else ",".join(map(str, each))
+
+
+def _flat(
+    table: TomlTable, prefix: str, values: Mapping[str, object], folder: Path
+) -> Iterator[tuple[str, str]]:
+    for key, value in values.items():
+        instead = _SECRETS.get(_camel(key).lower())
+        if instead is not None:
+            # The value is not repeated: this text ends in logs.
+            raise table.fail(
+                key,
+                "a secret has no place in this file; name the environment variable that holds it:"
+                f' {instead} = "…"',
+            )
+        if isinstance(value, dict):
+            inner = cast(dict[str, object], value)
+            yield from _flat(table, f"{prefix}{_camel(key)}.", inner, folder)
+            continue
+        text = _text(table, key, value)
+        is_file = key.endswith("_file")
+        yield prefix + _camel(key), str(_within(folder, table, key, text)) if is_file else text
+
+
+def _camel(key: str) -> str:
+    first, *others = key.split("_")
+    return first + "".join(part.capitalize() for part in others)
+
+
+def _text(table: TomlTable, key: str, value: object) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str | int):
+        return str(value)
+    raise table.fail(key, f"must be text, a whole number, true or false, got {value!r}")
+
+
+def _settings(table: TomlTable) -> dict[str, str]:
+    return {key: _text(table, key, value) for key, value in _dotted("", table.rest())}
+
+
+def _dotted(prefix: str, values: Mapping[str, object]) -> Iterator[tuple[str, object]]:
+    """Join keys that TOML splits: ``spark.ui.enabled`` without quotes is a table of tables."""
+    for key, value in values.items():
+        if isinstance(value, dict):
+            yield from _dotted(f"{prefix}{key}.", cast(dict[str, object], value))
+        else:
+            yield prefix + key, value
+
+
+def _restarts(table: TomlTable) -> Restarts:
+    found = Restarts(
+        first=table.seconds("first", 1.0),
+        longest=table.seconds("longest", 60.0),
+        most=table.number("most", least=0),
+    )
+    table.finish()
+    if found.longest < found.first:
+        raise table.fail("longest", "is shorter than the first pause")
+    return found
+
+
+def _sources(
+    top: TomlTable, file: Path, pipeline: str, nats: Mapping[str, str]
+) -> Iterator[SourceConfig]:
+    for at, values in enumerate(top.tables("source"), start=1):
+        told = values.get("name") or values.get("stream")
+        yield _source(TomlTable(f"{file.name}: source {told or at}", values), file, pipeline, nats)
+
+
+def _source(table: TomlTable, file: Path, pipeline: str, nats: Mapping[str, str]) -> SourceConfig:
+    table.only(_PLACES, *_SOURCE_KEYS)
+    stream = table.text("stream")
+    if not stream:
+        raise table.fail("stream", 'is required: the name of a stream, as stream = "ORDERS"')
+    if "," in stream:
+        raise table.fail("stream", "names several; give each stream a [[source]] of its own")
+    try:
+        check_name(stream, "stream")
+    except BadArgument as error:
+        raise table.fail("stream", str(error)) from error
+    name = table.text("name", stream)
+    options = {**_extra_options(table.table("options")), **nats, "stream": stream}
+    source = SourceConfig(
+        name=name,
+        stream=stream,
+        format=table.word("format", ("raw", "json", "advisory")),
+        table=table.text("table"),
+        prefix=table.text("prefix"),
+        start=_start(table),
+        commit=table.word("commit", ("none", "bookmark", "purge")),
+        bookmark=table.text("bookmark", f"{pipeline}-{name}"),
+        subjects=table.texts("subjects"),
+    )
+    options |= _derived(table, source, file.parent)
+    return _checked(table, source, options)
+
+
+def _derived(table: TomlTable, source: SourceConfig, folder: Path) -> dict[str, str]:
+    found: dict[str, str] = {"valueFormat": source.format}
+    schema = table.text("schema")
+    if (source.format == "json") != bool(schema):
+        need = "is required with" if source.format == "json" else "needs"
+        raise table.fail("schema", f'{need} format = "json": the path of a JSON Schema')
+    if schema:
+        try:
+            found["jsonSchema"] = schema_text(str(_within(folder, table, "schema", schema)))
+        except SchemaError as error:
+            raise table.fail("schema", str(error)) from error
+    if source.subjects:
+        found["subject"] = ",".join(source.subjects)
+    most = table.number("max_messages")
+    if most is not None:
+        found["maxMessagesPerTrigger"] = str(most)
+    return found
+
+
+def _checked(table: TomlTable, source: SourceConfig, options: dict[str, str]) -> SourceConfig:
+    """Return the source with its options and its table. Raises `ConfigError`."""
+    from attrs import evolve
+
+    is_advisory = source.format == "advisory"
+    if is_advisory and source.table:
+        raise table.fail("table", "advisories have a table a kind; give prefix for their names")
+    if not is_advisory and source.prefix:
+        raise table.fail("prefix", 'is for format = "advisory"; give table')
+    for key, text in (("name", source.name), ("table", source.table), ("prefix", source.prefix)):
+        if text and not NAME.fullmatch(text):
+            raise table.fail(key, f"{text!r} may hold letters, digits, '-' and '_' only")
+    try:
+        check_name(source.bookmark, "consumer")
+    except BadArgument as error:
+        raise table.fail("bookmark", str(error)) from error
+    found = evolve(
+        source, options=options, table="" if is_advisory else source.table or source.stream.lower()
+    )
+    try:
+        Layout(found.source_options)
+        refuse_lone_delay(found.options)
+    except OptionError as error:
+        raise table.fail(_key(error.option), error.reason) from error
+    except SchemaError as error:
+        raise table.fail("schema", str(error)) from error
+    return found
+
+
+def _key(option: str) -> str:
+    """Return the key of the file that an option of the source came from."""
+    return _RESERVED.get(option.lower(), option)
+
+
+def _start(table: TomlTable) -> str | int:
+    value = table.value("start")
+    if value is None:
+        return "earliest"
+    if value in ("earliest", "latest"):
+        return str(value)
+    if isinstance(value, int) and not isinstance(value, bool) and value >= 1:
+        return value
+    raise table.fail("start", f'must be "earliest", "latest" or a sequence from 1, got {value!r}')
+
+
+def _extra_options(table: TomlTable) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for key, value in _dotted("", table.rest()):
+        name = key.lower()
+        if name in _RESERVED:
+            raise table.fail(key, f"is the key {_RESERVED[name]!r} of the source")
+        if name in _UNWANTED or name.startswith(("nats.", "starting", "ending")):
+            raise table.fail(key, "is not for a pipeline, which sets it itself")
+        found[key] = _text(table, key, value)
+    return found
+
+
+def _check_names(file: str, config: PipelineConfig) -> None:
+    _refuse_twice(file, "name", [each.name.lower() for each in config.sources])
+    _refuse_twice(file, "bookmark", [f"{each.stream}/{each.bookmark}" for each in config.sources])
+    tables = [table.lower() for each in config.sources for table in _tables(each)]
+    _refuse_twice(file, "table", [*tables, DEAD_LETTERS])
+
+
+def _check_members(file: str, config: PipelineConfig) -> None:
+    taken = (BATCH_COLUMN, FOLDER_COLUMN) if config.sink == "parquet" else (BATCH_COLUMN,)
+    for source in config.sources:
+        try:
+            refuse_members(source.source_options, *taken)
+        except SchemaError as error:
+            raise ConfigError(f"{file}: source {source.name}: schema", str(error)) from error
+
+
+def _check_purges(file: str, config: PipelineConfig) -> None:
+    """Refuse a source that purges a stream which another source reads.
+
+    A purge moves the beginning of the stream behind what the other source has not read yet. Which
+    subjects were removed cannot be seen any more, so that source would take them for lost.
+    """
+    for reader in config.sources:
+        if not reader.source_options.fail_on_data_loss:
+            continue
+        for purger in config.sources:
+            if purger.commit == "purge" and purger.stream == reader.stream and purger is not reader:
+                raise _purged_by(file, purger, reader)
+
+
+def _purged_by(file: str, purger: SourceConfig, reader: SourceConfig) -> ConfigError:
+    if reader.commit == "purge":
+        return ConfigError(
+            f"{file}: source {purger.name}: commit",
+            f"source {reader.name} purges stream {reader.stream}, too, and each would take for lost"
+            " what the other one has removed; let one source read both its subjects, or give"
+            " both the option failOnDataLoss = false",
+        )
+    return ConfigError(
+        f"{file}: source {purger.name}: commit",
+        f'"purge" removes messages of stream {reader.stream} whether source {reader.name} has'
+        " landed them or not; let one source read all that both do, or purge in neither; if they"
+        f" read different subjects, the option failOnDataLoss = false of source {reader.name} will"
+        " do",
+    )
+
+
+def _tables(source: SourceConfig) -> list[str]:
+    if source.format != "advisory":
+        return [source.table]
+    kinds = [name for name in EVENT_COLUMNS.names if name != "kind"]
+    return [source.prefix + kind for kind in (*kinds, OTHER_EVENTS)]
+
+
+def _refuse_twice(file: str, key: str, names: list[str]) -> None:
+    for name, times in Counter(names).items():
+        if times > 1:
+            hint = ", or a prefix for a source of advisories" if key == "table" else ""
+            raise ConfigError(
+                f"{file}: {key}",
+                f"{name!r} stands for more than one thing; choose another {key} for one of them"
+                + hint,
+            )

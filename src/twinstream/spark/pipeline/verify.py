@@ -1,0 +1,152 @@
+"""Compare the tables with the stream and with the journal: every message there, and there once.
+
+Nothing of this needs Spark: the tables are read from their files by Arrow, the stream through
+the SDK's range reader, whose end is confirmed by the stream's leader.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from typing import Final
+
+from attrs import define, field
+
+from twinstream.spark.client.driver_client import Leader
+from twinstream.spark.source.stream_identity import why_other
+from twinstream.spark.pipeline.batch_log import BatchEntry, BatchLog, of_one_stream
+from twinstream.spark.pipeline.config import PipelineConfig, SourceConfig
+from twinstream.spark.pipeline.folders import Folders
+from twinstream.spark.pipeline.held_messages import held_messages, windows
+from twinstream.spark.pipeline.landed import missing_of, read_landed, tables_of
+from twinstream.spark.pipeline.sink import Sink, open_sink
+
+__all__ = ["Verdict", "verify"]
+
+_SHOWN: Final = 5
+"""Sequences or batches that a problem names at most."""
+
+
+@define(kw_only=True)
+class Verdict:
+    """What was found of one source between sequences ``start`` and ``end`` (exclusive).
+
+    Its tables have ``rows``, dead letters included, of ``distinct`` sequences; the stream still
+    holds ``held`` messages of the range. ``gaps`` are sequences that neither has: deleted, filtered
+    out, or removed by limits before they were landed. ``problems`` is empty when all is well.
+    """
+
+    source: str
+    start: int = 0
+    end: int = 0
+    batches: int = 0
+    rows: int = 0
+    distinct: int = 0
+    dead_letters: int = 0
+    held: int = 0
+    missing: int = 0
+    gaps: int = 0
+    problems: list[str] = field(factory=list[str])
+
+    @property
+    def passed(self) -> bool:
+        """Whether every message is there once."""
+        return not self.problems
+
+
+def verify(
+    config: PipelineConfig, tell: Callable[[str, int, int], None] = lambda name, done, total: None
+) -> Iterator[Verdict]:
+    """Yield a verdict for each source; ``tell`` gets its name, what is done, and of how much.
+
+    A batch that is being landed meanwhile is left out. Raises errors of reading tables and streams.
+    """
+    sink = open_sink(config)
+    for source in config.sources:
+        log = BatchLog(Folders(config.path).source(source.name).journal)
+        yield _verify(sink, source, log.entries(), tell)
+
+
+def _verify(
+    sink: Sink,
+    source: SourceConfig,
+    entries: dict[int, BatchEntry],
+    tell: Callable[[str, int, int], None],
+) -> Verdict:
+    verdict = Verdict(source=source.name)
+    if not entries:
+        return verdict
+    newest = entries[max(entries)]
+    current = of_one_stream(entries)
+    oldest = min(current)
+    verdict.start, verdict.end = current[min(current)].start, newest.end
+    verdict.batches = len(current)
+    verdict.dead_letters = sum(each.dead_letters for each in current.values())
+    counts: Counter[int] = Counter()
+    with Leader(source.source_options) as leader:
+        (state,) = leader.states()
+        other = why_other(newest.position, state, leader.time_at)
+        if state.created != newest.created and other is not None:
+            verdict.problems.append(f"{other}; there is nothing to compare the tables with")
+            return verdict
+        for low, high in windows(verdict.start, verdict.end):
+            tables = tables_of(source, entries.values())
+            everything = read_landed(sink, source, tables, low, high).up_to(newest.batch)
+            landed = everything.since(oldest)
+            held = held_messages(leader.jet(), source.source_options, low, high)
+            _compare(verdict, landed.doubles(_SHOWN), missing_of(held, landed.rows))
+            _compare_generations(verdict, everything.landed_again(oldest, _SHOWN))
+            verdict.rows += landed.count
+            verdict.distinct += landed.distinct
+            verdict.held += held.num_rows
+            counts.update(landed.by_batch())
+            tell(source.name, high - verdict.start, verdict.end - verdict.start)
+    verdict.gaps = verdict.end - verdict.start - verdict.distinct - verdict.missing
+    # A new start behind messages that were replaced leaves a gap between batches.
+    strict = source.source_options.fail_on_data_loss and not state.keeping.replaces
+    _check_batches(verdict, current, counts, strict=strict)
+    return verdict
+
+
+def _compare(verdict: Verdict, doubles: list[int], missing: list[int]) -> None:
+    if doubles:
+        verdict.problems.append(f"sequences with more than one row: {_list(doubles)}")
+    if missing:
+        verdict.missing += len(missing)
+        verdict.problems.append(
+            f"{len(missing)} messages of the stream are in no table: {_list(missing)}"
+        )
+
+
+def _compare_generations(verdict: Verdict, again: list[int]) -> None:
+    if again:
+        verdict.problems.append(
+            "messages that batches of an earlier stream of this name have, too (it was restored,"
+            f" perhaps): {_list(again)}"
+        )
+
+
+def _check_batches(
+    verdict: Verdict, entries: dict[int, BatchEntry], counts: Counter[int], *, strict: bool
+) -> None:
+    for number, entry in entries.items():
+        if counts[number] != entry.messages:
+            verdict.problems.append(
+                f"batch {number} has {counts[number]} rows in the tables, the journal says"
+                f" {entry.messages}"
+            )
+    strange = sorted(counts.keys() - entries.keys())
+    if strange:
+        verdict.problems.append(f"rows of batches that the journal does not know: {_list(strange)}")
+    for before, after in pairwise(entries.values()):
+        # Where losses are allowed, a batch begins behind what went before it was landed: a gap.
+        if after.start < before.end or (after.start > before.end and strict):
+            verdict.problems.append(
+                f"batch {after.batch} begins at {after.start}, the one before ended at {before.end}"
+            )
+
+
+def _list(numbers: list[int]) -> str:
+    shown = ", ".join(map(str, numbers[:_SHOWN]))
+    return f"{shown}, …" if len(numbers) > _SHOWN else shown

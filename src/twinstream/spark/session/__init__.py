@@ -1,0 +1,1 @@
+"""Spark sessions, Java, and what executors need."""

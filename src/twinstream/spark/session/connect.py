@@ -1,0 +1,29 @@
+"""Sessions of Spark Connect, whose Spark runs in another process or on another machine."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from twinstream.spark.errors import SparkSourceError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["is_connect", "refuse_connect"]
+
+
+def is_connect(spark: SparkSession) -> bool:
+    """Tell whether a session is one of Spark Connect."""
+    # By name, for importing the class needs packages that are only there where Connect is used.
+    return type(spark).__module__.startswith("pyspark.sql.connect.")
+
+
+def refuse_connect(spark: SparkSession) -> None:
+    """Raise `SparkSourceError` for a session of Spark Connect, before a pipeline begins."""
+    if is_connect(spark):
+        raise SparkSourceError(
+            "a pipeline needs Spark in its own process, and this session is one of Spark Connect,"
+            " which would land the batches on the server. Use twinstream.spark.local_session(), run it"
+            " there with spark-submit, or write a project for spark-pipelines with"
+            " `twinstream pipeline spec`"
+        )

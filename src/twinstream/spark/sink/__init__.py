@@ -1,0 +1,1 @@
+"""The sink: rows published exactly once or at least once."""

@@ -1,0 +1,93 @@
+"""One atomic batch: an entry of a ledger behind its fence, and the rows that it counts."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from attrs import evolve
+
+from twinstream.core.wire.response import read_answer
+from twinstream.errors import JetStreamError, NoResponders, TwinstreamError
+from twinstream.core.wire.headers import Headers
+from twinstream.core.publish.request import PublishRequest, publish_headers
+from twinstream.models.error_codes import BATCH_INCOMPLETE, BATCH_TOO_MANY
+from twinstream.spark.sink.ledger_entry import Entry
+from twinstream.spark.client.retry import passes
+from twinstream.spark.sink.rows import OutMessage
+
+if TYPE_CHECKING:
+    from js_sync import Connection
+
+__all__ = ["FencedBatch", "may_be_sent_again"]
+
+#: A new leader knows nothing of what was staged at the old one; and when there are too many open
+#: batches (of attempts that died), the server forgets them after ten seconds.
+_PASSING: Final = frozenset({BATCH_INCOMPLETE, BATCH_TOO_MANY})
+
+
+def may_be_sent_again(error: TwinstreamError) -> bool:
+    """Tell whether the same batch may be stored a moment later; it may be stored already, too.
+
+    Sending it again is safe: whichever attempt comes second finds that the fence has moved.
+    """
+    if isinstance(error, JetStreamError) and error.err_code in _PASSING:
+        return True
+    return isinstance(error, NoResponders) or passes(error)
+
+
+class FencedBatch:
+    """Rows and the entry that counts them, stored all or nothing behind the entry before."""
+
+    def __init__(
+        self, stream: str, subject: str, entry: Entry, before: int, rows: Sequence[OutMessage]
+    ) -> None:
+        self._stream: Final = stream
+        self._subject: Final = subject
+        self._entry: Final = entry
+        self._before: Final = before
+        self._rows: Final = rows
+
+    def send(self, nc: Connection, timeout: float) -> Entry:
+        """Make one attempt; return the entry with its sequence. ``timeout`` is in seconds.
+
+        Raises `WrongLastSequence` when the ledger's newest entry is not ``before``.
+        """
+        batch, rows = uuid.uuid4().hex, self._rows
+        fence = PublishRequest(
+            subject=self._subject,
+            data=self._entry.to_json(),
+            headers=_place(batch, 1),
+            expected_stream=self._stream,
+            expected_last_subject_seq=self._before,
+        )
+        _ask(nc, fence, timeout)
+        for number, row in enumerate(rows[:-1], 2):
+            request = _request(row, _place(batch, number))
+            nc.publish(row.subject, row.data, headers=_header_map(request))
+        commit = {**_place(batch, len(rows) + 1), "Nats-Batch-Commit": "1"}
+        answer = _ask(nc, _request(rows[-1], commit), timeout)
+        # The acknowledgement names the last message; the entry is the first of the batch.
+        seq = int(answer["seq"]) - len(rows)
+        return evolve(self._entry, seq=seq)
+
+
+def _ask(nc: Connection, request: PublishRequest, timeout: float) -> dict[str, Any]:
+    headers = _header_map(request)
+    answer = nc.request(request.subject, request.data, headers=headers, timeout=timeout)
+    # The answer to a message that is only staged is empty.
+    return read_answer(answer.data, request.subject) if answer.data else {}
+
+
+def _place(batch: str, number: int) -> dict[str, str]:
+    return {"Nats-Batch-Id": batch, "Nats-Batch-Sequence": str(number)}
+
+
+def _request(row: OutMessage, place: Mapping[str, str]) -> PublishRequest:
+    headers: dict[str, Any] = {**(row.headers or {}), **place}
+    return PublishRequest(subject=row.subject, data=row.data, headers=headers, ttl=row.ttl)
+
+
+def _header_map(request: PublishRequest) -> Headers:
+    return Headers.parse(publish_headers(request))

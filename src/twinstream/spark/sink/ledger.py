@@ -1,0 +1,238 @@
+"""Write exactly once, without a limit in time: atomic batches led by a fenced ledger entry.
+
+Theory of operation
+-------------------
+Each partition of a write has a subject of its own in the stream, its ledger. Rows go out in
+atomic batches: the server stores all messages of a batch or none. The first message of every
+batch is a ledger entry ``{batch, rows, first, keys}``: the keys of the rows that are stored with
+it, how many rows of this micro-batch are stored by then, and where the entries of the micro-batch
+begin. It is published with the sequence of the entry before it as
+``Nats-Expected-Last-Subject-Sequence``, so only an attempt that knows the newest entry stores it.
+
+An attempt first reads the newest entry from the leader. If it is of the same micro-batch, the keys
+of all its entries say which rows are stored. The attempt leaves these rows out, wherever they come:
+behind a shuffle, a repeated task gets its rows in another order. It stores nothing until it has met
+all of them, and fails if it does not: a query that gives other rows on a repeat is found out before
+the two are mixed. If the entry is of a later micro-batch, the checkpoint is an old one.
+
+An atomic batch that has no answer, or whose leader is lost, is sent again behind the same fence. If
+a batch is refused there, another attempt of the task stored rows meanwhile. The new entries are
+read, and their rows are left out like the others. So two attempts that run at the same time store
+each row once, in whatever order each of them has the rows.
+
+The promise lasts as long as the entries of each ledger: limits by age or size, purges and deletes
+that remove the newest open the door again. If older entries of a micro-batch are gone, a repeat
+cannot know which rows are stored, and fails.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+from attrs import evolve
+
+from twinstream.errors import JetStreamError, MessageNotFound, TwinstreamError, WrongLastSequence
+from twinstream.core.wire.subject_match import matcher
+from twinstream.models.error_codes import BATCH_DISABLED
+from twinstream.spark.errors import LedgerError, SchemaError
+from twinstream.spark.sink.fenced_batch import FencedBatch, may_be_sent_again
+from twinstream.spark.sink.ledger_entry import Entry
+from twinstream.spark.client.retry import Patience, through
+from twinstream.spark.sink.row_key import KEY_SIZE, row_key
+from twinstream.spark.sink.row_queue import Keyed, RowQueue
+from twinstream.spark.sink.options import SinkOptions
+from twinstream.spark.sink.report import JetStreamCommit
+from twinstream.spark.sink.rows import OutMessage
+from twinstream.spark.sink.task_identity import TaskIdentity
+
+if TYPE_CHECKING:
+    from twinstream.models import StreamConfig
+    from js_sync import Connection, Stream
+
+__all__ = ["CHUNK", "LedgerWriter"]
+
+#: Rows in one atomic batch. The server takes 1,000 messages, the ledger entry is one of them.
+CHUNK: Final = 999
+
+#: Bytes of an entry: those of a key, and of all else, with headers.
+_KEY_TEXT: Final = KEY_SIZE * 4 // 3
+_REST: Final = 600
+
+#: An attempt may wait for an answer for one of so many parts of the time for an atomic batch: the
+#: answer may be lost with a leader, and there must be time to send the batch again.
+_SHARE: Final = 3
+
+#: After so many attempts a row for another stream is likelier than a lost leader. It is only a
+#: suspicion, because an account may map subjects on their way into the stream.
+_SUSPICIOUS: Final = 3
+
+
+class LedgerWriter:
+    """Writes the rows of one task."""
+
+    def __init__(
+        self, nc: Connection, stream: Stream, options: SinkOptions, identity: TaskIdentity
+    ) -> None:
+        self._nc: Final = nc
+        self._stream: Final = stream
+        self._options: Final = options
+        self._identity: Final = identity
+        self._subject: Final = f"{options.ledger_subject}.{identity.write}.{identity.partition}"
+        self._chunk: Final = _chunk_of(stream.config, nc.server_info.max_payload)
+        self._newest = Entry()
+        # Keys of rows that other attempts stored, and that this one has not met yet.
+        self._stored: Final[Counter[bytes]] = Counter()
+
+    def write(self, rows: Iterator[OutMessage]) -> JetStreamCommit:
+        """Store the rows that no other attempt stored.
+
+        Raises `LedgerError` when another attempt stored rows that this one does not have, when the
+        checkpoint is older than the ledger, or when entries of the ledger are gone.
+        """
+        self._follow(self._read_newest())
+        waiting = RowQueue()
+        count = stored = 0
+        try:
+            for row in rows:
+                count += 1
+                keyed = row_key(row), row
+                if not self._is_stored(keyed):
+                    waiting.put(keyed)
+                while len(waiting) >= self._chunk and not self._stored:
+                    stored += self._store(waiting)
+            while len(waiting) and not self._stored:
+                stored += self._store(waiting)
+        finally:
+            waiting.close()
+        self._refuse_other_rows(count)
+        return JetStreamCommit(stored, count - stored, self._subject, self._identity.batch)
+
+    def _is_stored(self, row: Keyed) -> bool:
+        """Tell whether another attempt stored a row. Each stored row answers for one row."""
+        key, _ = row
+        if key not in self._stored:
+            return False
+        self._stored[key] -= 1
+        if not self._stored[key]:
+            del self._stored[key]
+        return True
+
+    def _follow(self, found: Entry) -> None:
+        """Take note of the rows that other attempts stored up to an entry."""
+        if found.batch > self._identity.batch:
+            raise LedgerError(
+                f"{self._subject}: the ledger is at batch {found.batch}, this is batch"
+                f" {self._identity.batch}: the checkpoint is an old one, or a copy"
+            )
+        if found.batch == self._identity.batch:
+            known = self._newest.rows if self._newest.batch == found.batch else 0
+            for entry in self._entries(found):
+                self._stored.update(entry.each_key())
+                known += len(entry.keys) // KEY_SIZE
+            if known != found.rows:
+                raise LedgerError(
+                    f"{self._subject}: entries of batch {found.batch} are gone, which say which of"
+                    f" its {found.rows} rows are stored. Do not delete or purge entries of a"
+                    " ledger, and give the stream no limit that removes them so soon"
+                )
+        self._newest = found
+
+    def _entries(self, newest: Entry) -> list[Entry]:
+        """Read the entries of this micro-batch that are not known yet."""
+        start = max(self._newest.seq + 1, newest.begins)
+        if start == newest.seq:
+            return [newest]
+        subject, timeout = self._subject, self._options.ack_timeout
+
+        def read() -> list[Entry]:
+            found = self._stream.read(start, newest.seq + 1, subjects=subject, timeout=timeout)
+            return [Entry.from_json(each.data, each.seq, subject) for each in found]
+
+        return through(read, timeout)
+
+    def _read_newest(self) -> Entry:
+        """Read the newest entry, from the leader."""
+        try:
+            message = through(
+                lambda: self._stream.get_last_message(self._subject), self._options.ack_timeout
+            )
+        except MessageNotFound:
+            return Entry()
+        return Entry.from_json(message.data, message.seq, self._subject)
+
+    def _refuse_other_rows(self, count: int) -> None:
+        others = self._stored.total()
+        if others:
+            raise LedgerError(
+                f"{self._subject}: other attempts of batch {self._identity.batch} stored"
+                f" {self._newest.rows} rows, {others} of which are not among the {count} rows of"
+                " this attempt. The query gives other rows on a repeat (rand(), a sum of floating"
+                " point numbers), its source has removed messages since, or rows go to other tasks"
+                " when the batch is repeated (a sort, adaptive execution). Use msgId with idColumn"
+                " instead"
+            )
+
+    def _store(self, waiting: RowQueue) -> int:
+        """Store the first rows that wait, unless another attempt came first; return how many."""
+        rows, newest, batch = waiting.peek(self._chunk), self._newest, self._identity.batch
+        goes_on = newest.batch == batch
+        planned = Entry(
+            batch=batch,
+            rows=len(rows) + (newest.rows if goes_on else 0),
+            keys=b"".join(key for key, _ in rows),
+            first=newest.begins if goes_on else 0,
+        )
+        found = self._send(planned, newest.seq, [row for _, row in rows])
+        if evolve(found, seq=0) == planned:
+            self._newest = found
+            waiting.drop(len(rows))
+            return len(rows)
+        self._follow(found)
+        waiting.sift(lambda row: not self._is_stored(row))
+        return 0
+
+    def _send(self, entry: Entry, before: int, rows: list[OutMessage]) -> Entry:
+        """Store an entry and its rows, all or nothing; return the newest entry of the ledger."""
+        batch = FencedBatch(self._stream.name, self._subject, entry, before, rows)
+        patience = Patience(self._options.ack_timeout)
+        tries = 0
+        while True:
+            tries += 1
+            try:
+                return batch.send(self._nc, self._options.ack_timeout / _SHARE)
+            except WrongLastSequence as error:
+                found = self._read_newest()
+                if found.seq != before:
+                    # An earlier try, or an attempt of the task that is not quite dead yet.
+                    return found
+                patience.spend(error)  # the batch that came first is being stored just now
+            except TwinstreamError as error:
+                if tries == _SUSPICIOUS or _is_of_another(error):
+                    self._refuse_strangers(rows)
+                if not may_be_sent_again(error):
+                    raise
+                patience.spend(error)
+
+    def _refuse_strangers(self, rows: list[OutMessage]) -> None:
+        """Raise when a row is for another stream: the server calls such a batch incomplete."""
+        takes = matcher(self._stream.config.subjects or [self._stream.name])
+        for row in rows:
+            if takes is not None and not takes(row.subject.encode()):
+                raise SchemaError(
+                    f"a row has the subject {row.subject!r}, which stream {self._stream.name} does"
+                    " not have; with idempotence=ledger all rows go into one stream"
+                )
+
+
+def _chunk_of(config: StreamConfig, max_payload: int) -> int:
+    """Return how many rows may go into an atomic batch, so that the stream takes its entry."""
+    limits = [max_payload, config.max_msg_size or -1]
+    most = min(each for each in limits if each > 0)
+    return max(1, min(CHUNK, (most - _REST) // _KEY_TEXT))
+
+
+def _is_of_another(error: TwinstreamError) -> bool:
+    """Tell whether another stream answered, that of the last row: this one takes batches."""
+    return isinstance(error, JetStreamError) and error.err_code == BATCH_DISABLED

@@ -1,0 +1,60 @@
+"""An entry of a ledger: which rows of a micro-batch are stored when the entry is."""
+
+from __future__ import annotations
+
+import json
+from base64 import b64decode, b64encode
+from typing import Any
+
+from attrs import frozen
+
+from twinstream.core.wire.response import read_json
+from twinstream.spark.errors import LedgerError
+from twinstream.spark.sink.row_key import KEY_SIZE
+
+__all__ = ["Entry"]
+
+
+@frozen
+class Entry:
+    """An entry, stored in one atomic batch with rows; without a ``seq`` there is none yet."""
+
+    batch: int = -1
+    """Number of the micro-batch."""
+    rows: int = 0
+    """Rows of the micro-batch that the ledger counts up to this entry."""
+    keys: bytes = b""
+    """Keys of the rows in this atomic batch, one behind the other."""
+    first: int = 0
+    """Sequence of the micro-batch's first entry; 0 in that one itself."""
+    seq: int = 0
+
+    @property
+    def begins(self) -> int:
+        """Sequence of the first entry of the micro-batch."""
+        return self.first or self.seq
+
+    def each_key(self) -> list[bytes]:
+        """Return the key of each row in this atomic batch."""
+        return [self.keys[at : at + KEY_SIZE] for at in range(0, len(self.keys), KEY_SIZE)]
+
+    def to_json(self) -> bytes:
+        """Return the payload of the entry."""
+        keys = b64encode(self.keys).decode()
+        members = {"batch": self.batch, "rows": self.rows, "first": self.first, "keys": keys}
+        return json.dumps(members).encode()
+
+    @classmethod
+    def from_json(cls, payload: bytes, seq: int, subject: str) -> Entry:
+        """Read an entry. Raises `LedgerError` for a message of another kind."""
+        try:
+            members: Any = read_json(payload)
+            batch, rows = int(members["batch"]), int(members["rows"])
+            # Entries of earlier releases have neither.
+            keys, first = b64decode(members.get("keys", "")), int(members.get("first", 0))
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise LedgerError(
+                f"{subject} holds a message that is no ledger entry (sequence {seq}); give"
+                " ledgerSubject a subject that nobody else publishes to"
+            ) from error
+        return cls(batch, rows, keys, first, seq)

@@ -1,0 +1,99 @@
+"""The options of the sink, read once and checked; every error names the option."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final, Literal, TypeAlias
+
+from attrs import frozen
+
+from twinstream.errors import BadArgument
+from twinstream.core.wire.subjects import check_name, check_subject
+from twinstream.spark.errors import OptionError
+from twinstream.spark.source.options_map import OptionsMap
+from twinstream.spark.client.settings import ConnectionSettings
+
+__all__ = ["Idempotence", "SinkOptions"]
+
+Idempotence: TypeAlias = Literal["msgId", "none", "insert", "ledger"]
+
+_Check: TypeAlias = Callable[[str], object]
+_IDEMPOTENCE: Final[tuple[Idempotence, ...]] = ("msgId", "none", "insert", "ledger")
+
+
+@frozen(kw_only=True)
+class SinkOptions:
+    """What one write was asked for.
+
+    ``idempotence`` says what a repeated attempt does:
+
+    - ``none``: stores its rows again (at least once);
+    - ``msgId``: stores none twice within the stream's duplicate window;
+    - ``insert``: stores no subject twice, so each row needs a subject of its own;
+    - ``ledger``: stores what other attempts have not stored, without a limit in time. Rows go in
+      atomic batches whose first message is an entry in a ledger, fenced by its last sequence.
+    """
+
+    connection: ConnectionSettings
+    stream: str | None = None
+    subject: str | None = None
+    """For rows without a subject of their own."""
+    idempotence: Idempotence = "msgId"
+    id_column: str | None = None
+    """Column that identifies a row; without it, its content and its task do."""
+    write_id: str | None = None
+    """Identity of a batch write, so that running it again is a repeated attempt."""
+    ledger_subject: str | None = None
+    min_duplicate_window: float = 120.0
+    """Seconds."""
+    max_in_flight: int = 4096
+    ack_timeout: float = 30.0
+    """Seconds."""
+
+    @classmethod
+    def parse(cls, options: Mapping[str, str]) -> SinkOptions:
+        """Read and check all options. Raises `OptionError`."""
+        given = OptionsMap(options)
+        parsed = cls(
+            connection=ConnectionSettings.take(given),
+            stream=_checked(given, "stream", lambda name: check_name(name, "stream")),
+            subject=_checked(given, "subject", check_subject),
+            idempotence=given.word("idempotence", _IDEMPOTENCE),
+            id_column=given.text("idColumn"),
+            write_id=_checked(given, "writeId", lambda name: check_name(name, "write")),
+            ledger_subject=_checked(given, "ledgerSubject", check_subject),
+            min_duplicate_window=given.duration("minDuplicateWindow", 120.0),
+            max_in_flight=given.integer("maxInFlight", 4096, least=1),
+            ack_timeout=given.integer("ackTimeoutMs", 30_000, least=1) / 1000,
+        )
+        given.finish()
+        parsed._check()
+        return parsed
+
+    def _check(self) -> None:
+        if self.idempotence != "none" and self.stream is None:
+            raise OptionError(
+                "stream",
+                f"is required with idempotence={self.idempotence}: the stream's configuration"
+                " decides whether the promise can be kept",
+            )
+        if self.idempotence == "ledger" and self.ledger_subject is None:
+            raise OptionError(
+                "ledgerSubject",
+                "is required with idempotence=ledger: the beginning of the subjects of the ledger's"
+                " entries, inside the stream, such as 'orders.ledger'",
+            )
+        if self.idempotence != "ledger" and self.ledger_subject is not None:
+            raise OptionError("ledgerSubject", "needs idempotence=ledger beside it")
+        if self.id_column is not None and self.idempotence != "msgId":
+            raise OptionError("idColumn", "needs idempotence=msgId beside it")
+
+
+def _checked(given: OptionsMap, name: str, check: _Check) -> str | None:
+    text = given.text(name)
+    if text is not None:
+        try:
+            check(text)
+        except BadArgument as error:
+            raise OptionError(name, str(error)) from error
+    return text

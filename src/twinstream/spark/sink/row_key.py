@@ -1,0 +1,55 @@
+"""What a row is known by: a hash of all that is published of it.
+
+Spark repeats tasks. A repeated task that reads a shuffle gets the same rows in another order, so
+neither the place of a row nor that of the rows before it says which row it is. Its content does.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from hashlib import blake2b
+from typing import Final
+
+from twinstream.spark.sink.rows import OutMessage
+from twinstream.spark.sink.task_identity import TaskIdentity
+
+__all__ = ["KEY_SIZE", "RowIds", "row_key"]
+
+#: Bytes of a key. Among 10 million rows, two share one with a probability of 1 to 10**15.
+KEY_SIZE: Final = 12
+
+
+def row_key(row: OutMessage) -> bytes:
+    """Return the hash of a row's subject, headers, time to live and data."""
+    subject = row.subject.encode()
+    if row.headers is None and row.ttl is None:  # most rows
+        # A subject has no space and is not empty, so this begins in another way than the other.
+        return blake2b(b"%b %b" % (subject, row.data), digest_size=KEY_SIZE).digest()
+    rest = json.dumps([row.headers, row.ttl], sort_keys=True).encode()
+    return blake2b(b" %b %b %b" % (rest, subject, row.data), digest_size=KEY_SIZE).digest()
+
+
+class RowIds:
+    """Makes the message ids of one task's rows; they do not depend on the order of the rows.
+
+    Equal rows of the task are counted, so that each has an id of its own. The task is part of the
+    id, because equal rows may be in several tasks. That takes about 80 bytes of memory a row.
+    """
+
+    def __init__(self, identity: TaskIdentity) -> None:
+        self._identity: Final = identity
+        self._prefix = ""
+        self._seen: Final[set[bytes]] = set()
+        self._repeated: Final[Counter[bytes]] = Counter()
+
+    def next_id(self, row: OutMessage) -> str:
+        """Return the id of the next row. Raises `OptionError` as `TaskIdentity.check` does."""
+        if not self._prefix:
+            self._prefix = self._identity.prefix()
+        key = row_key(row)
+        if key not in self._seen:
+            self._seen.add(key)
+            return f"{self._prefix}{key.hex()}-0"
+        self._repeated[key] += 1
+        return f"{self._prefix}{key.hex()}-{self._repeated[key]}"

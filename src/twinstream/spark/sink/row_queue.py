@@ -1,0 +1,89 @@
+"""Rows that wait to be stored: a few in memory, many on disk."""
+
+from __future__ import annotations
+
+import pickle
+import tempfile
+from collections import deque
+from collections.abc import Callable
+from typing import BinaryIO, Final, TypeAlias
+
+from twinstream.spark.sink.rows import OutMessage
+
+__all__ = ["Keyed", "RowQueue"]
+
+Keyed: TypeAlias = tuple[bytes, OutMessage]
+"""A row behind its key."""
+
+#: Rows that are written to disk at once.
+_BLOCK: Final = 20_000
+
+
+class RowQueue:
+    """First in, first out. An attempt may have to hold a whole task's rows back."""
+
+    def __init__(self, block: int = _BLOCK) -> None:
+        self._block: Final = block
+        self._front: list[Keyed] = []
+        self._back: list[Keyed] = []
+        self._blocks: deque[tuple[int, int]] = deque()
+        self._file: BinaryIO | None = None
+        self._size = 0
+
+    def __len__(self) -> int:
+        return self._size
+
+    def put(self, row: Keyed) -> None:
+        """Add a row at the end."""
+        self._back.append(row)
+        self._size += 1
+        if len(self._back) == self._block:
+            self._spill()
+
+    def peek(self, most: int) -> list[Keyed]:
+        """Return the first rows, fewer where there are no more; they stay."""
+        while len(self._front) < most and (self._blocks or self._back):
+            self._front += self._next_block()
+        return self._front[:most]
+
+    def drop(self, count: int) -> None:
+        """Remove rows that `peek` returned."""
+        del self._front[:count]
+        self._size -= count
+
+    def sift(self, keep: Callable[[Keyed], bool]) -> None:
+        """Keep only some of the rows, in their order."""
+        kept = RowQueue(self._block)
+        while rows := self.peek(self._block):
+            self.drop(len(rows))
+            for row in rows:
+                if keep(row):
+                    kept.put(row)
+        self.close()
+        self._front, self._back, self._blocks = kept._front, kept._back, kept._blocks
+        self._file, self._size = kept._file, kept._size
+
+    def close(self) -> None:
+        """Remove what is on disk."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def _next_block(self) -> list[Keyed]:
+        if not self._blocks:
+            rows, self._back = self._back, []
+            return rows
+        assert self._file is not None
+        offset, size = self._blocks.popleft()
+        self._file.seek(offset)
+        found: list[Keyed] = pickle.loads(self._file.read(size))  # its own file
+        return found
+
+    def _spill(self) -> None:
+        if self._file is None:
+            self._file = tempfile.TemporaryFile(prefix="twinstream-")  # noqa: SIM115  # see close
+        packed = pickle.dumps(self._back, pickle.HIGHEST_PROTOCOL)
+        offset = self._file.seek(0, 2)
+        self._file.write(packed)
+        self._blocks.append((offset, len(packed)))
+        self._back = []

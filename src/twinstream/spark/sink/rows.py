@@ -1,0 +1,176 @@
+"""Rows of a write as messages: which columns there may be, and how they are read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from attrs import frozen
+from pyspark.sql.types import DataType, StructType
+
+from twinstream.core.publish.copied_headers import is_copied
+from twinstream.errors import BadArgument
+from twinstream.core.wire.header_names import INCREMENT, TTL
+from twinstream.core.publish.request import PublishRequest, publish_headers
+from twinstream.spark.errors import OptionError, SchemaError
+from twinstream.spark.sink.options import SinkOptions
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["OutMessage", "RowReader"]
+
+_TYPES: Final[Mapping[str, tuple[str, ...]]] = {
+    "subject": ("string",),
+    "data": ("binary", "string"),
+    "headers": ("map<string,array<string>>", "map<string,string>"),
+    "msg_id": ("string",),
+    "ttl": ("bigint", "int"),
+}
+
+#: Types whose values are the same text wherever a row is written: a timestamp's is not, it has the
+#: time zone of the session.
+_IDENTITIES: Final = ("string", "bigint", "int")
+
+# Columns of a raw read, so that what was read can be written on as it is.
+_PASSED_OVER: Final = frozenset({"stream", "seq", "timestamp"})
+
+
+@frozen
+class OutMessage:
+    """One row, ready to be published. ``ttl`` is in seconds; ``identity`` is the row's own."""
+
+    subject: str
+    data: bytes
+    headers: Mapping[str, list[str]] | None
+    ttl: int | None
+    identity: str | None
+
+
+class RowReader:
+    """Reads the rows of a write.
+
+    Columns: ``data`` (binary or string), and where wanted ``subject``, ``headers``, ``msg_id``
+    (identity of the row) and ``ttl`` (seconds). Headers that only a server may write, and those of
+    an earlier publication, are left out (:mod:`twinstream.core.publish.copied_headers`). Raises
+    :class:`~twinstream.spark.errors.SchemaError` for columns that are missing, unknown or of another type.
+    """
+
+    def __init__(self, options: SinkOptions, schema: StructType) -> None:
+        self._default: Final = options.subject
+        self._identity: Final = options.id_column or "msg_id"
+        known: dict[str, tuple[str, ...]] = {**_TYPES}
+        if options.id_column is not None:
+            known.setdefault(options.id_column, _IDENTITIES)
+        for field in schema:
+            _check_column(field.name, field.dataType, known)
+            if field.name == options.id_column:
+                _check_identity(field.name, field.dataType)
+        names = frozenset(schema.names)
+        if "data" not in names:
+            raise SchemaError("the rows have no column 'data' (binary or string) to publish")
+        if "subject" not in names and options.subject is None:
+            raise OptionError("subject", "is required when the rows have no column 'subject'")
+        if options.id_column is not None and options.id_column not in names:
+            raise OptionError("idColumn", f"the rows have no column {options.id_column!r}")
+        self._must_identify: Final = options.id_column is not None
+        if "msg_id" in names and options.idempotence in {"insert", "ledger"}:
+            raise SchemaError(
+                f"column 'msg_id' needs idempotence=msgId or none: {options.idempotence} knows a"
+                " row by other means; drop the column"
+            )
+
+    def read(self, batches: Iterator[pa.RecordBatch]) -> Iterator[OutMessage]:
+        """Yield all rows in order.
+
+        Raises `SchemaError` for a row without a subject, and for headers, an identity or a time to
+        live that no server takes.
+        """
+        for batch in batches:
+            for row in batch.to_pylist():
+                yield self._message(row)
+
+    def _message(self, row: dict[str, Any]) -> OutMessage:
+        subject = row.get("subject") or self._default
+        if subject is None:
+            raise SchemaError("a row has no subject; give every row one, or the option 'subject'")
+        data = row["data"]
+        identity, ttl = row.get(self._identity), row.get("ttl")
+        # To the server an empty identity is none, so its content would identify such a row.
+        if identity in {None, ""} and self._must_identify:
+            held = "null" if identity is None else "empty text"
+            raise SchemaError(
+                f"a row for {subject!r} has {held} in column {self._identity!r}, the option"
+                " idColumn: it must tell each row from all others"
+            )
+        body = data.encode() if isinstance(data, str) else bytes(data or b"")
+        message = OutMessage(
+            subject,
+            body,
+            _headers(row.get("headers"), subject, ttl, counts=not body),
+            ttl,
+            None if identity is None else str(identity),
+        )
+        _check_message(message)
+        return message
+
+
+def _check_message(row: OutMessage) -> None:
+    """Raise `SchemaError` where publishing would fail without a word of which row it was."""
+    identity = row.identity
+    is_plain = identity is None or (identity.isprintable() and identity == identity.strip())
+    if row.headers is None and row.ttl is None and is_plain:
+        return  # most rows: checking takes as long as making the headers does
+    request = PublishRequest(row.subject, b"", row.headers, msg_id=row.identity, ttl=row.ttl)
+    try:
+        publish_headers(request)
+    except BadArgument as error:
+        raise SchemaError(f"a row for {row.subject!r} cannot be published: {error}") from error
+
+
+def _check_column(name: str, kind: DataType, known: Mapping[str, tuple[str, ...]]) -> None:
+    if name in _PASSED_OVER:
+        return
+    types = known.get(name)
+    if types is None:
+        raise SchemaError(
+            f"column {name!r} is not one of {', '.join(known)}; drop or rename it, or put it into"
+            " 'data'"
+        )
+    if kind.simpleString() not in types:
+        raise SchemaError(f"column {name!r} is {kind.simpleString()}, not {' or '.join(types)}")
+
+
+def _check_identity(name: str, kind: DataType) -> None:
+    if kind.simpleString() not in _IDENTITIES:
+        raise OptionError(
+            "idColumn",
+            f"column {name!r} is {kind.simpleString()}, not {' or '.join(_IDENTITIES)}; cast it",
+        )
+
+
+def _headers(
+    pairs: list[tuple[str, str | list[str | None] | None]] | None,
+    subject: str,
+    ttl: int | None,
+    *,
+    counts: bool,
+) -> dict[str, list[str]] | None:
+    return {
+        name: _values(name, value, subject)
+        for name, value in pairs or ()
+        # A counter takes no data: a row without any may increment it, others hold a copied total.
+        if (is_copied(name) or (counts and name == INCREMENT))
+        # The column `ttl` says how long this row lives, and replaces the header of a copied one.
+        and (ttl is None or name != TTL)
+    } or None
+
+
+def _values(name: str, value: str | list[str | None] | None, subject: str) -> list[str]:
+    values = [value] if value is None or isinstance(value, str) else value
+    found = [each for each in values if each is not None]
+    if len(found) < len(values):
+        raise SchemaError(
+            f"column 'headers': a row for {subject!r} has null under {name!r}; leave the name out"
+        )
+    return found

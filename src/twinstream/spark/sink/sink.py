@@ -1,0 +1,125 @@
+"""Write rows into streams, from batches and from streaming queries."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.datasource import (
+    DataSourceArrowWriter,
+    DataSourceStreamArrowWriter,
+    WriterCommitMessage,
+)
+from pyspark.sql.types import StructType
+
+from twinstream.errors import StreamNotFound
+from twinstream.spark.errors import OptionError
+from twinstream.spark.sink.ledger import LedgerWriter
+from twinstream.spark.sink.ledger_tasks import refuse_other_tasks
+from twinstream.spark.client.retry import through
+from twinstream.spark.sink.publish_task import publish_rows
+from twinstream.spark.sink.options import SinkOptions
+from twinstream.spark.sink.guarantee import check_promise
+from twinstream.spark.sink.report import JetStreamCommit
+from twinstream.spark.sink.rows import RowReader
+from twinstream.spark.sink.task_identity import TaskIdentity
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from js_sync import Connection, JetStream, Stream
+
+__all__ = ["JetStreamStreamWriter", "JetStreamWriter"]
+
+
+class _Writing:
+    """What both writers share."""
+
+    streams = False
+
+    def __init__(self, options: SinkOptions, schema: StructType) -> None:
+        self._options = options
+        self._rows = RowReader(options, schema)
+        # Pickled to all tasks of a batch write, and so the same for every attempt.
+        self._write_id = options.write_id or uuid.uuid4().hex
+
+    def _write(self, iterator: Iterator[pa.RecordBatch]) -> JetStreamCommit:
+        options = self._options
+        identity = TaskIdentity.here(
+            self._write_id, given=options.write_id is not None, streams=self.streams
+        )
+        if options.idempotence == "ledger":
+            identity.check()
+        rows = self._rows.read(iterator)
+        with options.connection.connect_in_task(options.ack_timeout) as nc:
+            jet = _jetstream(nc, options)
+            stream = _promised(jet, options)
+            if options.idempotence == "ledger" and stream is not None:
+                return LedgerWriter(nc, stream, options, identity).write(rows)
+            held = None if stream is None else stream.config.duplicate_window
+            window = None if held is None else held.total_seconds()
+            return publish_rows(jet, options, rows, identity, window)
+
+    def _end(self, messages: list[Any]) -> None:
+        """Every row is acknowledged by now; look whether tasks of another attempt stored more."""
+        options = self._options
+        if options.idempotence == "ledger":
+            with options.connection.connect_in_task(options.ack_timeout) as nc:
+                stream = _promised(_jetstream(nc, options), options)
+                if stream is not None:
+                    refuse_other_tasks(stream, messages, options.ack_timeout)
+
+
+class JetStreamWriter(_Writing, DataSourceArrowWriter):
+    """Writes a batch. Rows become visible task by task."""
+
+    def write(  # type: ignore[override]  # as Spark's own Arrow writers narrow it
+        self, iterator: Iterator[pa.RecordBatch]
+    ) -> WriterCommitMessage:
+        """Publish the rows of one task."""
+        return self._write(iterator)
+
+    def commit(self, messages: list[Any]) -> None:
+        """Raise `LedgerError` if an earlier attempt had tasks that this one does not have."""
+        self._end(messages)
+
+    def abort(self, messages: list[Any]) -> None:
+        """Do nothing: what is stored stays, and a repeat does not store it again."""
+
+
+class JetStreamStreamWriter(_Writing, DataSourceStreamArrowWriter):
+    """Writes the micro-batches of a streaming query. Rows become visible task by task."""
+
+    streams = True
+
+    def write(  # type: ignore[override]  # as Spark's own Arrow writers narrow it
+        self, iterator: Iterator[pa.RecordBatch]
+    ) -> WriterCommitMessage:
+        """Publish the rows of one task."""
+        return self._write(iterator)
+
+    def commit(self, messages: list[Any], batchId: int) -> None:  # noqa: N803
+        """Raise `LedgerError` if an earlier attempt had tasks that this one does not have."""
+        self._end(messages)
+
+    def abort(self, messages: list[Any], batchId: int) -> None:  # noqa: N803
+        """Do nothing: what is stored stays, and a repeat does not store it again."""
+
+
+def _jetstream(nc: Connection, options: SinkOptions) -> JetStream:
+    settings = options.connection
+    return nc.jetstream(domain=settings.domain, prefix=settings.api_prefix)
+
+
+def _promised(jet: JetStream, options: SinkOptions) -> Stream | None:
+    """Return the stream, after a look at whether it can keep what the mode promises."""
+    if options.stream is None:
+        return None
+    name = options.stream
+    try:
+        stream = through(lambda: jet.get_stream(name), options.ack_timeout)
+    except StreamNotFound as error:
+        raise OptionError("stream", f"there is no stream {options.stream!r}") from error
+    check_promise(stream.config, options)
+    return stream

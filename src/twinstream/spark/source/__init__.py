@@ -1,0 +1,1 @@
+"""The source: batch and streaming reads of streams."""

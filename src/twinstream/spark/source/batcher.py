@@ -1,0 +1,143 @@
+"""Turn pages of stored messages into Arrow record batches of the requested columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from attrs import evolve, frozen
+from pyspark.sql.types import StructType
+
+from twinstream.core.read.arrow_page import ArrowPage
+from twinstream.spark.source.columns import Part, part
+from twinstream.spark.decode.decode import arrow_type
+from twinstream.spark.errors import DecodeFailure
+from twinstream.spark.source.layout import ERROR, EXTRA, Layout
+from twinstream.spark.source.options import SourceOptions
+from twinstream.spark.decode.payload import EventPayloads, JsonPayloads, Payload, PayloadDecoder
+
+__all__ = ["Batcher"]
+
+_VERSION: Final = b"NATS/1.0"
+
+
+@frozen
+class _Block:
+    """A page with its stream's name and its decoded payloads."""
+
+    page: ArrowPage
+    stream: str
+    payload: Payload | None
+
+
+class Batcher:
+    """Builds batches whose schema is exactly the one Spark asked for.
+
+    Raises :class:`~twinstream.spark.errors.SchemaError` for columns that the read does not offer.
+    """
+
+    def __init__(self, options: SourceOptions, requested: StructType) -> None:
+        layout = Layout(options, requested)
+        layout.check(requested)
+        self.schema: Final = pa.schema(
+            [pa.field(f.name, arrow_type(f.dataType)) for f in requested]
+        )
+        self._mode: Final = options.mode
+        self._decoder: Final = _decoder(options, layout, requested)
+        self._builders: Final = [_builder(layout, name, options) for name in requested.names]
+        self._judges_headers: Final = options.include_headers
+
+    def build(self, page: ArrowPage, stream: str) -> pa.RecordBatch:
+        """Return the rows of a page.
+
+        Raises :class:`~twinstream.spark.errors.DecodeFailure` for a message that does not fit when the
+        mode is FAILFAST.
+        """
+        payload = None if self._decoder is None else self._decoded(self._decoder, page)
+        block = _Block(page, stream, payload)
+        if payload is not None and payload.misfits and self._mode == "FAILFAST":
+            at, reason = min(payload.misfits.items())
+            raise DecodeFailure(stream, page.seqs[at].as_py(), reason)
+        arrays = [build(block) for build in self._builders]
+        batch = pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+        if payload is not None and payload.misfits and self._mode == "DROPMALFORMED":
+            fitting = [at not in payload.misfits for at in range(len(page))]
+            batch = batch.filter(pa.array(fitting, pa.bool_()))
+        return batch
+
+    def _decoded(self, decoder: PayloadDecoder, page: ArrowPage) -> Payload:
+        """Decode payloads; a message whose wanted headers are unreadable does not fit, either."""
+        bad = _malformed_headers(page) if self._judges_headers else {}
+        if not bad:
+            return decoder.decode(page.payloads)
+        rows = page.payloads.to_pylist()
+        payloads = pa.array([b"" if at in bad else row for at, row in enumerate(rows)], pa.binary())
+        found = decoder.decode(payloads)
+        return evolve(found, misfits={**found.misfits, **bad})
+
+
+def _malformed_headers(page: ArrowPage) -> dict[int, str]:
+    """Return why headers cannot be read, by the position of the message."""
+    if pc.all(pc.or_(_is_empty(page.headers), pc.starts_with(page.headers, _VERSION))).as_py():
+        return {}
+    return {
+        at: f"headers: not a header block of NATS: {block[:40]!r}"
+        for at, block in enumerate(page.headers.to_pylist())
+        if block and not block.startswith(_VERSION)
+    }
+
+
+def _is_empty(blocks: pa.Array) -> pa.Array:
+    return pc.equal(pc.binary_length(blocks), 0)
+
+
+def _decoder(
+    options: SourceOptions, layout: Layout, requested: StructType
+) -> PayloadDecoder | None:
+    if options.value_format == "raw":
+        return None
+    if options.value_format == "advisory":
+        return EventPayloads()
+    return JsonPayloads(
+        layout.payload,
+        # A user's own Spark schema follows from_json: a text column takes any value as JSON.
+        lenient=options.json_schema is None,
+        keep_extras=EXTRA in requested.names,
+    )
+
+
+def _builder(layout: Layout, name: str, options: SourceOptions) -> Callable[[_Block], pa.Array]:
+    if name in layout.payload.names:
+        return lambda block: _payload(block).column(name)
+    if name == EXTRA:
+        return lambda block: _payload(block).extras
+    if name == ERROR:
+        return _errors
+    if name == layout.raw_column and layout.is_typed:
+        return _misfit_payloads
+    own_name = name.removeprefix("_") if layout.is_typed else name
+    build: Part = part(own_name, options.uint64)
+    return lambda block: build(block.page, block.stream)
+
+
+def _payload(block: _Block) -> Payload:
+    if block.payload is None:
+        raise RuntimeError("a column of the payload without a decoded payload")
+    return block.payload
+
+
+def _errors(block: _Block) -> pa.Array:
+    misfits = _payload(block).misfits
+    if not misfits:
+        return pa.nulls(len(block.page), pa.string())
+    return pa.array([misfits.get(at) for at in range(len(block.page))], pa.string())
+
+
+def _misfit_payloads(block: _Block) -> pa.Array:
+    misfits = _payload(block).misfits
+    if not misfits:
+        return pa.nulls(len(block.page), pa.binary())
+    payloads = block.page.payloads
+    return payloads.take(pa.array([at if at in misfits else None for at in range(len(payloads))]))

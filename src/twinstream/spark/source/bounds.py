@@ -1,0 +1,171 @@
+"""Where a read starts and ends: words, or a sequence or a time for each stream.
+
+The texts are those of Spark's Kafka source: ``earliest``, ``latest``, or a JSON object that gives
+a sequence for every stream, where -2 stands for the earliest and -1 for the latest; and times, for
+all streams or in such an object, in milliseconds since 1970 or as RFC 3339.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Final, Literal, TypeAlias, cast
+
+from attrs import field, frozen
+
+from twinstream.core.wire.response import read_json
+from twinstream.models import Timestamp
+from twinstream.spark.errors import OptionError
+from twinstream.spark.source.stream_state import StreamState
+
+__all__ = ["Bound", "SeqAt", "Strategy"]
+
+_Word: TypeAlias = Literal["earliest", "latest"]
+
+Strategy: TypeAlias = Literal["error", "latest"]
+"""What to do if a stream holds nothing at or after the time of a start."""
+
+SeqAt: TypeAlias = Callable[[str, datetime], int | None]
+"""Returns the first sequence of a stream at or after a time; None when there is none."""
+
+_NUMBERS: Final[Mapping[int, _Word]] = {-2: "earliest", -1: "latest"}
+
+#: The end of a read is exclusive, so an end may be one more than the largest sequence.
+_MOST: Final = 2**64
+
+
+@frozen
+class Bound:
+    """One end of a read: a word for all streams, or a word, sequence or time for each."""
+
+    option: str
+    word: _Word | None = None
+    by_stream: Mapping[str, int | _Word] = field(factory=dict[str, "int | _Word"])
+    by_time: Mapping[str, Timestamp] = field(factory=dict[str, Timestamp])
+    otherwise: Strategy = "latest"
+
+    @classmethod
+    def parse(cls, option: str, text: str, streams: tuple[str, ...]) -> Bound:
+        """Read an option. Raises `OptionError` when it is neither a word nor names each stream."""
+        if text.lower() in {"earliest", "latest"}:
+            return cls(option, word=cast(_Word, text.lower()))
+        wanted = 'earliest, latest or a JSON object as {"S": 1}'
+        given = _for_each(option, text, streams, "sequence", wanted)
+        return cls(option, by_stream={name: _place(option, name, at) for name, at in given.items()})
+
+    @classmethod
+    def at_time(
+        cls, option: str, text: str, streams: tuple[str, ...], otherwise: Strategy
+    ) -> Bound:
+        """Read an option that gives one time for all streams. Raises `OptionError`."""
+        time = _time(option, text)
+        return cls(option, by_time=dict.fromkeys(streams, time), otherwise=otherwise)
+
+    @classmethod
+    def at_times(
+        cls, option: str, text: str, streams: tuple[str, ...], otherwise: Strategy
+    ) -> Bound:
+        """Read an option that gives a time for each stream. Raises `OptionError`."""
+        wanted = 'a JSON object as {"S": 1700000000000}'
+        given = _for_each(option, text, streams, "time", wanted)
+        times = {name: _time(option, str(at)) for name, at in given.items()}
+        return cls(option, by_time=times, otherwise=otherwise)
+
+    def resolve(self, state: StreamState, seq_at: SeqAt) -> int:
+        """Return the sequence: inclusive as a start, exclusive as an end.
+
+        Raises `OptionError` if the stream holds nothing at or after a time, unless the options say
+        that this means the latest.
+        """
+        time = self.by_time.get(state.name)
+        if time is not None:
+            return self._resolve_time(time, state, seq_at)
+        place = self.word or self.by_stream[state.name]
+        if place == "earliest":
+            return state.first
+        return state.next if place == "latest" else place
+
+    def _resolve_time(self, time: Timestamp, state: StreamState, seq_at: SeqAt) -> int:
+        seq = seq_at(state.name, time)
+        if seq is not None:
+            return seq
+        if self.otherwise == "error":
+            raise OptionError(
+                self.option,
+                f"stream {state.name} holds no message at or after {time.rfc3339()}; give an"
+                f" earlier time, or startingOffsetsByTimestampStrategy=latest to begin at its end",
+            )
+        return state.next
+
+    def refuse_end(self, end: Bound) -> None:
+        """Raise `OptionError` for an end before this start: the read would be empty, silently.
+
+        A sequence is not compared with a time or a word: only the server knows where those are.
+        """
+        for name, low in self.by_stream.items():
+            high = end.by_stream.get(name)
+            if isinstance(low, int) and isinstance(high, int) and high < low:
+                self._refuse(end, name, str(high), str(low))
+        for name, since in self.by_time.items():
+            until = end.by_time.get(name)
+            if until is not None and until < since:
+                self._refuse(end, name, until.rfc3339(), since.rfc3339())
+
+    def _refuse(self, end: Bound, name: str, high: str, low: str) -> None:
+        raise OptionError(
+            end.option,
+            f"stream {name}: {high} lies before {self.option}, which is {low}; give a later end, or"
+            " an earlier start",
+        )
+
+    def asks_for(self, word: _Word) -> bool:
+        """Tell whether a stream of the read has this word, or the number that stands for it."""
+        return word == self.word or word in self.by_stream.values()
+
+    @property
+    def is_explicit(self) -> bool:
+        """Tell whether sequences were given: then the messages there have to exist."""
+        return bool(self.by_stream)
+
+
+def _for_each(
+    option: str, text: str, streams: tuple[str, ...], what: str, wanted: str
+) -> dict[str, object]:
+    """Read an object with a member for each stream; ``wanted`` says what the text must be."""
+    try:
+        value = read_json(text)
+    except ValueError:
+        value = None
+    if not isinstance(value, dict):
+        raise OptionError(option, f"must be {wanted}, got {text!r}")
+    given = cast(dict[str, object], value)
+    for name in given.keys() ^ set(streams):
+        state = "not read" if name in given else "missing"
+        raise OptionError(option, f"stream {name!r} is {state}; give one {what} a stream")
+    return given
+
+
+def _time(option: str, text: str) -> Timestamp:
+    try:
+        if text.isascii() and text.isdigit():
+            return Timestamp.from_ns(int(text) * 1_000_000)
+        return Timestamp.parse(text)
+    except (ValueError, OverflowError) as error:
+        raise OptionError(
+            option,
+            "must be milliseconds since 1970 or a time as 2026-01-31T12:00:00Z,"
+            f" got {text!r} ({error})",
+        ) from error
+
+
+def _place(option: str, name: str, value: object) -> int | _Word:
+    if isinstance(value, int) and not isinstance(value, bool):
+        if value in _NUMBERS:
+            return _NUMBERS[value]
+        if 1 <= value <= _MOST:
+            return value
+    raise OptionError(
+        option,
+        f"stream {name!r}: must be a sequence from 1 to 2**64 - 1, -2 (earliest) or -1 (latest),"
+        f" got {value!r}",
+    )

@@ -1,0 +1,99 @@
+"""Arrow arrays of a message's own parts: subject, sequence, time, headers, payload."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final, TypeAlias
+
+import pyarrow as pa
+from pyspark.sql.types import DataType
+
+from twinstream.core.read.arrow import header_pairs, text_array
+from twinstream.core.read.arrow_page import ArrowPage
+from twinstream.spark.decode import fields
+from twinstream.spark.decode.decode import arrow_type
+from twinstream.spark.errors import OptionError
+from twinstream.spark.decode.json_schema import Uint64
+
+__all__ = ["HEADERS", "Part", "part", "part_type"]
+
+Part: TypeAlias = Callable[[ArrowPage, str], pa.Array]
+"""Builds one column of a page; the second argument is the stream's name."""
+
+HEADERS: Final = fields.map_of(fields.array_of(fields.STRING))
+"""Names as stored, with all their values in order."""
+
+_MOMENT: Final = arrow_type(fields.TIMESTAMP)
+_DECIMAL: Final = arrow_type(fields.DECIMAL20)
+
+
+def part(name: str, uint64: Uint64) -> Part:
+    """Return the builder of a message's part: subject, data, headers, stream, seq or timestamp.
+
+    Sequences are unsigned numbers of 64 bits, so ``uint64`` decides what becomes of them.
+    """
+    if name == "seq" and uint64 == "decimal":
+        return _decimal_seqs
+    return _PARTS[name]
+
+
+def part_type(name: str, uint64: Uint64) -> DataType:
+    """Return the Spark type of that column."""
+    if name == "seq" and uint64 == "decimal":
+        return fields.DECIMAL20
+    return _TYPES[name]
+
+
+def _subjects(page: ArrowPage, stream: str) -> pa.Array:
+    return text_array(page.subjects)
+
+
+def _data(page: ArrowPage, stream: str) -> pa.Array:
+    return page.payloads
+
+
+def _seqs(page: ArrowPage, stream: str) -> pa.Array:
+    if page.seqs.type == pa.int64():
+        return page.seqs
+    raise OptionError(
+        "uint64",
+        f"is long, and sequence {page.seqs[-1]} of stream {stream} is above 2**63 - 1, the most"
+        " that a bigint holds: set uint64=decimal, or select columns without the sequence",
+    )
+
+
+def _decimal_seqs(page: ArrowPage, stream: str) -> pa.Array:
+    return page.seqs.cast(_DECIMAL)
+
+
+def _stream(page: ArrowPage, stream: str) -> pa.Array:
+    return pa.repeat(pa.scalar(stream, pa.string()), len(page))
+
+
+def _times(page: ArrowPage, stream: str) -> pa.Array:
+    """Microseconds, cut: Spark's timestamps have no more digits."""
+    return page.times.cast(_MOMENT, safe=False)
+
+
+def _headers(page: ArrowPage, stream: str) -> pa.Array:
+    blocks: list[bytes] = page.headers.to_pylist()
+    return pa.array([header_pairs(block) for block in blocks], arrow_type(HEADERS))
+
+
+_PARTS: Final[Mapping[str, Part]] = {
+    "subject": _subjects,
+    "data": _data,
+    "headers": _headers,
+    "stream": _stream,
+    "seq": _seqs,
+    "timestamp": _times,
+}
+
+_TYPES: Final[Mapping[str, DataType]] = {
+    "subject": fields.STRING,
+    "data": fields.BINARY,
+    "headers": HEADERS,
+    "stream": fields.STRING,
+    "seq": fields.LONG,
+    "timestamp": fields.TIMESTAMP,
+}

@@ -1,0 +1,164 @@
+"""The columns that a read offers, and the payload's part of them.
+
+Raw reads offer the message as it is. Typed reads offer the payload's own columns. Besides these
+there are the message's parts with a leading underscore, the members without a column, and what does
+not fit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
+
+from twinstream.spark.decode import fields
+from twinstream.spark.source.columns import part_type
+from twinstream.spark.decode.decode import arrow_type
+from twinstream.spark.errors import OptionError, SchemaError
+from twinstream.spark.decode.events import EVENT_COLUMNS
+from twinstream.spark.decode.json_schema import load_schema, struct_of
+from twinstream.spark.source.options import SourceOptions
+
+__all__ = ["ERROR", "EXTRA", "Layout"]
+
+EXTRA: Final = "_extra"
+"""Column with the JSON of members that have no column of their own."""
+
+ERROR: Final = "_error"
+"""Column with the reason why a message does not fit."""
+
+_RAW: Final = ("subject", "data", "stream", "seq", "timestamp")
+_BESIDE: Final = ("stream", "subject", "seq", "timestamp")
+
+
+class Layout:
+    """The columns of one read.
+
+    ``payload`` are the payload's own (none for raw reads, and where a typed read asks for none),
+    ``beside`` the others. Raises
+    :class:`~twinstream.spark.errors.SchemaError` when nothing says what JSON payloads hold, or when a
+    member has the name of a column of the source.
+    """
+
+    def __init__(self, options: SourceOptions, requested: StructType | None = None) -> None:
+        self.raw_column: Final = options.corrupt_column
+        self.is_typed: Final = options.value_format != "raw"
+        if not self.is_typed:
+            self.payload = StructType([])
+            self.beside = StructType(_parts("", _RAW, options))
+            return
+        self.beside = StructType(_companions(options))
+        self.payload = _payload(options, requested, frozenset(self.beside.names))
+        _refuse_clash(self.payload, self.beside)
+
+    @property
+    def columns(self) -> StructType:
+        """All columns, the payload's first."""
+        return StructType([*self.payload.fields, *self.beside.fields])
+
+    def check(self, requested: StructType) -> None:
+        """Refuse columns that are not offered, or not with this type, or that are there twice.
+
+        Raises `SchemaError`.
+        """
+        _refuse_not_null(requested)
+        _refuse_twice(requested)
+        offered = {each.name: each for each in self.columns}
+        for each in requested:
+            found = offered.get(each.name)
+            if found is None:
+                raise SchemaError(_not_offered(each.name, list(offered)))
+            if arrow_type(found.dataType) != arrow_type(each.dataType):
+                raise SchemaError(
+                    f"column {each.name!r} is {found.dataType.simpleString()},"
+                    f" not {each.dataType.simpleString()}"
+                )
+
+
+def _payload(
+    options: SourceOptions, requested: StructType | None, beside: frozenset[str]
+) -> StructType:
+    if options.value_format == "advisory":
+        return EVENT_COLUMNS
+    if options.json_schema is not None:
+        return struct_of(load_schema(options.json_schema), uint64=options.uint64)
+    if requested is None:
+        raise SchemaError(
+            "valueFormat=json needs to know the columns: give the option jsonSchema, or a schema"
+            " with .schema(…)"
+        )
+    return StructType([each for each in requested if each.name not in beside])
+
+
+def _companions(options: SourceOptions) -> list[StructField]:
+    others = [
+        fields.optional(EXTRA, fields.STRING, "JSON of the members that have no column."),
+        *_parts("_", _BESIDE, options),
+        fields.optional(ERROR, fields.STRING, "Why the message does not fit; null when it does."),
+    ]
+    raw = options.corrupt_column
+    if raw.lower() in {each.name for each in others}:
+        raise OptionError("columnNameOfCorruptRecord", f"the source has another column {raw!r}")
+    what = "The payload when it does not fit."
+    return [*others, fields.optional(raw, fields.BINARY, what)]
+
+
+def _parts(prefix: str, names: tuple[str, ...], options: SourceOptions) -> list[StructField]:
+    wanted = (*names, "headers") if options.include_headers else names
+    return [fields.optional(prefix + name, part_type(name, options.uint64)) for name in wanted]
+
+
+def _refuse_clash(payload: StructType, beside: StructType) -> None:
+    taken = {name.lower() for name in beside.names}
+    for name in payload.names:
+        if name.lower() in taken:
+            raise SchemaError(
+                f"the payload has a member {name!r}, which is the name of a column of the source"
+                " itself; leave it out of the schema (it is kept in _extra), or read raw"
+            )
+
+
+def _not_offered(name: str, offered: list[str]) -> str:
+    text = f"column {name!r} is not offered; there are {', '.join(offered)}"
+    if name.removeprefix("_") == "headers":
+        return f"{text}; includeHeaders=true adds the headers"
+    same = [each for each in offered if each.lower() == name.lower()]
+    return f"{text}; write {same[0]!r}, in this case" if same else text
+
+
+def _refuse_twice(requested: StructType) -> None:
+    """Refuse columns of one name: Spark takes such a schema, and fails later at their values."""
+    twice = next((name for name in requested.names if requested.names.count(name) > 1), None)
+    if twice is not None:
+        raise SchemaError(f"the schema: column {twice!r} is there twice; leave one of them out")
+
+
+def _refuse_not_null(requested: StructType) -> None:
+    """Refuse NOT NULL: the row of a message that does not fit has null in every column."""
+    strict = next(_not_null(requested, ""), None)
+    if strict is not None:
+        raise SchemaError(
+            f"column {strict!r} is NOT NULL, which this source cannot promise: leave NOT NULL out,"
+            " and choose the rows afterwards with WHERE … IS NOT NULL"
+        )
+
+
+def _not_null(kind: DataType, path: str) -> Iterator[str]:
+    match kind:
+        case StructType():
+            for each in kind:
+                name = f"{path}.{each.name}" if path else each.name
+                if not each.nullable:
+                    yield name
+                yield from _not_null(each.dataType, name)
+        case ArrayType():
+            if not kind.containsNull:
+                yield f"{path}[]"
+            yield from _not_null(kind.elementType, f"{path}[]")
+        case MapType():
+            if not kind.valueContainsNull:
+                yield f"{path}.*"
+            yield from _not_null(kind.valueType, f"{path}.*")
+        case _:
+            return

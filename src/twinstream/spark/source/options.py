@@ -1,0 +1,182 @@
+"""The options of the source, read once and checked; every error names the option.
+
+Where Kafka's source has an option of the same meaning, the name is Kafka's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, Literal, TypeAlias
+
+from attrs import frozen
+
+from twinstream.errors import BadArgument
+from twinstream.core.read.range_read import PAGE_MESSAGES
+from twinstream.core.wire.subject_match import widest
+from twinstream.core.wire.subjects import check_filter, check_name
+from twinstream.spark.client.allow_list import SCHEMAS, check_file
+from twinstream.spark.source.bounds import Bound, Strategy
+from twinstream.spark.errors import OptionError
+from twinstream.spark.decode.json_schema import Uint64, is_schema_text, schema_text
+from twinstream.spark.source.options_map import OptionsMap
+from twinstream.spark.client.settings import ConnectionSettings
+
+__all__ = ["Mode", "ReadMode", "SourceOptions", "ValueFormat"]
+
+ValueFormat: TypeAlias = Literal["raw", "json", "advisory"]
+Mode: TypeAlias = Literal["PERMISSIVE", "DROPMALFORMED", "FAILFAST"]
+ReadMode: TypeAlias = Literal["auto", "direct", "consumer"]
+
+_FORMATS: Final[tuple[ValueFormat, ...]] = ("raw", "json", "advisory")
+_MODES: Final[tuple[Mode, ...]] = ("PERMISSIVE", "DROPMALFORMED", "FAILFAST")
+_READ_MODES: Final[tuple[ReadMode, ...]] = ("auto", "direct", "consumer")
+_UINT64: Final[tuple[Uint64, ...]] = ("long", "decimal")
+
+# Spark 4.3 hands a Python source no options at all when a table of the catalog is read.
+_NO_OPTIONS: Final = (
+    "no option arrived. Spark does not pass the options of CREATE TABLE on to a Python source; use"
+    " CREATE TEMPORARY VIEW … USING jetstream OPTIONS (…), or SELECT … FROM t WITH (…)"
+)
+
+
+@frozen(kw_only=True)
+class SourceOptions:
+    """What one read of the source was asked for."""
+
+    connection: ConnectionSettings
+    streams: tuple[str, ...]
+    subjects: tuple[str, ...] = ()
+    """Filters with wildcards, applied by the server, without those that another one covers; empty
+    reads everything."""
+    start: Bound | None = None
+    """``None``: the earliest for a batch, the latest for a stream, as in Kafka's source."""
+    end: Bound | None = None
+    """``None``: the latest."""
+    fail_on_data_loss: bool = True
+    min_partitions: int | None = None
+    max_messages_per_partition: int | None = None
+    read_mode: ReadMode = "auto"
+    include_headers: bool = False
+    value_format: ValueFormat = "raw"
+    json_schema: str | None = None
+    """JSON text. A file that the option names is read once, on the driver."""
+    mode: Mode = "PERMISSIVE"
+    uint64: Uint64 = "long"
+    corrupt_column: str = "_raw"
+    fetch_timeout: float = 120.0
+    """Seconds that a read may go without progress."""
+    page_messages: int = PAGE_MESSAGES
+    fetch_retries: int = 10
+    """Repeats of a question to a stream's leader."""
+    fetch_retry_interval: float = 0.5
+    """Seconds between them: with ten repeats, time for a leader election."""
+    max_messages_per_trigger: int | None = None
+    max_bytes_per_trigger: int | None = None
+    min_messages_per_trigger: int | None = None
+    max_trigger_delay: float = 900.0
+    """Seconds."""
+
+    @classmethod
+    def parse(cls, options: Mapping[str, str]) -> SourceOptions:
+        """Read and check all options. Raises `OptionError`, and `SchemaError` for `jsonSchema`."""
+        if not options:
+            raise OptionError("stream", _NO_OPTIONS)
+        given = OptionsMap(options)
+        streams = _streams(given)
+        parsed = cls(
+            connection=ConnectionSettings.take(given),
+            streams=streams,
+            subjects=_subjects(given),
+            start=_bound(given, "starting", streams),
+            end=_bound(given, "ending", streams),
+            fail_on_data_loss=given.boolean("failOnDataLoss", True),
+            min_partitions=given.maybe_integer("minPartitions"),
+            max_messages_per_partition=given.maybe_integer("maxMessagesPerPartition"),
+            read_mode=given.word("readMode", _READ_MODES),
+            include_headers=given.boolean("includeHeaders", False),
+            value_format=given.word("valueFormat", _FORMATS),
+            json_schema=_json_schema(given),
+            mode=given.word("mode", _MODES),
+            uint64=given.word("uint64", _UINT64),
+            corrupt_column=given.text("columnNameOfCorruptRecord") or "_raw",
+            fetch_timeout=given.integer("fetchTimeoutMs", 120_000, least=1) / 1000,
+            page_messages=given.integer("fetchMessages", PAGE_MESSAGES, least=1),
+            fetch_retries=given.integer("fetchOffset.numRetries", 10),
+            fetch_retry_interval=given.integer("fetchOffset.retryIntervalMs", 500) / 1000,
+            max_messages_per_trigger=given.maybe_integer(
+                "maxMessagesPerTrigger", "maxOffsetsPerTrigger"
+            ),
+            max_bytes_per_trigger=given.maybe_integer("maxBytesPerTrigger"),
+            min_messages_per_trigger=given.maybe_integer(
+                "minMessagesPerTrigger", "minOffsetsPerTrigger"
+            ),
+            max_trigger_delay=given.duration("maxTriggerDelay", 900.0),
+        )
+        given.finish()
+        parsed._check()
+        return parsed
+
+    def _check(self) -> None:
+        if self.json_schema is not None and self.value_format != "json":
+            raise OptionError("jsonSchema", "needs valueFormat=json beside it")
+        if self.start is not None and self.end is not None:
+            self.start.refuse_end(self.end)
+        most, least = self.max_messages_per_trigger, self.min_messages_per_trigger
+        if most is not None and least is not None and least > most:
+            raise OptionError(
+                "minMessagesPerTrigger", f"is {least}, above maxMessagesPerTrigger={most}"
+            )
+
+
+def _streams(given: OptionsMap) -> tuple[str, ...]:
+    streams = given.names("stream", "subscribe")
+    if not streams:
+        raise OptionError("stream", "is required: the name of a stream, or several with commas")
+    for name in streams:
+        try:
+            check_name(name, "stream")
+        except BadArgument as error:
+            raise OptionError(given.given_name("stream", "subscribe"), str(error)) from error
+    return streams
+
+
+def _json_schema(given: OptionsMap) -> str | None:
+    found = given.text("jsonSchema")
+    if found is None:
+        return None
+    if not is_schema_text(found):
+        check_file("jsonSchema", found, SCHEMAS)
+    return schema_text(found)
+
+
+def _subjects(given: OptionsMap) -> tuple[str, ...]:
+    subjects = given.names("subject")
+    for subject in subjects:
+        try:
+            check_filter(subject)
+        except BadArgument as error:
+            raise OptionError("subject", str(error)) from error
+    return widest(subjects)
+
+
+def _bound(
+    given: OptionsMap, end: Literal["starting", "ending"], streams: tuple[str, ...]
+) -> Bound | None:
+    # A start that finds nothing is an error, as in Kafka's source; an end then is the latest.
+    strategies: tuple[Strategy, ...] = ("error", "latest") if end == "starting" else ("latest",)
+    otherwise: Strategy = given.word(f"{end}OffsetsByTimestampStrategy", strategies)
+    names = (f"{end}Offsets", f"{end}Timestamp", f"{end}OffsetsByTimestamp")
+    texts = {name: text for name in names if (text := given.text(name)) is not None}
+    if len(texts) > 1:
+        one, other = list(texts)[:2]
+        raise OptionError(other, f"given besides {one}; give one of them")
+    for name, text in texts.items():
+        if name == names[0]:
+            bound = Bound.parse(name, text, streams)
+            if end == "ending" and bound.asks_for("earliest"):
+                raise OptionError(name, "may not be earliest (-2): no message lies before that")
+            return bound
+        if name == names[1]:
+            return Bound.at_time(name, text, streams, otherwise)
+        return Bound.at_times(name, text, streams, otherwise)
+    return None

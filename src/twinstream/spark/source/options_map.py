@@ -1,0 +1,146 @@
+"""Options as Spark hands them over: a case-insensitive map of text that is taken apart once.
+
+Every option that is taken is remembered, so that what is left at the end is a mistake: a typo,
+or an option of something else.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Mapping
+from typing import Final, TypeVar
+
+from twinstream.core.wire.subjects import BLANKS
+from twinstream.spark.errors import OptionError
+
+__all__ = ["OptionsMap"]
+
+_Word = TypeVar("_Word", bound=str)
+
+#: What Spark itself adds to the options of tables that were made by SQL: the reserved properties
+#: of its catalogs, and a copy of every option under this prefix.
+_TABLE_PROPERTIES: Final = frozenset(
+    {"collation", "comment", "external", "is_managed_location", "location", "owner", "path"}
+    | {"provider", "serialization.format"}
+)
+_COPY: Final = "option."
+
+#: What Spark reads itself and hands on all the same.
+_SPARK_OWN: Final = frozenset({"checkpointlocation"})
+
+_DURATION: Final = re.compile(r"(\d{1,9})\s*(ms|s|m|h)", re.ASCII)
+_UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+
+
+class OptionsMap:
+    """Takes options by name; :meth:`finish` refuses what nobody took."""
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        self._values = {name.lower(): value for name, value in options.items()}
+        self._given = {name.lower(): name for name in options}
+        self._known: dict[str, str] = {}
+
+    def text(self, *names: str) -> str | None:
+        """Return an option without surrounding blanks, under its name or an alias of it.
+
+        Raises `OptionError` when it is given twice or is empty.
+        """
+        found: str | None = None
+        for name in names:
+            self._known[name.lower()] = name
+            value = self._values.get(name.lower())
+            if value is None:
+                continue
+            if found is not None:
+                raise OptionError(name, f"means the same as {names[0]!r}; give one of them")
+            found = value.strip(BLANKS)
+            if not found:
+                raise OptionError(name, "may not be empty")
+        return found
+
+    def integer(self, name: str, default: int, *, least: int = 0) -> int:
+        """Return a whole number from ``least`` up."""
+        value = self.maybe_integer(name, least=least)
+        return default if value is None else value
+
+    def maybe_integer(self, *names: str, least: int = 1) -> int | None:
+        """Return a whole number from ``least`` up, ``None`` when it is not given."""
+        text = self.text(*names)
+        if text is None:
+            return None
+        try:
+            number = int(text)
+        except ValueError:
+            number = least - 1
+        if number < least:
+            name = self.given_name(*names)
+            raise OptionError(name, f"must be a whole number from {least} up, got {text!r}")
+        return number
+
+    def duration(self, name: str, default: float) -> float:
+        """Return seconds from a number with a unit: ``500ms``, ``30s``, ``15m``, ``2h``."""
+        text = self.text(name)
+        if text is None:
+            return default
+        found = _DURATION.fullmatch(text)
+        if found is None:
+            raise OptionError(
+                name, f"must be a duration such as 500ms, 30s, 15m or 2h, got {text!r}"
+            )
+        return int(found[1]) * _UNITS[found[2]]
+
+    def boolean(self, name: str, default: bool) -> bool:
+        """Return ``true`` or ``false``."""
+        text = self.text(name)
+        if text is None:
+            return default
+        if text.lower() not in {"true", "false"}:
+            raise OptionError(name, f"must be true or false, got {text!r}")
+        return text.lower() == "true"
+
+    def word(self, name: str, choices: tuple[_Word, ...]) -> _Word:
+        """Return one of the words, whatever its case; the first is the default."""
+        text = self.text(name)
+        if text is None:
+            return choices[0]
+        for choice in choices:
+            if choice.lower() == text.lower():
+                return choice
+        raise OptionError(name, f"must be {_either(choices)}, got {text!r}")
+
+    def names(self, *options: str) -> tuple[str, ...]:
+        """Return comma-separated names; empty when the option is not given."""
+        text = self.text(*options)
+        if text is None:
+            return ()
+        option = self.given_name(*options)
+        found = tuple(part.strip(BLANKS) for part in text.split(","))
+        if "" in found:
+            raise OptionError(option, f"has an empty name in {text!r}")
+        twice = [name for name in found if found.count(name) > 1]
+        if twice:
+            raise OptionError(option, f"names {twice[0]!r} twice")
+        return found
+
+    def given_name(self, *names: str) -> str:
+        """Return under which of its names an option was given."""
+        return next((name for name in names if name.lower() in self._values), names[0])
+
+    def _is_of_table(self, key: str) -> bool:
+        if "provider" not in self._values:
+            return False
+        return key in _TABLE_PROPERTIES or key.removeprefix(_COPY) in self._known
+
+    def finish(self) -> None:
+        """Refuse options that nobody took."""
+        for key in self._values:
+            if key in self._known or key in _SPARK_OWN or self._is_of_table(key):
+                continue
+            near = difflib.get_close_matches(key, self._known, n=1)
+            hint = f"; did you mean {self._known[near[0]]!r}?" if near else ""
+            raise OptionError(self._given[key], f"is not known{hint}")
+
+
+def _either(words: tuple[str, ...]) -> str:
+    return ", ".join(words[:-1]) + f" or {words[-1]}"

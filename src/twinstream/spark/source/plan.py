@@ -1,0 +1,119 @@
+"""Split the sequences between two bounds into ranges, one for each task."""
+
+from __future__ import annotations
+
+import os
+from itertools import pairwise
+from typing import Final, Literal, TypeAlias
+
+from pyspark.sql.datasource import InputPartition
+
+from twinstream.spark.errors import OptionError
+from twinstream.spark.source.options import SourceOptions
+from twinstream.spark.source.stream_state import StreamState
+
+__all__ = ["SequenceRange", "Way", "partition_count", "read_way", "split"]
+
+Way: TypeAlias = Literal["direct", "consumer", "either"]
+"""How a range is read: by direct get, by an ephemeral consumer, or by whichever suits its size."""
+
+#: Below this many sequences a further task costs more than it saves: a task takes some tens of
+#: milliseconds to start, in which one reader reads about as many messages.
+SMALL: Final = 20_000
+
+#: A task reads no more than this, some five seconds of work, however few cores there seem to be:
+#: sources are planned in a process that does not know how many the executors have.
+MOST: Final = 1_000_000
+
+#: From so many sequences on, a consumer is chosen where both could read a range. It costs the
+#: server about half the CPU of direct gets and sends two thirds of the bytes, but it must be made
+#: and deleted.
+LARGE: Final = 100_000
+
+
+class SequenceRange(InputPartition):
+    """Sequences ``start`` up to, not including, ``end`` of one stream, read by one task.
+
+    ``way`` says what reads it. ``created`` tells the stream from one that was made later: a range
+    may be read long after it was planned. If it is empty, the task does not compare. No message of
+    the range was stored before ``since``, if that is known.
+    """
+
+    def __init__(
+        self,
+        stream: str,
+        start: int,
+        end: int,
+        way: Way,
+        created: str = "",
+        since: str | None = None,
+    ) -> None:
+        super().__init__((stream, start, end))
+        self.stream = stream
+        self.start = start
+        self.end = end
+        self.way: Way = way
+        self.created = created
+        self.since = since
+
+    @property
+    def by_consumer(self) -> bool:
+        """Whether a consumer reads it, or is tried first where direct get can do it too."""
+        return self.way == "consumer" or (self.way == "either" and self.end - self.start >= LARGE)
+
+    def __repr__(self) -> str:
+        return f"SequenceRange({self.stream} [{self.start}, {self.end}))"
+
+
+def partition_count(options: SourceOptions, size: int, cores: int | None = None) -> int:
+    """Return into how many ranges ``size`` sequences of one stream are split.
+
+    ``cores`` is how many tasks run at a time; by default it is the number of this machine's cores.
+    """
+    wanted = options.min_partitions
+    if wanted is None:
+        wanted = min(cores or os.cpu_count() or 1, -(-size // SMALL))
+        wanted = max(wanted, -(-size // MOST))
+    if options.max_messages_per_partition is not None:
+        wanted = max(wanted, -(-size // options.max_messages_per_partition))
+    return max(1, min(wanted, size))
+
+
+def split(
+    stream: str,
+    start: int,
+    end: int,
+    parts: int,
+    way: Way,
+    created: str = "",
+    since: str | None = None,
+) -> list[SequenceRange]:
+    """Return ``parts`` ranges of equal size (to one) that cover ``[start, end)`` exactly."""
+    size = end - start
+    edges = [start + size * at // parts for at in range(parts + 1)]
+    return [
+        SequenceRange(stream, low, high, way, created, since)
+        for low, high in pairwise(edges)
+        if high > low
+    ]
+
+
+def read_way(options: SourceOptions, state: StreamState) -> Way:
+    """Return how the stream is read. Raises `OptionError` if that is not possible."""
+    if state.is_queue and (options.read_mode == "consumer" or not state.allow_direct):
+        raise OptionError(
+            "readMode",
+            f"stream {state.name} is a work queue, which takes no consumer that only reads; set"
+            " allow_direct on it, and use 'auto'",
+        )
+    if options.read_mode == "auto":
+        if not state.allow_direct:
+            return "consumer"
+        # Beside a work queue or an interest stream a consumer would change what the stream keeps.
+        return "either" if state.by_limits else "direct"
+    if options.read_mode == "direct" and not state.allow_direct:
+        raise OptionError(
+            "readMode",
+            f"'direct' needs allow_direct on stream {state.name}; set it, or use 'auto'",
+        )
+    return options.read_mode

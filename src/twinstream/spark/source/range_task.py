@@ -1,0 +1,157 @@
+"""What a task does: read one range over a connection of its own and yield its messages."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from twinstream.core.read.arrow_page import ArrowPage
+from twinstream.errors import JetStreamError, PermissionDenied, TwinstreamError
+from twinstream.models import Timestamp
+from twinstream.spark.source.batcher import Batcher
+from twinstream.spark.errors import DataLossError
+from twinstream.spark.source.holes import Holes
+from twinstream.spark.client.driver_client import Leader
+from twinstream.spark.source.options import SourceOptions
+from twinstream.spark.client.retry import through
+from twinstream.spark.source.plan import SequenceRange
+from twinstream.spark.source.removal import why_lost
+from twinstream.spark.source.stream_state import StreamState, stream_state
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from twinstream.core.read.page import StoredPage
+    from js_sync import JetStream
+    from js_sync.read.range_reader import RangeReader
+
+__all__ = ["read_batches", "read_pages"]
+
+
+def read_batches(
+    options: SourceOptions, batcher: Batcher, part: SequenceRange
+) -> Iterator[pa.RecordBatch]:
+    """Yield the messages of a range as record batches, in the order of their sequences."""
+    for page in read_pages(options, part):
+        yield batcher.build(page, part.stream)
+
+
+def read_pages(options: SourceOptions, part: SequenceRange) -> Iterator[ArrowPage]:
+    """Yield the messages of a range, in the order of their sequences.
+
+    The next page is asked for before one is handed on. While a query takes its time, the connection
+    receives the answer by itself, so that the server is not kept waiting in the middle of it.
+    """
+    if part.end <= part.start:
+        return
+    connection = options.connection
+    with connection.connect_in_task(options.fetch_timeout) as nc, Leader(options) as leader:
+        jet = nc.jetstream(domain=connection.domain, prefix=connection.api_prefix)
+        _check_stream(jet, options, part)
+        reader, page = _begin(jet, options, part)
+        holes = Holes(part.start, part.end)
+
+        def settle(hole: int | None, since: str | None) -> None:
+            if hole is not None and options.fail_on_data_loss:
+                _settle(_aside(leader, jet), options, part, hole, since)
+
+        since = part.since
+        try:
+            while page is not None:
+                found = ArrowPage.of(page)
+                hole = holes.in_page(found.seqs)
+                settle(hole, since if hole is None else _time_below(found, hole) or since)
+                yield found
+                since = _time_below(found, part.end) or since
+                page = reader.next_page()
+        finally:
+            reader.close()
+        settle(holes.at_end(), since)
+
+
+def _begin(
+    jet: JetStream, options: SourceOptions, part: SequenceRange
+) -> tuple[RangeReader, StoredPage | None]:
+    """Return a reader of the range and its first page."""
+    if part.by_consumer:
+        reader = _reader(jet, options, part, direct=False)
+        try:
+            return reader, reader.next_page()
+        except TwinstreamError as error:
+            reader.close()
+            # The server refuses a consumer, or one more of them; direct get needs none.
+            refused = isinstance(error, JetStreamError | PermissionDenied)
+            if part.way == "consumer" or not refused:
+                raise
+    reader = _reader(jet, options, part, direct=True)
+    return reader, reader.next_page()
+
+
+def _reader(
+    jet: JetStream, options: SourceOptions, part: SequenceRange, *, direct: bool
+) -> RangeReader:
+    return jet.range_reader(
+        part.stream,
+        part.start,
+        part.end,
+        filter_subjects=options.subjects,
+        direct=direct,
+        timeout=options.fetch_timeout,
+        page_messages=options.page_messages,
+        ahead=True,
+        bulk=True,
+    )
+
+
+def _check_stream(jet: JetStream, options: SourceOptions, part: SequenceRange) -> None:
+    if part.created and options.fail_on_data_loss:
+        _refuse_other(through(lambda: stream_state(jet, part.stream), options.fetch_timeout), part)
+
+
+def _refuse_other(state: StreamState, part: SequenceRange) -> None:
+    """Refuse a stream that was made again since the range was planned."""
+    if part.created and state.created != part.created:
+        raise DataLossError(
+            f"stream {part.stream} was made at {state.created}, the read was planned for one made"
+            f" at {part.created}: it was deleted and made again; load the DataFrame again, replace"
+            " the view, or begin a query with a new checkpoint"
+        )
+
+
+def _aside(leader: Leader, jet: JetStream) -> JetStream:
+    """Return a context on a link of its own for questions, made at the first one.
+
+    On the reader's link an answer would come only after the page that was asked for ahead. That
+    link is used if the server accepts no other.
+    """
+    try:
+        return leader.jet()
+    except TwinstreamError:
+        return jet
+
+
+def _time_below(page: ArrowPage, seq: int) -> str | None:
+    """Return when the last message of a page below a sequence was stored, None without one."""
+    count = bisect_left(range(len(page)), seq, key=lambda at: page.seqs[at].as_py())
+    return Timestamp.from_ns(page.times[count - 1].value).rfc3339() if count else None
+
+
+def _settle(
+    jet: JetStream, options: SourceOptions, part: SequenceRange, hole: int, since: str | None
+) -> None:
+    """Distinguish messages that were never there (gaps are normal) from those lost while reading.
+
+    A stream that begins at the hole or below has lost nothing in front of the read. No message from
+    the hole on was stored before ``since``.
+    """
+    state = through(lambda: stream_state(jet, part.stream), options.fetch_timeout)
+    _refuse_other(state, part)
+    if state.first <= hole:
+        return
+    if reason := why_lost(state, hole, since):
+        raise DataLossError(
+            f"stream {part.stream}: messages from {hole} to {min(state.first, part.end) - 1} were"
+            f" removed before they were read: {reason}; set failOnDataLoss=false to go on with what"
+            " is left"
+        )

@@ -1,0 +1,65 @@
+"""Batch reads: plan ranges on the driver, read them in tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from pyspark.sql.datasource import DataSourceReader, InputPartition
+from pyspark.sql.types import StructType
+
+from twinstream.spark.source.batcher import Batcher
+from twinstream.spark.source.bounds import Bound
+from twinstream.spark.source.continuity import Continuity
+from twinstream.spark.client.driver_client import Leader
+from twinstream.spark.source.options import SourceOptions
+from twinstream.spark.source.plan import SequenceRange, partition_count, read_way, split
+from twinstream.spark.source.range_task import read_batches
+from twinstream.spark.source.removal import not_before
+from twinstream.spark.source.stream_state import StreamState
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["JetStreamReader"]
+
+_EARLIEST = Bound("startingOffsets", word="earliest")
+_LATEST = Bound("endingOffsets", word="latest")
+
+
+class JetStreamReader(DataSourceReader):
+    """Reads what the streams hold between two bounds, resolved once when the query starts."""
+
+    def __init__(self, options: SourceOptions, schema: StructType) -> None:
+        Batcher(options, schema)  # refuses columns that are not there before anything runs
+        self._options = options
+        self._schema = schema
+
+    def partitions(self) -> list[InputPartition]:
+        """Return the ranges to read; asks the leader of each stream."""
+        found: list[InputPartition] = []
+        with Leader(self._options) as leader:
+            states = leader.states()
+            for state in states:
+                found += self._ranges(state, leader)
+        # Spark turns an empty list into one partition without a value; an empty range says more.
+        return found or [SequenceRange(states[0].name, 1, 1, "direct")]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Read one range in a task."""
+        if not isinstance(partition, SequenceRange):
+            raise TypeError(f"not a partition of this source: {partition!r}")
+        return read_batches(self._options, Batcher(self._options, self._schema), partition)
+
+    def _ranges(self, state: StreamState, leader: Leader) -> list[SequenceRange]:
+        options = self._options
+        low, high = options.start or _EARLIEST, options.end or _LATEST
+        start = Continuity(options, leader.time_at).first(low, state, leader.seq_at)
+        end = high.resolve(state, leader.seq_at)
+        start, end = max(start, state.first), min(end, state.next)
+        if end <= start:
+            return []
+        way = read_way(options, state)
+        parts = partition_count(options, end - start)
+        since = not_before(start, state, None)
+        return split(state.name, start, end, parts, way, state.created, since)

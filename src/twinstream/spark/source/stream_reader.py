@@ -1,0 +1,177 @@
+"""Streaming reads: offsets are stream sequences, and Spark's checkpoint is their only home.
+
+Nothing depends on acknowledgements or on a consumer, so a batch can be read again at any time,
+exactly as it was, as long as the stream holds its messages.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    SupportsTriggerAvailableNow,
+)
+from pyspark.sql.types import StructType
+
+from twinstream.spark.source.admission import admit, is_too_little, read_limit
+from twinstream.spark.source.batcher import Batcher
+from twinstream.spark.source.bounds import Bound
+from twinstream.spark.source.continuity import Continuity
+from twinstream.spark.client.driver_client import Leader
+from twinstream.spark.source.offsets import Offset, Position
+from twinstream.spark.source.options import SourceOptions
+from twinstream.spark.source.plan import SequenceRange, partition_count, read_way, split
+from twinstream.spark.source.range_task import read_batches
+from twinstream.spark.source.removal import not_before
+from twinstream.spark.source.stream_state import StreamState
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["JetStreamStreamReader"]
+
+_LATEST = Bound("startingOffsets", word="latest")
+
+
+class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Plans batches on the driver and reads their ranges in tasks."""
+
+    def __init__(self, options: SourceOptions, schema: StructType) -> None:
+        Batcher(options, schema)  # refuses columns that are not there before anything runs
+        self._options = options
+        self._schema = schema
+        self._leader = Leader(options)
+        self._continuity = Continuity(options, self._leader.time_at)
+        self._target: dict[str, int] | None = None
+        self._admitted_at = time.monotonic()
+
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802
+        """Return where a query without a checkpoint begins."""
+        bound = self._options.start or _LATEST
+        found: dict[str, Position] = {}
+        for state in self._leader.states():
+            start = self._continuity.first(bound, state, self._leader.seq_at)
+            found[state.name] = Position(start, state.created, self._filter, mark=state.mark)
+        return Offset(found).to_json()
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
+        """Return where the next batch ends; ``start`` when there is nothing to read now."""
+        states = {state.name: state for state in self._leader.states()}
+        begin = self._continuity.begin(Offset.from_json(start), states)
+        ends = {name: self._end_of(state) for name, state in states.items()}
+        backlog = {name: max(0, ends[name] - begin[name].next) for name in states}
+        admitted = self._admit(backlog, states, limit)
+        if not any(admitted.values()):
+            return start
+        gaps = self._gaps(begin, backlog, admitted)
+        if any(gaps.values()):
+            left = {name: count - gaps[name] for name, count in backlog.items()}
+            admitted = admit(self._options, left, _sizes(states))
+        self._admitted_at = time.monotonic()
+        return Offset(
+            {
+                name: self._advance(begin[name], gaps[name], count, states[name])
+                for name, count in admitted.items()
+            }
+        ).to_json()
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
+        """Return the limit that the options ask for."""
+        return read_limit(self._options)
+
+    def reportLatestOffset(self) -> dict[str, Any]:  # noqa: N802
+        """Return the end of what the streams hold, which the query's progress shows as lag."""
+        states = self._leader.states()
+        return Offset(
+            {each.name: Position(each.next, each.created, self._filter) for each in states}
+        ).to_json()
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        """Fix the end of the query: what the streams hold now."""
+        self._target = {state.name: state.next for state in self._leader.states()}
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
+        """Return the ranges of a batch; the same offsets give the same ranges, always."""
+        before = Offset.from_json(start).streams
+        states = {state.name: state for state in self._leader.states()}
+        found: list[InputPartition] = []
+        for name, position in Offset.from_json(end).streams.items():
+            low = position.since if position.since is not None else before[name].next
+            if position.next > low:
+                mark = before[name].mark if name in before else None
+                state = self._continuity.check_batch(low, position, states.get(name), name, mark)
+                if state is not None:
+                    way = read_way(self._options, state)
+                    parts, since = position.parts, not_before(low, state, mark)
+                    found += split(name, low, position.next, parts, way, state.created, since)
+        return found or [SequenceRange(self._options.streams[0], 1, 1, "direct")]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Read one range in a task."""
+        if not isinstance(partition, SequenceRange):
+            raise TypeError(f"not a partition of this source: {partition!r}")
+        return read_batches(self._options, Batcher(self._options, self._schema), partition)
+
+    def commit(self, end: dict[str, Any]) -> None:
+        """Do nothing: reading takes nothing out of a stream."""
+
+    def stop(self) -> None:
+        """Close the driver's connection."""
+        self._leader.close()
+
+    @property
+    def _filter(self) -> str:
+        return ",".join(self._options.subjects)
+
+    def _end_of(self, state: StreamState) -> int:
+        if self._target is None:
+            return state.next
+        return min(state.next, self._target.get(state.name, state.next))
+
+    def _admit(
+        self, backlog: dict[str, int], states: dict[str, StreamState], limit: ReadLimit
+    ) -> dict[str, int]:
+        if isinstance(limit, ReadAllAvailable):
+            return backlog
+        waited = time.monotonic() - self._admitted_at
+        # A query that ends with what is there must not wait for more.
+        if self._target is None and is_too_little(self._options, backlog, waited):
+            return dict.fromkeys(backlog, 0)
+        return admit(self._options, backlog, _sizes(states))
+
+    def _gaps(
+        self, begin: Mapping[str, Position], backlog: Mapping[str, int], admitted: Mapping[str, int]
+    ) -> dict[str, int]:
+        """Return how many sequences without a message lie in front of each stream's next message.
+
+        A limit does not count them: batches of a sparse stream would be empty, one after another.
+        Streams whose backlog is read as a whole are not asked.
+        """
+        gaps = dict.fromkeys(backlog, 0)
+        for name, count in backlog.items():
+            if admitted[name] < count:
+                low = begin[name].next
+                found = self._leader.seq_from(name, low)
+                gaps[name] = count if found is None else min(count, found - low)
+        return gaps
+
+    def _advance(self, position: Position, gap: int, count: int, state: StreamState) -> Position:
+        if not gap + count:
+            return position
+        return Position(
+            position.next + gap + count,
+            position.created,
+            self._filter,
+            partition_count(self._options, count),
+            position.since,
+            state.mark,
+        )
+
+
+def _sizes(states: Mapping[str, StreamState]) -> dict[str, float]:
+    return {name: state.mean_size for name, state in states.items()}

@@ -1,0 +1,143 @@
+"""A cluster of real ``nats-server`` processes on loopback."""
+
+from __future__ import annotations
+
+import json
+import time
+import urllib.error
+import urllib.request
+from contextlib import ExitStack
+from typing import Any, Final, Self
+from urllib.parse import urlsplit
+
+from twinstream.testing.config import HOST
+from twinstream.testing.ports import free_ports
+from twinstream.testing.proxy import Proxy
+from twinstream.testing.server import NatsServer, ServerStartError
+
+_OPENER: Final = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+_POLL: Final = 0.05
+
+
+class NatsCluster:
+    """Servers that know each other, with JetStream over all of them.
+
+    Use it as a context manager. ``servers`` are the nodes; ``url`` names all of them. ``config``
+    is appended to each server's configuration, ``version`` picks their release. Messages between
+    the last node and the others take ``far`` seconds: its replicas lag that much behind a leader
+    elsewhere. The start waits, at most ``start_timeout`` seconds, for a leader that sees every
+    node.
+    """
+
+    def __init__(
+        self,
+        size: int = 3,
+        *,
+        config: str = "",
+        version: str | None = None,
+        domain: str | None = None,
+        far: float = 0.0,
+        start_timeout: float = 60.0,
+    ) -> None:
+        # The routes must be known before the first server starts.
+        ports = free_ports(size)
+        self._start_timeout = start_timeout
+        self._stack = ExitStack()
+        self._ways = _ways(ports, far)
+        self.servers: Final = tuple(
+            NatsServer(
+                f"{_routes(number, ports, self._ways)}\n{config}",
+                version,
+                domain=domain,
+                name=f"node-{number}",
+            )
+            for number in range(1, size + 1)
+        )
+
+    @property
+    def url(self) -> str:
+        """The addresses of all nodes, separated by commas."""
+        return ",".join(server.url for server in self.servers)
+
+    def node(self, name: str) -> NatsServer:
+        """Return the server of a name, as the JetStream API tells it in ``cluster.leader``."""
+        return next(server for server in self.servers if server.name == name)
+
+    def start(self) -> Self:
+        """Start all servers and return when JetStream has a leader that sees them all."""
+        try:
+            for way in self._ways:
+                self._stack.enter_context(way)
+            for server in self.servers:
+                self._stack.enter_context(server)
+            self.wait_until_ready()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def wait_until_ready(self) -> None:
+        """Return when one of the running nodes leads them all; raises :class:`ServerStartError`."""
+        deadline = time.monotonic() + self._start_timeout
+        while not self._ready():
+            if time.monotonic() > deadline:
+                raise ServerStartError(
+                    f"the cluster had no leader with all nodes within {self._start_timeout:g} s;"
+                    f" the end of a log:\n{self.servers[0].log[-2000:]}"
+                )
+            time.sleep(_POLL)
+
+    def _ready(self) -> bool:
+        running = [server for server in self.servers if server.running]
+        names = {server.name for server in running}
+        for server in running:
+            meta = _meta(server)
+            # Some still name a leader, for a while, that is gone.
+            if meta is None or meta.get("leader") not in names:
+                return False
+            if meta["leader"] == server.name:
+                replicas: list[dict[str, Any]] = meta.get("replicas") or []
+                online = sum(1 for replica in replicas if not replica.get("offline"))
+                if online < len(running) - 1:
+                    return False
+        return True
+
+    def stop(self) -> None:
+        """Stop all servers and remove their folders."""
+        self._stack.close()
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+
+def _meta(server: NatsServer) -> dict[str, Any] | None:
+    try:
+        with _OPENER.open(f"{server.monitoring_url}/jsz", timeout=2) as answer:
+            found: dict[str, Any] | None = json.loads(answer.read()).get("meta_cluster")
+            return found
+    except (urllib.error.URLError, OSError, ValueError):
+        return None
+
+
+def _ways(ports: list[int], far: float) -> tuple[Proxy, ...]:
+    """Return a slow way to each node, none where no node is far."""
+    ways = tuple(Proxy(f"nats://{HOST}:{port}") for port in ports) if far else ()
+    for way in ways:
+        way.delay = far
+    return ways
+
+
+def _routes(number: int, ports: list[int], ways: tuple[Proxy, ...]) -> str:
+    """Return how a node listens and finds the others; a far one by slow ways."""
+    near = [f"{HOST}:{port}" for port in ports]
+    known, advertise = near, ""
+    if ways:
+        # Addresses that nodes tell each other later must not lead around the slow ways.
+        slow = [urlsplit(way.url).netloc for way in ways]
+        known = slow[:-1] if number == len(ports) else near[:-1]
+        advertise = f"advertise: '{slow[number - 1]}',"
+    routes = ", ".join(f'"nats-route://{each}"' for each in known)
+    return f"cluster {{ name: test, listen: '{near[number - 1]}', {advertise} routes: [{routes}] }}"

@@ -1,0 +1,324 @@
+"""One client's connection to a scripted server, as the script sees it."""
+
+from __future__ import annotations
+
+import json
+import re
+import socket
+import struct
+import threading
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from twinstream.testing.fake_script import ScriptError, Stage
+from twinstream.testing.fake_wire import Operation, Splitter, header_block, info_line, message_frame
+
+__all__ = ["FakePeer"]
+
+_READ_SIZE: Final = 1 << 16
+_SHOWN: Final = 12
+_INFO: Final[dict[str, Any]] = {
+    "server_id": "FAKE",
+    "server_name": "fake",
+    "version": "2.15.1",
+    "proto": 1,
+    "headers": True,
+    "max_payload": 1 << 20,
+    "jetstream": True,
+    "client_id": 1,
+}
+
+
+class FakePeer:
+    """Talks to one client, step by step.
+
+    Whatever the script does, all that the client sends is read, and its PINGs are answered, until
+    `stop_reading` and `stop_answering`. A step waits for the server's `patience` unless a timeout
+    is given, and raises `ScriptError` if it waits in vain.
+    """
+
+    def __init__(self, sock: socket.socket, number: int, stage: Stage) -> None:
+        self.number: Final = number
+        """Which connection of the server it is, from 1 up."""
+        self.operations: Final[list[Operation]] = []
+        """All that the client sent, in order."""
+        self._sock: Final = sock
+        self._stage: Final = stage
+        self._splitter: Final = Splitter()
+        self._sending: Final = threading.Lock()
+        self._seen = 0
+        self._step = 0
+        self._every: int | None = None
+        self._reads = True
+        self._answers = True
+        self._left: str | None = None
+
+    # ---- what comes
+
+    def expect(self, pattern: str, *, timeout: float | None = None) -> Operation:
+        r"""Return the next operation whose line matches a regular expression, searched for.
+
+        A line is such as ``PUB orders.new 5`` or ``SUB _INBOX.x.* 1``. Operations before it are
+        passed over; the error names them.
+        """
+        self._step += 1
+        start = self._seen
+
+        def find() -> Operation | bool | None:
+            for place in range(self._seen, len(self.operations)):
+                if re.search(pattern, self.operations[place].line):
+                    self._seen = place + 1
+                    return self.operations[place]
+            return False if self._left is not None else None
+
+        found = self._stage.wait(find, timeout)
+        if isinstance(found, Operation):
+            return found
+        raise self._error(f"expected /{pattern}/", start)
+
+    def expect_pull(self, *, timeout: float | None = None) -> Operation:
+        """Return the next pull request; its `json` is what it asks for."""
+        return self.expect(r"^H?PUB \S*\.CONSUMER\.MSG\.NEXT\.", timeout=timeout)
+
+    def follow(self) -> Iterator[Operation]:
+        """Iterate over operations as they come, until the client leaves or the server stops."""
+        while self._stage.wait(self._has_more, float("inf")):
+            self._seen += 1
+            yield self.operations[self._seen - 1]
+
+    def _has_more(self) -> bool | None:
+        """Tell whether there is another operation; None while that may change."""
+        if len(self.operations) > self._seen:
+            return True
+        return None if self._left is None else False
+
+    def count(self, pattern: str) -> int:
+        """Return how many operations so far match a regular expression."""
+        with self._stage.news:
+            return sum(1 for each in self.operations if re.search(pattern, each.line))
+
+    def fence(self) -> None:
+        """Send a PING and return when the PONG came: the client has read all that was sent."""
+        self.send(b"PING\r\n")
+        self.expect(r"^PONG")
+
+    def until_left(self, *, timeout: float | None = None) -> None:
+        """Return when the client has closed the connection."""
+        self._step += 1
+        if self._stage.wait(lambda: self._left, timeout) is None:
+            raise self._error("expected the client to leave", self._seen)
+
+    # ---- what goes
+
+    def handshake(self, **info: Any) -> dict[str, Any]:
+        """Greet the client; return what its CONNECT says. Arguments are members of INFO.
+
+        Clients send a PING behind CONNECT; it is answered even after `stop_answering`.
+        """
+        self.info(**info)
+        connect: dict[str, Any] = self.expect(r"^CONNECT ").json
+        self.expect(r"^PING")
+        if not self._answers:
+            self.send(b"PONG\r\n")
+        return connect
+
+    def info(self, **values: Any) -> None:
+        """Send INFO with members of a usual server and the given ones."""
+        port = self._sock.getsockname()[1]
+        self.send(info_line({**_INFO, "host": "127.0.0.1", "port": port, **values}))
+
+    def send(self, data: bytes) -> None:
+        """Send bytes as they are, in pieces if `split` was called."""
+        self._step += 1
+        with self._sending:
+            every = self._every or len(data) or 1
+            try:
+                for start in range(0, len(data), every):
+                    self._sock.sendall(data[start : start + every])
+            except OSError as error:
+                raise self._error(f"cannot send {data[:60]!r} ({error})", self._seen) from error
+
+    def split(self, every: int | None) -> None:
+        """Send what follows in pieces of so many bytes, each in a packet; None: in one piece."""
+        self._every = every
+
+    def message(
+        self,
+        to: str,
+        data: bytes = b"",
+        *,
+        subject: str | None = None,
+        reply: str = "",
+        headers: Mapping[str, object] | None = None,
+        status: str = "",
+    ) -> None:
+        """Send a message to the subscription that listens to `to`, under `subject` if given.
+
+        `status` is what follows the version in the header block, such as ``503``.
+        """
+        block = header_block(status, headers or {}) if status or headers else b""
+        self.send(message_frame(subject or to, self._sid(to), reply, block, data))
+
+    def status(self, pull: Operation | str, code: int, text: str = "", **headers: object) -> None:
+        """Send a status to the reply subject of a pull; `Nats_Pending_Messages=1` is a header."""
+        to = pull if isinstance(pull, str) else pull.reply
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        self.message(to, headers=named, status=f"{code} {text}".strip())
+
+    def deliver(
+        self,
+        pull: Operation,
+        seq: int,
+        data: bytes = b"",
+        *,
+        subject: str = "subject",
+        delivered: int = 1,
+        pending: int = 0,
+        headers: Mapping[str, object] | None = None,
+    ) -> str:
+        """Answer a pull with the message of a stream sequence; return its reply subject."""
+        stream, consumer = pull.subject.split(".")[-2:]
+        reply = f"$JS.ACK.{stream}.{consumer}.{delivered}.{seq}.{seq}.1700000000000000000.{pending}"
+        self.message(pull.reply, data, subject=subject, reply=reply, headers=headers)
+        return reply
+
+    def answer(self, request: Operation, answer: bytes | Mapping[str, Any]) -> None:
+        """Answer a request with bytes, or with JSON."""
+        data = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
+        self.message(request.reply, data)
+
+    def error(self, text: str) -> None:
+        """Send -ERR."""
+        self.send(f"-ERR '{text}'\r\n".encode())
+
+    # ---- signs between script and test
+
+    def wait_for(self, sign: str, *, timeout: float | None = None) -> None:
+        """Return when the test called `FakeServer.tell` with that sign."""
+        self._step += 1
+        if self._stage.wait(lambda: sign in self._stage.told or None, timeout) is None:
+            raise self._error(f"the test did not tell {sign!r}", self._seen)
+
+    def reach(self, sign: str) -> None:
+        """Let `FakeServer.reached` be true for that sign from now on."""
+        self._stage.note(lambda: self._stage.reached.add(sign))
+
+    # ---- trouble
+
+    def stop_answering(self) -> None:
+        """Answer no PING any more: the client reads and writes, but nobody seems to be there.
+
+        A script that answers PINGs itself does so in order with what else it sends, as a real
+        server would.
+        """
+        self._answers = False
+
+    def stop_reading(self) -> None:
+        """Read nothing any more, until the client's writes get stuck."""
+        self._reads = False
+
+    def go_on(self) -> None:
+        """Read again, and answer PINGs."""
+
+        def change() -> None:
+            self._reads = self._answers = True
+
+        self._stage.note(change)
+
+    def close(self) -> None:
+        """Close the connection in good order."""
+        self._end("the script closed the connection")
+
+    def reset(self) -> None:
+        """Break the connection with a reset."""
+        # Linger of zero seconds: the kernel drops what is not sent, and sends RST.
+        self._sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self._end("the script reset the connection", socket.SHUT_RD)
+
+    # ---- inside
+
+    def _end(self, how: str, sides: int = socket.SHUT_RDWR) -> None:
+        self._leave(how)
+        try:
+            # Wakes the thread that reads: as long as it does, the socket is not really closed.
+            self._sock.shutdown(sides)
+        except OSError:
+            pass  # the client was faster
+        self._sock.close()
+
+    def _leave(self, how: str) -> None:
+        def change() -> None:
+            if self._left is None:
+                self._left = how
+            self._reads = True
+
+        self._stage.note(change)
+
+    def _sid(self, to: str) -> str:
+        with self._stage.news:
+            operations = list(self.operations)
+        listening: dict[str, str] = {}
+        for each in operations:
+            if each.verb == "SUB":
+                listening[each.sid] = each.subject
+            elif each.verb == "UNSUB" and len(each.words) == 2:
+                # Messages may still go to a subscription that has just ended, as with a server.
+                listening[each.sid] = listening.pop(each.sid, "")
+        for sid, pattern in listening.items():
+            if _matches(pattern, to):
+                return sid
+        raise self._error(
+            f"nobody listens to {to!r}, but to {list(listening.values())}", self._seen
+        )
+
+    def _error(self, what: str, since: int) -> ScriptError:
+        with self._stage.news:
+            came = [repr(each) for each in self.operations[since:]][-_SHOWN:]
+        rest = self._splitter.rest
+        parts = [f"connection {self.number}, step {self._step}: {what}"]
+        if self._left is not None:
+            parts.append(self._left)
+        parts.append("came since the step before: " + ("; ".join(came) or "nothing"))
+        if rest:
+            parts.append(f"not complete: {rest[:60]!r}")
+        return ScriptError("\n  ".join(parts))
+
+    def pump(self) -> None:
+        """Read until the connection ends; the server runs this in a thread of its own."""
+        while True:
+            self._stage.wait(lambda: self._reads or None, float("inf"))
+            try:
+                data = self._sock.recv(_READ_SIZE)
+            except OSError as error:
+                self._leave(f"the connection broke: {error}")
+                return
+            if not data:
+                self._leave("the client closed the connection")
+                return
+            try:
+                found = self._splitter.feed(data)
+            except ValueError as error:
+                self._end(f"the client does not speak the protocol: {error}")
+                return
+            for operation in found:
+                # Answered before the script sees it, because the script may close the connection;
+                # and after everything before it was noted, which is what the client asks for.
+                if operation.verb == "PING" and self._answers:
+                    self._pong()
+                self._note(operation)
+
+    def _note(self, operation: Operation) -> None:
+        self._stage.note(lambda: self.operations.append(operation))
+
+    def _pong(self) -> None:
+        with self._sending:
+            try:
+                self._sock.sendall(b"PONG\r\n")
+            except OSError:
+                pass  # the next read tells that the connection is gone
+
+
+def _matches(pattern: str, subject: str) -> bool:
+    wild = {"*": r"[^.]+", ">": r".+"}
+    regex = r"\.".join(wild.get(token, re.escape(token)) for token in pattern.split("."))
+    return re.fullmatch(regex, subject) is not None

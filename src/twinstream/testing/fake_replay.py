@@ -1,0 +1,90 @@
+"""Scripts for a `FakeServer` from a recording.
+
+A client draws new inboxes in every run, so a replay learns which one stands for the recorded one
+and sends every frame to the inbox of today. PING and PONG are left to the fake server, because
+when a client sends them depends on its clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from twinstream.testing.fake_peer import FakePeer
+from twinstream.testing.fake_script import ScriptError
+from twinstream.testing.fake_wire import Operation
+from twinstream.testing.recorder import Spoken, read_recording
+
+__all__ = ["replay"]
+
+_LEFT_OUT: Final = {"PING", "PONG"}
+# From so many characters on, a token may be a name that a client made up for this run.
+_GENERATED: Final = 12
+
+
+def replay(path: Path | str) -> list[Callable[[FakePeer], None]]:
+    """Return a script for each connection of a recording, in their order.
+
+    A client that does not do what was recorded fails the script: it must send the same operations
+    in the same order, to the same subjects except for inboxes and names that it made up. Payloads
+    may differ. Raises `ValueError` for a file that is no recording.
+    """
+    spoken = [each for each in read_recording(path) if each.operation.verb not in _LEFT_OUT]
+    numbers = sorted({each.connection for each in spoken})
+    return [
+        _Replay([each for each in spoken if each.connection == number]).script for number in numbers
+    ]
+
+
+class _Replay:
+    """One connection, said again."""
+
+    def __init__(self, spoken: list[Spoken]) -> None:
+        self._spoken: Final = spoken
+        # By recorded inbox, subscription id or generated name: what the client uses in this run.
+        self._inboxes: Final[dict[str, str]] = {}
+        self._sids: Final[dict[str, str]] = {}
+        self._names: Final[dict[str, str]] = {}
+
+    def script(self, peer: FakePeer) -> None:
+        for each in self._spoken:
+            if each.by_client:
+                self._hear(peer, each.operation)
+            else:
+                peer.send(self._said_today(each.operation))
+
+    def _hear(self, peer: FakePeer, recorded: Operation) -> None:
+        came = peer.expect(r"^(?!PING|PONG)")
+        same = came.verb == recorded.verb
+        if same and recorded.verb != "CONNECT":
+            same = len(came.words) == len(recorded.words)
+            same = same and self._is_same(recorded.subject, came.subject)
+            same = same and self._is_same(recorded.reply, came.reply)
+            same = same and self._sids.setdefault(recorded.sid, came.sid) == came.sid
+        if not same:
+            raise ScriptError(
+                f"connection {peer.number}: recorded was {recorded!r}, what came is {came!r}"
+            )
+
+    def _is_same(self, recorded: str, today: str) -> bool:
+        """Tell whether one subject may stand for the other, and remember that it does."""
+        if recorded.startswith("_INBOX."):
+            return self._inboxes.setdefault(recorded, today) == today
+        before, now = recorded.split("."), today.split(".")
+        return len(before) == len(now) and all(map(self._is_same_token, before, now))
+
+    def _is_same_token(self, recorded: str, today: str) -> bool:
+        if recorded == today:
+            return True
+        generated = len(recorded) >= _GENERATED and len(today) >= _GENERATED
+        return generated and self._names.setdefault(recorded, today) == today
+
+    def _said_today(self, recorded: Operation) -> bytes:
+        words = list(recorded.words)
+        if recorded.verb not in {"MSG", "HMSG"}:
+            return recorded.data
+        # Sizes are of headers and payload, so the rest of the line may change its length.
+        words[1] = self._inboxes.get(words[1], words[1])
+        words[2] = self._sids.get(words[2], words[2])
+        return Operation(" ".join(words), recorded.headers, recorded.payload).data

@@ -1,0 +1,221 @@
+"""A scripted NATS server: sends any bytes at any moment, so that any trouble can be rehearsed.
+
+A script is a function that takes a `FakePeer`, one client's connection, and goes through it step
+by step::
+
+    def one_message_then_trouble(peer: FakePeer) -> None:
+        peer.handshake()
+        pull = peer.expect_pull()
+        peer.deliver(pull, seq=1, data=b"hello")
+        peer.status(pull, 409, "Leadership Change")
+        again = peer.expect_pull()
+        peer.deliver(again, seq=2)
+
+    with FakeServer(one_message_then_trouble) as server:
+        with js_sync.connect(server.url) as connection:
+            consumer = connection.jetstream().bind_consumer("S", "c")
+            ...
+
+Scripts run in threads of their own; the test may block or run an event loop, as it likes. Leaving
+the block raises `ScriptError` if the client did not do what a script expects: it names the step,
+and what came instead.
+"""
+
+from __future__ import annotations
+
+import re
+import socket
+import threading
+from collections.abc import Callable
+from types import TracebackType
+from typing import Final, Self
+
+from twinstream.testing.fake_peer import FakePeer
+from twinstream.testing.fake_script import ScriptError, Stage
+from twinstream.testing.fake_wire import Operation
+
+__all__ = ["FakeServer", "Script"]
+
+Script = Callable[[FakePeer], object]
+"""What a server does with one connection."""
+
+_HOST: Final = "127.0.0.1"
+
+
+class FakeServer:
+    """A server on a free loopback port that follows scripts.
+
+    The first connection gets the first script, and so on; connections beyond them get `rest`,
+    or are refused and reported as a failure where that is None. `patience` in seconds is how long
+    a step waits, and how long the end of the block waits for scripts that are under way.
+    """
+
+    def __init__(
+        self, *scripts: Script, rest: Script | None = None, patience: float = 20.0
+    ) -> None:
+        self._scripts: Final = scripts
+        self._rest: Final = rest
+        self._stage: Final = Stage(patience)
+        self._peers: Final[list[FakePeer]] = []
+        self._running = 0
+        self._threads: Final[list[threading.Thread]] = []
+        self._listener: socket.socket | None = None
+
+    @property
+    def port(self) -> int:
+        """The port; raises `RuntimeError` before `start`."""
+        if self._listener is None:
+            raise RuntimeError("the fake server has not been started; it has no port")
+        port: int = self._listener.getsockname()[1]
+        return port
+
+    @property
+    def url(self) -> str:
+        """The address for clients."""
+        return f"nats://{_HOST}:{self.port}"
+
+    # ---- for the test
+
+    def tell(self, sign: str) -> None:
+        """Let scripts go on that wait for this sign (`FakePeer.wait_for`)."""
+        self._stage.note(lambda: self._stage.told.add(sign))
+
+    def reached(self, sign: str) -> bool:
+        """Tell whether a script has reached this sign (`FakePeer.reach`)."""
+        with self._stage.news:
+            return sign in self._stage.reached
+
+    @property
+    def connections(self) -> int:
+        """How many connections there were."""
+        return len(self._peers)
+
+    def operations(self, pattern: str = "") -> list[Operation]:
+        """Return what clients sent whose line matches a regular expression, by connection."""
+        with self._stage.news:
+            every = [each for peer in self._peers for each in peer.operations]
+        return [each for each in every if re.search(pattern, each.line)]
+
+    @property
+    def failures(self) -> list[ScriptError]:
+        """What scripts waited for in vain so far."""
+        with self._stage.news:
+            return list(self._stage.failures)
+
+    # ---- life
+
+    def start(self) -> Self:
+        """Listen, and return."""
+        if self._listener is None:
+            self._listener = socket.create_server((_HOST, 0))
+            self._spawn(self._accept, self._listener)
+        return self
+
+    def stop(self, *, wait: bool = True) -> None:
+        """Close everything; raises `ScriptError` if a client did not do what a script expects.
+
+        With `wait`, scripts that are under way get `patience` seconds to finish.
+        """
+        listener = self._listener
+        if listener is None:
+            return
+        if wait and not self.failures:
+            self._stage.wait(self._is_done)
+        self._stage.note(lambda: setattr(self._stage, "is_over", True))
+        # shutdown() wakes the thread in accept() on Linux; the connection does everywhere.
+        try:
+            socket.create_connection(listener.getsockname(), timeout=1).close()
+        except OSError:
+            pass
+        for peer in self._peers:
+            peer.close()
+        for thread in self._threads:
+            thread.join()
+        listener.close()
+        self._listener = None
+        self._complain()
+
+    def _is_done(self) -> bool | None:
+        came = len(self._peers) >= len(self._scripts)
+        return (came and self._running == 0) or bool(self._stage.failures) or None
+
+    def _complain(self) -> None:
+        missing = [
+            ScriptError(f"connection {number} never came, though there is a script for it")
+            for number in range(len(self._peers) + 1, len(self._scripts) + 1)
+        ]
+        failures = self.failures + missing
+        if failures:
+            raise ScriptError("\n".join(str(each) for each in failures)) from failures[0]
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        try:
+            self.stop(wait=error is None)
+        except ScriptError as failure:
+            if error is None:
+                raise
+            error.add_note(f"the fake server's script: {failure}")
+
+    # ---- inside
+
+    def _spawn(self, work: Callable[..., object], *arguments: object) -> None:
+        thread = threading.Thread(
+            target=work, args=arguments, name=f"fake-server-{len(self._threads)}", daemon=True
+        )
+        self._threads.append(thread)
+        thread.start()
+
+    def _accept(self, listener: socket.socket) -> None:
+        while True:
+            try:
+                sock, _ = listener.accept()
+            except OSError:
+                return
+            with self._stage.news:
+                over = self._stage.is_over
+            if over:
+                sock.close()
+                return
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            self._welcome(FakePeer(sock, len(self._peers) + 1, self._stage))
+
+    def _welcome(self, peer: FakePeer) -> None:
+        given = self._scripts[peer.number - 1 : peer.number]
+        script = given[0] if given else self._rest
+
+        def enter() -> None:
+            self._peers.append(peer)
+            self._running += script is not None
+
+        self._stage.note(enter)
+        self._spawn(peer.pump)
+        if script is not None:
+            self._spawn(self._play, script, peer)
+            return
+        text = f"connection {peer.number} came, though there is no script for it"
+        self._fail(ScriptError(text), peer)
+
+    def _play(self, script: Script, peer: FakePeer) -> None:
+        try:
+            script(peer)
+        except ScriptError as error:
+            self._fail(error, peer)
+        except Exception as error:
+            failure = ScriptError(f"connection {peer.number}: the script raised {error!r}")
+            failure.__cause__ = error
+            self._fail(failure, peer)
+        finally:
+            self._stage.note(lambda: setattr(self, "_running", self._running - 1))
+
+    def _fail(self, error: ScriptError, peer: FakePeer) -> None:
+        """Note a failure, and end the connection so that the client does not wait for ever."""
+        self._stage.note(lambda: self._stage.failures.append(error))
+        peer.close()

@@ -1,0 +1,178 @@
+"""A byte proxy between a client and a server that makes the network bad on demand."""
+
+from __future__ import annotations
+
+import selectors
+import socket
+import threading
+import time
+from collections import deque
+from typing import Final, Self
+from urllib.parse import urlsplit
+
+from twinstream.testing.config import HOST
+
+_CHUNK: Final = 1 << 16
+_TICK: Final = 0.01
+
+
+class _Pipe:
+    """One direction of one connection: bytes on the way, each with the time it may arrive."""
+
+    def __init__(
+        self, source: socket.socket, target: socket.socket, *, to_client: bool = False
+    ) -> None:
+        self.source = source
+        self.target = target
+        self.to_client = to_client
+        self.waiting: deque[tuple[float, bytes]] = deque()
+        self.closed_at: float | None = None
+        """When the end of the source may arrive, which comes after all of its bytes."""
+        self.ended = False
+
+
+class Proxy:
+    """Stands between clients and one server. Use it as a context manager.
+
+    ``url`` is what clients connect to. These may be set at any time: ``delay`` (seconds, each way);
+    ``black_hole`` (take all bytes, pass none on, and keep connections open whoever closes them);
+    ``mute`` (the same for the server's bytes alone: what clients send takes effect, but no answer
+    comes); ``refuse`` (close new connections at once); ``chunk`` (pass on at most so many bytes at
+    a time). ``cut`` breaks the connections of the moment, perhaps in the middle of a frame.
+    """
+
+    def __init__(self, server_url: str) -> None:
+        parts = urlsplit(server_url)
+        self._server: Final = (parts.hostname or HOST, parts.port or 4222)
+        self.delay = 0.0
+        self.black_hole = False
+        self.mute = False
+        self.refuse = False
+        self.chunk = _CHUNK
+        self.accepted = 0
+        self._cutting = False
+        self._pipes: list[_Pipe] = []
+        self._selector = selectors.DefaultSelector()
+        self._listener = socket.socket()
+        self._listener.bind((HOST, 0))
+        self._running = False
+        self._thread: threading.Thread | None = None
+
+    @property
+    def url(self) -> str:
+        """The address for clients."""
+        return f"nats://{HOST}:{self._listener.getsockname()[1]}"
+
+    def start(self) -> Self:
+        """Begin to accept connections."""
+        self._listener.listen()
+        self._listener.setblocking(False)
+        self._selector.register(self._listener, selectors.EVENT_READ)
+        self._running = True
+        self._thread = threading.Thread(target=self._run, name="proxy", daemon=True)
+        self._thread.start()
+        return self
+
+    def stop(self) -> None:
+        """Close everything."""
+        self._running = False
+        if self._thread is not None:
+            self._thread.join()
+        for pipe in list(self._pipes):
+            self._close(pipe)
+        self._listener.close()
+        self._selector.close()
+
+    def cut(self) -> None:
+        """Break the connections of this moment; new ones are accepted."""
+        self._cutting = True
+        while self._cutting and self._running:
+            time.sleep(_TICK / 10)
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    # -- inside: one thread does everything
+
+    def _run(self) -> None:
+        while self._running:
+            if self._cutting:
+                for pipe in list(self._pipes):
+                    self._close(pipe)
+                self._cutting = False
+            for key, _ in self._selector.select(self._patience()):
+                if key.fileobj is self._listener:
+                    self._accept()
+                else:
+                    self._read(key.data)
+            self._pass_on()
+
+    def _patience(self) -> float:
+        busy = any(pipe.waiting or pipe.closed_at is not None for pipe in self._pipes)
+        return _TICK / 10 if busy else _TICK
+
+    def _accept(self) -> None:
+        client, _ = self._listener.accept()
+        if self.refuse:
+            client.close()
+            return
+        try:
+            server = socket.create_connection(self._server, timeout=5)
+        except OSError:
+            client.close()
+            return
+        self.accepted += 1
+        for source, target in ((client, server), (server, client)):
+            source.setblocking(False)
+            source.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            pipe = _Pipe(source, target, to_client=source is server)
+            self._pipes.append(pipe)
+            self._selector.register(source, selectors.EVENT_READ, pipe)
+
+    def _read(self, pipe: _Pipe) -> None:
+        if pipe.ended:
+            return
+        try:
+            data = pipe.source.recv(min(self.chunk, _CHUNK))
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        if not data:
+            pipe.closed_at = time.monotonic() + self.delay
+            self._selector.unregister(pipe.source)
+        elif not self._swallows(pipe):
+            pipe.waiting.append((time.monotonic() + self.delay, data))
+
+    def _swallows(self, pipe: _Pipe) -> bool:
+        return self.black_hole or (self.mute and pipe.to_client)
+
+    def _pass_on(self) -> None:
+        now = time.monotonic()
+        for pipe in list(self._pipes):
+            while pipe.waiting and pipe.waiting[0][0] <= now and not pipe.ended:
+                at, data = pipe.waiting.popleft()
+                try:
+                    sent = pipe.target.send(data)
+                except BlockingIOError:
+                    sent = 0
+                except OSError:
+                    self._close(pipe)
+                    break
+                if sent < len(data):
+                    pipe.waiting.appendleft((at, data[sent:]))
+                    break
+            ends = pipe.closed_at is not None and pipe.closed_at <= now and not pipe.waiting
+            if ends and not self._swallows(pipe):
+                self._close(pipe)
+
+    def _close(self, pipe: _Pipe) -> None:
+        for other in [each for each in self._pipes if each.source in (pipe.source, pipe.target)]:
+            other.ended = True
+            self._pipes.remove(other)
+            if other.closed_at is None:
+                self._selector.unregister(other.source)
+            other.source.close()
