@@ -71,6 +71,19 @@ OBJECTS: dict[str, tuple[str, str]] = {
         "check close is_held lost name number release remaining seq token wait_lost",
     ),
     "outcomes": ("async with nc.jetstream().publish_many([]) as outcomes:", "close under_way"),
+    "store": (
+        "store = await nc.jetstream().get_object_store('S')\nif store:",
+        "add_bucket_link add_link bucket delete get get_bytes get_file info list put put_file seal"
+        " status stream sweep update_meta watch",
+    ),
+    "reader": (
+        "store = await nc.jetstream().get_object_store('S')\nasync with store.get('a') as reader:",
+        "close info read read_all",
+    ),
+    "watch": (
+        "store = await nc.jetstream().get_object_store('S')\nasync with store.watch() as watch:",
+        "close is_current next revision",
+    ),
     "publisher": (
         "async with nc.jetstream().publisher() as publisher:",
         "close flush send send_request under_way",

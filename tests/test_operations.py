@@ -22,6 +22,10 @@ SAME = {
     "JetStream.create_or_update_consumer": "create_consumer",
     "JetStream.bind_consumer": "consume_bound",
     "JetStream.range_reader": "read",
+    "ObjectStore.put_file": "put",
+    "ObjectStore.get_bytes": "get",
+    "ObjectStore.get_file": "get",
+    "ObjectStore.add_bucket_link": "add_link",
     "Stream.info": "get_stream",
     "Stream.update": "update_stream",
     "Stream.delete": "delete_stream",
@@ -45,6 +49,7 @@ SAME = {
 # These send nothing themselves.
 SILENT = {
     "JetStream.bind_key_value",
+    "JetStream.bind_object_store",
     "JetStream.bind_stream",
     "Consumer.create",
     "Consumer.get",
@@ -55,6 +60,7 @@ SILENT = {
 GROUPS = {
     "": (js_sync.JetStream, js_sync.Stream, js_sync.Consumer),
     "replicas.": (js_sync.Replicas,),
+    "object.": (js_sync.ObjectStore,),
     "meta.": (js_sync.Meta,),
     "key_value.": (js_sync.KeyValue,),
 }

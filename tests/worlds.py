@@ -75,7 +75,15 @@ def through_a_leaf(lists: Mapping[str, Permissions]) -> Iterator[World]:
 @contextmanager
 def through_an_import(lists: Mapping[str, Permissions]) -> Iterator[World]:
     """Return a server where another account imports the API under a prefix of its own."""
-    services = ("$JS.ACK.>", "$JS.FC.>", "$JS.SNAPSHOT.>", "p.>", "dead.>", "coordination.held.>")
+    services = (
+        "$JS.ACK.>",
+        "$JS.FC.>",
+        "$JS.SNAPSHOT.>",
+        "p.>",
+        "dead.>",
+        "coordination.held.>",
+        "$O.>",
+    )
     exports = [
         *(
             f'{{service: "{each}", response_type: stream}}'

@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from js_async.features.counters import Counters
     from js_async.features.schedules import Schedules
     from js_async.kv.bucket import KeyValue
+    from js_async.object_store.store import ObjectStore
     from js_async.publish.atomic_batch import AtomicBatch
     from js_async.publish.fast_ingest import FastIngest
     from js_async.publish.publish_many import PublishMany
@@ -72,6 +73,7 @@ if TYPE_CHECKING:
     from twinstream.core.exactly_once.outbox import OutboxReport
     from twinstream.core.exactly_once.processing import ProcessReport
     from twinstream.core.kv.status import KeyValueStatus
+    from twinstream.core.object_store.config import ObjectStoreStatus
     from twinstream.core.publish.fast_ingest import Gaps
     from twinstream.core.read.read_request import Via
     from twinstream.models import (
@@ -80,6 +82,7 @@ if TYPE_CHECKING:
         DeliverPolicy,
         DeliverPolicyWord,
         KeyValueConfig,
+        ObjectStoreConfig,
         ReplayPolicy,
         StreamConfig,
         StreamInfo,
@@ -901,6 +904,79 @@ class JetStream:
         from js_async.kv.manage import BucketNames
 
         return BucketNames(self._api, timeout)
+
+    # ---- object stores
+
+    async def create_object_store(
+        self, config: ObjectStoreConfig, *, timeout: Seconds | None = None
+    ) -> ObjectStore:
+        """Create an object store; an equal one that exists is fine.
+
+        Raises `StreamExists` with the differences where there is another one of that name,
+        `InvalidConfig` or another `JetStreamError`.
+        """
+        from js_async.object_store import stores
+
+        return await stores.create(self._api, config, timeout)
+
+    async def get_object_store(self, bucket: str, *, timeout: Seconds | None = None) -> ObjectStore:
+        """Return an object store that exists, one of another client perhaps.
+
+        Raises `ObjectStoreNotFound`, `NotAnObjectStore`.
+        """
+        from js_async.object_store import stores
+
+        return await stores.get(self._api, bucket, timeout)
+
+    def bind_object_store(self, bucket: str) -> ObjectStore:
+        """Return an object store without asking the server; the first call that needs to asks."""
+        from js_async.object_store.store import ObjectStore
+
+        return ObjectStore(self._api, bucket, None)
+
+    async def update_object_store(
+        self, config: ObjectStoreConfig, *, timeout: Seconds | None = None
+    ) -> ObjectStore:
+        """Replace the settings of an object store. What a store has no setting for stays.
+
+        `timeout` is for each of the two requests. Raises `ObjectStoreNotFound`,
+        `NotAnObjectStore`, `InvalidConfig` for what cannot be changed, another `JetStreamError`.
+        """
+        from js_async.object_store import stores
+
+        return await stores.update(self._api, config, timeout)
+
+    async def create_or_update_object_store(
+        self, config: ObjectStoreConfig, *, timeout: Seconds | None = None
+    ) -> ObjectStore:
+        """Create an object store, or replace the settings of the one that exists."""
+        from js_async.object_store import stores
+
+        return await stores.create_or_update(self._api, config, timeout)
+
+    async def delete_object_store(self, bucket: str, *, timeout: Seconds | None = None) -> None:
+        """Delete an object store with all its objects. Raises `ObjectStoreNotFound`."""
+        from js_async.object_store import stores
+
+        await stores.delete(self._api, bucket, timeout)
+
+    def object_stores(self, *, timeout: Seconds | None = None) -> Listing[ObjectStoreStatus]:
+        """Iterate over the status of all object stores, mirrors included.
+
+        The server lists all streams for it; `timeout` is for each page.
+        """
+        from js_async.object_store import stores
+
+        return stores.Statuses(self._api, timeout)
+
+    def object_store_names(self, *, timeout: Seconds | None = None) -> Listing[str]:
+        """Iterate over the buckets of all object stores, by the names of their streams.
+
+        `timeout` is for each page.
+        """
+        from js_async.object_store import stores
+
+        return stores.Names(self._api, timeout)
 
     # ---- events, dead letters, workers
 

@@ -46,6 +46,9 @@ if TYPE_CHECKING:
     from js_sync.kv.cache import KeyValueCache
     from js_sync.kv.keys import PurgedMarkers
     from js_sync.kv.watch import Watch
+    from js_sync.object_store.reader import ObjectReader
+    from js_sync.object_store.store import ObjectStore
+    from js_sync.object_store.watch import ObjectWatch
     from js_sync.publish.atomic_batch import AtomicBatch
     from js_sync.publish.fast_ingest import FastIngest
     from js_sync.publish.publish_many import PublishMany
@@ -115,6 +118,23 @@ if TYPE_CHECKING:
         ValueTooLarge,
     )
     from twinstream.core.kv.status import KeyValueStatus
+    from twinstream.core.object_store.changes import KEEP, Swept
+    from twinstream.core.object_store.chunks import ObjectProgress
+    from twinstream.core.object_store.config import ObjectStoreStatus
+    from twinstream.core.object_store.errors import (
+        BadObjectInfo,
+        DigestMismatch,
+        LinkError,
+        NotAnObjectStore,
+        ObjectChanged,
+        ObjectDeleted,
+        ObjectExists,
+        ObjectIncomplete,
+        ObjectNotFound,
+        ObjectStoreNotFound,
+        PutFailed,
+    )
+    from twinstream.core.object_store.info import ObjectMeta
     from twinstream.core.publish.copied_headers import copied_headers
     from twinstream.core.publish.counters import Counter
     from twinstream.core.publish.fast_ingest import Ingested
@@ -193,6 +213,8 @@ if TYPE_CHECKING:
         Duration,
         ExternalStream,
         KeyValueConfig,
+        ObjectInfo,
+        ObjectStoreConfig,
         PeerInfo,
         PersistMode,
         Placement,
@@ -215,6 +237,7 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "KEEP",
     "AccountInfo",
     "AckPolicy",
     "AcknowledgementError",
@@ -228,6 +251,7 @@ __all__ = [
     "Backup",
     "BadAnswer",
     "BadArgument",
+    "BadObjectInfo",
     "BadPayload",
     "BadPull",
     "Base64Keys",
@@ -265,6 +289,7 @@ __all__ = [
     "DeadLetters",
     "DeliverPolicy",
     "Difference",
+    "DigestMismatch",
     "DiscardPolicy",
     "Disconnected",
     "Duration",
@@ -303,6 +328,7 @@ __all__ = [
     "Leader",
     "Lease",
     "LeaseLost",
+    "LinkError",
     "Listing",
     "Lock",
     "Message",
@@ -318,8 +344,23 @@ __all__ = [
     "NoStream",
     "NotABucket",
     "NotAcknowledgeable",
+    "NotAnObjectStore",
     "NotPromised",
     "NotStarted",
+    "ObjectChanged",
+    "ObjectDeleted",
+    "ObjectExists",
+    "ObjectIncomplete",
+    "ObjectInfo",
+    "ObjectMeta",
+    "ObjectNotFound",
+    "ObjectProgress",
+    "ObjectReader",
+    "ObjectStore",
+    "ObjectStoreConfig",
+    "ObjectStoreNotFound",
+    "ObjectStoreStatus",
+    "ObjectWatch",
     "Once",
     "OnceResult",
     "OrderedMessages",
@@ -353,6 +394,7 @@ __all__ = [
     "PullWarning",
     "PurgedMarkers",
     "PushMessages",
+    "PutFailed",
     "RateLimiter",
     "ReadEnd",
     "ReadReport",
@@ -397,6 +439,7 @@ __all__ = [
     "SubjectTaken",
     "SubjectTransform",
     "Subscription",
+    "Swept",
     "Taken",
     "Thresholds",
     "Timestamp",

@@ -16,7 +16,7 @@ from tests._async.flow import eventually, together
 from tests._async.flow import pause as a_while
 from tests._async.kv_operations import BUCKET_ACTS, set_bucket
 from tests._async.streams import settled
-from twinstream.models import AckPolicy, ConsumerConfig, StreamConfig, evolve
+from twinstream.models import AckPolicy, ConsumerConfig, ObjectStoreConfig, StreamConfig, evolve
 
 __all__ = ["ACTS", "PROOFS", "Stage"]
 
@@ -78,6 +78,11 @@ class Stage:
         config = StreamConfig(name=self.stream, subjects=[f"p.{self.stream}.>"], storage="memory")
         return evolve(config, **SETTINGS.get(self.stream, {}))
 
+    @property
+    def store_config(self):
+        """The configuration of its object store."""
+        return ObjectStoreConfig(bucket=self.stream, storage="memory")
+
     async def set(self, jet):
         """Make the stream with three messages, a pull and a push consumer."""
         for ending in ("", "_OUT", "-dead", "-failures"):
@@ -132,8 +137,39 @@ async def a_message_without_acknowledgement(jet, stage, stream):
     assert len(await consumer.fetch(1)) == 1
 
 
+async def no_object_store(jet, stage, _):
+    with suppress(js.ObjectStoreNotFound):
+        await jet.delete_object_store(stage.stream)
+
+
+async def an_object_store(jet, stage, stream):
+    await no_object_store(jet, stage, stream)
+    store = await jet.create_object_store(stage.store_config)
+    await store.put(js.ObjectMeta("a", chunk_size=1000), b"x" * 3000)
+    await jet.publish(f"$O.{stage.stream}.C.orphan", b"x")
+
+
 # What some operations find beside their stream.
 PREPARED = {
+    "create_object_store": no_object_store,
+    "get_object_store": an_object_store,
+    "update_object_store": an_object_store,
+    "create_or_update_object_store": no_object_store,
+    "delete_object_store": an_object_store,
+    "object_stores": an_object_store,
+    "object_store_names": an_object_store,
+    "object_put": an_object_store,
+    "object_get": an_object_store,
+    "object_get_part": an_object_store,
+    "object_info": an_object_store,
+    "object_list": an_object_store,
+    "object_watch": an_object_store,
+    "object_update_meta": an_object_store,
+    "object_delete": an_object_store,
+    "object_add_link": an_object_store,
+    "object_status": an_object_store,
+    "object_seal": an_object_store,
+    "object_sweep": an_object_store,
     "health": a_message_without_acknowledgement,
     "health_of_stream": a_message_without_acknowledgement,
     "process": another_stream,
@@ -148,8 +184,16 @@ async def all_acknowledged(jet, stage):
     await eventually(settled, consumer, 1, patience=3)
 
 
+async def one_content(jet, stage):
+    store = await jet.get_object_store(stage.stream)
+    info = await store.info("a")
+    found = store.stream.subjects(f"$O.{stage.stream}.C.>")
+    subjects = {subject async for subject, _ in found}
+    assert subjects == {f"$O.{stage.stream}.C.{info.nuid}", f"$O.{stage.stream}.C.orphan"}
+
+
 # What shows that an operation is done, to a user who may look.
-PROOFS = {"dead_letters": all_acknowledged}
+PROOFS = {"dead_letters": all_acknowledged, "object_put": one_content}
 
 
 async def publish(jet, stage):
@@ -568,6 +612,97 @@ async def cancel_move(jet, stage):
     await refused(10010, lambda: jet.bind_stream(stage.stream).replicas.cancel_move())
 
 
+async def create_object_store(jet, stage):
+    assert (await jet.create_object_store(stage.store_config)).bucket == stage.stream
+
+
+async def get_object_store(jet, stage):
+    assert (await jet.get_object_store(stage.stream)).bucket == stage.stream
+
+
+async def update_object_store(jet, stage):
+    config = evolve(stage.store_config, description="d")
+    assert (await jet.update_object_store(config)).stream.config.description == "d"
+
+
+async def create_or_update_object_store(jet, stage):
+    for description in ("a", "b"):
+        config = evolve(stage.store_config, description=description)
+        store = await jet.create_or_update_object_store(config)
+        assert store.stream.config.description == description
+
+
+async def delete_object_store(jet, stage):
+    await jet.delete_object_store(stage.stream)
+
+
+async def object_stores(jet, stage):
+    assert stage.stream in {status.bucket async for status in jet.object_stores()}
+
+
+async def object_store_names(jet, stage):
+    assert stage.stream in {bucket async for bucket in jet.object_store_names()}
+
+
+async def object_put(jet, stage):
+    assert (await jet.bind_object_store(stage.stream).put("a", b"new")).size == 3
+
+
+async def object_get(jet, stage):
+    store = jet.bind_object_store(stage.stream)
+    assert await store.get_bytes("a", timeout=stage.short) == b"x" * 3000
+
+
+async def object_get_part(jet, stage):
+    store = jet.bind_object_store(stage.stream)
+    async with store.get("a", start=1500, timeout=stage.short) as reader:
+        assert await reader.read() == b"x" * 1500
+
+
+async def object_info(jet, stage):
+    assert (await jet.bind_object_store(stage.stream).info("a")).size == 3000
+
+
+async def object_list(jet, stage):
+    found = jet.bind_object_store(stage.stream).list(timeout=stage.short)
+    assert [info.name async for info in found] == ["a"]
+
+
+async def object_watch(jet, stage):
+    async with jet.bind_object_store(stage.stream).watch() as watch:
+        assert (await watch.next(stage.short)).name == "a"
+        assert await watch.next(stage.short) is None
+
+
+async def object_update_meta(jet, stage):
+    store = jet.bind_object_store(stage.stream)
+    assert (await store.update_meta("a", description="d")).description == "d"
+    assert (await store.update_meta("a", new_name="b")).name == "b"
+
+
+async def object_delete(jet, stage):
+    assert (await jet.bind_object_store(stage.stream).delete("a")).deleted
+
+
+async def object_add_link(jet, stage):
+    store = jet.bind_object_store(stage.stream)
+    assert (await store.add_link("l", await store.info("a"))).name == "l"
+    assert (await store.add_bucket_link("b", "other")).name == "b"
+
+
+async def object_status(jet, stage):
+    assert (await jet.bind_object_store(stage.stream).status()).bucket == stage.stream
+
+
+async def object_seal(jet, stage):
+    assert (await jet.bind_object_store(stage.stream).seal()).is_sealed
+
+
+async def object_sweep(jet, stage):
+    store = jet.bind_object_store(stage.stream)
+    assert (await store.sweep(older_than=0, timeout=stage.short)).uploads == 1
+
+
 # By operation: the arguments behind the stream, what is done, and the first server that can.
 ACTS = {
     "publish": ((), publish, "2.11"),
@@ -624,6 +759,25 @@ ACTS = {
     "replicas.remove": ((), remove_peer, "2.11"),
     "replicas.evacuate": ((), evacuate_peer, "2.15"),
     "replicas.cancel_move": ((), cancel_move, "2.15"),
+    "create_object_store": ((), create_object_store, "2.11"),
+    "get_object_store": ((), get_object_store, "2.11"),
+    "update_object_store": ((), update_object_store, "2.11"),
+    "create_or_update_object_store": ((), create_or_update_object_store, "2.11"),
+    "delete_object_store": ((), delete_object_store, "2.11"),
+    "object_stores": ((), object_stores, "2.11"),
+    "object_store_names": ((), object_store_names, "2.11"),
+    "object.put": ((), object_put, "2.11"),
+    "object.get": ((), object_get, "2.11"),
+    "object.get_part": ((), object_get_part, "2.11"),
+    "object.info": ((), object_info, "2.11"),
+    "object.list": ((), object_list, "2.11"),
+    "object.watch": ((), object_watch, "2.11"),
+    "object.update_meta": ((), object_update_meta, "2.11"),
+    "object.delete": ((), object_delete, "2.11"),
+    "object.add_link": ((), object_add_link, "2.11"),
+    "object.status": ((), object_status, "2.11"),
+    "object.seal": ((), object_seal, "2.11"),
+    "object.sweep": ((), object_sweep, "2.11"),
     "create_consumer": (("made",), create_consumer, "2.11"),
     "create_consumer FILTER": (("made", "p.{stream}.a"), create_consumer_filter, "2.11"),
     "get_consumer": (("c",), get_consumer, "2.11"),

@@ -16,9 +16,9 @@ import signal
 import socket
 import sqlite3
 import threading
-from collections.abc import Awaitable, Callable, Coroutine, Generator
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Generator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, suppress
 from contextvars import Context
 from functools import partial
 from pathlib import Path
@@ -43,7 +43,7 @@ from tests.fake.answers import CONSUMER
 from tests.fake.stock import Stock
 from twinstream.core.deadline import Deadline, monotonic
 from twinstream.core.wire.protocol import Parser
-from twinstream.models import ConsumerConfig, StreamConfig
+from twinstream.models import ConsumerConfig, ObjectStoreConfig, StreamConfig
 from twinstream.testing import FakePeer, FakeServer, Proxy
 
 COUNT = 5
@@ -1312,3 +1312,37 @@ async def test_a_lock_goes_on_to_the_next_one_when_a_caller_is_cancelled():
     assert not await lock.acquire(Deadline.after(0.01))
     lock.release(False)
     assert not lock.try_acquire()
+
+
+async def test_a_cancelled_put_leaves_the_old_object_and_no_chunks(server) -> None:
+    async with js.connect(server.url) as connection:
+        jet = connection.jetstream(timeout=10)
+        store = await jet.create_object_store(ObjectStoreConfig(bucket="CUT", storage="memory"))
+        await store.put("a", b"old")
+        sent = asyncio.Event()
+
+        async def endless() -> AsyncIterator[bytes]:
+            for number in itertools.count():
+                if number == 20:
+                    sent.set()
+                    await asyncio.Event().wait()
+                yield b"x" * 100_000
+
+        task = asyncio.create_task(store.put("a", endless(), window=300_000))
+        await sent.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert await store.get_bytes("a") == b"old"
+        subjects = [each async for each, _ in store.stream.subjects("$O.CUT.C.>")]
+        assert len(subjects) == 1
+        # A read that is cut short may go on.
+        await store.put("b", b"y" * 3_000_000)
+        async with store.get("b") as reader:
+            found, patience = b"", 0.0005
+            while len(found) < 3_000_000:
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(patience):
+                        found += await reader.read(100_000)
+                patience *= 1.2
+        assert found == b"y" * 3_000_000

@@ -14,7 +14,7 @@ from js_sync.exactly_once.idempotent_writer import once_writer
 from tests._sync.flow import eventually
 from tests.conftest import VERSION
 from twinstream.core.exactly_once.conditional_write import Stored
-from twinstream.models import StreamConfig
+from twinstream.models import ObjectStoreConfig, StreamConfig
 from twinstream.testing import NatsServer
 from twinstream.testing.ports import free_ports
 
@@ -109,3 +109,22 @@ def test_what_another_domain_stored_is_not_taken_for_stored_once(leaf, name, by)
             else:
                 assert by == "id"
                 assert isinstance(written, js.RequestTimeout)
+
+
+def test_an_object_is_not_stored_in_the_store_of_another_domain(leaf, name):
+    with js.connect(leaf.url) as connection:
+        near, far = connection.jetstream(timeout=20), connection.jetstream(domain="hub", timeout=20)
+        reachable(far)
+        config = ObjectStoreConfig(bucket=name, storage="memory")
+        store = far.create_object_store(config)
+        store.put("a", b"of the hub")
+        assert store.get_bytes("a") == b"of the hub"
+        near.create_object_store(config)
+
+        def put_often():
+            # Which of the two answers first is chance.
+            for _ in range(20):
+                store.put("a", b"x" * 300_000)
+
+        with pytest.raises(js.PutFailed, match="of domain leaf took what is for"):
+            put_often()

@@ -308,3 +308,9 @@ def test_the_stream_that_a_subject_of_the_api_names(rest: str, stream: str | Non
         assert api.stream_of(f"{api.prefix}.{rest}") == stream
         # A subject of the program's own that happens to look like one.
         assert api.stream_of(rest) is None
+
+
+def test_the_domain_of_a_prefix() -> None:
+    assert ApiSubjects.of(domain="hub", prefix=None).domain == "hub"
+    assert ApiSubjects.of(domain=None, prefix=None).domain is None
+    assert ApiSubjects.of(domain=None, prefix="app.API").domain is None

@@ -1,4 +1,4 @@
-"""How a failure looks: one line on standard error, exit code 1, no traceback.
+"""How a failure looks: one line on standard error, exit code 1 (3 for what is not there).
 
 For machines, that is after `--json`, the line is a JSON document.
 """
@@ -46,6 +46,12 @@ class Failure(click.ClickException):
             click.echo(f"{click.style('error:', fg='red', bold=True)} {message}", err=True)
 
 
+class NotThere(Failure):
+    """What was asked for is not there, which scripts want to tell from other failures."""
+
+    exit_code = 3
+
+
 def _json_asked() -> bool:
     context = click.get_current_context(silent=True)
     return context is not None and bool(context.meta.get(JSON_ASKED, False))
@@ -85,7 +91,8 @@ def reported() -> Generator[None]:
             raise
         if isinstance(error, OSError):
             _drop_unwritten()
-        raise Failure(_sentence(error)) from error
+        kind = NotThere if isinstance(error, LookupError) else Failure
+        raise kind(_sentence(error)) from error
 
 
 @contextmanager

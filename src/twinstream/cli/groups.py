@@ -24,6 +24,7 @@ COMMANDS: Final = {
     "health": "twinstream.cli.server.health:health",
     "kv": "twinstream.cli.groups:kv",
     "lock": "twinstream.cli.groups:lock",
+    "object": "twinstream.cli.groups:objects",
     "permissions": "twinstream.cli.config.permissions:permissions",
     "pipeline": "twinstream.cli.groups:pipeline",
     "plan": "twinstream.cli.config.plan:plan",
@@ -63,6 +64,18 @@ LOCK_COMMANDS: Final = {
     "ls": "twinstream.cli.lock.list:ls",
     "release": "twinstream.cli.lock.list:release",
     "run": "twinstream.cli.lock.run:run",
+}
+OBJECT_COMMANDS: Final = {
+    "add": "twinstream.cli.object.store:add",
+    "del": "twinstream.cli.object.content:delete",
+    "edit": "twinstream.cli.object.store:edit",
+    "get": "twinstream.cli.object.content:get",
+    "info": "twinstream.cli.object.content:info",
+    "ls": "twinstream.cli.object.content:ls",
+    "put": "twinstream.cli.object.content:put",
+    "seal": "twinstream.cli.object.store:seal",
+    "sweep": "twinstream.cli.object.store:sweep",
+    "watch": "twinstream.cli.object.content:watch",
 }
 PIPELINE_COMMANDS: Final = {
     "compact": "twinstream.cli.pipeline.compact:compact",
@@ -189,6 +202,7 @@ schedule = LazyGroup(
 )
 subject = LazyGroup("subject", SUBJECT_COMMANDS, "See what servers make of subjects.")
 dlq = LazyGroup("dlq", DLQ_COMMANDS, "Dead letters: messages that nobody could work on.")
+objects = LazyGroup("object", OBJECT_COMMANDS, "Store files and other blobs in object stores.")
 account = LazyGroup("account", ACCOUNT_COMMANDS, "Look at the account of the user.")
 consumer = LazyGroup("consumer", CONSUMER_COMMANDS, "Look after the consumers of a stream.")
 stream = LazyGroup("stream", STREAM_COMMANDS, "Look after the streams of a server.")
@@ -200,6 +214,7 @@ twinstream = LazyGroup(
     "twinstream",
     COMMANDS,
     "NATS JetStream from the command line.\n\n"
-    "Exit codes: 0 all well, 1 problems found or the work failed, 2 wrong usage.",
+    "Exit codes: 0 all well, 1 problems found or the work failed, 2 wrong usage,"
+    " 3 no such object.",
 )
 twinstream = click.version_option(package_name="twinstream")(verbose_option(twinstream))

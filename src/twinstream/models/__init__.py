@@ -145,6 +145,11 @@ if TYPE_CHECKING:
         StreamMoveRequest,
         SystemResponse,
     )
+    from twinstream.models.generated.api.object import (
+        ObjectInfo,
+        ObjectLink,
+        ObjectOptions,
+    )
     from twinstream.models.generated.api.stream import (
         LostStreamData,
         StreamAlternate,
@@ -207,6 +212,7 @@ if TYPE_CHECKING:
         DiscardPolicyWord,
         ExternalStream,
         KeyValueConfig,
+        ObjectStoreConfig,
         PersistMode,
         PersistModeWord,
         Republish,
@@ -345,6 +351,10 @@ __all__ = [
     "Model",
     "Nak",
     "NakOptions",
+    "ObjectInfo",
+    "ObjectLink",
+    "ObjectOptions",
+    "ObjectStoreConfig",
     "OpenEnum",
     "PeerInfo",
     "PersistMode",

@@ -40,6 +40,7 @@ ATTRIBUTES: Final[Mapping[str, Mapping[str, str]]] = {
         "subscribe": "worker(stream, config, handler), or messages() of a consumer",
         "subscribe_bind": "bind_push(name) of a stream",
         "key_value": "get_key_value(bucket)",
+        "object_store": "get_object_store(bucket)",
     },
     "KeyValue": {
         "watchall": "watch() without filters",

@@ -173,6 +173,72 @@ _TABLE: Final = (
     Pattern("replicas.remove", "stream", "P.STREAM.PEER.REMOVE.{stream}"),
     Pattern("replicas.evacuate", "stream", "P.STREAM.PEER.EVACUATE.{stream}"),
     Pattern("replicas.cancel_move", "stream", "P.STREAM.CANCEL_MOVE.{stream}"),
+    # Object stores. An upload whose chunks got out of order also deletes messages; without the
+    # permission for that it fails, and removes all of them.
+    Pattern("create_object_store", "bucket", "P.STREAM.CREATE.OBJ_{bucket}"),
+    Pattern("get_object_store", "bucket", "P.STREAM.INFO.OBJ_{bucket}"),
+    Pattern(
+        "update_object_store", "bucket", "P.STREAM.INFO.OBJ_{bucket} P.STREAM.UPDATE.OBJ_{bucket}"
+    ),
+    Pattern(
+        "create_or_update_object_store",
+        "bucket",
+        "P.STREAM.INFO.OBJ_{bucket} P.STREAM.UPDATE.OBJ_{bucket} P.STREAM.CREATE.OBJ_{bucket}",
+    ),
+    Pattern("delete_object_store", "bucket", "P.STREAM.DELETE.OBJ_{bucket}"),
+    Pattern("object_stores", "", "P.STREAM.LIST"),
+    Pattern("object_store_names", "", "P.STREAM.NAMES"),
+    Pattern(
+        "object.put",
+        "bucket",
+        "P.STREAM.INFO.OBJ_{bucket} P.STREAM.MSG.GET.OBJ_{bucket} P.STREAM.PURGE.OBJ_{bucket}"
+        " $O.{bucket}.C.* $O.{bucket}.M.*",
+    ),
+    Pattern(
+        "object.get",
+        "bucket",
+        "P.STREAM.INFO.OBJ_{bucket} P.STREAM.MSG.GET.OBJ_{bucket} P.DIRECT.GET.OBJ_{bucket}",
+    ),
+    Pattern(
+        "object.get_part",
+        "bucket",
+        "P.STREAM.INFO.OBJ_{bucket} P.STREAM.MSG.GET.OBJ_{bucket} P.DIRECT.GET.OBJ_{bucket}"
+        " P.CONSUMER.CREATE.OBJ_{bucket}.*.$O.{bucket}.C.*"
+        " P.CONSUMER.MSG.NEXT.OBJ_{bucket}.* P.CONSUMER.DELETE.OBJ_{bucket}.*",
+    ),
+    Pattern("object.info", "bucket", "P.STREAM.INFO.OBJ_{bucket} P.STREAM.MSG.GET.OBJ_{bucket}"),
+    Pattern("object.list", "bucket", "P.STREAM.INFO.OBJ_{bucket} P.DIRECT.GET.OBJ_{bucket}"),
+    Pattern(
+        "object.watch",
+        "bucket",
+        "P.STREAM.INFO.OBJ_{bucket} P.CONSUMER.CREATE.OBJ_{bucket}.*.$O.{bucket}.M.>"
+        " P.CONSUMER.MSG.NEXT.OBJ_{bucket}.* P.CONSUMER.DELETE.OBJ_{bucket}.*",
+    ),
+    Pattern(
+        "object.update_meta",
+        "bucket",
+        "P.STREAM.INFO.OBJ_{bucket} P.STREAM.MSG.GET.OBJ_{bucket} P.STREAM.PURGE.OBJ_{bucket}"
+        " $O.{bucket}.M.*",
+    ),
+    Pattern(
+        "object.delete",
+        "bucket",
+        "P.STREAM.INFO.OBJ_{bucket} P.STREAM.MSG.GET.OBJ_{bucket} P.STREAM.PURGE.OBJ_{bucket}"
+        " $O.{bucket}.M.*",
+    ),
+    Pattern(
+        "object.add_link",
+        "bucket",
+        "P.STREAM.INFO.OBJ_{bucket} P.STREAM.MSG.GET.OBJ_{bucket} $O.{bucket}.M.*",
+    ),
+    Pattern("object.status", "bucket", "P.STREAM.INFO.OBJ_{bucket}"),
+    Pattern("object.seal", "bucket", "P.STREAM.INFO.OBJ_{bucket} P.STREAM.UPDATE.OBJ_{bucket}"),
+    Pattern(
+        "object.sweep",
+        "bucket",
+        "P.STREAM.INFO.OBJ_{bucket} P.STREAM.MSG.GET.OBJ_{bucket} P.DIRECT.GET.OBJ_{bucket}"
+        " P.STREAM.PURGE.OBJ_{bucket}",
+    ),
     # Consumers.
     Pattern(
         "create_consumer",

@@ -8,6 +8,7 @@ from twinstream.models.records import frozen
 __all__ = [
     "BackedUp",
     "CallbackFailed",
+    "ContentLeft",
     "DeadLettered",
     "Elected",
     "LeaseWasLost",
@@ -139,6 +140,16 @@ class BackedUp:
     stream: str
     size: int
     seconds: float
+
+
+@frozen
+class ContentLeft:
+    """An object was stored, but the content that it replaced could not be removed."""
+
+    name: str
+    bucket: str
+    nuid: str
+    error: BaseException
 
 
 @frozen

@@ -304,6 +304,14 @@ ROWS: Final = (
     # ---- backups
     Row("BackedUp", "backup", INFO, "backed up %(stream)s: %(size)d bytes in %(seconds).1f s"),
     Row("Restored", "backup", INFO, "restored %(stream)s: %(size)d bytes in %(seconds).1f s"),
+    # ---- object stores
+    Row(
+        "ContentLeft",
+        "object",
+        WARNING,
+        "bucket %(bucket)s: the content that object %(name)s had before remains, sweep() removes"
+        " it: %(error)s",
+    ),
     # ---- the Spark pipeline
     Row(
         "Started",

@@ -31,6 +31,7 @@ _NOT_IN_SUBJECT: Final = re.compile(r"[ \t\r\n]")
 _NOT_IN_NAME: Final = re.compile(r"[ \t\r\n\f.*>/\\]")
 BLANKS: Final = " \t\r\n\f"
 """White space that names must not contain. Only these characters may be stripped from names."""
+_DOMAIN: Final = re.compile(r"\$JS\.([^.]+)\.API")
 _MAX_NAME: Final = 255
 # A server reads protocol lines of up to 4096 bytes (max_control_line). It closes the connection
 # after a longer one, and would do so again when the line is resent after a reconnect. Besides the
@@ -135,6 +136,12 @@ class ApiSubjects:
             return cls()
         check_kind(prefix, str, "prefix", "text")
         return cls(prefix.rstrip("."))
+
+    @property
+    def domain(self) -> str | None:
+        """The domain that the prefix names, None where it names none."""
+        found = _DOMAIN.fullmatch(self.prefix)
+        return found[1] if found else None
 
     def stream_of(self, subject: str) -> str | None:
         """Return the name of the stream in an API subject, or None if there is none."""

@@ -278,6 +278,41 @@ class KeyValueConfig(Model):
 
 
 @frozen(kw_only=True, repr=False)
+class ObjectStoreConfig(Model):
+    """Settings of an object store, which is a stream with the name OBJ_ and the bucket."""
+
+    bucket: str
+    """Name of the store: letters, digits, underscores and hyphens."""
+
+    description: str | None = None
+    """Free text of at most 4096 bytes."""
+
+    ttl: Duration | None = field(default=None, converter=_convert.optional_duration)
+    """Age at which objects are removed, at least 100 milliseconds, 0 for never."""
+
+    max_bytes: int | None = None
+    """Largest size of the store in bytes with the metadata of its objects, -1 for no limit."""
+
+    storage: StorageType | None = field(default=None, converter=storage_type)
+    """Where objects are kept, fixed for the store's life."""
+
+    num_replicas: int | None = None
+    """Copies of each object in a cluster, 1 to 5."""
+
+    placement: Placement | None = None
+    """Where in a cluster the store may live."""
+
+    compression: bool | None = None
+    """Whether the server compresses what it stores on disk. Since server 2.10.0."""
+
+    metadata: dict[str, str] | None = None
+    """Free key and value texts of together at most 128 KiB. Since server 2.10.0."""
+
+    mirror: StreamSource | None = None
+    """Store to copy, by the name of its bucket or stream; the copy can only be read."""
+
+
+@frozen(kw_only=True, repr=False)
 class StreamConfig(Model):
     """Settings of a stream; what is absent takes the server's default."""
 

@@ -1,0 +1,85 @@
+"""Objects to files: written beside their place, and moved there when they are verified."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import BinaryIO, Final
+
+from js_async.backup.disk import create_private, open_regular, sync
+from js_async.object_store.infos import ObjectPlace
+from js_async.object_store.reader import ObjectReader, chunk_index
+from js_async.runtime.concurrency import whole
+from twinstream.core.object_store.chunks import Content, ObjectProgress, StoredChunk, resumed_at
+from twinstream.core.object_store.errors import DigestMismatch
+from twinstream.models import ObjectInfo
+
+__all__ = ["get_file"]
+
+_PIECE: Final = 1 << 20
+
+
+async def get_file(
+    place: ObjectPlace,
+    info: ObjectInfo,
+    path: Path,
+    *,
+    resume: bool,
+    timeout: float,
+    on_progress: Callable[[ObjectProgress], None] | None,
+) -> ObjectInfo:
+    """Write the content of an object to a file, whole or not at all."""
+    token = info.nuid if resume else place.api.transport.tokens.name()
+    part = path.with_name(f".{path.name}.{token}.part")
+    content, seq = None, 1
+    try:
+        if resume and await whole(part.exists):
+            index, content = await chunk_index(place, info), Content(info)
+            seq = await whole(lambda: _resumed(part, index, content))
+        async with ObjectReader(place, info, timeout, on_progress, content, seq) as reader:
+            file = await whole(lambda: _opened(part))
+            try:
+                while portion := await reader._portion():
+                    await whole(partial(file.writelines, portion))
+                await whole(lambda: _synced(file))
+            finally:
+                await whole(file.close)
+        await whole(lambda: _moved(part, path))
+    except BaseException as error:
+        # A part with wrong content would never become a whole one.
+        if not resume or isinstance(error, DigestMismatch):
+            await whole(lambda: part.unlink(missing_ok=True))
+        raise
+    return reader.info
+
+
+def _opened(part: Path) -> BinaryIO:
+    if part.exists():
+        # Checked to be a regular file before it was continued.
+        return open(part, "ab")
+    return create_private(part)
+
+
+def _resumed(part: Path, index: list[StoredChunk], content: Content) -> int:
+    """Cut a part of an earlier attempt to whole chunks, and return where the next one is stored."""
+    with open_regular(part) as file:
+        count, size = resumed_at(index, os.fstat(file.fileno()).st_size)
+        left = size
+        while left and (piece := file.read(min(left, _PIECE))):
+            content.resume(piece)
+            left -= len(piece)
+    os.truncate(part, size)
+    content.resumed(count)
+    return index[count].seq if count < len(index) else 1
+
+
+def _synced(file: BinaryIO) -> None:
+    file.flush()
+    os.fsync(file.fileno())
+
+
+def _moved(part: Path, path: Path) -> None:
+    os.replace(part, path)
+    sync([path.parent])

@@ -1,0 +1,284 @@
+"""Reading and writing the descriptions of objects.
+
+They are read from the leader, which knows every acknowledged write, and written only in the place
+of the one that was read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from attrs import frozen
+
+from js_async.api.api import Api
+from js_async.publish.publish import publish
+from js_async.read.get_message import get_message
+from js_async.runtime.concurrency import sleep
+from js_async.stream import Stream
+from twinstream.core.deadline import Deadline
+from twinstream.core.object_store.config import origin_of
+from twinstream.core.object_store.errors import (
+    BadObjectInfo,
+    LinkError,
+    ObjectDeleted,
+    ObjectNotFound,
+)
+from twinstream.core.object_store.info import info_bytes, is_link, read_info
+from twinstream.core.object_store.names import ObjectSubjects, stream_of
+from twinstream.core.object_store.retry import ObjectRetry
+from twinstream.core.publish.request import PublishRequest
+from twinstream.core.read.direct_get import last_request
+from twinstream.core.read.stream_message import StreamMessage
+from twinstream.errors import (
+    BadAnswer,
+    BadArgument,
+    MessageNotFound,
+    StreamNotFound,
+    WrongLastSequence,
+)
+from twinstream.models import (
+    ObjectInfo,
+    PubAck,
+    StreamConfig,
+    StreamMessageDeleteResponse,
+    StreamPurgeResponse,
+    Timestamp,
+    evolve,
+)
+
+__all__ = ["ObjectPlace", "Replaced", "object_place"]
+
+# Between two attempts while other clients write the same description (seconds).
+_FIRST_PAUSE: Final = 0.005
+_LONGEST_PAUSE: Final = 0.25
+
+
+async def object_place(api: Api, bucket: str, stream: Stream) -> ObjectPlace:
+    """Return where the objects of a bucket lie; asks for the stream unless its info is known."""
+    info = stream._info or await stream.info()
+    origin = origin_of(info.config)
+    # A mirror holds the subjects of its origin.
+    subjects = ObjectSubjects(origin or bucket)
+    # Servers leave the domain out when they answer that they created a stream.
+    domain = info.domain or api.subjects.domain
+    return ObjectPlace(api, bucket, stream, subjects, info.config, domain)
+
+
+@frozen
+class Replaced:
+    """What an object's description was, and what it is now."""
+
+    old: ObjectInfo | None
+    new: ObjectInfo
+
+
+@frozen
+class ObjectPlace:
+    """The stream of a bucket, with the subjects of its objects."""
+
+    api: Api
+    bucket: str
+    stream: Stream
+    subjects: ObjectSubjects
+    config: StreamConfig
+    domain: str | None
+
+    def check_ack(self, ack: PubAck) -> None:
+        """Raise `BadAnswer` where a store of this name in another domain took a message.
+
+        It is published to the same subject, whichever domain is meant.
+        """
+        if self.domain and ack.domain and ack.domain != self.domain:
+            raise BadAnswer(
+                f"the store {self.bucket} of domain {ack.domain} took what is for that of domain"
+                f" {self.domain}: the subjects of both are the same, use another name for one"
+            )
+
+    def check_writable(self) -> None:
+        """Raise `BadArgument` for a mirror."""
+        if self.config.mirror is not None:
+            raise BadArgument(
+                f"bucket {self.bucket} is a mirror of {self.subjects.bucket}, which can only be"
+                f" read: write to bucket {self.subjects.bucket}"
+            )
+
+    # ---- reading
+
+    async def last(self, name: str) -> StreamMessage | None:
+        """Return the message with an object's description, None where there is none."""
+        subjects = self.subjects
+        for subject in (subjects.info(name), subjects.other_info(name)):
+            if subject is None:
+                continue
+            try:
+                return await get_message(
+                    self.api, self.stream.name, last_request(subject), direct=False, headers=False
+                )
+            except MessageNotFound:
+                continue
+        return None
+
+    async def find(self, name: str) -> ObjectInfo | None:
+        """Return an object's description, also of a deleted one. Raises `BadObjectInfo`."""
+        message = await self.last(name)
+        return None if message is None else read_info(message, self.bucket)
+
+    async def info(self, name: str, *, deleted: bool = False) -> ObjectInfo:
+        """Return an object's description. Raises `ObjectNotFound`, `ObjectDeleted`."""
+        return self.existing(name, await self.find(name), deleted=deleted)
+
+    def existing(self, name: str, info: ObjectInfo | None, *, deleted: bool = False) -> ObjectInfo:
+        """Return a description. Raises `ObjectNotFound` for none, `ObjectDeleted`."""
+        if info is None:
+            raise ObjectNotFound(f"bucket {self.bucket} has no object {name!r}")
+        if info.deleted and not deleted:
+            error = ObjectDeleted(f"object {name!r} of bucket {self.bucket} was deleted")
+            error.info = info
+            raise error
+        return info
+
+    async def followed(self, name: str) -> tuple[ObjectPlace, ObjectInfo]:
+        """Return the description of an object, or of the object that a link leads to."""
+        info = await self.info(name)
+        link = info.options.link if info.options is not None and is_link(info) else None
+        if link is None:
+            return self, info
+        what = f"object {name!r} of bucket {self.bucket} is a link to"
+        if link.name is None:
+            error = LinkError(f"{what} the whole bucket {link.bucket}: get an object of that one")
+            error.bucket = link.bucket
+            raise error
+        what = f"{what} {link.name!r} of bucket {link.bucket}"
+        try:
+            place = await self._other(link.bucket)
+            target = await place.info(link.name)
+        except (BadArgument, ObjectNotFound, StreamNotFound) as error:
+            # nats.net writes a link to a bucket with its own name as that of the target.
+            whole = ", or it is a link to the whole bucket" if link.name == name else ""
+            raise _link_error(
+                f"{what}, which is not there{whole}", link.bucket, link.name
+            ) from error
+        if is_link(target):
+            raise _link_error(f"{what}, which is a link itself", link.bucket, link.name)
+        return place, target
+
+    async def target(self, wanted: ObjectInfo) -> ObjectInfo:
+        """Return the present description of what a link is to lead to. Raises `LinkError`."""
+        try:
+            place = await self._other(wanted.bucket or self.bucket)
+            return await place.info(wanted.name, deleted=True)
+        except (BadArgument, ObjectNotFound, StreamNotFound) as error:
+            raise _link_error(
+                f"a link cannot lead to object {wanted.name!r} of bucket {wanted.bucket}: {error}",
+                wanted.bucket or self.bucket,
+                wanted.name,
+            ) from error
+
+    async def is_older(self, subject: str, age: float) -> bool:
+        """Tell whether the last message of a subject was stored more than `age` seconds ago.
+
+        By the server's clock, if it says its time.
+        """
+        info = await self.stream.info()
+        now = info.ts or datetime.now(UTC)
+        try:
+            request = last_request(subject)
+            last = await get_message(
+                self.api, self.stream.name, request, direct=False, headers=False
+            )
+        except MessageNotFound:
+            return False
+        return (now - last.time).total_seconds() > age
+
+    async def _other(self, bucket: str) -> ObjectPlace:
+        if bucket == self.bucket:
+            return self
+        return await object_place(self.api, bucket, Stream(self.api, stream_of(bucket), None))
+
+    # ---- writing
+
+    async def replace(
+        self,
+        name: str,
+        make: Callable[[ObjectInfo | None], ObjectInfo],
+        deadline: Deadline | None = None,
+    ) -> Replaced:
+        """Store the description that `make` returns for the present one.
+
+        `make` is called again when another client was faster. A description that cannot be read is
+        None to it. Raises what `publish` does.
+        """
+        self.check_writable()
+        deadline = deadline or self.api.deadline()
+        pause = _FIRST_PAUSE
+        while True:
+            message = await self.last(name)
+            old = None
+            if message is not None:
+                try:
+                    old = read_info(message, self.bucket)
+                except BadObjectInfo:
+                    # Nothing in it is of use, and it is to be replaced.
+                    pass
+            new = make(old)
+            subject = self.subjects.info(name)
+            elsewhere = message is not None and message.subject != subject
+            expected = 0 if message is None or elsewhere else message.seq
+            try:
+                stored = await self._store(subject, new, expected)
+            except WrongLastSequence:
+                if deadline.remaining() <= pause:
+                    raise
+                await sleep(pause)
+                pause = min(pause * 2, _LONGEST_PAUSE)
+                continue
+            if message is not None and elsewhere:
+                await self.remove(message.subject, message.seq)
+            return Replaced(old, stored)
+
+    async def _store(self, subject: str, info: ObjectInfo, expected: int) -> ObjectInfo:
+        now = datetime.now(UTC)
+        request = PublishRequest(
+            subject,
+            info_bytes(info, now),
+            msg_id=f"{info.nuid}.{self.api.transport.tokens.name()}",
+            expected_stream=self.stream.name,
+            expected_last_subject_seq=expected,
+            rollup="sub",
+        )
+        ack = await publish(self.api, request, ObjectRetry(), None)
+        self.check_ack(ack)
+        return evolve(info, revision=ack.seq, mtime=Timestamp.of(now))
+
+    # Each of these does the same when it is sent twice, so it is repeated after a lost answer.
+
+    async def remove(self, subject: str, seq: int) -> None:
+        """Remove the description at a sequence and what the subject held before."""
+        await self._purge({"filter": subject, "seq": seq + 1})
+
+    async def remove_content(self, nuid: str | None) -> int:
+        """Remove the content with a unique name; return how many messages that were."""
+        return await self._purge({"filter": self.subjects.chunks(nuid)})
+
+    async def _purge(self, body: dict[str, Any]) -> int:
+        target = self.api.subjects.stream("PURGE", self.stream.name)
+        answer = await self.api.call(target, body, StreamPurgeResponse, repeatable=True)
+        return answer.purged or 0
+
+    async def remove_message(self, seq: int) -> None:
+        """Remove a message, if it is there."""
+        target = self.api.subjects.message("DELETE", self.stream.name)
+        body = {"seq": seq, "no_erase": True}
+        try:
+            await self.api.call(target, body, StreamMessageDeleteResponse, repeatable=True)
+        except MessageNotFound:
+            # An attempt whose answer was lost removed it.
+            pass
+
+
+def _link_error(text: str, bucket: str, name: str) -> LinkError:
+    error = LinkError(text)
+    error.bucket, error.name = bucket, name
+    return error

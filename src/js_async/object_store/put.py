@@ -1,0 +1,280 @@
+"""Storing an object: its chunks, many in flight, then its description.
+
+Theory of operation
+-------------------
+The chunks of new content lie under a unique name of their own, so that readers and other writers
+do not see them before the description with this name is stored, in the place of the one before.
+That is stored only when each chunk is acknowledged, and the acknowledgements rise in the order of
+sending: a chunk that was turned away and sent again may lie behind its successors. Then the
+successors are removed and sent again, with fewer bytes in flight. So the source is read once, and
+memory holds what is in flight.
+
+When anything fails before the description is sent, the chunks are removed. When it is not known
+whether the description was stored, they stay: the object may be there.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from functools import partial
+from typing import Final
+
+from js_async.object_store.infos import ObjectPlace, Replaced
+from js_async.object_store.source import ObjectSource, pieces, size_of
+from js_async.publish.publisher import Publisher, PublishHandle
+from js_async.runtime.concurrency import aside, shielded
+from twinstream.core.base.check_arguments import check_whole
+from twinstream.core.base.check_callbacks import check_told
+from twinstream.core.log.events import ContentLeft
+from twinstream.core.log.logger import Log
+from twinstream.core.object_store.chunks import Chunker, ObjectProgress, chunk_size
+from twinstream.core.object_store.errors import DigestMismatch, PutFailed
+from twinstream.core.object_store.info import ObjectMeta, digest_bytes, digest_text, new_info
+from twinstream.core.object_store.retry import ObjectRetry
+from twinstream.core.publish.limits import PublishLimits
+from twinstream.core.publish.request import PublishRequest
+from twinstream.errors import (
+    BadAnswer,
+    BadArgument,
+    ConnectionClosed,
+    ConnectionLost,
+    OutcomeUnknown,
+    RequestTimeout,
+    TwinstreamError,
+)
+from twinstream.models import ObjectInfo
+
+__all__ = ["WINDOW", "ObjectUpload"]
+
+WINDOW: Final = 8 << 20
+"""Bytes of chunks in flight."""
+
+_SMALL: Final = 16 * 1024
+_LOG: Final = Log("object")
+# These say it all; other errors are the cause of a `PutFailed`.
+_AS_THEY_ARE: Final = (BadArgument, DigestMismatch)
+# Whether the description was stored is not known after these.
+_UNKNOWN: Final = (
+    BadAnswer,
+    ConnectionClosed,
+    ConnectionLost,
+    OutcomeUnknown,
+    RequestTimeout,
+)
+
+
+class ObjectUpload:
+    """One object that is being stored."""
+
+    def __init__(
+        self,
+        place: ObjectPlace,
+        meta: ObjectMeta,
+        *,
+        window: int,
+        digest: str | None,
+        timeout: float,
+        on_progress: Callable[[ObjectProgress], None] | None,
+    ) -> None:
+        place.check_writable()
+        check_told(on_progress, "on_progress")
+        self._place: Final = place
+        self._meta: Final = meta
+        self._wanted: Final = None if digest is None else digest_bytes(digest)
+        self._on_progress: Final = on_progress
+        self._nuid: Final = place.api.transport.tokens.name()
+        limit = place.api.transport.server_info.max_payload
+        self._chunker: Final = Chunker(
+            chunk_size(meta.chunk_size, limit, place.config.max_msg_size)
+        )
+        self._chunks: Final = _Chunks(
+            place, self._nuid, check_whole(window, "window"), timeout, self._progressed
+        )
+        self._size: int | None = None
+
+    async def run(self, source: ObjectSource) -> ObjectInfo:
+        """Store the content of a source, and return its description."""
+        self._size = size_of(source)
+        name, is_sent = self._meta.name, False
+
+        def describe(_: ObjectInfo | None) -> ObjectInfo:
+            nonlocal is_sent
+            is_sent = True
+            return info
+
+        try:
+            async with self._chunks.publisher:
+                await self._send(source)
+            info = self._described()
+            replaced = await self._place.replace(name, describe)
+        except BaseException as error:
+            if is_sent and not _is_refusal(error):
+                if isinstance(error, TwinstreamError):
+                    raise _unknown(name, error) from error
+                raise
+            failed = PutFailed(f"object {name!r} is not stored: {error}")
+            failed.cleaned = await self._cleaned(error)
+            if isinstance(error, TwinstreamError) and not isinstance(error, _AS_THEY_ARE):
+                raise failed from error
+            raise
+        await self._remove_old(replaced)
+        return replaced.new
+
+    async def _send(self, source: ObjectSource) -> None:
+        chunker, chunks = self._chunker, self._chunks
+        async for piece in pieces(source):
+            if len(piece) < _SMALL:
+                chunker.hash(piece)
+            else:
+                await aside(partial(chunker.hash, piece))
+            for chunk in chunker.cut(piece):
+                await chunks.send(chunk)
+        last = chunker.last()
+        if last:
+            await chunks.send(last)
+        await chunks.finish()
+
+    def _described(self) -> ObjectInfo:
+        chunker = self._chunker
+        sha = chunker.sha.digest()
+        if self._wanted is not None and sha != self._wanted:
+            raise DigestMismatch(
+                f"object {self._meta.name!r}: the content has the digest {digest_text(sha)}, which"
+                " is not the one that was given"
+            )
+        return new_info(
+            self._meta,
+            self._place.bucket,
+            self._nuid,
+            chunk_size=chunker.chunk_size,
+            size=chunker.size,
+            chunks=self._chunks.count,
+            sha=sha,
+        )
+
+    def _progressed(self, transferred: int) -> None:
+        if self._on_progress is not None:
+            name = self._meta.name
+            self._on_progress(ObjectProgress(name=name, transferred=transferred, size=self._size))
+
+    async def _cleaned(self, error: BaseException) -> bool:
+        """Remove the chunks, also when the caller was cancelled; tell whether they are gone."""
+        failures: list[TwinstreamError] = []
+
+        async def clean() -> None:
+            try:
+                if self._chunks.count:
+                    await self._place.remove_content(self._nuid)
+            except TwinstreamError as failure:
+                failures.append(failure)
+
+        await shielded(clean)
+        for failure in failures:
+            error.add_note(
+                f"chunks of object {self._meta.name!r} remain in bucket {self._place.bucket}, call"
+                f" sweep() later: {failure}"
+            )
+        return not failures
+
+    async def _remove_old(self, replaced: Replaced) -> None:
+        """Remove the content that was replaced. That it remains is no failure of the call."""
+        old = replaced.old
+        if old is None or not old.nuid or old.nuid == self._nuid:
+            return
+        try:
+            await self._place.remove_content(old.nuid)
+        except TwinstreamError as error:
+            _LOG(ContentLeft(old.name, self._place.bucket, old.nuid, error))
+
+
+def _is_refusal(error: BaseException) -> bool:
+    """Tell whether an error says for sure that the description was not stored."""
+    return isinstance(error, TwinstreamError) and not isinstance(error, _UNKNOWN)
+
+
+def _unknown(name: str, error: TwinstreamError) -> OutcomeUnknown:
+    return OutcomeUnknown(
+        f"object {name!r}: whether it was stored is not known, ask for its info: {error}"
+    )
+
+
+class _Chunks:
+    """The chunks of an object, in order; at most `window` bytes of them are in flight."""
+
+    def __init__(
+        self,
+        place: ObjectPlace,
+        nuid: str,
+        window: int,
+        timeout: float,
+        report: Callable[[int], None],
+    ) -> None:
+        self._place: Final = place
+        self._nuid: Final = nuid
+        self._subject: Final = place.subjects.chunks(nuid)
+        self._window = window
+        self._report: Final = report
+        api = place.api
+        limits = PublishLimits(window_bytes=2 * window, timeout=timeout, retry=ObjectRetry())
+        self.publisher: Final = Publisher(api, limits, raise_failures=False)
+        self._in_flight: Final[deque[PublishHandle]] = deque()
+        self._bytes = 0
+        self._stored = 0
+        self._last_seq = 0
+        self._sent = 0
+        self.count = 0
+        """How many chunks the object has so far."""
+
+    async def send(self, chunk: bytes) -> None:
+        """Send a chunk; waits while the window is full."""
+        self.count += 1
+        await self._send(chunk)
+
+    async def finish(self) -> None:
+        """Return when all chunks are stored."""
+        while self._in_flight:
+            await self._settle()
+
+    async def _send(self, chunk: bytes) -> None:
+        while self._in_flight and self._bytes + len(chunk) > self._window:
+            await self._settle()
+        # Sent again after it was removed, a chunk needs another id: the server knows the first.
+        self._sent += 1
+        request = PublishRequest(
+            self._subject,
+            chunk,
+            msg_id=f"{self._nuid}.{self._sent}",
+            expected_stream=self._place.stream.name,
+        )
+        self._in_flight.append(await self.publisher.send_request(request))
+        self._bytes += len(chunk)
+        while self._in_flight and self._in_flight[0].is_done:
+            await self._settle()
+
+    async def _settle(self) -> None:
+        """Wait for the acknowledgement of the first chunk in flight."""
+        ack = await self._in_flight[0].result()
+        self._place.check_ack(ack)
+        if ack.seq <= self._last_seq:
+            await self._roll_back()
+            return
+        self._last_seq = ack.seq
+        size = len(self._in_flight.popleft().request.data)
+        self._bytes -= size
+        self._stored += size
+        self._report(self._stored)
+
+    async def _roll_back(self) -> None:
+        """Remove the chunks in flight, which are out of order, and send them again."""
+        acks = [await handle.result() for handle in self._in_flight]
+        for ack in acks:
+            self._place.check_ack(ack)
+        for ack in acks:
+            await self._place.remove_message(ack.seq)
+        again = [handle.request.data for handle in self._in_flight]
+        self._in_flight.clear()
+        self._bytes = 0
+        self._window = max(self._window // 2, 1)
+        for chunk in again:
+            await self._send(chunk)

@@ -1,0 +1,228 @@
+"""Reading the content of an object, in order and in bounded memory."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from functools import partial
+from typing import Final, Self
+
+from js_async.client.owned import Owned
+from js_async.object_store.infos import ObjectPlace
+from js_async.read.range_reader import RangeReader
+from js_async.read.stream_range import open_range
+from js_async.runtime.concurrency import BlockHint, LoopHint, whole
+from twinstream.core.consume.batch import BatchEnd
+from twinstream.core.object_store.chunks import (
+    Content,
+    ContentRange,
+    ObjectProgress,
+    StoredChunk,
+    check_index,
+)
+from twinstream.core.object_store.errors import DigestMismatch, ObjectChanged, ObjectIncomplete
+from twinstream.core.object_store.info import is_link
+from twinstream.core.read.range_read import RangeRead
+from twinstream.core.read.read_request import choose
+from twinstream.errors import BadArgument, TwinstreamError
+from twinstream.models import ObjectInfo
+
+__all__ = ["ObjectReader", "chunk_index"]
+
+# Messages and bytes of a page; one page is read ahead.
+_PAGE_MESSAGES: Final = 20_000
+_PAGE_BYTES: Final = 8 << 20
+_SIZE: Final = "Nats-Msg-Size"
+
+
+async def chunk_index(place: ObjectPlace, info: ObjectInfo) -> list[StoredChunk]:
+    """Return where the chunks of an object are stored. Raises `ObjectIncomplete`."""
+    found: list[StoredChunk] = []
+    if info.chunks:
+        subject = place.subjects.chunks(info.nuid)
+        async with place.stream.ordered(subjects=subject, headers_only=True) as messages:
+            reason = None
+            while reason is not BatchEnd.NO_MESSAGES:
+                batch = await messages.fetch(1000, wait="none")
+                reason = batch.reason
+                for message in batch:
+                    size = int(message.headers.get(_SIZE, "0"))
+                    if size:
+                        found.append(StoredChunk(message.metadata.stream_seq, size))
+    return check_index(info, found)
+
+
+class ObjectReader(Owned, BlockHint, LoopHint):
+    """The content of an object; made by `ObjectStore.get`.
+
+    Iterate over it in pieces of any size, or `read` it like a file. The last piece is handed over
+    only when the content has the digest that it was stored with. While nothing was handed over, an
+    object that is replaced is read in its new form.
+
+    Raises `DigestMismatch`, `ObjectIncomplete` where chunks are missing, `ObjectChanged` where the
+    object was replaced or deleted meanwhile, another `JetStreamError`, or `RequestTimeout` when
+    there was no progress for the whole timeout.
+    """
+
+    def __init__(
+        self,
+        place: ObjectPlace,
+        info: ObjectInfo,
+        timeout: float,
+        on_progress: Callable[[ObjectProgress], None] | None,
+        content: Content | ContentRange | None = None,
+        first_seq: int = 1,
+    ) -> None:
+        super().__init__()
+        self.info = info
+        """The description of the object that is read."""
+        self._place: Final = place
+        self._timeout: Final = timeout
+        self._on_progress: Final = on_progress
+        # Of the whole object, from its beginning: it may begin again.
+        self._is_plain: Final = content is None
+        self._content = content or Content(info)
+        self._first_seq: Final = first_seq
+        self._reader: RangeReader | None = None
+        # What may be handed over.
+        self._ready: Final[deque[bytes]] = deque()
+        # Bytes of the content, with what was received by an earlier reader.
+        self._handed = content.size if isinstance(content, Content) else 0
+        self._closed = False
+        # Why the content cannot be read to its end; raised by each further read.
+        self._error: TwinstreamError | None = None
+
+    def __repr__(self) -> str:
+        return f"<ObjectReader {self.info.name!r}: {self._handed} bytes read>"
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> bytes:
+        """Return the next piece; the iteration ends with the content, or after `close`."""
+        await self._fill()
+        if not self._ready:
+            raise StopAsyncIteration
+        return self._hand_over(self._ready.popleft())
+
+    async def read(self, size: int = -1) -> bytes:
+        """Return up to `size` bytes, all that is left by default; none at the end."""
+        if size < 0:
+            return await self.read_all()
+        await self._fill()
+        if not self._ready or not size:
+            return b""
+        piece = self._ready.popleft()
+        if len(piece) > size:
+            self._ready.appendleft(piece[size:])
+            piece = piece[:size]
+        return self._hand_over(piece)
+
+    async def read_all(self, max_bytes: int | None = None) -> bytes:
+        """Return all that is left. Raises `BadArgument` for an object of more than `max_bytes`."""
+        if max_bytes is not None and (self.info.size or 0) > max_bytes:
+            raise BadArgument(
+                f"object {self.info.name!r} has {self.info.size} bytes, at most {max_bytes} were"
+                " asked for"
+            )
+        found: list[bytes] = []
+        while portion := await self._portion():
+            found += portion
+        return b"".join(found)
+
+    async def _portion(self) -> list[bytes]:
+        """Return all pieces that were received, at least one unless the content is over."""
+        await self._fill()
+        found = list(self._ready)
+        self._ready.clear()
+        for piece in found:
+            self._hand_over(piece)
+        return found
+
+    def _hand_over(self, piece: bytes) -> bytes:
+        self._handed += len(piece)
+        if self._on_progress is not None:
+            name, size = self.info.name, self._content.total
+            self._on_progress(ObjectProgress(name=name, transferred=self._handed, size=size))
+        return piece
+
+    async def _fill(self) -> None:
+        """Receive until there is something to hand over, or the content is over."""
+        if self._error is not None:
+            raise self._error
+        try:
+            await self._receive()
+        except (DigestMismatch, ObjectChanged, ObjectIncomplete) as error:
+            self._error = error
+            raise
+
+    async def _receive(self) -> None:
+        while not (self._ready or self._content.is_whole or self._closed):
+            if self._reader is None:
+                self._reader = self._open()
+            page = await self._reader.next_page()
+            if page is None:
+                await self._look_again()
+                continue
+            # Hashing does not keep an event loop, and is done to its end: a page comes once.
+            await whole(partial(self._take, page.payloads))
+        if self._content.is_whole and not self._ready:
+            await self.close()
+
+    def _take(self, payloads: list[bytes]) -> None:
+        self._ready.extend(self._content.take(payloads))
+
+    def _open(self) -> RangeReader:
+        place = self._place
+        version = place.api.transport.server_info.version_numbers
+        # The description is stored behind all chunks.
+        read = RangeRead(
+            self._first_seq,
+            max(self.info.revision or 1, self._first_seq),
+            page_messages=_PAGE_MESSAGES,
+            page_bytes=_PAGE_BYTES,
+        )
+        return open_range(
+            place.api,
+            place.stream.name,
+            read,
+            choose(None, 1, place.config, version),
+            [place.subjects.chunks(self.info.nuid)],
+            timeout=self._timeout,
+            ahead=True,
+        )
+
+    async def _look_again(self) -> None:
+        """Begin again with an object that was replaced; raises why chunks are missing."""
+        info, content = self.info, self._content
+        if self._reader is not None:
+            await self._reader.close()
+            self._reader = None
+        now = await self._place.find(info.name)
+        if now is not None and now.nuid == info.nuid and not now.deleted:
+            raise ObjectIncomplete(
+                f"object {info.name!r} of bucket {self._place.bucket} has {content.chunks} of"
+                f" {info.chunks} chunks: the others were removed from the stream, by its limits"
+                " perhaps"
+            )
+        if now is None or now.deleted or is_link(now) or self._handed or not self._is_plain:
+            raise ObjectChanged(
+                f"object {info.name!r} of bucket {self._place.bucket} was replaced, deleted or"
+                " renamed while it was read: get it again"
+            )
+        self.info = now
+        self._content = Content(now)
+
+    async def close(self) -> None:
+        """End the read. Closing again does nothing."""
+        if not self._closed:
+            self._closed = True
+            if self._reader is not None:
+                await self._reader.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        if not self._is_parents:
+            await self.close()

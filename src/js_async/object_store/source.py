@@ -1,0 +1,83 @@
+"""What an object is put from: bytes, a binary file, or an iterable of bytes."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterable, Iterable
+from inspect import iscoroutinefunction
+from typing import Any, Final, Protocol, cast
+
+from js_async.runtime.concurrency import Stream as Generated
+from js_async.runtime.concurrency import aside, portions
+from twinstream.errors import BadArgument
+
+__all__ = ["ObjectSource", "Readable", "pieces", "size_of"]
+
+# Read and hashed at once: long enough that changing threads for it does not matter.
+_PIECE: Final = 1 << 20
+
+
+class Readable(Protocol):
+    """A binary file, or anything else that is read like one."""
+
+    def read(self, size: int, /) -> bytes:
+        """Return up to `size` bytes, none at the end."""
+        ...
+
+
+ObjectSource = bytes | bytearray | memoryview | Readable | Iterable[bytes] | AsyncIterable[bytes]
+"""What an object can be put from."""
+
+
+_Several = Iterable[bytes] | AsyncIterable[bytes]
+
+
+def size_of(source: ObjectSource) -> int | None:
+    """Return how many bytes a source has, None where that is not known."""
+    return memoryview(source).nbytes if isinstance(source, bytes | bytearray | memoryview) else None
+
+
+async def pieces(source: ObjectSource) -> Generated[memoryview]:
+    """Iterate over the bytes of a source, in pieces of any size. Raises `BadArgument`.
+
+    Files are read aside, in pieces of 1 MiB.
+    """
+    if isinstance(source, bytes | bytearray | memoryview):
+        whole = _view(source)
+        for at in range(0, len(whole), _PIECE):
+            yield whole[at : at + _PIECE]
+        return
+    if isinstance(source, str):
+        raise BadArgument("the content of an object is bytes, got a text: encode it")
+    read = getattr(source, "read", None)
+    # What has no plain `read` is iterated over.
+    if callable(read) and not iscoroutinefunction(read):
+        while True:
+            data = await aside(lambda: cast("Readable", source).read(_PIECE))
+            if not data:
+                _view(data)
+                return
+            yield _view(data)
+    async for portion in portions(_several(source)):
+        for item in portion:
+            whole = _view(item)
+            for at in range(0, len(whole), _PIECE):
+                yield whole[at : at + _PIECE]
+
+
+def _several(source: Any) -> _Several:
+    if isinstance(source, Iterable | AsyncIterable):
+        return source  # pyright: ignore[reportUnknownVariableType]
+    raise BadArgument(
+        "an object is put from bytes, a binary file or an iterable of bytes, got"
+        f" {type(source).__name__}"
+    )
+
+
+def _view(data: object) -> memoryview:
+    kind, is_text = type(data).__name__, isinstance(data, str)
+    if isinstance(data, bytes | bytearray | memoryview):
+        view = memoryview(cast("bytes", data))
+        if view.contiguous:
+            return view.cast("B")
+    hint = ": open the file in binary mode, or encode the text" if is_text else ""
+    raise BadArgument(f"the content of an object must come as bytes, got {kind}{hint}")

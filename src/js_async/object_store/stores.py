@@ -1,0 +1,127 @@
+"""Making, changing, finding and deleting object stores."""
+
+from __future__ import annotations
+
+from js_async.api.api import Api
+from js_async.api.create_update import create_stream, update_stream
+from js_async.api.listing import Listing, ListPage
+from js_async.api.pager import StreamInfos, StreamNames
+from js_async.object_store.store import ObjectStore
+from js_async.stream import Stream
+from twinstream.core.deadline import Seconds
+from twinstream.core.object_store.config import (
+    ObjectStoreStatus,
+    changed_stream_config,
+    check_store_config,
+    store_config,
+    store_stream_config,
+)
+from twinstream.core.object_store.errors import NotAnObjectStore, ObjectStoreNotFound
+from twinstream.core.object_store.names import bucket_of, stream_of
+from twinstream.errors import StreamExists, StreamNotFound
+from twinstream.models import ObjectStoreConfig, StreamInfo
+
+__all__ = ["Names", "Statuses", "create", "create_or_update", "delete", "get", "update"]
+
+
+async def create(api: Api, config: ObjectStoreConfig, timeout: Seconds | None) -> ObjectStore:
+    """Create a store. Raises `StreamExists` with the differences."""
+    wanted = store_stream_config(config)
+    deadline = api.deadline(timeout)
+    info = await create_stream(api, stream_of(config.bucket), wanted, False, deadline)
+    return ObjectStore(api, config.bucket, info)
+
+
+async def get(api: Api, bucket: str, timeout: Seconds | None) -> ObjectStore:
+    """Return a store that exists."""
+    info = await _info(api, bucket, timeout)
+    # For its check.
+    store_config(info.config)
+    return ObjectStore(api, bucket, info)
+
+
+async def update(api: Api, config: ObjectStoreConfig, timeout: Seconds | None) -> ObjectStore:
+    """Replace the settings of a store that exists."""
+    bucket = check_store_config(config).bucket
+    present = (await _info(api, bucket, timeout)).config
+    store_config(present)
+    changed = changed_stream_config(present, config)
+    info = await update_stream(api, stream_of(bucket), changed, False, api.deadline(timeout))
+    return ObjectStore(api, bucket, info)
+
+
+async def create_or_update(
+    api: Api, config: ObjectStoreConfig, timeout: Seconds | None
+) -> ObjectStore:
+    """Replace the settings of a store, or create it where there is none."""
+    check_store_config(config)
+    try:
+        return await update(api, config, timeout)
+    except ObjectStoreNotFound:
+        pass
+    try:
+        return await create(api, config, timeout)
+    except StreamExists:
+        # Another client was faster.
+        return await update(api, config, timeout)
+
+
+async def delete(api: Api, bucket: str, timeout: Seconds | None) -> None:
+    """Delete a store with its objects."""
+    try:
+        await Stream(api, stream_of(bucket), None).delete(timeout=timeout)
+    except StreamNotFound as error:
+        raise _not_found(bucket, error) from error
+
+
+async def _info(api: Api, bucket: str, timeout: Seconds | None) -> StreamInfo:
+    try:
+        return await api.stream_info(stream_of(bucket), api.deadline(timeout))
+    except StreamNotFound as error:
+        raise _not_found(bucket, error) from error
+
+
+def _not_found(bucket: str, error: StreamNotFound) -> ObjectStoreNotFound:
+    return ObjectStoreNotFound(
+        f"there is no object store {bucket}",
+        code=error.code,
+        err_code=error.err_code,
+        subject=error.subject,
+    )
+
+
+class Statuses(Listing[ObjectStoreStatus]):
+    """The status of each store."""
+
+    def __init__(self, api: Api, timeout: Seconds | None) -> None:
+        super().__init__()
+        # Not by subject: mirrors have none.
+        self._infos = StreamInfos(api, None, timeout)
+
+    async def _ask(self, offset: int) -> ListPage[ObjectStoreStatus]:
+        page = await self._infos._ask(offset)
+        found: list[ObjectStoreStatus] = []
+        for info in page.items:
+            if bucket_of(info.config.name) is not None:
+                try:
+                    found.append(ObjectStoreStatus.of(info))
+                except NotAnObjectStore:
+                    # Another stream of such a name.
+                    continue
+        missing = [name for name in page.missing if bucket_of(name)]
+        offline = {name: why for name, why in page.offline.items() if bucket_of(name)}
+        size = page.limit or len(page.items)
+        return ListPage(found, page.total, size, missing, offline)
+
+
+class Names(Listing[str]):
+    """The bucket of each store."""
+
+    def __init__(self, api: Api, timeout: Seconds | None) -> None:
+        super().__init__()
+        self._names = StreamNames(api, None, timeout)
+
+    async def _ask(self, offset: int) -> ListPage[str]:
+        page = await self._names._ask(offset)
+        found = [bucket for bucket in map(bucket_of, page.items) if bucket is not None]
+        return ListPage(found, page.total, page.limit or len(page.items))

@@ -1,0 +1,144 @@
+"""Watching the descriptions of the objects of a store."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Final, Self
+
+from js_async.client.owned import Owned
+from js_async.consume.message import Message
+from js_async.consume.ordered import OrderedMessages
+from js_async.object_store.infos import ObjectPlace
+from js_async.runtime.concurrency import BlockHint, LoopHint, TimedLock
+from twinstream.core.consume.batch import BatchEnd
+from twinstream.core.deadline import NEVER, Deadline, Seconds
+from twinstream.core.object_store.info import listed_info
+from twinstream.core.read.stream_message import StreamMessage
+from twinstream.errors import IterationEnded, RequestTimeout
+from twinstream.models import ObjectInfo, Timestamp
+
+__all__ = ["ObjectWatch", "open_watch"]
+
+_BATCH: Final = 500
+
+
+async def open_watch(place: ObjectPlace, *, updates_only: bool, deletes: bool) -> ObjectWatch:
+    """Return a watch that begins now."""
+    subjects = place.subjects.all_infos
+    if updates_only:
+        behind = (await place.stream.info(confirmed=True)).state.last_seq + 1
+        messages = place.stream.ordered(subjects=subjects, start_seq=behind)
+    else:
+        messages = place.stream.ordered(subjects=subjects, deliver_policy="last_per_subject")
+    return ObjectWatch(place, messages, updates_only, deletes)
+
+
+class ObjectWatch(Owned, BlockHint, LoopHint):
+    """Iterates over the descriptions of objects as they are and change; from `ObjectStore.watch`.
+
+    None comes once: all that the store held when the watch began was handed over. The iteration
+    goes on through reconnects and changes of leaders until it is closed. A description that cannot
+    be read has only a name, and the reason as `error` in its `unknown` members.
+
+    Raises `StreamNotFound` when the store is gone, `ConnectionClosed` when the connection is.
+    """
+
+    def __init__(
+        self, place: ObjectPlace, messages: OrderedMessages, updates_only: bool, deletes: bool
+    ) -> None:
+        super().__init__()
+        self._place: Final = place
+        self._messages: Final = messages
+        self._deletes: Final = deletes
+        self._taking: Final = TimedLock()
+        self._initial: Final[deque[ObjectInfo]] = deque()
+        self._has_all = updates_only
+        self.is_current = False
+        """Whether None was handed over: the store's state when the watch began is known."""
+
+    def __repr__(self) -> str:
+        return f"<ObjectWatch of {self._place.bucket} at {self.revision}>"
+
+    @property
+    def revision(self) -> int:
+        """The revision of the last description that was received."""
+        return self._messages.position
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> ObjectInfo | None:
+        """Return the next description, or None once; the iteration ends after `close`."""
+        try:
+            return await self._take(NEVER)
+        except IterationEnded:
+            raise StopAsyncIteration from None
+
+    async def next(self, timeout: Seconds | None = None) -> ObjectInfo | None:
+        """Do as the iteration, within `timeout` seconds; without one there is no limit.
+
+        Raises `RequestTimeout`, and `IterationEnded` after the end.
+        """
+        return await self._take(Deadline.after(timeout))
+
+    async def _take(self, deadline: Deadline) -> ObjectInfo | None:
+        held = await self._taking.acquire(deadline)
+        try:
+            if not held:
+                raise RequestTimeout("nothing came in time: others wait for this watch, too")
+            return await self._take_next(deadline)
+        finally:
+            self._taking.release(held)
+
+    async def _take_next(self, deadline: Deadline) -> ObjectInfo | None:
+        while not self.is_current:
+            if self._messages.is_ended:
+                raise IterationEnded("the watch was closed")
+            if self._initial:
+                return self._initial.popleft()
+            if self._has_all:
+                self.is_current = True
+                return None
+            await self._receive(deadline)
+        while True:
+            message = await self._messages._take(deadline)
+            if message is None:
+                raise IterationEnded("the watch was closed")
+            info = self._read(message)
+            if info is not None:
+                return info
+
+    async def _receive(self, deadline: Deadline) -> None:
+        """Receive what the store holds now; waits while no server answers."""
+        try:
+            batch = await self._messages.fetch(_BATCH, wait="none")
+        except RequestTimeout:
+            if deadline.expired():
+                raise
+            return
+        self._initial.extend(info for info in map(self._read, batch) if info is not None)
+        self._has_all = batch.reason is BatchEnd.NO_MESSAGES
+
+    def _read(self, message: Message) -> ObjectInfo | None:
+        metadata = message.metadata
+        stored = StreamMessage(
+            stream=metadata.stream,
+            subject=message.subject,
+            seq=metadata.stream_seq,
+            time=Timestamp.from_ns(metadata.timestamp_ns),
+            data=message.data,
+            headers=message.headers,
+        )
+        info = listed_info(stored, self._place.bucket)
+        return info if self._deletes or not info.deleted else None
+
+    async def close(self) -> None:
+        """End the watch; the server keeps nothing of it. Closing again does nothing."""
+        await self._messages.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        if not self._is_parents:
+            await self.close()

@@ -1,0 +1,1 @@
+"""`twinstream object`."""

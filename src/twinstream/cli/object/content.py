@@ -1,0 +1,316 @@
+"""``twinstream object put``, ``get``, ``del``, ``info``, ``ls`` and ``watch``."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from twinstream.cli.confirm import sure, yes_option
+from twinstream.cli.failures import Failure
+from twinstream.cli.interrupts import asked_to_stop, ended_as_by_ctrl_c
+from twinstream.cli.object.view import (
+    info_members,
+    kind_of,
+    show_info,
+    show_infos,
+    show_status,
+    status_members,
+)
+from twinstream.cli.screen import notes, plain_table, print_json, results, transfer
+from twinstream.cli.target import Target, json_option, server_options
+from twinstream.cli.values import as_text, in_bytes
+
+if TYPE_CHECKING:
+    from js_sync import JetStream, ObjectProgress, ObjectStore, ObjectWatch
+
+_TURN = 0.25
+"""Seconds of each wait for a change, so that Ctrl-C is heard soon."""
+
+
+@click.command(short_help="Store a file.")
+@click.argument("bucket")
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, allow_dash=True))
+@click.option("--name", metavar="NAME", help="Instead of the name of the file, without folders.")
+@click.option("--description", metavar="TEXT", help="What the object is.")
+@click.option(
+    "--header", "-H", "headers", multiple=True, metavar="NAME:VALUE", help="A header to keep."
+)
+@click.option("--metadata", multiple=True, metavar="KEY=VALUE", help="A text to keep.")
+@click.option(
+    "--chunk-size", type=click.IntRange(min=1), metavar="BYTES", help="Of a message; 128 KiB."
+)
+@click.option("--progress/--no-progress", default=True, help="Show how far it is.")
+@yes_option
+@json_option
+@server_options
+def put(
+    target: Target,
+    bucket: str,
+    file: str,
+    name: str | None,
+    description: str | None,
+    headers: tuple[str, ...],
+    metadata: tuple[str, ...],
+    chunk_size: int | None,
+    progress: bool,
+    yes: bool,
+    as_json: bool,
+) -> None:
+    """Store FILE in BUCKET; - is standard input, which needs a --name.
+
+    It replaces an object of that name. Until it is stored as a whole, the old one stays.
+
+    \b
+    twinstream object put FILES report.pdf --yes
+    tar c src | twinstream object put FILES - --name src.tar --yes
+    """  # noqa: D301  # click wants the character
+    from js_sync import ObjectMeta
+
+    is_input = file == "-"
+    if is_input and name is None:
+        raise click.UsageError("standard input needs a --name")
+    meta = ObjectMeta(
+        name or Path(file).name,
+        description=description,
+        headers=_grouped(headers) or None,
+        metadata=dict(_pair(text, "=", "--metadata") for text in metadata) or None,
+        chunk_size=chunk_size,
+    )
+    size = None if is_input else Path(file).stat().st_size
+    with (
+        ended_as_by_ctrl_c(),
+        target.connect() as nc,
+        transfer(notes(), shown=progress and not as_json) as display,
+    ):
+        store = target.jetstream(nc).get_object_store(bucket)
+        if not yes:
+            _ask_to_replace(store, meta.name)
+        task = display.add_task(f"put {meta.name}", total=size)
+
+        def show(step: ObjectProgress) -> None:
+            display.update(task, completed=step.transferred)
+
+        if is_input:
+            made = store.put(meta, sys.stdin.buffer, on_progress=show)
+        else:
+            made = store.put_file(file, meta, on_progress=show)
+        display.update(task, visible=False)
+    if as_json:
+        print_json(info_members(made))
+    else:
+        results().print(f"{bucket}: {made.name}, {in_bytes(made.size or 0)}, {made.digest}")
+
+
+def _ask_to_replace(store: ObjectStore, name: str) -> None:
+    from js_sync import ObjectNotFound
+
+    try:
+        info = store.info(name)
+    except ObjectNotFound:
+        return
+    sure(f"Replace {name} ({in_bytes(info.size or 0)}, {as_text(info.mtime)})?", yes=False)
+
+
+def _grouped(headers: tuple[str, ...]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for text in headers:
+        name, value = _pair(text, ":", "--header")
+        found.setdefault(name, []).append(value.strip())
+    return found
+
+
+def _pair(text: str, separator: str, option: str) -> tuple[str, str]:
+    name, found, value = text.partition(separator)
+    if not found or not name:
+        raise click.UsageError(f"{option} {text!r} is not of the form NAME{separator}VALUE")
+    return name, value
+
+
+@click.command(short_help="Write an object to a file.")
+@click.argument("bucket")
+@click.argument("name")
+@click.option(
+    "--output", "-O", metavar="FILE", help="Where to; - is standard output. Here by default."
+)
+@click.option("--resume", is_flag=True, help="Go on where an earlier attempt broke off.")
+@click.option("--progress/--no-progress", default=True, help="Show how far it is.")
+@yes_option
+@json_option
+@server_options
+def get(
+    target: Target,
+    bucket: str,
+    name: str,
+    output: str | None,
+    resume: bool,
+    progress: bool,
+    yes: bool,
+    as_json: bool,
+) -> None:
+    """Write the object NAME of BUCKET to a file of its name, without folders.
+
+    The file appears when it is complete and its digest is right. On standard output the last piece
+    comes only then.
+    """
+    to_output = output == "-"
+    if to_output and (resume or as_json):
+        raise click.UsageError("standard output takes neither --resume nor --json")
+    path = Path(output) if output else Path(Path(name).name or name)
+    if not to_output and path.exists():
+        sure(f"Replace the file {path}?", yes=yes)
+    with (
+        ended_as_by_ctrl_c(),
+        target.connect() as nc,
+        transfer(notes(), shown=progress and not as_json) as display,
+    ):
+        store = target.jetstream(nc).get_object_store(bucket)
+        task = display.add_task(f"get {name}", total=None)
+
+        def show(step: ObjectProgress) -> None:
+            display.update(task, completed=step.transferred, total=step.size)
+
+        if to_output:
+            with store.get(name, on_progress=show) as reader:
+                for piece in reader:
+                    sys.stdout.buffer.write(piece)
+                sys.stdout.buffer.flush()
+            return
+        info = store.get_file(name, path, resume=resume, on_progress=show)
+        display.update(task, visible=False)
+    if as_json:
+        print_json({**info_members(info), "file": str(path)})
+    else:
+        results().print(f"{path}: {in_bytes(info.size or 0)}, {info.digest}", soft_wrap=True)
+
+
+@click.command("del", short_help="Delete an object, or a whole store.")
+@click.argument("bucket")
+@click.argument("name", required=False)
+@yes_option
+@json_option
+@server_options
+def delete(target: Target, bucket: str, name: str | None, yes: bool, as_json: bool) -> None:
+    """Delete the object NAME of BUCKET, or the object store BUCKET with all its objects."""
+    with target.connect() as nc:
+        jet = target.jetstream(nc)
+        store = jet.get_object_store(bucket)
+        if name is None:
+            sure(f"Delete {bucket} ({in_bytes(store.status().size)})?", yes=yes)
+            jet.delete_object_store(bucket)
+        else:
+            info = store.info(name)
+            sure(f"Delete {name} ({in_bytes(info.size or 0)}) of {bucket}?", yes=yes)
+            store.delete(name)
+    if as_json:
+        print_json({"bucket": bucket, "name": name, "deleted": True})
+    else:
+        results().print(f"deleted {name or bucket}")
+
+
+@click.command(short_help="Describe an object, or a store.")
+@click.argument("bucket", required=False)
+@click.argument("name", required=False)
+@json_option
+@server_options
+def info(target: Target, bucket: str | None, name: str | None, as_json: bool) -> None:
+    """Describe the object NAME of BUCKET, the store BUCKET, or all stores."""
+    with target.connect() as nc:
+        jet = target.jetstream(nc)
+        if bucket is None:
+            _list_stores(jet, names=False, as_json=as_json)
+        elif name is None:
+            status = jet.get_object_store(bucket).status()
+            print_json(status_members(status)) if as_json else show_status(status)
+        else:
+            found = jet.get_object_store(bucket).info(name)
+            print_json(info_members(found)) if as_json else show_info(found)
+
+
+@click.command(short_help="List objects, or stores.")
+@click.argument("bucket", required=False)
+@click.option("--names", "-n", is_flag=True, help="Only the names.")
+@click.option("--deleted", is_flag=True, help="Also deleted objects.")
+@json_option
+@server_options
+def ls(target: Target, bucket: str | None, names: bool, deleted: bool, as_json: bool) -> None:
+    """List the objects of BUCKET, or all object stores."""
+    with target.connect() as nc:
+        jet = target.jetstream(nc)
+        if bucket is None:
+            _list_stores(jet, names=names, as_json=as_json)
+            return
+        found = list(jet.get_object_store(bucket).list(deleted=deleted))
+    found.sort(key=lambda each: each.name)
+    if as_json:
+        for each in found:
+            print_json(info_members(each))
+    elif names:
+        for each in found:
+            results().print(each.name, soft_wrap=True)
+    elif found:
+        show_infos(found)
+    else:
+        results().print("no objects")
+
+
+def _list_stores(jet: JetStream, *, names: bool, as_json: bool) -> None:
+    found = sorted(jet.object_stores(), key=lambda status: status.bucket)
+    if as_json:
+        for status in found:
+            print_json(status_members(status))
+    elif names:
+        for status in found:
+            results().print(status.bucket)
+    elif found:
+        table = plain_table("bucket", "size", "description", "", numbers=("size",))
+        for status in found:
+            special = "sealed" if status.is_sealed else ""
+            if status.mirror_of:
+                special = f"mirror of {status.mirror_of}"
+            size = in_bytes(status.size)
+            table.add_row(status.bucket, size, status.config.description or "", special)
+        results().print(table)
+    else:
+        results().print("no object stores")
+
+
+@click.command(short_help="Show changes as they happen.")
+@click.argument("bucket")
+@click.option("--updates", is_flag=True, help="Only what changes from now on.")
+@click.option("--count", "-n", type=click.IntRange(min=1), help="Stop after so many.")
+@json_option
+@server_options
+def watch(target: Target, bucket: str, updates: bool, count: int | None, as_json: bool) -> None:
+    """Show the objects of BUCKET, and each change of them, until Ctrl-C."""
+    shown = 0
+    with target.connect(keep_trying=True) as nc, asked_to_stop() as stop:
+        store = target.jetstream(nc).get_object_store(bucket)
+        with store.watch(updates_only=updates) as changes:
+            nc.flush()
+            notes().print(f"watching {bucket}", style="dim")
+            while not stop.is_set() and (count is None or shown < count):
+                shown += _show_next(changes, as_json=as_json)
+
+
+def _show_next(changes: ObjectWatch, *, as_json: bool) -> int:
+    from js_sync import IterationEnded, RequestTimeout
+
+    try:
+        found = changes.next(_TURN)
+    except RequestTimeout:
+        return 0
+    except IterationEnded as error:
+        raise Failure("the watch has ended") from error
+    if found is None:
+        return 0
+    if as_json:
+        print_json(info_members(found))
+    else:
+        line = (
+            f"{as_text(found.mtime)}  {found.name}  {kind_of(found) or in_bytes(found.size or 0)}"
+        )
+        results().print(line, soft_wrap=True)
+    return 1

@@ -1,0 +1,170 @@
+"""``twinstream object add``, ``edit``, ``seal`` and ``sweep``: the stores themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from twinstream.cli.confirm import sure, yes_option
+from twinstream.cli.durations import length
+from twinstream.cli.object.view import show_status, status_members
+from twinstream.cli.screen import counted, print_json, results
+from twinstream.cli.target import Target, json_option, server_options
+from twinstream.cli.values import in_bytes
+
+if TYPE_CHECKING:
+    from twinstream.core.object_store.config import ObjectStoreStatus
+    from twinstream.models import ObjectStoreConfig
+
+
+def _ttl(context: click.Context, option: click.Parameter, text: str | None) -> float | None:
+    return None if text is None else length(context, option, text)
+
+
+_SETTINGS: Final = (
+    click.option("--description", metavar="TEXT", help="What the store is for."),
+    click.option(
+        "--ttl", callback=_ttl, metavar="LENGTH",
+        help="Age at which objects are removed, say 24h.",
+    ),
+    click.option("--max-bucket-size", type=click.IntRange(min=1), metavar="BYTES",
+        help="Most that all objects may take."),
+    click.option("--replicas", type=click.IntRange(1, 5), help="Copies of each object."),
+    click.option("--compress/--no-compress", default=None, help="Compress what is stored on disk."),
+    click.option("--metadata", multiple=True, metavar="KEY=VALUE", help="A text to keep."),
+    click.option("--cluster", metavar="NAME", help="Where the store may live."),
+    click.option("--tag", "tags", multiple=True, metavar="TAG", help="Servers must carry it."),
+)  # fmt: skip
+
+
+def _settings(command: Callable[..., object]) -> Callable[..., object]:
+    """Add the options for settings of a store."""
+    for option in reversed(_SETTINGS):
+        command = option(command)
+    return command
+
+
+@click.command(short_help="Create an object store.")
+@click.argument("bucket")
+@_settings
+@click.option(
+    "--storage",
+    type=click.Choice(["file", "memory"]),
+    default="file",
+    show_default=True,
+    help="Where objects are kept.",
+)
+@json_option
+@server_options
+def add(target: Target, bucket: str, storage: str, as_json: bool, **settings: Any) -> None:
+    """Create the object store BUCKET; an equal one that exists is fine."""
+    from twinstream.models import ObjectStoreConfig, evolve
+
+    config = evolve(ObjectStoreConfig(bucket=bucket), storage=_word(storage), **_given(settings))
+    with target.connect() as nc:
+        status = target.jetstream(nc).create_object_store(config).status()
+    _show(status, as_json)
+
+
+@click.command(short_help="Change the settings of an object store.")
+@click.argument("bucket")
+@_settings
+@json_option
+@server_options
+def edit(target: Target, bucket: str, as_json: bool, **settings: Any) -> None:
+    """Change the settings of the object store BUCKET that are given; others stay."""
+    from twinstream.models import evolve
+
+    given = _given(settings)
+    if not given:
+        raise click.UsageError("give at least one setting to change")
+    with target.connect() as nc:
+        jet = target.jetstream(nc)
+        config: ObjectStoreConfig = jet.get_object_store(bucket).status().config
+        status = jet.update_object_store(evolve(config, **given)).status()
+    _show(status, as_json)
+
+
+def _word(storage: str) -> object:
+    from twinstream.models import StorageType
+
+    return StorageType(storage)
+
+
+def _given(settings: dict[str, Any]) -> dict[str, object]:
+    """Return the settings that were given, as fields of a configuration."""
+    from twinstream.models import Duration, Placement
+
+    found: dict[str, object] = {
+        "description": settings["description"],
+        "max_bytes": settings["max_bucket_size"],
+        "num_replicas": settings["replicas"],
+        "compression": settings["compress"],
+    }
+    if settings["ttl"] is not None:
+        found["ttl"] = Duration.of(timedelta(seconds=settings["ttl"]))
+    if settings["metadata"]:
+        found["metadata"] = dict(_pair(text) for text in settings["metadata"])
+    if settings["cluster"] or settings["tags"]:
+        tags = list(settings["tags"]) or None
+        found["placement"] = Placement(cluster=settings["cluster"], tags=tags)
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _pair(text: str) -> tuple[str, str]:
+    name, separator, value = text.partition("=")
+    if not separator or not name:
+        raise click.UsageError(f"--metadata {text!r} is not of the form KEY=VALUE")
+    return name, value
+
+
+def _show(status: ObjectStoreStatus, as_json: bool) -> None:
+    if as_json:
+        print_json(status_members(status))
+    else:
+        show_status(status)
+
+
+@click.command(short_help="Make an object store unchangeable, for ever.")
+@click.argument("bucket")
+@yes_option
+@json_option
+@server_options
+def seal(target: Target, bucket: str, yes: bool, as_json: bool) -> None:
+    """Let nothing be added to BUCKET or removed from it any more, not even by its age.
+
+    What failed uploads left stays, too; `twinstream object sweep` removes it before.
+    """
+    with target.connect() as nc:
+        store = target.jetstream(nc).get_object_store(bucket)
+        sure(f"Seal {bucket} ({in_bytes(store.status().size)}), for ever?", yes=yes)
+        store.seal()
+    if as_json:
+        print_json({"bucket": bucket, "sealed": True})
+    else:
+        results().print(f"sealed {bucket}")
+
+
+@click.command(short_help="Remove what failed uploads left.")
+@click.argument("bucket")
+@click.option(
+    "--older-than", default="24h", show_default=True, callback=length, metavar="LENGTH",
+    help="Younger content may be of an upload that goes on.",
+)  # fmt: skip
+@click.option("--dry-run", is_flag=True, help="Only count.")
+@json_option
+@server_options
+def sweep(target: Target, bucket: str, older_than: float, dry_run: bool, as_json: bool) -> None:
+    """Remove content from BUCKET that belongs to no object."""
+    with target.connect() as nc:
+        store = target.jetstream(nc).get_object_store(bucket)
+        swept = store.sweep(older_than=older_than, dry_run=dry_run)
+    if as_json:
+        found = {"uploads": swept.uploads, "chunks": swept.chunks, "dry_run": dry_run}
+        print_json({"bucket": bucket, **found})
+        return
+    what = f"{counted(swept.uploads, 'upload')} of {counted(swept.chunks, 'chunk')}"
+    results().print(f"{'would remove' if dry_run else 'removed'} {what} from {bucket}")

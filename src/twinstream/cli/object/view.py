@@ -1,0 +1,89 @@
+"""How objects and object stores look on the screen and in JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from twinstream.cli.screen import plain_table, results
+from twinstream.cli.values import as_text, in_bytes
+
+if TYPE_CHECKING:
+    from twinstream.core.object_store.config import ObjectStoreStatus
+    from twinstream.models import ObjectInfo
+
+__all__ = ["info_members", "kind_of", "show_info", "show_infos", "show_status", "status_members"]
+
+
+def status_members(status: ObjectStoreStatus) -> dict[str, Any]:
+    """Return the status of a store for JSON."""
+    from twinstream.models import encode
+
+    return {**encode(status.config), "size": status.size, "sealed": status.is_sealed}
+
+
+def show_status(status: ObjectStoreStatus) -> None:
+    """Print the status of a store."""
+    from twinstream.models import encode
+
+    shown = {**encode(status.config), "size": in_bytes(status.size), "sealed": status.is_sealed}
+    if status.config.ttl is not None:
+        shown["ttl"] = status.config.ttl
+    _rows(shown)
+
+
+def info_members(info: ObjectInfo) -> dict[str, Any]:
+    """Return a description for JSON."""
+    from twinstream.models import encode
+
+    return encode(info)
+
+
+def kind_of(info: ObjectInfo) -> str:
+    """Return what is special about an object, empty for most."""
+    if info.deleted:
+        return "deleted"
+    if info.unknown.get("error"):
+        return "unreadable"
+    link = info.options.link if info.options is not None else None
+    if link is None:
+        return ""
+    return f"link to {link.bucket}" if link.name is None else f"link to {link.bucket}/{link.name}"
+
+
+def show_info(info: ObjectInfo) -> None:
+    """Print a description."""
+    _rows(
+        {
+            "bucket": info.bucket,
+            "name": info.name,
+            "kind": kind_of(info),
+            "description": info.description,
+            "size": f"{in_bytes(info.size or 0)} ({info.size or 0:,} bytes)",
+            "chunks": info.chunks,
+            "digest": info.digest,
+            "stored": info.mtime,
+            "revision": info.revision,
+            "headers": {name: ", ".join(each) for name, each in (info.headers or {}).items()},
+            "metadata": info.metadata,
+        }
+    )
+
+
+def show_infos(infos: list[ObjectInfo]) -> None:
+    """Print a list of objects."""
+    table = plain_table("object", "size", "stored", "", numbers=("size",))
+    for info in infos:
+        size = in_bytes(info.size or 0)
+        table.add_row(info.name, size, as_text(info.mtime), kind_of(info))
+    results().print(table)
+
+
+def _rows(values: Mapping[str, object]) -> None:
+    table = plain_table("", "")
+    table.show_header = False
+    for name, value in values.items():
+        text = as_text(value)
+        if text:
+            table.add_row(name.replace("_", " "), text)
+    results().print(table)

@@ -1,0 +1,1 @@
+"""The object store: names, configurations and chunks, without I/O."""

@@ -1,0 +1,124 @@
+"""What becomes of an object's description when it is changed, deleted or made a link."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from enum import Enum
+from typing import Final
+
+from attrs import frozen
+
+from twinstream.core.object_store.errors import LinkError, ObjectExists
+from twinstream.core.object_store.info import ObjectMeta, is_link
+from twinstream.core.object_store.names import ObjectSubjects
+from twinstream.core.wire.headers import HeaderValues
+from twinstream.models import ObjectInfo, ObjectLink, ObjectOptions, evolve
+
+__all__ = [
+    "KEEP",
+    "Keep",
+    "Swept",
+    "changed_info",
+    "check_free",
+    "check_target",
+    "deleted_info",
+    "link_info",
+    "orphans",
+]
+
+
+class Keep(Enum):
+    """The type of `KEEP`."""
+
+    KEEP = "keep"
+
+
+KEEP: Final = Keep.KEEP
+"""The value of an argument that leaves a part of a description as it is."""
+
+
+def changed_info(
+    info: ObjectInfo,
+    name: str,
+    description: str | Keep | None,
+    headers: HeaderValues | Keep | None,
+    metadata: Mapping[str, str] | Keep | None,
+) -> ObjectInfo:
+    """Return a description with another name and other texts. Raises `BadArgument`."""
+    changed = ObjectMeta(
+        name,
+        description=info.description if description is KEEP else description,
+        headers=info.headers if headers is KEEP else headers,
+        metadata=info.metadata if metadata is KEEP else metadata,
+    )
+    return evolve(
+        info,
+        name=changed.name,
+        description=changed.description,
+        headers=changed.headers,
+        metadata=changed.metadata,
+    )
+
+
+def deleted_info(info: ObjectInfo) -> ObjectInfo:
+    """Return the description of an object that is deleted."""
+    options = info.options
+    if options is not None and options.link is not None:
+        options = evolve(options, link=None)
+    return evolve(info, deleted=True, size=0, chunks=0, digest=None, options=options)
+
+
+def link_info(
+    meta: ObjectMeta, bucket: str, nuid: str, target: str, name: str | None
+) -> ObjectInfo:
+    """Return the description of a link to an object, or to a whole bucket without a name."""
+    return ObjectInfo(
+        name=meta.name,
+        description=meta.description,
+        headers=meta.headers,
+        metadata=meta.metadata,
+        options=ObjectOptions(link=ObjectLink(bucket=target, name=name)),
+        bucket=bucket,
+        nuid=nuid,
+        size=0,
+        chunks=0,
+    )
+
+
+def check_free(info: ObjectInfo | None, bucket: str, *, links: bool) -> None:
+    """Raise `ObjectExists` for an object that is there; with `links` a link may be replaced."""
+    if info is None or info.deleted or (links and is_link(info)):
+        return
+    raise ObjectExists(
+        f"bucket {bucket} has an object {info.name!r} already: delete it first, or choose another"
+        " name"
+    )
+
+
+def check_target(name: str, bucket: str, target: ObjectInfo) -> None:
+    """Raise `LinkError` where a link `name` of a bucket cannot lead to `target`."""
+    what = f"object {target.name!r} of bucket {target.bucket}"
+    if target.deleted:
+        raise LinkError(f"a link cannot lead to {what}: it is deleted")
+    if is_link(target):
+        raise LinkError(f"a link cannot lead to {what}: it is a link itself, link to its target")
+    if (name, bucket) == (target.name, target.bucket):
+        raise LinkError(f"a link cannot lead to itself: {what}")
+
+
+@frozen(kw_only=True)
+class Swept:
+    """What `ObjectStore.sweep` removed, or would remove."""
+
+    uploads: int
+    """Contents that belong to no object: what failed uploads left, or replaced objects."""
+    chunks: int
+    """Messages of these."""
+
+
+def orphans(
+    subjects: ObjectSubjects, chunks: Mapping[str, int], infos: Iterable[ObjectInfo]
+) -> dict[str, int]:
+    """Return those subjects of chunks, with their number, that no object has."""
+    used = {f"$O.{subjects.bucket}.C.{info.nuid}" for info in infos if not info.deleted}
+    return {subject: count for subject, count in chunks.items() if subject not in used}

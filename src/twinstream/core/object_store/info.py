@@ -1,0 +1,199 @@
+"""What a store holds about its objects: what programs give, and the stored descriptions.
+
+Source: ADR-20. Clients differ in what they write, so reading is tolerant: the time of the message
+counts, not `mtime` (nats.go writes the year 1, nats-py an empty text for deleted objects); links
+of nats.js have no `nuid` and the bucket of their target; digests come in any case of letters,
+with or without padding, and in both alphabets of base64.
+"""
+
+from __future__ import annotations
+
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, Final, cast
+
+from attrs import field, frozen
+
+from twinstream.core.base.check_arguments import check_kind, check_whole
+from twinstream.core.object_store.errors import BadObjectInfo
+from twinstream.core.object_store.names import check_nuid, check_object_name, object_name_of
+from twinstream.core.read.stream_message import StreamMessage
+from twinstream.core.wire.headers import HeaderValues, check_mapping, encode_headers, header_pairs
+from twinstream.core.wire.response import read_json, write_json
+from twinstream.errors import BadArgument
+from twinstream.models import (
+    DecodeError,
+    ObjectInfo,
+    ObjectOptions,
+    Timestamp,
+    decode,
+    encode,
+    evolve,
+)
+
+__all__ = [
+    "CHUNK_SIZE",
+    "ObjectMeta",
+    "digest_bytes",
+    "digest_text",
+    "info_bytes",
+    "is_link",
+    "listed_info",
+    "new_info",
+    "object_headers",
+    "read_info",
+]
+
+CHUNK_SIZE: Final = 128 * 1024
+"""Bytes of a chunk unless a program wants others; as other clients have it."""
+
+_SHA_256: Final = "sha-256="
+# What the message itself says better, or does not say at all.
+_OUR_OWN: Final = ("mtime", "revision", "bucket")
+
+
+def _chunk_size(value: int | None) -> int | None:
+    return None if value is None else check_whole(value, "chunk_size")
+
+
+def _texts(value: Mapping[str, str] | None) -> dict[str, str] | None:
+    if value is None:
+        return None
+    check_kind(value, Mapping, "metadata", "a mapping of texts")
+    given = dict(value)
+    for word in (*given, *given.values()):
+        check_kind(word, str, "each key and value of metadata", "a text")
+    return given
+
+
+def object_headers(value: HeaderValues | None) -> dict[str, list[str]] | None:
+    """Return headers as descriptions hold them. Raises `BadArgument`."""
+    if value is None:
+        return None
+    check_mapping(value)
+    # For its checks.
+    encode_headers(value)
+    found: dict[str, list[str]] = {}
+    for name, each in header_pairs(value):
+        found.setdefault(name, []).append(each)
+    return found
+
+
+@frozen
+class ObjectMeta:
+    """What a program says about an object that it puts into a store."""
+
+    name: str = field(converter=check_object_name)
+    """Any text that is not empty."""
+    description: str | None = field(default=None, kw_only=True)
+    headers: dict[str, list[str]] | None = field(
+        default=None, kw_only=True, converter=object_headers
+    )
+    """One value or several under each name."""
+    metadata: dict[str, str] | None = field(default=None, kw_only=True, converter=_texts)
+    chunk_size: int | None = field(default=None, kw_only=True, converter=_chunk_size)
+    """Largest size of a message of the content in bytes, 128 KiB by default."""
+
+    @classmethod
+    def of(cls, given: str | ObjectMeta) -> ObjectMeta:
+        """Return what was given, or that with a name alone."""
+        return given if isinstance(given, ObjectMeta) else cls(given)
+
+
+def new_info(
+    meta: ObjectMeta, bucket: str, nuid: str, *, chunk_size: int, size: int, chunks: int, sha: bytes
+) -> ObjectInfo:
+    """Return the description of new content; `sha` is its hash."""
+    return ObjectInfo(
+        name=meta.name,
+        description=meta.description,
+        headers=meta.headers,
+        metadata=meta.metadata,
+        options=ObjectOptions(max_chunk_size=chunk_size),
+        bucket=bucket,
+        nuid=nuid,
+        size=size,
+        chunks=chunks,
+        digest=digest_text(sha),
+    )
+
+
+def info_bytes(info: ObjectInfo, now: datetime) -> bytes:
+    """Return a description as it is stored. `now` is for clients that read `mtime` in it."""
+    return write_json(encode(evolve(info, mtime=Timestamp.of(now), revision=None)))
+
+
+def is_link(info: ObjectInfo) -> bool:
+    """Tell whether a description is a link to an object or a store."""
+    return info.options is not None and info.options.link is not None and not info.deleted
+
+
+def read_info(message: StreamMessage, bucket: str) -> ObjectInfo:
+    """Return the description that a message of a bucket holds. Raises `BadObjectInfo`."""
+    try:
+        loaded = read_json(message.data)
+        if not isinstance(loaded, dict):
+            raise ValueError("it is no JSON object")
+        info = decode(_members(cast("dict[str, Any]", loaded)), ObjectInfo)
+        _check_nuid(info)
+    except (DecodeError, ValueError) as error:
+        name = object_name_of(message.subject)
+        raise BadObjectInfo(
+            f"{bucket}: the description of {name!r} at sequence {message.seq} cannot be read:"
+            f" {error}"
+        ) from error
+    return evolve(info, bucket=bucket, mtime=message.time, revision=message.seq)
+
+
+def _check_nuid(info: ObjectInfo) -> None:
+    """Raise `ValueError` where the content cannot be found, or would be that of other objects."""
+    if info.nuid:
+        check_nuid(info.nuid)
+    elif info.chunks and not info.deleted:
+        raise ValueError("it has no nuid, by which its content is found")
+
+
+def _members(loaded: dict[str, Any]) -> dict[str, Any]:
+    members = {name: value for name, value in loaded.items() if name not in _OUR_OWN}
+    headers: object = members.get("headers")
+    if isinstance(headers, dict):
+        # Programs on nats-py write a text where a list of texts is due.
+        pairs = cast("dict[str, Any]", headers).items()
+        members["headers"] = {
+            name: [value] if isinstance(value, str) else value for name, value in pairs
+        }
+    return members
+
+
+def listed_info(message: StreamMessage, bucket: str) -> ObjectInfo:
+    """Return the description for a list: one that cannot be read has a name and an `error`."""
+    try:
+        return read_info(message, bucket)
+    except BadObjectInfo as error:
+        return ObjectInfo(
+            name=object_name_of(message.subject),
+            bucket=bucket,
+            mtime=message.time,
+            revision=message.seq,
+            unknown={"error": str(error)},
+        )
+
+
+def digest_text(sha: bytes) -> str:
+    """Return a hash as descriptions hold it."""
+    return f"SHA-256={urlsafe_b64encode(sha).decode()}"
+
+
+def digest_bytes(text: str) -> bytes:
+    """Return the hash of a digest in any of the forms that clients write.
+
+    Raises `BadArgument` for another algorithm, or what is no base64.
+    """
+    if not isinstance(text, str) or text[: len(_SHA_256)].lower() != _SHA_256:
+        raise BadArgument(f"digest {text!r} is not one of SHA-256, such as {_SHA_256.upper()}…")
+    encoded = text[len(_SHA_256) :].rstrip("=").replace("+", "-").replace("/", "_")
+    try:
+        return urlsafe_b64decode(encoded + "=" * (-len(encoded) % 4))
+    except ValueError as error:
+        raise BadArgument(f"digest {text!r} is not base64: {error}") from error

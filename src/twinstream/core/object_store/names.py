@@ -1,0 +1,134 @@
+"""Names and subjects of object stores.
+
+A store is the stream `OBJ_<bucket>`. It holds the content of objects as chunks on
+`$O.<bucket>.C.<nuid>`, and one description for each object on `$O.<bucket>.M.<name in base64>`.
+
+Source: ADR-20. Clients encode names with the URL alphabet of base64; nats.java uses the standard
+one, so that names whose encodings differ may lie under either subject.
+"""
+
+from __future__ import annotations
+
+import re
+from base64 import b64encode, urlsafe_b64decode, urlsafe_b64encode
+from typing import Final
+
+from attrs import field, frozen
+
+from twinstream.core.wire.subjects import check_filter
+from twinstream.errors import BadArgument
+
+__all__ = [
+    "ObjectSubjects",
+    "bucket_of",
+    "check_bucket",
+    "check_nuid",
+    "check_object_name",
+    "object_name_of",
+    "stream_of",
+]
+
+_STREAM: Final = "OBJ_"
+_BUCKET: Final = re.compile(r"[A-Za-z0-9_-]+")
+# A token that no wildcard of a purge can be: what another client wrote is not trusted.
+_NUID: Final = re.compile(r"[A-Za-z0-9_=+/-]+")
+_LONGEST_BUCKET: Final = 200
+
+
+def check_bucket(bucket: object) -> str:
+    """Return the name of a bucket, or raise `BadArgument`."""
+    if not isinstance(bucket, str) or not _BUCKET.fullmatch(bucket):
+        raise BadArgument(
+            f"a bucket is named with letters, digits, underscores and hyphens, got {bucket!r}"
+        )
+    if len(bucket) > _LONGEST_BUCKET:
+        raise BadArgument(f"bucket {bucket[:20]}… is longer than {_LONGEST_BUCKET} characters")
+    return bucket
+
+
+def check_object_name(name: object) -> str:
+    """Return the name of an object, any text that is not empty, or raise `BadArgument`."""
+    if not isinstance(name, str) or not name:
+        raise BadArgument(f"an object needs a name, a text that is not empty, got {name!r}")
+    try:
+        encoded = _url_safe(name)
+    except UnicodeEncodeError as error:
+        raise BadArgument(f"object name {name!r} is not valid Unicode") from error
+    try:
+        check_filter(encoded)
+    except BadArgument:
+        raise BadArgument(
+            f"object name {name[:20]!r}… is too long: it has {len(name.encode())} bytes, about"
+            " 2,200 fit into a subject"
+        ) from None
+    return name
+
+
+def check_nuid(nuid: str | None) -> str:
+    """Return the unique name of an object's content, or raise `BadArgument`."""
+    if not nuid or not _NUID.fullmatch(nuid):
+        raise BadArgument(f"{nuid!r} is no unique name of an object's content")
+    return nuid
+
+
+def stream_of(bucket: str) -> str:
+    """Return the name of the stream behind a bucket."""
+    return f"{_STREAM}{check_bucket(bucket)}"
+
+
+def bucket_of(stream: str | None) -> str | None:
+    """Return the bucket that a stream is named after, None for other streams."""
+    if stream is None or not stream.startswith(_STREAM):
+        return None
+    bucket = stream[len(_STREAM) :]
+    return bucket if _BUCKET.fullmatch(bucket) else None
+
+
+def object_name_of(subject: str) -> str:
+    """Return the name that the subject of a description encodes, the last token if it cannot."""
+    token = subject.rpartition(".")[2]
+    # Of both alphabets.
+    text = token.replace("+", "-").replace("/", "_")
+    try:
+        return urlsafe_b64decode(text).decode()
+    except ValueError:
+        return token
+
+
+def _url_safe(name: str) -> str:
+    return urlsafe_b64encode(name.encode()).decode()
+
+
+@frozen
+class ObjectSubjects:
+    """The subjects of one bucket."""
+
+    bucket: str = field(converter=check_bucket)
+
+    @property
+    def all(self) -> list[str]:
+        """What the stream of the bucket listens to."""
+        return [self.all_chunks, self.all_infos]
+
+    @property
+    def all_chunks(self) -> str:
+        """The filter of the content of all objects."""
+        return f"$O.{self.bucket}.C.>"
+
+    @property
+    def all_infos(self) -> str:
+        """The filter of the descriptions of all objects."""
+        return f"$O.{self.bucket}.M.>"
+
+    def chunks(self, nuid: str | None) -> str:
+        """Return the subject of the content with a unique name. Raises `BadArgument`."""
+        return f"$O.{self.bucket}.C.{check_nuid(nuid)}"
+
+    def info(self, name: str) -> str:
+        """Return the subject of an object's description."""
+        return f"$O.{self.bucket}.M.{_url_safe(check_object_name(name))}"
+
+    def other_info(self, name: str) -> str | None:
+        """Return the subject that nats.java uses for a description, None if it is the same."""
+        standard = b64encode(check_object_name(name).encode()).decode()
+        return None if standard == _url_safe(name) else f"$O.{self.bucket}.M.{standard}"

@@ -1,0 +1,153 @@
+"""``python -m tests.bench.objects``: storing and reading an object of 64 MiB, beside nats-py.
+
+Each measurement is a process of its own, with both twins and nats-py in turns on one server, every
+second round in reverse. A rate is the median over the rounds, and the ratio is the median of the
+ratios within a round. nats-py's `get` takes a time that grows with the square of the size (tens of
+seconds for 64 MiB), so the ratios are to its faster form, `get(writeinto=)`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import io
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Awaitable, Callable
+from statistics import median
+from typing import Any, Final
+
+import click
+import nats
+
+import js_async
+import js_sync
+from tests.bench.page import show
+from tests.bench.suite import ROOT
+from twinstream.models import ObjectStoreConfig
+from twinstream.testing import NatsServer
+
+BUCKET: Final = "BENCH"
+WARM: Final = b"What a first call imports is no part of the rate."
+PEER: Final = "nats_py writeinto"
+CLIENTS: Final = ("js_sync", "js_async", "nats_py", "nats_py writeinto")
+
+
+def content(size: int) -> bytes:
+    """Return bytes that no compression makes smaller, the same each time."""
+    return hashlib.shake_128(b"objects").digest(size)
+
+
+def run_sync(url: str, data: bytes) -> dict[str, float]:
+    """Store and read an object with js_sync."""
+    with js_sync.connect(url) as nc:
+        store = nc.jetstream(timeout=60).get_object_store(BUCKET)
+        store.put("warm", WARM)
+        store.get_bytes("warm")
+        began = time.perf_counter()
+        store.put("js_sync", data)
+        stored = time.perf_counter()
+        found = store.get_bytes("js_sync")
+        return _result(data, found, began, stored)
+
+
+async def run_async(url: str, data: bytes) -> dict[str, float]:
+    """Store and read an object with js_async."""
+    async with js_async.connect(url) as nc:
+        store = await nc.jetstream(timeout=60).get_object_store(BUCKET)
+        await store.put("warm", WARM)
+        await store.get_bytes("warm")
+        began = time.perf_counter()
+        await store.put("js_async", data)
+        stored = time.perf_counter()
+        found = await store.get_bytes("js_async")
+        return _result(data, found, began, stored)
+
+
+async def run_nats_py(url: str, data: bytes, *, into: bool = False) -> dict[str, float]:
+    """Store and read an object with nats-py."""
+    client = await nats.connect(url)
+    try:
+        store = await client.jetstream(timeout=60).object_store(BUCKET)
+        name = f"nats_py {into}"
+        await store.put("warm", WARM)
+        await store.get("warm")
+        began = time.perf_counter()
+        await store.put(name, data)
+        stored = time.perf_counter()
+        file = io.BytesIO() if into else None
+        found = await store.get(name, writeinto=file)
+        return _result(
+            data, bytes(found.data or b"") if file is None else file.getvalue(), began, stored
+        )
+    finally:
+        await client.close()
+
+
+def _result(data: bytes, found: bytes, began: float, stored: float) -> dict[str, float]:
+    ended = time.perf_counter()
+    if found != data:
+        raise click.ClickException("the content is another one")
+    return {"put": len(data) / (stored - began), "get": len(data) / (ended - stored)}
+
+
+ASYNC: Final[dict[str, Callable[[str, bytes], Awaitable[dict[str, float]]]]] = {
+    "js_async": run_async,
+    "nats_py": run_nats_py,
+    "nats_py writeinto": lambda url, data: run_nats_py(url, data, into=True),
+}
+
+
+def _measured(client: str, url: str, size: int) -> dict[str, float]:
+    command = [sys.executable, "-m", "tests.bench.objects", client, url, str(size)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
+    if done.returncode:
+        raise click.ClickException(f"{client}: {done.stderr[-1500:]}")
+    found: dict[str, float] = json.loads(done.stdout)
+    return found
+
+
+@click.command()
+@click.option("--mib", default=64, show_default=True, type=click.IntRange(min=1))
+@click.option("--rounds", default=5, show_default=True, type=click.IntRange(min=1))
+@click.option("--client", "chosen", multiple=True, type=click.Choice(CLIENTS))
+@click.option("--storage", default="file", type=click.Choice(["file", "memory"]))
+@click.option("--page", is_flag=True, help="Write the table of docs/speed.md.")
+def objects(mib: int, rounds: int, chosen: tuple[str, ...], storage: Any, page: bool) -> None:
+    """Show the rates of each client, and how many times those of nats-py they are."""
+    clients = chosen or CLIENTS
+    found: dict[str, list[dict[str, float]]] = {name: [] for name in clients}
+    with NatsServer() as server:
+        with js_sync.connect(server.url) as nc:
+            config = ObjectStoreConfig(bucket=BUCKET, storage=storage)
+            nc.jetstream(timeout=60).create_object_store(config)
+        for number in range(rounds):
+            for name in clients if number % 2 == 0 else reversed(clients):
+                found[name].append(_measured(name, server.url, mib << 20))
+    rows = [[name, *_cells(found[name], found.get(PEER))] for name in clients]
+    columns = ["client", "put, MiB/s", "times nats-py", "get, MiB/s", "times nats-py"]
+    note = f"An object of {mib} MiB, {storage} storage; medians of {rounds} rounds."
+    show("objects", columns, rows, page=page, note=note)
+
+
+def _cells(own: list[dict[str, float]], peer: list[dict[str, float]] | None) -> list[str]:
+    cells: list[str] = []
+    for what in ("put", "get"):
+        cells.append(f"{median(each[what] for each in own) / 2**20:.0f}")
+        ratios = [each[what] / other[what] for each, other in zip(own, peer or [], strict=False)]
+        cells.append(f"{median(ratios):.1f}" if ratios else "")
+    return cells
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] and sys.argv[1] in CLIENTS:
+        _, client, url, size = sys.argv
+        data = content(int(size))
+        result = (
+            run_sync(url, data) if client == "js_sync" else asyncio.run(ASYNC[client](url, data))  # type: ignore[arg-type]
+        )
+        print(json.dumps(result))
+    else:
+        objects()

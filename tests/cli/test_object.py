@@ -1,0 +1,139 @@
+"""``twinstream object``: stores and objects."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+import js_sync
+from tests.cli.output import Run, json_lines
+from twinstream.models import ObjectStoreConfig
+
+_numbers = itertools.count(1)
+
+
+@pytest.fixture
+def bucket(jet: js_sync.JetStream) -> str:
+    """A new object store."""
+    name = f"OBJECTS{next(_numbers)}"
+    jet.create_object_store(ObjectStoreConfig(bucket=name, storage="memory"))
+    return name
+
+
+def test_a_store_is_made_changed_and_deleted(run: Run, jet: js_sync.JetStream) -> None:
+    name = f"OBJECTS{next(_numbers)}"
+    settings = ["--storage", "memory", "--ttl", "24h", "--description", "files"]
+    made = run("object", "add", name, *settings, "--metadata", "a=b")
+    assert made.exit_code == 0, made.stderr
+    assert "files" in made.stdout
+    (shown,) = json_lines(run("object", "info", name, "--json"))
+    assert (shown["bucket"], shown["ttl"], shown["size"]) == (name, 86_400_000_000_000, 0)
+    assert shown["metadata"] == {"a": "b"}
+    (changed,) = json_lines(run("object", "edit", name, "--max-bucket-size", "1000000", "--json"))
+    assert (changed["max_bytes"], changed["description"]) == (1_000_000, "files")
+    assert "give at least one" in run("object", "edit", name).stderr
+    assert run("object", "add", name, "--metadata", "ab").exit_code == 2
+    assert name in run("object", "ls").stdout
+    assert name in run("object", "ls", "--names").stdout.splitlines()
+    assert name in run("object", "info").stdout
+    assert name in [line["bucket"] for line in json_lines(run("object", "ls", "--json"))]
+    assert run("object", "del", name, "--yes").stdout == f"deleted {name}\n"
+    missing = run("object", "info", name)
+    assert missing.exit_code == 1
+    assert f"no object store {name}" in missing.stderr
+
+
+def test_a_file_goes_in_and_comes_out(run: Run, bucket: str, tmp_path: Path) -> None:
+    data = os.urandom(300_000)
+    source, copy = tmp_path / "in.bin", tmp_path / "out.bin"
+    source.write_bytes(data)
+    options = ["-H", "Type: bin", "-H", "Type: more", "--metadata", "a=b", "--chunk-size", "1000"]
+    made = run("object", "put", bucket, str(source), "--description", "d", *options)
+    assert made.exit_code == 0, made.stderr
+    assert made.stdout.startswith(f"{bucket}: in.bin, 293.0 KiB, SHA-256=")
+    (info,) = json_lines(run("object", "info", bucket, "in.bin", "--json"))
+    assert (info["size"], info["chunks"], info["description"]) == (300_000, 300, "d")
+    assert (info["headers"], info["metadata"]) == ({"Type": ["bin", "more"]}, {"a": "b"})
+    assert "300,000 bytes" in run("object", "info", bucket, "in.bin").stdout
+    back = run("object", "get", bucket, "in.bin", "-O", str(copy))
+    assert back.exit_code == 0, back.stderr
+    assert copy.read_bytes() == data
+    # Neither an object nor a file is replaced without a yes.
+    assert "no answer" in run("object", "put", bucket, str(source)).stderr
+    assert "no answer" in run("object", "get", bucket, "in.bin", "-O", str(copy)).stderr
+    source.write_bytes(b"new")
+    assert run("object", "put", bucket, str(source), "--yes").exit_code == 0
+    (got,) = json_lines(
+        run("object", "get", bucket, "in.bin", "-O", str(copy), "--yes", "--resume", "--json")
+    )
+    assert (got["size"], got["file"]) == (3, str(copy))
+    assert copy.read_bytes() == b"new"
+
+
+def test_standard_input_and_output(run: Run, bucket: str) -> None:
+    made = run("object", "put", bucket, "-", "--name", "a/b", input=b"\0\xff data")
+    assert made.exit_code == 0, made.stderr
+    out = run("object", "get", bucket, "a/b", "-O", "-", "--no-progress")
+    assert out.stdout_bytes == b"\0\xff data"
+    assert run("object", "put", bucket, "-").exit_code == 2
+    assert run("object", "get", bucket, "a/b", "-O", "-", "--json").exit_code == 2
+
+
+def test_lists_deletes_and_what_is_missing(run: Run, bucket: str, jet: js_sync.JetStream) -> None:
+    assert run("object", "ls", bucket).stdout == "no objects\n"
+    store = jet.get_object_store(bucket)
+    info = store.put("b", b"22")
+    store.put("a", b"1")
+    store.add_link("l", info)
+    assert run("object", "ls", bucket, "--names").stdout.split() == ["a", "b", "l"]
+    assert f"link to {bucket}/b" in run("object", "ls", bucket).stdout
+    assert run("object", "del", bucket, "a", "--yes").stdout == "deleted a\n"
+    found = json_lines(run("object", "ls", bucket, "--deleted", "--json"))
+    assert [(each["name"], each.get("deleted")) for each in found] == [
+        ("a", True),
+        ("b", None),
+        ("l", None),
+    ]
+    for command in (
+        ["get", bucket, "a", "-O", "-"],
+        ["info", bucket, "a"],
+        ["info", bucket, "never"],
+        ["del", bucket, "never", "--yes"],
+    ):
+        missing = run("object", *command)
+        assert missing.exit_code == 3, missing.stderr
+    (problem,) = [json.loads(run("object", "info", bucket, "x", "--json").stderr)]
+    assert problem["kind"] == "ObjectNotFound"
+
+
+def test_changes_are_watched(run: Run, bucket: str, jet: js_sync.JetStream) -> None:
+    store = jet.get_object_store(bucket)
+    store.put("a", b"1")
+    store.put("b", b"22")
+    store.delete("a")
+    found = json_lines(run("object", "watch", bucket, "-n", "2", "--json"))
+    assert [(each["name"], each.get("deleted", False)) for each in found] == [
+        ("b", False),
+        ("a", True),
+    ]
+    assert "deleted" in run("object", "watch", bucket, "-n", "2").stdout
+
+
+def test_leftovers_are_swept_and_stores_sealed(
+    run: Run, bucket: str, jet: js_sync.JetStream
+) -> None:
+    jet.publish(f"$O.{bucket}.C.orphan", b"x")
+    assert run("object", "sweep", bucket).stdout.startswith("removed 0 uploads of 0 chunks")
+    dry = run("object", "sweep", bucket, "--older-than", "1ns", "--dry-run")
+    assert dry.stdout == f"would remove 1 upload of 1 chunk from {bucket}\n"
+    (swept,) = json_lines(run("object", "sweep", bucket, "--older-than", "1ns", "--json"))
+    assert (swept["uploads"], swept["chunks"], swept["dry_run"]) == (1, 1, False)
+    assert run("object", "seal", bucket, "--yes").stdout == f"sealed {bucket}\n"
+    assert "sealed" in run("object", "ls").stdout
+    refused = run("object", "put", bucket, "-", "--name", "a", input=b"x")
+    assert refused.exit_code == 1
+    assert "sealed" in refused.stderr
