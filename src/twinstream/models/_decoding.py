@@ -126,7 +126,7 @@ def _slot(cls: type, name: str) -> Any:
 
 def _reader(kind: Kind) -> Read:
     """Return the function that reads a field of a kind."""
-    each = _value_reader(kind.cls)
+    each = _reader(kind.cls) if isinstance(kind.cls, Kind) else _value_reader(kind.cls)
     if kind.form == "list":
         return _list_reader(each)
     return _map_reader(each) if kind.form == "dict" else each

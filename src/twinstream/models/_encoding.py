@@ -42,7 +42,7 @@ def write_record(model: Model) -> JsonObject:
 
 def _writer(kind: Kind) -> Write | None:
     """Return what writes a field of a kind."""
-    each = _value_writer(kind.cls)
+    each = _writer(kind.cls) if isinstance(kind.cls, Kind) else _value_writer(kind.cls)
     if kind.form == "list":
         return list if each is None else lambda items: [each(item) for item in items]
     if kind.form == "dict":

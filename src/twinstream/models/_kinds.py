@@ -1,7 +1,7 @@
 """The kinds of the fields of a record: classes, and lists or maps of them.
 
 The annotations of generated models are of a few forms, which are read here without `typing`:
-`Kind`, `list[Kind]`, `dict[str, Kind]`, each perhaps with ` | None`.
+`Kind`, `list[Kind]`, `dict[str, Kind]`, each perhaps with ` | None`. A list or map may hold lists.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ class Kind(NamedTuple):
     form: str
     """`""` for a value of `cls`, `list` or `dict` for several."""
     cls: Any
+    """A class; where a list or map holds lists or maps, the kind of these."""
     is_optional: bool
 
 
@@ -31,14 +32,17 @@ def kind_of(record: type, name: str, member: Member) -> Kind:
     """Return the kind of a field of a class."""
     if not isinstance(member.hint, str):
         return _of_object(member.hint)
-    text = member.hint.removesuffix(" | None")
+    return _of_text(record, name, member.hint)
+
+
+def _of_text(record: type, name: str, hint: str) -> Kind:
+    text = hint.removesuffix(" | None")
+    is_optional = text != hint
     form, bracket, inner = text.partition("[")
-    if bracket:
-        inner = inner.removesuffix("]").removeprefix("str, ")
-    else:
-        form, inner = "", text
-    cls = _PLAIN.get(inner) or _named(record, name, inner)
-    return Kind(form, cls, is_optional=text != member.hint)
+    if not bracket:
+        return Kind("", _PLAIN.get(text) or _named(record, name, text), is_optional)
+    each = _of_text(record, name, inner.removesuffix("]").removeprefix("str, "))
+    return Kind(form, each if each.form else each.cls, is_optional)
 
 
 def _named(record: type, field: str, name: str) -> Any:
@@ -56,7 +60,8 @@ def _of_object(hint: Any) -> Kind:
     kind = kinds[0] if is_optional and len(kinds) == 1 else hint
     origin = getattr(kind, "__origin__", None)
     if origin in (list, dict):
-        return Kind(origin.__name__, kind.__args__[-1], is_optional)
+        each = _of_object(kind.__args__[-1])
+        return Kind(origin.__name__, each if each.form else each.cls, is_optional)
     return Kind("", kind, is_optional)
 
 
