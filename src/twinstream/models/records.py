@@ -118,8 +118,8 @@ def _of_attrs(cls: type) -> Mapping[str, Member]:
 def _equals(self: Any, other: Any) -> Any:
     if other.__class__ is not self.__class__:
         return NotImplemented
-    values: Any = type(self).__record_values__
-    return values(self) == values(other)
+    values = cast("Callable[[Any], object]", self.__record_values__)
+    return bool(values(self) == values(other))
 
 
 def _hash(self: Any) -> int:
@@ -335,8 +335,7 @@ def _frozen(
     if match_args:
         named = (name for name, each in every.items() if each.init and not each.kw_only)
         body.setdefault("__match_args__", tuple(named))
-    metaclass: Any = type(cls)
-    return metaclass(cls.__name__, cls.__bases__, body)
+    return cast("Any", type(cls))(cls.__name__, cls.__bases__, body)
 
 
 _OF_THE_FIRST: Final = frozenset({"__dict__", "__weakref__"})

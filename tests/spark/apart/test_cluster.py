@@ -116,7 +116,7 @@ def test_shipped_as_one_file(master: str, orders: NatsServer, tmp_path: Path) ->
     missing = subprocess.run(
         [python, "-E", "-c", "import twinstream.spark"], capture_output=True, text=True, check=False
     )
-    assert "No module named 'twinstream.spark'" in missing.stderr
+    assert "No module named 'twinstream'" in missing.stderr
     paths = os.pathsep.join([str(package), str(ROOT / "src")])
     submit(master, orders, tmp_path, {"PYTHONPATH": paths, "PYSPARK_PYTHON": python}, str(package))
 
