@@ -27,7 +27,17 @@ def module() -> str:
         + "".join(_constant(row) for row in rows)
         + _table("NAMES", "Name of each code.", {row["err_code"]: row["name"] for row in rows})
         + _table("STATUS", "The ``code`` of each error.", {r["err_code"]: r["code"] for r in rows})
+        + _table(
+            "CLASSES", "Class in `twinstream.errors` of each error.", _members(rows, "x-class")
+        )
+        + _table(
+            "ADVICE", "What to do, where the server does not say it.", _members(rows, "x-advice")
+        )
     )
+
+
+def _members(rows: list[dict[str, Any]], key: str) -> dict[int, object]:
+    return {row["err_code"]: row[key] for row in rows if key in row}
 
 
 def _constant(row: dict[str, Any]) -> str:
@@ -35,7 +45,7 @@ def _constant(row: dict[str, Any]) -> str:
 
 
 def _table(name: str, doc: str, rows: dict[int, object]) -> str:
-    kind = "str" if name == "NAMES" else "int"
+    kind = "int" if name == "STATUS" else "str"
     lines = "".join(f"    {code}: {_literal(value)},\n" for code, value in rows.items())
     return f'{name}: Final[dict[int, {kind}]] = {{\n{lines}}}\n"""{doc}"""\n\n'
 

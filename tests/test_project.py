@@ -5,14 +5,18 @@ from __future__ import annotations
 import ast
 import re
 import subprocess
+import tokenize
 import tomllib
 from collections import Counter
 from collections.abc import Iterator
 from functools import cache
+from io import StringIO
 from pathlib import Path
 from typing import cast
 
 import pytest
+
+from twinstream.models.error_codes import NAMES
 
 ROOT = Path(__file__).parents[1]
 SRC = ROOT / "src"
@@ -219,3 +223,15 @@ def calls(tree: ast.AST, name: str) -> bool:
     """Tell whether there is a call of a function by its plain name."""
     functions = (node.func for node in ast.walk(tree) if isinstance(node, ast.Call))
     return any(isinstance(each, ast.Name) and each.id == name for each in functions)
+
+
+def test_error_codes_of_the_server_are_used_by_name() -> None:
+    codes = set(NAMES)
+    for path in SRC.rglob("*.py"):
+        text = path.read_text("utf-8")
+        if is_generated(text):
+            continue
+        for token in tokenize.generate_tokens(StringIO(text).readline):
+            typed = token.type == tokenize.NUMBER and token.string.isdigit()
+            where = f"{path.relative_to(ROOT)}:{token.start[0]}"
+            assert not (typed and int(token.string) in codes), f"{where} types {token.string}"

@@ -53,6 +53,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Self
 
 from twinstream.core.error_details.api_target import api_target
+from twinstream.models.error_codes import ADVICE, CLASSES
 from twinstream.models.restorable import Restorable
 
 if TYPE_CHECKING:
@@ -347,59 +348,17 @@ class MessageIdInProcess(JetStreamError):
         )
 
 
-_BY_CODE: dict[int, type[JetStreamError]] = {
-    10012: InvalidConfig,
-    10013: ConsumerExists,
-    10014: ConsumerNotFound,
-    10025: InvalidConfig,
-    10037: MessageNotFound,
-    10039: JetStreamNotEnabled,
-    10043: MessageNotFound,
-    10052: InvalidConfig,
-    10057: MessageNotFound,
-    10058: StreamExists,
-    10059: StreamNotFound,
-    10060: WrongStream,
-    10065: SubjectOverlap,
-    10070: WrongLastMessageId,
-    10071: WrongLastSequence,
-    10076: JetStreamNotEnabled,
-    10077: StoreRefused,
-    10105: ConsumerExists,
-    10130: StreamExists,
-    10148: ConsumerExists,
-    10149: ConsumerNotFound,
-    10158: MessageIdInProcess,
-    10164: WrongLastSequence,
-}
-
-
-_COPY = "to publish a received message again, pass copied_headers(message.headers)"
-
-# Advice where the server's description is not sufficient.
-_ADVICE: dict[int, str] = {
-    10074: "num_replicas above 1 needs a cluster",
-    10111: "set allow_rollup_hdrs of the stream",
-    10166: "set allow_msg_ttl of the stream, which cannot be undone",
-    10168: "create the stream with allow_msg_counter, which cannot be set later",
-    10174: "set allow_atomic of the stream",
-    10188: "set allow_msg_schedules of the stream, which cannot be undone",
-    10212: f"Nats-Scheduler and Nats-Schedule-Next only cancel a schedule together; {_COPY}",
-    10227: f"only servers write Nats-Stream-Source; {_COPY}",
-}
-
-
 def api_error(error: dict[str, object], *, subject: str = "") -> JetStreamError:
     """Return the exception for the `error` member of a JetStream response."""
     description = str(error.get("description") or "JetStream gave no reason")
     code = _integer(error.get("code"))
     err_code = _integer(error.get("err_code"))
-    cls = _BY_CODE.get(err_code, JetStreamError)
+    cls: type[JetStreamError] = globals()[CLASSES.get(err_code, "JetStreamError")]
     if cls is StoreRefused and "per subject" in description:
         cls = MessageExists
     raised = cls(description, code=code, err_code=err_code, subject=subject)
-    if err_code in _ADVICE:
-        raised.add_note(_ADVICE[err_code])
+    if err_code in ADVICE:
+        raised.add_note(ADVICE[err_code])
     return raised
 
 

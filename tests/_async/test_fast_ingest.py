@@ -214,7 +214,7 @@ async def test_leaving_early_waits_and_tells_what_failed(opened, name):
         assert "wrong last sequence" in raised.value.__notes__[0]
         outcomes = jet.fast_ingest(name, messages(f"{name}.a", 900))
         async for _ in outcomes:
-            with pytest.warns(ResourceWarning, match="under way"):
+            with pytest.warns(ResourceWarning, match="in flight"):
                 await ended(outcomes)
             break
 

@@ -165,7 +165,7 @@ async def test_a_bound_bucket_asks_when_it_has_to(opened, name):
     async with opened() as jet:
         await bucket(jet, name)
         bound = jet.bind_key_value(name)
-        with pytest.raises(js.BadArgument, match="bound without asking"):
+        with pytest.raises(js.BadArgument, match="bound without its info"):
             _ = bound.cached_status
         assert await bound.put("a", b"1") == 1
         assert (await bound.get("a")).value == b"1"

@@ -466,7 +466,7 @@ async def test_the_consumer_is_as_it_was_asked_for(opened, name):
 async def test_arguments_that_make_no_sense(opened, name):
     async with opened() as jet:
         for options, text in (
-            ({"name_prefix": "a.b"}, "name_prefix name 'a.b' holds '.'"),
+            ({"name_prefix": "a.b"}, "name_prefix name 'a.b' contains '.'"),
             ({"stop_after": 0}, "stop_after"),
             ({"max_reset_attempts": 0}, "max_reset_attempts"),
             ({"inactive_threshold": 0}, "inactive_threshold"),

@@ -164,7 +164,7 @@ def test_a_bound_bucket_asks_when_it_has_to(opened, name):
     with opened() as jet:
         bucket(jet, name)
         bound = jet.bind_key_value(name)
-        with pytest.raises(js.BadArgument, match="bound without asking"):
+        with pytest.raises(js.BadArgument, match="bound without its info"):
             _ = bound.cached_status
         assert bound.put("a", b"1") == 1
         assert (bound.get("a")).value == b"1"

@@ -526,7 +526,7 @@ def test_an_outbox_needs_a_file(path):
 def test_an_id_that_the_server_would_change_is_refused_when_it_is_added(path, id):
     outbox = added(path, [])
     with closing(sqlite3.connect(path)) as db, db:
-        with pytest.raises(js.BadArgument, match=r"id may not be(gin| empty)"):
+        with pytest.raises(js.BadArgument, match=r"id must not be(gin| empty)"):
             outbox.add(db, "s", id=id)
         assert outbox.waiting() == 0
 

@@ -18,6 +18,8 @@ SHORT = 0.05
 
 STREAM = StreamConfig(name="S", subjects=["s"])
 CONSUMER = ConsumerConfig(durable_name="c")
+BUCKET = js.KeyValueConfig(bucket="B")
+STORE = js.ObjectStoreConfig(bucket="B")
 STREAM_INFO = {
     "config": {"name": "S", "subjects": ["s"]},
     "state": {"messages": 0, "bytes": 0, "first_seq": 0, "last_seq": 0, "consumer_count": 0},
@@ -44,6 +46,20 @@ CALLS = {
     "create_or_update_consumer": lambda jet, **t: jet.create_or_update_consumer("S", CONSUMER, **t),
     "get_consumer": lambda jet, **t: jet.get_consumer("S", "c", **t),
     "delete_consumer": lambda jet, **t: jet.delete_consumer("S", "c", **t),
+    "create_key_value": lambda jet, **t: jet.create_key_value(BUCKET, **t),
+    "update_key_value": lambda jet, **t: jet.update_key_value(BUCKET, **t),
+    "create_or_update_key_value": lambda jet, **t: jet.create_or_update_key_value(BUCKET, **t),
+    "get_key_value": lambda jet, **t: jet.get_key_value("B", **t),
+    "delete_key_value": lambda jet, **t: jet.delete_key_value("B", **t),
+    "key_values": lambda jet, **t: listed(jet.key_values(**t)),
+    "key_value_names": lambda jet, **t: listed(jet.key_value_names(**t)),
+    "create_object_store": lambda jet, **t: jet.create_object_store(STORE, **t),
+    "update_object_store": lambda jet, **t: jet.update_object_store(STORE, **t),
+    "create_or_update_object_store": lambda jet, **t: jet.create_or_update_object_store(STORE, **t),
+    "get_object_store": lambda jet, **t: jet.get_object_store("B", **t),
+    "delete_object_store": lambda jet, **t: jet.delete_object_store("B", **t),
+    "object_stores": lambda jet, **t: listed(jet.object_stores(**t)),
+    "object_store_names": lambda jet, **t: listed(jet.object_store_names(**t)),
     "publish": lambda jet, **t: jet.publish("s", **t),
     "insert": lambda jet, **t: jet.insert("s", check=False, stream="S", **t),
     "update": lambda jet, **t: jet.update("s", b"", 1, check=False, stream="S", **t),
@@ -106,6 +122,8 @@ OWN = {
     "JetStream.outbox",  # an attempt; the duplicate window of the stream bounds it
     "JetStream.process",
     "JetStream.bind_stream",
+    "JetStream.bind_key_value",
+    "JetStream.bind_object_store",
     "JetStream.ordered",  # reads on without limit
     "JetStream.bind_consumer",
     "Stream.read",
@@ -200,7 +218,9 @@ def test_iterations_hand_the_timeout_of_their_context_on(opened, name):
 
 
 def test_nanoseconds_are_refused_with_a_hint():
-    refused = pytest.raises(js.BadArgument, match=r"are 158 years.* is this 5 s in nanoseconds")
+    refused = pytest.raises(
+        js.BadArgument, match=r"which is 158 years.* is this 5 s in nanoseconds"
+    )
     with FakeServer(silent) as server:
         with js.connect(server.url) as connection:
             jet = connection.jetstream()

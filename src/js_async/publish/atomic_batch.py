@@ -37,6 +37,7 @@ from twinstream.errors import (
     TwinstreamError,
 )
 from twinstream.models import PubAck
+from twinstream.models.error_codes import BATCH_INCOMPLETE
 from twinstream.models.records import frozen
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ __all__ = ["AtomicBatch"]
 
 _SINCE_END_OF_BATCH: Final = (2, 14, 0)
 # Error code for a batch with a gap, or one that the server has dropped.
-_INCOMPLETE: Final = 10176
+_INCOMPLETE: Final = BATCH_INCOMPLETE
 
 
 @frozen

@@ -17,13 +17,14 @@ from twinstream.errors import (
     OutcomeUnknown,
     TwinstreamError,
 )
+from twinstream.models.error_codes import ROLLUP_NOT_PERMITTED
 
 if TYPE_CHECKING:
     from twinstream.models import PubAck
 
 __all__ = ["prove"]
 
-_ROLLUP_NOT_PERMITTED: Final = 10111
+_ROLLUP_NOT_PERMITTED: Final = ROLLUP_NOT_PERMITTED
 _ASKS_WITHOUT_TRACE: Final = (2, 12, 0)
 
 

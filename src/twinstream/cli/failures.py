@@ -14,6 +14,7 @@ from typing import Final
 import click
 
 from twinstream.cli.escapes import harmless, json_line
+from twinstream.models import error_codes
 
 JSON_ASKED: Final = "twinstream.cli.json"
 """Under this key the context of a command notes whether it got `--json`."""
@@ -171,7 +172,7 @@ def _hint(error: Exception) -> str:
             return "`twinstream consumer ls` shows the consumers of a stream"
         case errors.PermissionDenied():
             return "`twinstream permissions` tells which subjects a user must be allowed"
-        case errors.JetStreamNotEnabled(err_code=10039):
+        case errors.JetStreamNotEnabled(err_code=error_codes.NOT_ENABLED_FOR_ACCOUNT):
             return "enable JetStream for the account, or name a --domain or --prefix that has it"
         case errors.JetStreamNotEnabled():
             return "start the server with JetStream: nats-server --jetstream"

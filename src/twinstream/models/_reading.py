@@ -14,10 +14,10 @@ from typing import Any, cast
 from twinstream.models._go_time import go_time
 from twinstream.models._settings import Settings
 from twinstream.models._shapes import SHAPES, WORDS
+from twinstream.models.error_codes import INVALID_JSON
 from twinstream.models.problem import Problem
 from twinstream.models.version import Version, number
 
-INVALID_JSON = 10025
 STRICT_SINCE: Version = (2, 12, 0)
 
 ESCAPED_TIMES_SINCE: Version = (2, 14, 6)

@@ -999,3 +999,42 @@ STATUS: Final[dict[int, int]] = {
     10227: 400,
 }
 """The ``code`` of each error."""
+
+CLASSES: Final[dict[int, str]] = {
+    10012: "InvalidConfig",
+    10013: "ConsumerExists",
+    10014: "ConsumerNotFound",
+    10025: "InvalidConfig",
+    10037: "MessageNotFound",
+    10039: "JetStreamNotEnabled",
+    10043: "MessageNotFound",
+    10052: "InvalidConfig",
+    10057: "MessageNotFound",
+    10058: "StreamExists",
+    10059: "StreamNotFound",
+    10060: "WrongStream",
+    10065: "SubjectOverlap",
+    10070: "WrongLastMessageId",
+    10071: "WrongLastSequence",
+    10076: "JetStreamNotEnabled",
+    10077: "StoreRefused",
+    10105: "ConsumerExists",
+    10130: "StreamExists",
+    10148: "ConsumerExists",
+    10149: "ConsumerNotFound",
+    10158: "MessageIdInProcess",
+    10164: "WrongLastSequence",
+}
+"""Class in `twinstream.errors` of each error."""
+
+ADVICE: Final[dict[int, str]] = {
+    10074: "num_replicas above 1 needs a cluster",
+    10111: "set allow_rollup_hdrs of the stream",
+    10166: "set allow_msg_ttl of the stream, which cannot be undone",
+    10168: "create the stream with allow_msg_counter, which cannot be set later",
+    10174: "set allow_atomic of the stream",
+    10188: "set allow_msg_schedules of the stream, which cannot be undone",
+    10212: "Nats-Scheduler and Nats-Schedule-Next only cancel a schedule together; to publish a received message again, pass copied_headers(message.headers)",
+    10227: "only servers write Nats-Stream-Source; to publish a received message again, pass copied_headers(message.headers)",
+}
+"""What to do, where the server does not say it."""

@@ -10,12 +10,14 @@ from __future__ import annotations
 
 from typing import Final
 
+from twinstream.models.error_codes import CLUSTER_NOT_AVAILABLE, CLUSTER_NOT_LEADER
+
 __all__ = ["ASK_AGAIN", "CLUSTER_WITHOUT_LEADER", "is_repeatable", "pause_before_repeat"]
 
 ASK_AGAIN: Final = 1.0
 """Seconds without a response before a request is sent again; doubled after each retry."""
 
-CLUSTER_WITHOUT_LEADER: Final = frozenset({10008, 10009})
+CLUSTER_WITHOUT_LEADER: Final = frozenset({CLUSTER_NOT_AVAILABLE, CLUSTER_NOT_LEADER})
 """Error codes of a cluster that has no leader, or not enough running servers."""
 
 _FIRST_PAUSE: Final = 0.1

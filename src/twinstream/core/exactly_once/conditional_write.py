@@ -23,12 +23,29 @@ from twinstream.errors import (
     TwinstreamError,
     WrongLastSequence,
 )
+from twinstream.models.error_codes import (
+    CLUSTER_INCOMPLETE,
+    CLUSTER_NOT_ASSIGNED,
+    CLUSTER_NOT_AVAILABLE,
+    CLUSTER_NOT_LEADER,
+    EXPECTATION_UNDECIDED,
+    TOO_MANY_REQUESTS,
+)
 from twinstream.models.records import frozen
 
 __all__ = ["AlreadyThere", "Refusal", "Stored", "is_mine", "judge"]
 
 # In process, leader not ready, overloaded, cluster change: the same write may succeed soon.
-_TEMPORARY: Final = frozenset({10004, 10007, 10008, 10009, 10163, 10167})
+_TEMPORARY: Final = frozenset(
+    {
+        CLUSTER_INCOMPLETE,
+        CLUSTER_NOT_ASSIGNED,
+        CLUSTER_NOT_AVAILABLE,
+        CLUSTER_NOT_LEADER,
+        EXPECTATION_UNDECIDED,
+        TOO_MANY_REQUESTS,
+    }
+)
 
 
 @frozen(kw_only=True)

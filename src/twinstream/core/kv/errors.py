@@ -27,6 +27,13 @@ from twinstream.errors import (
     TwinstreamError,
     WrongLastSequence,
 )
+from twinstream.models.error_codes import (
+    MESSAGE_TOO_LARGE,
+    STORE_REFUSED,
+    STREAM_NOT_FOUND,
+    TTL_DISABLED,
+    WRONG_LAST_SEQUENCE,
+)
 
 if TYPE_CHECKING:
     from twinstream.core.kv.entry import Entry
@@ -45,9 +52,9 @@ __all__ = [
     "raise_for_bucket",
 ]
 
-_TOO_LARGE: Final = 10054
-_NO_TTL: Final = 10166
-_FULL: Final = 10077
+_TOO_LARGE: Final = MESSAGE_TOO_LARGE
+_NO_TTL: Final = TTL_DISABLED
+_FULL: Final = STORE_REFUSED
 
 
 class BucketNotFound(StreamNotFound):
@@ -124,7 +131,7 @@ class KeyExists(RevisionMismatch):
             f"key {entry.key!r} of bucket {entry.bucket} exists, at revision {entry.revision};"
             " update replaces it on condition, put replaces it always",
             code=400,
-            err_code=10071,
+            err_code=WRONG_LAST_SEQUENCE,
         )
         error.expected, error.actual, error.entry = 0, entry.revision, entry
         return error
@@ -142,7 +149,7 @@ def _actual(description: str) -> int | None:
 def bucket_error(bucket: str, error: TwinstreamError) -> TwinstreamError:
     """Return what an error of the stream means for the bucket; itself where that is the same."""
     if isinstance(error, NoStream):
-        return BucketNotFound(_missing(bucket), code=404, err_code=10059)
+        return BucketNotFound(_missing(bucket), code=404, err_code=STREAM_NOT_FOUND)
     if isinstance(error, StreamNotFound) and not isinstance(error, BucketNotFound):
         return BucketNotFound(_missing(bucket), code=error.code, err_code=error.err_code)
     if isinstance(error, JetStreamError):

@@ -34,6 +34,7 @@ from twinstream.errors import (
     TwinstreamError,
     api_error,
 )
+from twinstream.models.error_codes import FAST_BATCH_ID_UNKNOWN, FAST_BATCH_TOO_MANY
 from twinstream.models.records import frozen
 
 if TYPE_CHECKING:
@@ -58,8 +59,8 @@ _APPEND: Final = 1
 _COMMIT: Final = 3
 _PING: Final = 4
 
-_UNKNOWN_BATCH: Final = 10208
-_TOO_MANY_BATCHES: Final = 10211
+_UNKNOWN_BATCH: Final = FAST_BATCH_ID_UNKNOWN
+_TOO_MANY_BATCHES: Final = FAST_BATCH_TOO_MANY
 
 
 @frozen

@@ -29,6 +29,11 @@ from twinstream.errors import (
     RequestTimeout,
     TwinstreamError,
 )
+from twinstream.models.error_codes import (
+    EXPECTATION_UNDECIDED,
+    MESSAGE_ID_IN_PROCESS,
+    TOO_MANY_REQUESTS,
+)
 from twinstream.models.records import evolve, field, frozen
 
 __all__ = [
@@ -44,7 +49,7 @@ __all__ = [
 
 # The message id is in process, the expectation cannot be checked yet, too many requests: each means
 # that this attempt was not stored, and is temporary.
-_TEMPORARY: Final = frozenset({10158, 10163, 10167})
+_TEMPORARY: Final = frozenset({MESSAGE_ID_IN_PROCESS, EXPECTATION_UNDECIDED, TOO_MANY_REQUESTS})
 
 # The error, without a code, of a leader that has just stepped down before 2.12: nothing was stored.
 _NOT_LEADER: Final = "raft: not leader"

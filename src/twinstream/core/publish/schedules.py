@@ -28,6 +28,12 @@ from twinstream.core.wire.subjects import check_subject
 from twinstream.errors import BadAnswer, BadArgument, JetStreamError, Unsupported
 from twinstream.models import Duration, StreamConfig, Timestamp
 from twinstream.models._go_time import go_time_text
+from twinstream.models.error_codes import (
+    SCHEDULE_SOURCE_INVALID,
+    SCHEDULE_TARGET_INVALID,
+    SCHEDULE_TIME_ZONE_INVALID,
+    TTL_DISABLED,
+)
 from twinstream.models.go_duration import parse_go_duration
 from twinstream.models.records import frozen
 
@@ -302,10 +308,10 @@ def finish_headers(schedule: StoredSchedule) -> dict[str, str]:
 def explained(error: JetStreamError, target: str, source: str | None) -> JetStreamError | None:
     """Return the server's refusal with an additional hint; None if there is no hint for it."""
     hints = {
-        10166: "ttl and lifetime need allow_msg_ttl on the stream",
-        10190: f"{target} must be a subject of the same stream",
-        10203: f"{source} must be a subject of the same stream",
-        10223: "the server does not know the time zone",
+        TTL_DISABLED: "ttl and lifetime need allow_msg_ttl on the stream",
+        SCHEDULE_TARGET_INVALID: f"{target} must be a subject of the same stream",
+        SCHEDULE_SOURCE_INVALID: f"{source} must be a subject of the same stream",
+        SCHEDULE_TIME_ZONE_INVALID: "the server does not know the time zone",
     }
     hint = hints.get(error.err_code)
     if hint is None:

@@ -24,6 +24,7 @@ from twinstream.errors import (
     TwinstreamError,
 )
 from twinstream.models import StoredMessage
+from twinstream.models.error_codes import NO_MESSAGE
 
 __all__ = [
     "EVERYTHING",
@@ -39,7 +40,7 @@ EVERYTHING: Final = ">"
 """The filter that matches every subject."""
 
 _NOT_FOUND: Final = 404
-_NO_MESSAGE_FOUND: Final = 10037
+_NO_MESSAGE_FOUND: Final = NO_MESSAGE
 
 
 def seq_request(seq: int) -> dict[str, Any]:

@@ -9,6 +9,31 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from twinstream.models._subjects import NAME_MAX_BYTES, name_fault
+from twinstream.models.error_codes import (
+    ACK_FLOW_CONTROL_REQUIRES_FLOW_CONTROL,
+    ACK_FLOW_CONTROL_REQUIRES_MAX_ACK_PENDING,
+    ACK_FLOW_CONTROL_REQUIRES_NO_ACK_WAIT,
+    ACK_FLOW_CONTROL_REQUIRES_NO_MAX_DELIVER,
+    ACK_FLOW_CONTROL_REQUIRES_PUSH,
+    ACK_WAIT_NEGATIVE,
+    BACKOFF_EXCEEDS_MAX_DELIVER,
+    BACKOFF_NEGATIVE,
+    CONSUMER_CREATE,
+    CONSUMER_DESCRIPTION_TOO_LONG,
+    CONSUMER_NAME_INVALID,
+    CONSUMER_NAME_PATH_SEPARATOR,
+    CONSUMER_NAME_TOO_LONG,
+    CONSUMER_REPLICAS_EXCEED_STREAM,
+    CONSUMER_REPLICAS_MUST_MATCH,
+    DURABLE_NAME_MISMATCH,
+    FILTER_SUBJECT_MISMATCH,
+    METADATA_TOO_LARGE,
+    PEDANTIC,
+    REPLICAS_NEGATIVE,
+    STREAM_INVALID_CONFIG,
+    WORKQUEUE_REQUIRES_DELIVER_ALL,
+    WORKQUEUE_REQUIRES_EXPLICIT_ACK,
+)
 from twinstream.models.rules.consumer_case import ConsumerCase
 from twinstream.models.rules.consumer_defaults import ACK_WAIT, NEVER_NEGATIVE
 from twinstream.models.rules.consumer_delivery import DELIVERY_RULES
@@ -17,7 +42,6 @@ from twinstream.models.rules.consumer_priority import PRIORITY_RULES
 from twinstream.models.rules.rule import Found, Hit, Rule
 from twinstream.models.rules.stored import METADATA_MAX_BYTES, OWN_BYTES, metadata_bytes
 
-PEDANTIC = 10157
 DESCRIPTION_MAX_BYTES = 4_096
 SECOND = 1_000_000_000
 
@@ -83,17 +107,19 @@ def _name_dot(code: int, member: str, test: Callable[[ConsumerCase], Found]) -> 
 REQUEST_RULES = (
     CR(
         "R-CONSUMER-PATHSEP",
-        10127,
+        CONSUMER_NAME_PATH_SEPARATOR,
         "name",
         "{value} has a path separator.",
         "Use letters, digits, - and _.",
         _path_separator,
     ),
     # With a dot, the name in the subject differs from that of the durable consumer.
-    _name_dot(10017, "durable_name", lambda case: "." in case.given["durable_name"]),
+    _name_dot(
+        DURABLE_NAME_MISMATCH, "durable_name", lambda case: "." in case.given["durable_name"]
+    ),
     CR(
         "R-DURABLE-SUBJECT",
-        10017,
+        DURABLE_NAME_MISMATCH,
         "durable_name",
         "name and durable_name differ.",
         "Remove one of them.",
@@ -103,7 +129,7 @@ REQUEST_RULES = (
             and case.given["name"] != case.given["durable_name"]
         ),
     ),
-    _name_dot(10131, "name", _dotted),
+    _name_dot(FILTER_SUBJECT_MISMATCH, "name", _dotted),
 )
 
 DEFAULT_RULES = (
@@ -153,7 +179,7 @@ DEFAULT_RULES = (
 ACK_RULES = (
     CR(
         "C-NAME",
-        10052,
+        STREAM_INVALID_CONFIG,
         "",
         "the name {detail}.",
         "Use letters, digits, - and _.",
@@ -162,7 +188,7 @@ ACK_RULES = (
     ),
     CR(
         "C-REPL-NEG",
-        10133,
+        REPLICAS_NEGATIVE,
         "num_replicas",
         "the number of replicas is negative.",
         "Leave num_replicas out to follow the stream.",
@@ -170,7 +196,7 @@ ACK_RULES = (
     ),
     CR(
         "C-REPL-EXCEEDS",
-        10126,
+        CONSUMER_REPLICAS_EXCEED_STREAM,
         "num_replicas",
         "{value} replicas are more than the stream has.",
         "Leave num_replicas out to follow the stream.",
@@ -180,7 +206,7 @@ ACK_RULES = (
     ),
     CR(
         "C-REPL-MATCH",
-        10134,
+        CONSUMER_REPLICAS_MUST_MATCH,
         "num_replicas",
         "a consumer of an interest or workqueue stream must have as many replicas as the stream.",
         "Leave num_replicas out to follow the stream.",
@@ -192,7 +218,7 @@ ACK_RULES = (
     ),
     CR(
         "C-BACKOFF-NEG",
-        10184,
+        BACKOFF_NEGATIVE,
         "",
         "a backoff of {value} ns is negative.",
         "Use durations of 0 or more.",
@@ -203,7 +229,7 @@ ACK_RULES = (
     ),
     CR(
         "C-ACKWAIT-NEG",
-        10183,
+        ACK_WAIT_NEGATIVE,
         "ack_wait",
         "ack_wait is negative.",
         "Leave it out for 30 seconds.",
@@ -212,7 +238,7 @@ ACK_RULES = (
     ),
     CR(
         "C-FC-PUSH",
-        10218,
+        ACK_FLOW_CONTROL_REQUIRES_PUSH,
         "ack_policy",
         "ack policy flow_control needs a deliver_subject.",
         "It is meant for prepared sources; use explicit otherwise.",
@@ -221,7 +247,7 @@ ACK_RULES = (
     ),
     CR(
         "C-FC-FLOW",
-        10219,
+        ACK_FLOW_CONTROL_REQUIRES_FLOW_CONTROL,
         "flow_control",
         "ack policy flow_control needs flow_control.",
         "Set flow_control.",
@@ -230,7 +256,7 @@ ACK_RULES = (
     ),
     CR(
         "C-FC-HEARTBEAT",
-        10052,
+        STREAM_INVALID_CONFIG,
         "idle_heartbeat",
         "ack policy flow_control needs a heartbeat of one second.",
         "Set idle_heartbeat to 1000000000.",
@@ -239,7 +265,7 @@ ACK_RULES = (
     ),
     CR(
         "C-FC-MAXACK",
-        10220,
+        ACK_FLOW_CONTROL_REQUIRES_MAX_ACK_PENDING,
         "max_ack_pending",
         "ack policy flow_control needs max_ack_pending.",
         "Set it above 0.",
@@ -248,7 +274,7 @@ ACK_RULES = (
     ),
     CR(
         "C-FC-ACKWAIT",
-        10221,
+        ACK_FLOW_CONTROL_REQUIRES_NO_ACK_WAIT,
         "ack_wait",
         "ack policy flow_control excludes ack_wait and backoff.",
         "Remove them.",
@@ -257,7 +283,7 @@ ACK_RULES = (
     ),
     CR(
         "C-FC-MAXDELIVER",
-        10222,
+        ACK_FLOW_CONTROL_REQUIRES_NO_MAX_DELIVER,
         "max_deliver",
         "ack policy flow_control excludes max_deliver.",
         "Remove it.",
@@ -266,7 +292,7 @@ ACK_RULES = (
     ),
     CR(
         "C-BACKOFF-MAXDELIVER",
-        10116,
+        BACKOFF_EXCEEDS_MAX_DELIVER,
         "backoff",
         "there are more backoff values than deliveries.",
         "Raise max_deliver to their number, or remove some.",
@@ -274,7 +300,7 @@ ACK_RULES = (
     ),
     CR(
         "C-DESC-LEN",
-        10107,
+        CONSUMER_DESCRIPTION_TOO_LONG,
         "description",
         "the description is longer than 4096 bytes.",
         "Shorten it.",
@@ -290,7 +316,7 @@ def _by_flow(case: ConsumerCase) -> bool:
 METADATA_RULES = (
     CR(
         "C-META-LEN",
-        10135,
+        METADATA_TOO_LARGE,
         "metadata",
         "the metadata is larger than 128 KiB less the server's own 16 bytes.",
         "Shorten keys or values.",
@@ -315,7 +341,7 @@ def _no_folder(case: ConsumerCase) -> Found:
 LATE_RULES = (
     CR(
         "C-WQ-EXPLICIT",
-        10098,
+        WORKQUEUE_REQUIRES_EXPLICIT_ACK,
         "ack_policy",
         "a workqueue stream needs ack policy explicit.",
         "Set ack_policy to explicit.",
@@ -325,7 +351,7 @@ LATE_RULES = (
     ),
     CR(
         "C-WQ-DELIVERALL",
-        10101,
+        WORKQUEUE_REQUIRES_DELIVER_ALL,
         "deliver_policy",
         "a consumer of a workqueue stream must deliver all.",
         "Remove deliver_policy.",
@@ -333,7 +359,7 @@ LATE_RULES = (
     ),
     CR(
         "C-NAME",
-        10103,
+        CONSUMER_NAME_INVALID,
         "",
         "the name {detail}.",
         "Use letters, digits, - and _.",
@@ -342,7 +368,7 @@ LATE_RULES = (
     ),
     CR(
         "C-NAME-LEN",
-        10102,
+        CONSUMER_NAME_TOO_LONG,
         "durable_name",
         "the name is longer than 255 bytes.",
         "Shorten it.",
@@ -350,7 +376,7 @@ LATE_RULES = (
     ),
     CR(
         "C-NAME-FOLDER",
-        10012,
+        CONSUMER_CREATE,
         "name",
         "the name is longer than 255 bytes or has a NUL, which folder names cannot have.",
         "Use fewer letters, digits, - and _, or set mem_storage.",

@@ -3,6 +3,25 @@
 from __future__ import annotations
 
 from twinstream.models._subjects import is_contained, is_literal, is_subject
+from twinstream.models.error_codes import (
+    DELIVER_CYCLE,
+    DELIVER_SUBJECT_INVALID,
+    DELIVER_SUBJECT_WILDCARD,
+    DIRECT_REQUIRES_EPHEMERAL,
+    DIRECT_REQUIRES_PUSH,
+    HEARTBEAT_TOO_SMALL,
+    INACTIVE_THRESHOLD_EXCEEDED,
+    MAX_ACK_PENDING_EXCEEDED,
+    MAX_ACK_PENDING_NEEDS_ACKS,
+    MAX_BATCH_NEGATIVE,
+    MAX_EXPIRES_TOO_SMALL,
+    MAX_WAITING_NEGATIVE,
+    PULL_FLOW_CONTROL,
+    PULL_HEARTBEAT,
+    PULL_RATE_LIMIT,
+    PULL_REQUIRES_ACK,
+    PUSH_MAX_WAITING,
+)
 from twinstream.models.rules.consumer_case import ConsumerCase
 from twinstream.models.rules.rule import Found, Rule
 
@@ -24,7 +43,7 @@ def _cycle(case: ConsumerCase) -> Found:
 PUSH_RULES = (
     CR(
         "C-DELIVER-WILD",
-        10079,
+        DELIVER_SUBJECT_WILDCARD,
         "deliver_subject",
         "{value} has a wildcard.",
         "Deliver to one subject.",
@@ -32,7 +51,7 @@ PUSH_RULES = (
     ),
     CR(
         "C-DELIVER-INVALID",
-        10112,
+        DELIVER_SUBJECT_INVALID,
         "deliver_subject",
         "{value} is not a subject.",
         "Write tokens without blanks, separated by dots.",
@@ -40,7 +59,7 @@ PUSH_RULES = (
     ),
     CR(
         "C-DELIVER-CYCLE",
-        10081,
+        DELIVER_CYCLE,
         "deliver_subject",
         "the stream captures {value}, so it would store its own deliveries.",
         "Deliver to a subject outside the stream.",
@@ -48,7 +67,7 @@ PUSH_RULES = (
     ),
     CR(
         "C-PUSH-MAXWAITING",
-        10080,
+        PUSH_MAX_WAITING,
         "max_waiting",
         "max_waiting is for pull consumers.",
         "Remove max_waiting or deliver_subject.",
@@ -56,7 +75,7 @@ PUSH_RULES = (
     ),
     CR(
         "C-MAXACK-POLICY",
-        10082,
+        MAX_ACK_PENDING_NEEDS_ACKS,
         "max_ack_pending",
         "max_ack_pending needs an ack policy other than none.",
         "Set ack_policy, or remove max_ack_pending.",
@@ -66,7 +85,7 @@ PUSH_RULES = (
     ),
     CR(
         "C-HEARTBEAT-MIN",
-        10083,
+        HEARTBEAT_TOO_SMALL,
         "idle_heartbeat",
         "an idle_heartbeat of {value} ns is below 100 ms.",
         "Durations are in nanoseconds; 100 ms is 100000000.",
@@ -77,7 +96,7 @@ PUSH_RULES = (
 PULL_RULES = (
     CR(
         "C-PULL-WQ-ACK",
-        10084,
+        PULL_REQUIRES_ACK,
         "ack_policy",
         "a pull consumer of a workqueue stream needs acknowledgements.",
         "Set ack_policy to explicit.",
@@ -89,7 +108,7 @@ PULL_RULES = (
     ),
     CR(
         "C-PULL-RATELIMIT",
-        10086,
+        PULL_RATE_LIMIT,
         "rate_limit_bps",
         "rate_limit_bps is for push consumers.",
         "Remove it.",
@@ -97,7 +116,7 @@ PULL_RULES = (
     ),
     CR(
         "C-WAITING-NEG",
-        10087,
+        MAX_WAITING_NEGATIVE,
         "max_waiting",
         "max_waiting is negative.",
         "Leave it out for 512.",
@@ -106,7 +125,7 @@ PULL_RULES = (
     ),
     CR(
         "C-PULL-HEARTBEAT",
-        10088,
+        PULL_HEARTBEAT,
         "idle_heartbeat",
         "idle_heartbeat is for push consumers; a pull request carries its own.",
         "Remove it.",
@@ -114,7 +133,7 @@ PULL_RULES = (
     ),
     CR(
         "C-PULL-FLOW",
-        10089,
+        PULL_FLOW_CONTROL,
         "flow_control",
         "flow_control is for push consumers.",
         "Remove it.",
@@ -122,7 +141,7 @@ PULL_RULES = (
     ),
     CR(
         "C-BATCH-NEG",
-        10114,
+        MAX_BATCH_NEGATIVE,
         "max_batch",
         "max_batch is negative.",
         "Leave it out for no limit.",
@@ -131,7 +150,7 @@ PULL_RULES = (
     ),
     CR(
         "C-PULL-EXPIRES",
-        10115,
+        MAX_EXPIRES_TOO_SMALL,
         "max_expires",
         "a max_expires of {value} ns is below one millisecond.",
         "Durations are in nanoseconds; one millisecond is 1000000.",
@@ -142,7 +161,7 @@ PULL_RULES = (
 BOUND_RULES = (
     CR(
         "C-MAXACK-SERVER",
-        10121,
+        MAX_ACK_PENDING_EXCEEDED,
         "max_ack_pending",
         "max_ack_pending is above the stream's consumer_limits.",
         "Lower it.",
@@ -150,7 +169,7 @@ BOUND_RULES = (
     ),
     CR(
         "C-INACTIVE-LIMIT",
-        10153,
+        INACTIVE_THRESHOLD_EXCEEDED,
         "inactive_threshold",
         "inactive_threshold is above the stream's consumer_limits.",
         "Lower it.",
@@ -158,7 +177,7 @@ BOUND_RULES = (
     ),
     CR(
         "C-DIRECT-PUSH",
-        10090,
+        DIRECT_REQUIRES_PUSH,
         "direct",
         "a direct consumer needs a deliver_subject.",
         "Remove direct; it is for the server's own consumers.",
@@ -166,7 +185,7 @@ BOUND_RULES = (
     ),
     CR(
         "C-DIRECT-EPHEMERAL",
-        10091,
+        DIRECT_REQUIRES_EPHEMERAL,
         "direct",
         "a direct consumer cannot be durable.",
         "Remove direct; it is for the server's own consumers.",

@@ -10,6 +10,15 @@ from twinstream.models._digits import whole_number
 from twinstream.models._overlaps import first_related
 from twinstream.models._settings import Settings
 from twinstream.models._subjects import can_meet, is_contained, is_subject
+from twinstream.models.error_codes import (
+    DELIVER_POLICY_INVALID,
+    EMPTY_FILTER,
+    FILTER_SUBJECT_AND_SUBJECTS,
+    FLOW_CONTROL_NEEDS_HEARTBEAT,
+    OVERLAPPING_FILTERS,
+    SAMPLE_FREQ_INVALID,
+    STREAM_INVALID_CONFIG,
+)
 from twinstream.models.rules.consumer_case import ConsumerCase
 from twinstream.models.rules.rule import ForEach, Found, Hit, Rule
 from twinstream.models.version import Version
@@ -72,7 +81,7 @@ def _overlaps_other(case: FilterCase) -> Found:
 _OF_EACH_FILTER = (
     Rule[FilterCase](
         "C-FILTER-INVALID",
-        10052,
+        STREAM_INVALID_CONFIG,
         "",
         "{value} is not a subject.",
         "Write tokens without blanks, separated by dots; > is only allowed at the end.",
@@ -80,7 +89,7 @@ _OF_EACH_FILTER = (
     ),
     Rule[FilterCase](
         "C-FILTER-OVERLAP",
-        10138,
+        OVERLAPPING_FILTERS,
         "",
         "{value} overlaps {detail}.",
         "Remove the narrower one.",
@@ -117,7 +126,7 @@ def _sample(case: ConsumerCase) -> Found:
 FILTER_RULES = (
     CR(
         "C-FILTER-BOTH",
-        10136,
+        FILTER_SUBJECT_AND_SUBJECTS,
         "filter_subjects",
         "filter_subject and filter_subjects exclude each other.",
         "Put all filters into filter_subjects.",
@@ -125,7 +134,7 @@ FILTER_RULES = (
     ),
     CR(
         "C-FILTER-INVALID",
-        10052,
+        STREAM_INVALID_CONFIG,
         "filter_subject",
         "{value} is not a subject.",
         "Write tokens without blanks, separated by dots; > is only allowed at the end.",
@@ -133,7 +142,7 @@ FILTER_RULES = (
     ),
     CR(
         "C-FILTER-EMPTY",
-        10139,
+        EMPTY_FILTER,
         "",
         "a filter is empty.",
         "Remove it, or use filter_subject for one filter.",
@@ -146,7 +155,7 @@ FILTER_RULES = (
     ForEach(_each_filter, _OF_EACH_FILTER),
     CR(
         "C-START-POLICY",
-        10094,
+        DELIVER_POLICY_INVALID,
         "",
         "deliver policy {detail}.",
         "Fit deliver_policy and the start options to each other.",
@@ -154,7 +163,7 @@ FILTER_RULES = (
     ),
     CR(
         "C-SAMPLE",
-        10095,
+        SAMPLE_FREQ_INVALID,
         "sample_freq",
         "{value} is not a percentage.",
         'Write a whole number such as "30%".',
@@ -162,7 +171,7 @@ FILTER_RULES = (
     ),
     CR(
         "C-FLOW-HEARTBEAT",
-        10108,
+        FLOW_CONTROL_NEEDS_HEARTBEAT,
         "idle_heartbeat",
         "flow_control needs idle_heartbeat.",
         "Set idle_heartbeat, for example to 5000000000.",

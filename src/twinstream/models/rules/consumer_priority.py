@@ -4,6 +4,14 @@ from __future__ import annotations
 
 import re
 
+from twinstream.models.error_codes import (
+    PRIORITY_GROUP_EMPTY,
+    PRIORITY_GROUP_NAME_INVALID,
+    PRIORITY_GROUP_WITHOUT_POLICY,
+    PRIORITY_POLICY_WITHOUT_GROUP,
+    PRIORITY_TIMEOUT_WITHOUT_POLICY,
+    PUSH_WITH_PRIORITY_GROUP,
+)
 from twinstream.models.rules.consumer_case import ConsumerCase
 from twinstream.models.rules.rule import ForEach, Found, Hit, Rule
 
@@ -46,7 +54,7 @@ GR = Rule[_GroupCase]
 _GROUP_RULES = (
     GR(
         "C-PRIO-EMPTY",
-        10161,
+        PRIORITY_GROUP_EMPTY,
         "",
         "the name of a group is empty.",
         "Use 1 to 16 letters, digits, - _ / or =.",
@@ -54,7 +62,7 @@ _GROUP_RULES = (
     ),
     GR(
         "C-PRIO-GROUPNAME",
-        10162,
+        PRIORITY_GROUP_NAME_INVALID,
         "",
         "{value} is not the name of a group.",
         "Use 1 to 16 letters, digits, - _ / or =.",
@@ -65,7 +73,7 @@ _GROUP_RULES = (
 PRIORITY_RULES = (
     CR(
         "C-PRIO-PUSH",
-        10178,
+        PUSH_WITH_PRIORITY_GROUP,
         "priority_policy",
         "priority groups are for pull consumers.",
         "Remove priority_policy or deliver_subject.",
@@ -74,7 +82,7 @@ PRIORITY_RULES = (
     ),
     CR(
         "C-PRIO-NOGROUP",
-        10159,
+        PRIORITY_POLICY_WITHOUT_GROUP,
         "priority_groups",
         "a priority_policy needs a group.",
         "Add priority_groups with one name.",
@@ -83,7 +91,7 @@ PRIORITY_RULES = (
     ForEach(_groups, _GROUP_RULES),
     CR(
         "C-PRIO-POLICY-NONE",
-        10196,
+        PRIORITY_GROUP_WITHOUT_POLICY,
         "priority_groups",
         "priority_groups need a priority_policy.",
         "Set priority_policy to overflow, pinned_client or prioritized.",
@@ -92,7 +100,7 @@ PRIORITY_RULES = (
     ),
     CR(
         "C-PRIO-TTL-NONE",
-        10197,
+        PRIORITY_TIMEOUT_WITHOUT_POLICY,
         "priority_timeout",
         "priority_timeout needs a priority_policy.",
         "Set priority_policy to pinned_client, or remove priority_timeout.",

@@ -6,12 +6,17 @@ from functools import cached_property
 from typing import Any
 
 from twinstream.models._go_time import go_time
+from twinstream.models.error_codes import (
+    CONSUMER_CREATE,
+    CONSUMER_NAME_EXISTS,
+    DURABLE_NAME_MISMATCH,
+)
 from twinstream.models.rules.consumer_case import ConsumerCase
 from twinstream.models.rules.consumer_stored import stored_consumer
 from twinstream.models.rules.rule import Found, Hit, Rule
 from twinstream.models.version import Version
 
-FIXED = 10012
+FIXED = CONSUMER_CREATE
 
 _ALWAYS: Version = (0, 0, 0)
 
@@ -90,7 +95,7 @@ def _moved(case: ConsumerUpdateCase) -> Found:
 UPDATE_RULES = (
     UR(
         "U-NAME",
-        10017,
+        DURABLE_NAME_MISMATCH,
         "name",
         "the consumer is called {detail}; a consumer cannot be renamed.",
         "Make a new consumer.",
@@ -117,7 +122,7 @@ UPDATE_RULES = (
 UPDATE_ENVIRONMENT = (
     UR(
         "C-IN-USE",
-        10013,
+        CONSUMER_NAME_EXISTS,
         "deliver_subject",
         "deliver_subject can only change while no client subscribes to {detail}.",
         "Stop the subscribers first.",

@@ -9,6 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from twinstream.models._subjects import NAME_MAX_BYTES, name_fault
+from twinstream.models.error_codes import (
+    PEDANTIC,
+    REPLICAS_NEGATIVE,
+    STREAM_CREATE,
+    STREAM_INVALID_CONFIG,
+    STREAM_MISMATCH,
+    STREAM_NAME_PATH_SEPARATOR,
+)
 from twinstream.models.rules.rule import Found, Hit, Judge, Rule
 from twinstream.models.rules.stored import METADATA_MAX_BYTES, OWN_BYTES, metadata_bytes
 from twinstream.models.rules.stream_case import StreamCase
@@ -21,8 +29,7 @@ from twinstream.models.rules.stream_origin import (
 from twinstream.models.rules.stream_subjects import SUBJECT_RULES
 from twinstream.models.version import Version
 
-INVALID = 10052
-PEDANTIC = 10157
+INVALID = STREAM_INVALID_CONFIG
 
 DESCRIPTION_MAX_BYTES = 4_096
 REPLICAS_MAX = 5
@@ -111,7 +118,7 @@ def _window_above_age(*, since: str = "0.0.0", until: str = "999.0.0") -> SR:
 NAME_RULES = (
     SR(
         "S-NAME-MISSING",
-        10056,
+        STREAM_MISMATCH,
         "name",
         "a stream needs a name.",
         "Add name.",
@@ -119,7 +126,7 @@ NAME_RULES = (
     ),
     SR(
         "S-PATHSEP",
-        10128,
+        STREAM_NAME_PATH_SEPARATOR,
         "name",
         "{value} has a path separator.",
         "Use letters, digits, - and _.",
@@ -179,7 +186,7 @@ LIMIT_RULES = (
     ),
     SR(
         "S-REPL-NEG",
-        10133,
+        REPLICAS_NEGATIVE,
         "num_replicas",
         "the number of replicas is negative.",
         "Use 1, 3 or 5.",
@@ -423,7 +430,7 @@ STREAM_RULES: tuple[Judge[StreamCase], ...] = (
     _metadata_rule(_metadata_again),
     SR(
         "S-NAME-FOLDER",
-        10049,
+        STREAM_CREATE,
         "name",
         "the name has a NUL, which no folder's name can.",
         "Use letters, digits, - and _.",

@@ -4,6 +4,12 @@ from __future__ import annotations
 
 from attrs import evolve, frozen
 
+from twinstream.models.error_codes import (
+    NO_SUITABLE_PEERS,
+    REPLICAS_NOT_SUPPORTED,
+    STORAGE_EXCEEDED,
+    STREAM_INVALID_CONFIG,
+)
 from twinstream.models.problem import Problem
 from twinstream.models.rules.rule import Hit, Rule
 from twinstream.models.rules.stream_case import StreamCase
@@ -32,7 +38,7 @@ STREAM_ENVIRONMENT = (
     NeedsServer(
         SR(
             "S-REPL-STANDALONE",
-            10074,
+            REPLICAS_NOT_SUPPORTED,
             "num_replicas",
             "{value} replicas need a cluster of at least as many servers.",
             "Use 1 for a single server.",
@@ -43,7 +49,7 @@ STREAM_ENVIRONMENT = (
         SR(
             # A cluster checks a new stream twice, and the first check enables TTLs.
             "S-CTR-MARKER",
-            10052,
+            STREAM_INVALID_CONFIG,
             "subject_delete_marker_ttl",
             "a cluster refuses counters with a delete marker, and so do all servers in updates.",
             "Remove one of them.",
@@ -54,7 +60,7 @@ STREAM_ENVIRONMENT = (
     NeedsServer(
         SR(
             "S-NO-PEERS",
-            10005,
+            NO_SUITABLE_PEERS,
             "placement",
             "only the cluster knows whether servers fit the placement.",
             "Compare with the servers' tags and cluster names.",
@@ -64,7 +70,7 @@ STREAM_ENVIRONMENT = (
     NeedsServer(
         SR(
             "S-ACC-STORAGE",
-            10047,
+            STORAGE_EXCEEDED,
             "max_bytes",
             "only the server knows whether {value} bytes are left for the account.",
             "Compare with the account's limits.",

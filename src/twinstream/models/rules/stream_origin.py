@@ -14,6 +14,34 @@ from twinstream.models._subjects import (
     name_fault,
 )
 from twinstream.models._transforms import transform_fault
+from twinstream.models.error_codes import (
+    EXTERNAL_API_OVERLAP,
+    EXTERNAL_DELIVER_INVALID,
+    MIRROR_CONSUMER_INVALID,
+    MIRROR_FILTER_INVALID,
+    MIRROR_FILTERS_OVERLAP,
+    MIRROR_MULTIPLE_FILTERS,
+    MIRROR_NAME_INVALID,
+    MIRROR_TRANSFORM_INVALID,
+    MIRROR_WITH_ATOMIC,
+    MIRROR_WITH_BATCHED,
+    MIRROR_WITH_COUNTERS,
+    MIRROR_WITH_FIRST_SEQ,
+    MIRROR_WITH_SCHEDULES,
+    MIRROR_WITH_SOURCES,
+    MIRROR_WITH_SUBJECTS,
+    SOURCE_CONSUMER_DUPLICATE,
+    SOURCE_CONSUMER_INVALID,
+    SOURCE_DUPLICATE,
+    SOURCE_FILTER_INVALID,
+    SOURCE_FILTERS_OVERLAP,
+    SOURCE_MULTIPLE_FILTERS,
+    SOURCE_NAME_INVALID,
+    SOURCE_TRANSFORM_INVALID,
+    SOURCE_WITH_SCHEDULES,
+    STREAM_CREATE,
+    STREAM_INVALID_CONFIG,
+)
 from twinstream.models.rules.origin_case import (
     OriginCase,
     TransformCase,
@@ -27,7 +55,7 @@ from twinstream.models.rules.rule import ForEach, Found, Hit, Judge, Rule
 from twinstream.models.rules.stream_case import StreamCase
 from twinstream.models.version import Version
 
-INVALID = 10052
+INVALID = STREAM_INVALID_CONFIG
 
 SEPARATORS_SEEN_SINCE: Version = (2, 12, 8)
 """First server that refuses path separators in the name of an origin."""
@@ -134,19 +162,19 @@ def _transform_rules(
 
 
 MIRROR_RULES = (
-    _mirror_excludes("S-MIRROR-FIRSTSEQ", 10143, "first_seq"),
-    _mirror_excludes("S-MIRROR-SUBJECTS", 10034, "subjects"),
-    _mirror_excludes("S-MIRROR-SOURCES", 10031, "sources"),
-    _mirror_excludes("S-MIRROR-COUNTER", 10173, "allow_msg_counter", "2.12.0"),
-    _mirror_excludes("S-MIRROR-ATOMIC", 10198, "allow_atomic", "2.12.0"),
-    _mirror_excludes("S-MIRROR-BATCH", 10209, "allow_batched", "2.14.0"),
-    _mirror_excludes("S-MIRROR-SCHED", 10186, "allow_msg_schedules", "2.12.0"),
+    _mirror_excludes("S-MIRROR-FIRSTSEQ", MIRROR_WITH_FIRST_SEQ, "first_seq"),
+    _mirror_excludes("S-MIRROR-SUBJECTS", MIRROR_WITH_SUBJECTS, "subjects"),
+    _mirror_excludes("S-MIRROR-SOURCES", MIRROR_WITH_SOURCES, "sources"),
+    _mirror_excludes("S-MIRROR-COUNTER", MIRROR_WITH_COUNTERS, "allow_msg_counter", "2.12.0"),
+    _mirror_excludes("S-MIRROR-ATOMIC", MIRROR_WITH_ATOMIC, "allow_atomic", "2.12.0"),
+    _mirror_excludes("S-MIRROR-BATCH", MIRROR_WITH_BATCHED, "allow_batched", "2.14.0"),
+    _mirror_excludes("S-MIRROR-SCHED", MIRROR_WITH_SCHEDULES, "allow_msg_schedules", "2.12.0"),
     ForEach(
         mirrors,
         (
             Rule[OriginCase](
                 "S-MIRROR-CONSUMER",
-                10213,
+                MIRROR_CONSUMER_INVALID,
                 "",
                 "the consumer that feeds the mirror is not valid: {detail}.",
                 "Give name and deliver_subject, and leave start and filter to that consumer.",
@@ -155,7 +183,7 @@ MIRROR_RULES = (
             ),
             Rule[OriginCase](
                 "S-MIRROR-MULTIFILTER",
-                10150,
+                MIRROR_MULTIPLE_FILTERS,
                 "",
                 "filter_subject and subject_transforms exclude each other.",
                 "Put the filter into a transform's src.",
@@ -167,10 +195,17 @@ MIRROR_RULES = (
     ForEach(
         mirrors,
         (
-            ForEach(transforms, _transform_rules("S-MIRROR", (10151, 10154, 10152), _meets_other)),
+            ForEach(
+                transforms,
+                _transform_rules(
+                    "S-MIRROR",
+                    (MIRROR_FILTER_INVALID, MIRROR_TRANSFORM_INVALID, MIRROR_FILTERS_OVERLAP),
+                    _meets_other,
+                ),
+            ),
             Rule[OriginCase](
                 "S-MIRROR-NAME",
-                10142,
+                MIRROR_NAME_INVALID,
                 "",
                 "the name of the origin {detail}.",
                 "Give the name of the stream to copy.",
@@ -214,13 +249,17 @@ def _consumer_identity(source: Settings) -> Any:
     return source["name"], None if external is None else external["api"], consumer["name"]
 
 
-SOURCE_TRANSFORM_RULES = _transform_rules("S-SOURCE", (10145, 10146, 10147), _lies_in_other)
+SOURCE_TRANSFORM_RULES = _transform_rules(
+    "S-SOURCE",
+    (SOURCE_FILTER_INVALID, SOURCE_TRANSFORM_INVALID, SOURCE_FILTERS_OVERLAP),
+    _lies_in_other,
+)
 """Unlike for mirrors, overlaps are checked only if all transforms are valid."""
 
 _OF_EACH_SOURCE: tuple[Judge[OriginCase], ...] = (
     Rule[OriginCase](
         "S-SOURCE-NAME",
-        10141,
+        SOURCE_NAME_INVALID,
         "",
         "the name of the source {detail}.",
         "Give the name of the stream to copy.",
@@ -228,7 +267,7 @@ _OF_EACH_SOURCE: tuple[Judge[OriginCase], ...] = (
     ),
     Rule[OriginCase](
         "S-SOURCE-DUP",
-        10140,
+        SOURCE_DUPLICATE,
         "",
         "the source {value} occurs twice.",
         "Give each another filter, or remove one.",
@@ -236,7 +275,7 @@ _OF_EACH_SOURCE: tuple[Judge[OriginCase], ...] = (
     ),
     Rule[OriginCase](
         "S-SOURCE-MULTIFILTER",
-        10144,
+        SOURCE_MULTIPLE_FILTERS,
         "",
         "filter_subject and subject_transforms exclude each other.",
         "Put the filter into a transform's src.",
@@ -248,7 +287,7 @@ _OF_EACH_SOURCE: tuple[Judge[OriginCase], ...] = (
     ),
     Rule[OriginCase](
         "S-SOURCE-CONSUMER",
-        10215,
+        SOURCE_CONSUMER_INVALID,
         "",
         "the consumer that feeds the source is not valid: {detail}.",
         "Give name and deliver_subject, and leave start and filter to that consumer.",
@@ -257,7 +296,7 @@ _OF_EACH_SOURCE: tuple[Judge[OriginCase], ...] = (
     ),
     Rule[OriginCase](
         "S-SOURCE-CONSUMER-DUP",
-        10216,
+        SOURCE_CONSUMER_DUPLICATE,
         "",
         "two sources from {value} use the same consumer.",
         "Prepare a consumer for each.",
@@ -269,7 +308,7 @@ _OF_EACH_SOURCE: tuple[Judge[OriginCase], ...] = (
 SOURCE_RULES = (
     SR(
         "S-SOURCE-SCHED",
-        10187,
+        SOURCE_WITH_SCHEDULES,
         "sources",
         "a stream with schedules cannot have sources.",
         "Remove one of them.",
@@ -312,7 +351,7 @@ EXTERNAL_RULES = (
         (
             Rule[OriginCase](
                 "S-EXT-DELIVER",
-                10024,
+                EXTERNAL_DELIVER_INVALID,
                 "",
                 "the deliver prefix {value} is not a subject without wildcards.",
                 "Use a literal subject.",
@@ -333,7 +372,7 @@ EXTERNAL_RULES = (
             ),
             Rule[OriginCase](
                 "S-EXT-API-OVERLAP",
-                10021,
+                EXTERNAL_API_OVERLAP,
                 "",
                 "the API prefix {value} is this account's own.",
                 "Give the prefix of the other account or domain.",
@@ -403,7 +442,7 @@ ORIGIN_FILTER_RULES = (
         (
             Rule[OriginCase](
                 "S-SOURCE-TR-LATE",
-                10049,
+                STREAM_CREATE,
                 "",
                 "the transform to {value} is not valid.",
                 "Compare source and destination token by token.",
@@ -411,7 +450,7 @@ ORIGIN_FILTER_RULES = (
             ),
             Rule[OriginCase](
                 "S-ORIGIN-FILTER",
-                10049,
+                STREAM_CREATE,
                 "",
                 "the filter {value} is not a subject.",
                 "Write tokens separated by dots.",

@@ -7,12 +7,17 @@ from attrs import evolve, frozen
 from twinstream.models._settings import Settings
 from twinstream.models._subjects import can_meet, is_contained, is_subject
 from twinstream.models._transforms import transform_fault
+from twinstream.models.error_codes import (
+    PEDANTIC,
+    STREAM_INVALID_CONFIG,
+    TRANSFORM_DESTINATION_INVALID,
+    TRANSFORM_SOURCE_INVALID,
+)
 from twinstream.models.rules.rule import ForEach, Found, Hit, Judge, Rule
 from twinstream.models.rules.stream_case import StreamCase
 from twinstream.models.version import Firsts, Version, is_from
 
-INVALID = 10052
-PEDANTIC = 10157
+INVALID = STREAM_INVALID_CONFIG
 
 _API_SUBJECTS = ("$JS.>", "$JSC.>", "$NRG.>")
 _SYSTEM_SUBJECTS = ("$SYS.>",)
@@ -206,7 +211,7 @@ def _republish_transform(case: StreamCase) -> Found:
 TRANSFORM_RULES = (
     Rule[StreamCase](
         "S-TR-SRC",
-        10155,
+        TRANSFORM_SOURCE_INVALID,
         "",
         "{value} is not a subject.",
         "Write tokens separated by dots.",
@@ -214,7 +219,7 @@ TRANSFORM_RULES = (
     ),
     Rule[StreamCase](
         "S-TR-DEST",
-        10156,
+        TRANSFORM_DESTINATION_INVALID,
         "",
         "the transform is not valid: {detail}.",
         "Compare source and destination token by token.",

@@ -12,6 +12,13 @@ from typing import Any
 
 from twinstream.models._settings import Settings
 from twinstream.models._transforms import transform_fault
+from twinstream.models.error_codes import (
+    MIRROR_NOT_UPDATABLE,
+    MOVE_AND_SCALE,
+    STREAM_INVALID_CONFIG,
+    STREAM_MISMATCH,
+    STREAM_UPDATE,
+)
 from twinstream.models.rules.origin_case import origins
 from twinstream.models.rules.rule import Found, Hit, Rule
 from twinstream.models.rules.stream_case import StreamCase
@@ -21,7 +28,7 @@ from twinstream.models.rules.stream_origin import unbuildable, unseen_transforms
 from twinstream.models.rules.stream_stored import SEALED, stored_stream
 from twinstream.models.version import Version
 
-INVALID = 10052
+INVALID = STREAM_INVALID_CONFIG
 
 
 class StreamUpdateCase:
@@ -115,7 +122,7 @@ UPDATE_RULES = (
     ),
     UR(
         "U-NAME",
-        10056,
+        STREAM_MISMATCH,
         "name",
         "the stream is called {detail}; a stream cannot be renamed.",
         "Make a new stream with the old one as source.",
@@ -172,7 +179,7 @@ UPDATE_RULES = (
     ),
     UR(
         "U-MIRROR",
-        10055,
+        MIRROR_NOT_UPDATABLE,
         "mirror",
         "a mirror can be removed, but neither changed nor added.",
         "Keep it, or make a new stream.",
@@ -180,7 +187,7 @@ UPDATE_RULES = (
     ),
     UR(
         "U-MIRROR",
-        10055,
+        MIRROR_NOT_UPDATABLE,
         "mirror",
         "a mirror cannot become a stream of its own before server 2.12.",
         "Keep mirror, or use a newer server.",
@@ -234,7 +241,7 @@ UPDATE_RULES = (
     ),
     UR(
         "U-SOURCE-TR",
-        10069,
+        STREAM_UPDATE,
         "",
         "the transform to {value} is not valid.",
         "Compare source and destination token by token.",
@@ -242,7 +249,7 @@ UPDATE_RULES = (
     ),
     UR(
         "U-REPUB-DEST",
-        10069,
+        STREAM_UPDATE,
         "",
         "an update reads a missing destination as >, and {detail}.",
         "Write dest.",
@@ -253,7 +260,7 @@ UPDATE_RULES = (
 UPDATE_ENVIRONMENT = (
     UR(
         "U-MOVE-SCALE",
-        10123,
+        MOVE_AND_SCALE,
         "placement",
         "a cluster does not change placement and num_replicas in one update.",
         "Change one, and the other once that is done.",
@@ -261,7 +268,7 @@ UPDATE_ENVIRONMENT = (
     ),
     UR(
         "U-MIRROR-ZONE",
-        10055,
+        MIRROR_NOT_UPDATABLE,
         "mirror.opt_start_time",
         "{value} is another start than the same time with Z, unless the mirror was made with it"
         " and the server runs since.",

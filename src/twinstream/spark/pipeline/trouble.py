@@ -30,9 +30,7 @@ _LASTING: Final[tuple[type[Exception], ...]] = (
 _NAMES: Final = frozenset(each.__name__ for each in _LASTING)
 
 #: How Spark passes on what one of its Python processes raised: the end of a traceback, as text.
-_RAISED: Final = re.compile(
-    r"^(?:twinstream.spark|twinstream.core)\.errors\.(\w+): (.+)$", re.MULTILINE
-)
+_RAISED: Final = re.compile(r"^twinstream(?:\.\w+)*\.errors\.(\w+): (.+)$", re.MULTILINE)
 
 #: What anything else in one of them raised: the line below the indented ones.
 _TRACEBACK: Final = re.compile(
