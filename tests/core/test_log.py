@@ -48,6 +48,7 @@ EVENT = OutboxEvent(number=3, id="x", subject="orders.new", data=b"payload")
 
 # What a callback with such a name receives is no report.
 NO_REPORTS = {
+    "on_change": "the entries of a cached bucket, which are its data",
     "on_progress": "sizes, to be shown while a copy runs",
     "on_lost": "the lease itself; its loss is logged as LeaseWasLost",
     "on_elected": "the lease itself; the election is logged as Elected",

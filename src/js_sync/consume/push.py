@@ -261,7 +261,7 @@ class PushMessages(Iteration[Message]):
         try:
             self._api.transport.close_mailbox(self._box, settle=True)
         finally:
-            # Only now: messages in flight are awaited and handed over.
+            # Only now: messages in flight arrive and are handed over.
             self._drained = True
             self._box.signal.set()
 
