@@ -246,7 +246,7 @@ class _Term:
             if self._handler is not None:
                 await call(self._handler, self._lease)
         except BaseException as error:
-            # Also if the handler exits the program: the exit is raised by the call that waits for the end.
+            # Also if the handler exits the program: waiting for the end raises the exit.
             self._error = error
             await self._lease.release()
 

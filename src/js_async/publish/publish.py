@@ -140,7 +140,7 @@ class _Attempts:
     async def next(self, answer: Answer | None, end: Deadline) -> PubAck:
         """Send the message and return its acknowledgement, or raise why there is none.
 
-        `answer` is given if the message was sent already and its response was awaited until `end`.
+        `answer` is given if the message was sent already, with a wait for its response until `end`.
         """
         api, request, deadline = self._api, self._request, self._deadline
         replies = api.transport.replies

@@ -346,7 +346,7 @@ class Worker(Owned, WorksBeside):
                     return
                 await self._handle(*taken)
         except BaseException as error:
-            # Also if a handler raises `SystemExit`: it is raised where the end is awaited.
+            # Also if a handler raises `SystemExit`: waiting for the end raises it.
             self._fail(error)
 
     async def _next(self) -> tuple[Hashable, Job] | None:

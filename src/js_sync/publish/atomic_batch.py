@@ -293,7 +293,7 @@ class AtomicBatch(Owned, BlockHint):
             raise refusal from error
 
     def _told(self, part: _Part) -> AbstractContextManager[OpenCall | None]:
-        """Return the call report context of a part whose response is awaited at once."""
+        """Return the call report context of a part with an immediate response."""
         return self._api.told("atomic_batch", part.subject, len(part.headers) + len(part.data))
 
     def _refusal_before(self) -> TwinstreamError | None:
