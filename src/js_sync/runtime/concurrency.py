@@ -70,7 +70,7 @@ def portions(items: Iterable[T]) -> Iterable[Iterable[T]]:
 
 
 def call(handler: Handler[T], item: T) -> object:
-    """Call a user function and return its result. Raises `WrongHandler` for a coroutine."""
+    """Call a user function and return its result. Raises `WrongHandler` for one of asyncio."""
     result = handler(item)
     if isinstance(result, Coroutine):
         result.close()
@@ -79,7 +79,7 @@ def call(handler: Handler[T], item: T) -> object:
 
 
 def check_handler(handler: object, what: str = "handler") -> None:
-    """Refuse what cannot be called with one argument, and coroutine functions."""
+    """Refuse what cannot be called with one argument, and functions of asyncio."""
     if not callable(handler):
         raise BadArgument(f"{what} must be a function, got {handler!r}")
     # `inspect` takes milliseconds to import, which programs without a handler save.
