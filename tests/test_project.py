@@ -16,6 +16,8 @@ from typing import cast
 
 import pytest
 
+import twinstream
+from twinstream.core.connect.handshake import CLIENT_VERSION
 from twinstream.models.error_codes import NAMES
 
 ROOT = Path(__file__).parents[1]
@@ -235,3 +237,7 @@ def test_error_codes_of_the_server_are_used_by_name() -> None:
             typed = token.type == tokenize.NUMBER and token.string.isdigit()
             where = f"{path.relative_to(ROOT)}:{token.start[0]}"
             assert not (typed and int(token.string) in codes), f"{where} types {token.string}"
+
+
+def test_the_version_is_the_same_everywhere() -> None:
+    assert twinstream.__version__ == CLIENT_VERSION == project()["version"]
