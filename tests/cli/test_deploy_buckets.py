@@ -12,7 +12,7 @@ import yaml
 
 from js_sync import JetStream
 from tests.cli.output import Run
-from twinstream.models import KeyValueConfig, ObjectStoreConfig, StreamConfig, evolve
+from twinstream.models import KeyValueConfig, ObjectStoreConfig, StreamConfig, StreamSource, evolve
 
 SECOND = 1_000_000_000
 
@@ -203,3 +203,18 @@ def test_validate_takes_buckets_and_names_their_lines(run: Run, tmp_path: Path) 
         ("object_store", "B"),
     ]
     assert run("validate", "-", "--kind", "key_value", input="bucket: A\n").exit_code == 0
+
+
+def test_a_mirror_becomes_a_bucket_of_its_own(run: Run, write: Write, jet: JetStream) -> None:
+    jet.create_key_value(KeyValueConfig(bucket="DB10"))
+    jet.create_key_value(KeyValueConfig(bucket="DB10M", mirror=StreamSource(name="DB10")))
+    folder = write(key_values=[{"bucket": "DB10M"}])
+    [step] = steps_of(run, folder, "--allow-loss")
+    assert {"mirror", "subjects"} <= {each["path"] for each in step["changes"]}
+    assert [each for each in step["problems"] if "mirror_direct" in each["path"]] == []
+    assert (
+        run(
+            "plan", write(key_values=[{"bucket": "DB10M", "mirror": {"name": "DB10"}}]), "--check"
+        ).exit_code
+        == 0
+    )

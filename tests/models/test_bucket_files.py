@@ -6,6 +6,8 @@ from typing import Any
 
 import jsonschema
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from twinstream.core.kv.config import key_value_config, stream_config
 from twinstream.core.object_store.config import store_config, store_stream_config
@@ -21,7 +23,13 @@ from twinstream.models import (
     json_schema,
     load_configs,
 )
-from twinstream.models._buckets import kept_members, stream_members
+from twinstream.models._buckets import (
+    BucketKind,
+    bucket_problems,
+    kept_members,
+    stream_members,
+)
+from twinstream.models._shapes import SHAPES
 from twinstream.models.files import stream_behind
 
 
@@ -42,7 +50,7 @@ def test_both_kinds_stand_beside_streams_and_consumers() -> None:
 streams: [{name: S, subjects: [s], max_msgs: 5}]
 key_values: [{bucket: CONF, history: 5}]
 object_stores: [{bucket: FILES}]
-consumers: [{stream_name: KV_CONF, config: {durable_name: C, ack_policy: explicit}}]
+consumers: [{stream_name: KV_CONF, config: {durable_name: C, ack_policy: explicit, max_deliver: 5}}]
 """
     found = load(text)
     assert found.problems == []
@@ -252,3 +260,39 @@ def test_an_update_keeps_what_a_bucket_has_no_setting_for() -> None:
 )
 def test_the_schema_document_covers_buckets(document: dict[str, Any], valid: bool) -> None:
     assert jsonschema.Draft202012Validator(json_schema()).is_valid(document) is valid
+
+
+VALUES = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**65), 2**65)
+    | st.floats(allow_nan=False)
+    | st.sampled_from(["", "A", "a.b", "$KV.B.>", "file", "none"])
+    | st.text(max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from([*SHAPES["StreamSource"], "src", "dest", "tags", "x"]),
+            inner,
+            max_size=4,
+        )
+    ),
+    max_leaves=8,
+)
+
+
+@given(
+    kind=st.sampled_from(["key_value", "object_store"]),
+    members=st.dictionaries(st.sampled_from([*SHAPES["KeyValueConfig"], "x"]), VALUES),
+    has_name=st.booleans(),
+)
+def test_anything_can_be_judged(kind: BucketKind, members: dict[str, Any], has_name: bool) -> None:
+    if has_name:
+        members["bucket"] = "B"
+    known = SHAPES["KeyValueConfig" if kind == "key_value" else "ObjectStoreConfig"]
+    problems, warnings = bucket_problems(kind, members, None)
+    for one in (*problems, *warnings):
+        first = one.path.split(".")[0].split("[")[0]
+        assert first in known or first in members, one
+    stream = stream_members(kind, members)
+    assert stream.get("name", "") in ("", "KV_B", "OBJ_B") or not has_name

@@ -223,8 +223,8 @@ def _path(kind: BucketKind, members: Mapping[str, Any], path: str) -> str:
     made = _TRANSFORM.match(path)
     if made:
         source = members["sources"][int(made[2])]
-        if "subject_transforms" not in source:  # the conversion made it
-            return f"{made[1]}.filter_subject" if "filter_subject" in source else made[1]
+        if not source.get("subject_transforms"):  # the conversion made it
+            return f"{made[1]}.filter_subject" if source.get("filter_subject") else made[1]
     if first in _CAUSES:
         cause = _CAUSES[first]
         return cause if cause in SHAPES[_RECORDS[kind]] else "bucket"

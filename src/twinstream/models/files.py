@@ -326,7 +326,7 @@ class _Loader:
 
     def _only_lists(self, name: str, document: Document, members: JsonObject, path: str) -> None:
         """Add the configs in the lists of an object, and report other keys."""
-        message = "settings next to streams and consumers are not allowed."
+        message = "settings next to lists of configs are not allowed."
         others = [key for key in members if key not in _LISTS and key not in _PAGE]
         for key in (member(path, other) for other in others):
             place = document.place(key, key=True)
