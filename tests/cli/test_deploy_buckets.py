@@ -208,13 +208,15 @@ def test_validate_takes_buckets_and_names_their_lines(run: Run, tmp_path: Path) 
 def test_a_mirror_becomes_a_bucket_of_its_own(run: Run, write: Write, jet: JetStream) -> None:
     jet.create_key_value(KeyValueConfig(bucket="DB10"))
     jet.create_key_value(KeyValueConfig(bucket="DB10M", mirror=StreamSource(name="DB10")))
+    folder = write(key_values=[{"bucket": "DB10M", "mirror": {"name": "DB10"}}])
+    assert run("plan", folder, "--check").exit_code == 0
     folder = write(key_values=[{"bucket": "DB10M"}])
-    [step] = steps_of(run, folder, "--allow-loss")
+    document = json.loads(run("plan", folder, "--json", "--allow-loss").stdout)
+    [step] = document["steps"]
+    if document["server"].startswith("2.11."):
+        assert {each["path"] for each in step["problems"]} == {"mirror"}
+        return
     assert {"mirror", "subjects"} <= {each["path"] for each in step["changes"]}
-    assert [each for each in step["problems"] if "mirror_direct" in each["path"]] == []
-    assert (
-        run(
-            "plan", write(key_values=[{"bucket": "DB10M", "mirror": {"name": "DB10"}}]), "--check"
-        ).exit_code
-        == 0
-    )
+    assert run("apply", folder, "--allow-loss", "--yes").exit_code == 0
+    assert jet.get_key_value("DB10M").put("a", b"1") == 1
+    assert run("plan", folder, "--check").exit_code == 0
