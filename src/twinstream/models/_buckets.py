@@ -156,15 +156,18 @@ class _Bucket:
         good = _without(good, problems)
         if "bucket" not in good:
             return cls({}, problems)
-        record = KeyValueConfig if kind == "key_value" else ObjectStoreConfig
         try:
-            config = decode(good, record)
+            stream = _stream(kind, good)
         except DecodeError as error:
             problems += [Problem(path, None, "R-JSON", f"{why}.") for path, why in error.problems]
             return cls({}, problems)
-        if isinstance(config, KeyValueConfig):
-            return cls(encode(key_value_stream(config)), problems)
-        return cls(encode(object_store_stream(config)), problems)
+        return cls(encode(stream), problems)
+
+
+def _stream(kind: BucketKind, members: JsonObject) -> StreamConfig:
+    if kind == "key_value":
+        return key_value_stream(decode(members, KeyValueConfig))
+    return object_store_stream(decode(members, ObjectStoreConfig))
 
 
 def _without(members: JsonObject, problems: list[Problem]) -> JsonObject:
