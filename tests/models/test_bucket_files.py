@@ -23,13 +23,13 @@ from twinstream.models import (
     json_schema,
     load_configs,
 )
-from twinstream.models._buckets import (
+from twinstream.models._shapes import SHAPES
+from twinstream.models.buckets.judging import (
     BucketKind,
     bucket_problems,
     kept_members,
     stream_members,
 )
-from twinstream.models._shapes import SHAPES
 from twinstream.models.files import stream_behind
 
 

@@ -20,7 +20,7 @@ from twinstream.models import (
     StreamSource,
     evolve,
 )
-from twinstream.models._bucket_streams import (
+from twinstream.models.buckets.streams import (
     SAME,
     key_value_mirror,
     key_value_sources,

@@ -21,7 +21,7 @@ from twinstream.models import (
     StreamInfo,
     evolve,
 )
-from twinstream.models._bucket_streams import object_store_stream
+from twinstream.models.buckets.streams import object_store_stream
 
 __all__ = [
     "ObjectStoreStatus",

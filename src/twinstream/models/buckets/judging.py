@@ -12,11 +12,11 @@ from typing import Any, Final, Literal, TypeAlias, cast
 
 from attrs import evolve, frozen
 
-from twinstream.models._bucket_streams import key_value_stream, object_store_stream
 from twinstream.models._document import member
 from twinstream.models._json import JsonObject
 from twinstream.models._reading import Reader
 from twinstream.models._shapes import SHAPES
+from twinstream.models.buckets.streams import key_value_stream, object_store_stream
 from twinstream.models.codec import decode, encode
 from twinstream.models.decode_error import DecodeError
 from twinstream.models.generated.config.stream import (
