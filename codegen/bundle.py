@@ -35,7 +35,7 @@ def document(schemas: Schemas) -> str:
         "$id": f"{BASE}schema.json",
         "$comment": "Generated from schema/ by codegen/bundle.py. Edit that folder instead.",
         "title": "JetStream configurations",
-        "description": "A file of stream and consumer configurations.",
+        "description": "A file of configurations of streams, consumers and buckets.",
         "anyOf": _file_forms(),
         "$defs": {**named, **dict(sorted(strict.found.items()))},
     }
@@ -124,6 +124,8 @@ def _file_forms() -> list[Schema]:
     """Return what a file, or an item of a list in it, may be."""
     stream = {"$ref": f"#/$defs/{STRICT}StreamCreateRequest"}
     consumer = {"$ref": f"#/$defs/{STRICT}ConsumerConfig"}
+    key_value = {"$ref": f"#/$defs/{STRICT}KeyValueConfig"}
+    object_store = {"$ref": f"#/$defs/{STRICT}ObjectStoreConfig"}
     name = {"description": "Name of the consumer's stream.", "$ref": "#/$defs/Name"}
     own_name = {"description": "Name of the stream.", "$ref": "#/$defs/Name"}
     return [
@@ -143,11 +145,13 @@ def _file_forms() -> list[Schema]:
             "required": ["config", "state"],
         },
         {
-            "description": "Several streams and consumers.",
+            "description": "Several streams, consumers and buckets.",
             "type": "object",
             "properties": {
                 "streams": {"type": "array", "items": {"$ref": "#"}},
                 "consumers": {"type": "array", "items": {"$ref": "#"}},
+                "key_values": {"type": "array", "items": key_value},
+                "object_stores": {"type": "array", "items": object_store},
             },
             "minProperties": 1,
             "additionalProperties": False,

@@ -10,7 +10,14 @@ from typing import Any
 
 from schemas import Schemas
 
-ROOTS = ("StreamCreateRequest", "StreamUpdateRequest", "ConsumerCreateRequest", "PullRequest")
+ROOTS = (
+    "StreamCreateRequest",
+    "StreamUpdateRequest",
+    "ConsumerCreateRequest",
+    "PullRequest",
+    "KeyValueConfig",
+    "ObjectStoreConfig",
+)
 
 SCALARS = {
     "Int64": "int64",

@@ -320,8 +320,8 @@ def test_nothing_stands_beside_the_lists_of_streams_and_consumers() -> None:
     text = "version: 1\nstreams: [{name: S, max_age: 5}]\nmetadata: {}\n"
     hint = "Move it into one of their items."
     assert lines(text) == [
-        f"x.yaml:1:1: version: settings next to streams and consumers are not allowed. {hint}",
-        f"x.yaml:3:1: metadata: settings next to streams and consumers are not allowed. {hint}",
+        f"x.yaml:1:1: version: settings next to lists of configs are not allowed. {hint}",
+        f"x.yaml:3:1: metadata: settings next to lists of configs are not allowed. {hint}",
         lines("streams: [{name: S, max_age: 5}]\n")[0].replace("x.yaml:1:", "x.yaml:2:"),
     ]
     assert [one.kind for one in load(text, kind="consumer").configs] == ["stream"]

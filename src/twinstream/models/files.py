@@ -2,9 +2,11 @@
 
 A file is JSON or YAML. It contains one stream config, one consumer config, a request or a response
 that contains one (`config` next to `stream_name` or `state`), a list of these, or an object with
-the lists `streams` and `consumers`. This includes the output of `twinstream` with `--json`, and the
-files that the `nats` command writes and reads: `nats stream info --json`, the files for `--config`,
-the `backup.json` of a backup. YAML may contain several documents.
+the lists `streams`, `consumers`, `key_values` and `object_stores`. Buckets stand in the last two
+only: their settings do not show which of the two kinds they are. This includes the output of
+`twinstream` with `--json`, and the files that the `nats` command writes and reads: `nats stream
+info --json`, the files for `--config`, the `backup.json` of a backup. YAML may contain several
+documents.
 """
 
 from __future__ import annotations
@@ -24,14 +26,22 @@ from twinstream.models.problem import Problem
 from twinstream.models.validation import validate_consumer, validate_stream
 from twinstream.models.version import parse_version
 
-Kind: TypeAlias = Literal["stream", "consumer"]
+Kind: TypeAlias = Literal["stream", "consumer", "key_value", "object_store"]
 
 SEALED: Final = "S-SEALED-CREATE"
 """The rule that a new stream must not be sealed; it does not apply to an existing one."""
 
 STDIN_NAME = "<stdin>"
 
-_LISTS: dict[str, Kind] = {"streams": "stream", "consumers": "consumer"}
+_LISTS: dict[str, Kind] = {
+    "streams": "stream",
+    "consumers": "consumer",
+    "key_values": "key_value",
+    "object_stores": "object_store",
+}
+
+_BUCKETS: dict[str, str] = {"key_value": "KV_", "object_store": "OBJ_"}
+"""The kinds of buckets, and how the names of their streams begin."""
 
 _PAGE = {"type", "total", "offset", "limit", "missing", "offline"}
 """Members of a server's list response other than the list."""
@@ -77,13 +87,32 @@ class FileConfig:
     """The config as written in the file."""
 
     stream_name: str = ""
-    """The stream of a consumer, if the file names it; the name of a stream."""
+    """The stream of a consumer, if the file names it; the name of a stream, also of a bucket's."""
+
+    bucket: FileConfig | None = field(default=None, repr=False)
+    """The bucket that this stream is behind; see `stream_behind`."""
 
     @property
     def name(self) -> str:
-        """The name of the stream or consumer, empty if there is none."""
-        name = self.members.get("name") or self.members.get("durable_name")
+        """The name of the stream, consumer or bucket, empty if there is none."""
+        if self.kind in _BUCKETS:
+            name = self.members.get("bucket")
+        else:
+            name = self.members.get("name") or self.members.get("durable_name")
         return name if isinstance(name, str) else ""
+
+
+def stream_behind(config: FileConfig) -> FileConfig:
+    """Return the stream behind a bucket as a config with the same position; others unchanged.
+
+    The config is empty if the name of the bucket is unusable.
+    """
+    if config.kind != "key_value" and config.kind != "object_store":
+        return config
+    from twinstream.models.buckets.judging import stream_members
+
+    members = stream_members(config.kind, config.members)
+    return evolve(config, kind="stream", members=members, bucket=config)
 
 
 @frozen
@@ -164,11 +193,19 @@ def _judged(
     found: list[_Found], server: str | None, pedantic: bool
 ) -> tuple[list[FileProblem], list[FileProblem]]:
     """Return problems and warnings of all configs, consumers in the context of their streams."""
-    streams = {one.config.name: one.config.members for one in found if one.config.kind == "stream"}
+    behind = [stream_behind(one.config) for one in found]
+    streams = {one.name: one.members for one in behind if one.kind == "stream"}
     problems: list[FileProblem] = []
     warnings: list[FileProblem] = []
     for one in found:
         config, members = one.config, one.config.members
+        if config.kind == "key_value" or config.kind == "object_store":
+            from twinstream.models.buckets.judging import bucket_problems
+
+            faults, oddities = bucket_problems(config.kind, members, server, pedantic=pedantic)
+            problems += map(one.problem, faults)
+            warnings += map(one.problem, oddities)
+            continue
         request = Reader(parse_version(server))
         flag = pedantic or bool(request.record(one.around, "ConsumerCreateRequest")["pedantic"])
         problems += [one.problem_around(_moved(config, each)) for each in request.problems]
@@ -240,13 +277,16 @@ class _Loader:
             for index, item in enumerate(items):
                 self._value(name, document, item, f"{path}[{index}]")
         elif not isinstance(value, dict):
-            fault = Fault(document.place(path), "expected a stream or consumer config here.")
+            what = "bucket" if self.kind in _BUCKETS else "stream or consumer"
+            fault = Fault(document.place(path), f"expected a {what} config here.")
             self._fault(name, fault, path=path)
         else:
             self._object(name, document, cast("JsonObject", value), path)
 
     def _object(self, name: str, document: Document, members: JsonObject, path: str) -> None:
         outer = path
+        if self.kind in _BUCKETS and not members.keys() & _LISTS.keys():
+            return self._bucket(name, document, members, path)
         inner, path, stream = _unwrapped(members, path)
         kind = _kind_of(members, inner)
         if kind is None and inner is members and members.keys() & _LISTS.keys():
@@ -261,6 +301,9 @@ class _Loader:
         if kind is None:
             message = "cannot tell whether this is a stream or a consumer."
             hint = "Put it into a list under streams: or consumers:."
+            if "bucket" in members:
+                message = "cannot tell whether this bucket is for keys and values or for objects."
+                hint = "Put it into a list under key_values: or object_stores:."
             return self._fault(name, Fault(document.place(path), message, hint), path=path)
         if kind == "stream":
             given = inner.get("name")
@@ -274,9 +317,16 @@ class _Loader:
             self._lists(name, document, members, outer)
         return None
 
+    def _bucket(self, name: str, document: Document, members: JsonObject, path: str) -> None:
+        assert self.kind is not None
+        line, column = document.place(path)
+        config = FileConfig(self.kind, name, line, column, members)
+        config = evolve(config, stream_name=_BUCKETS[self.kind] + config.name)
+        self.found.append(_Found(config, document, path))
+
     def _only_lists(self, name: str, document: Document, members: JsonObject, path: str) -> None:
-        """Add the configs in the lists `streams` and `consumers`, and report other keys."""
-        message = "settings next to streams and consumers are not allowed."
+        """Add the configs in the lists of an object, and report other keys."""
+        message = "settings next to lists of configs are not allowed."
         others = [key for key in members if key not in _LISTS and key not in _PAGE]
         for key in (member(path, other) for other in others):
             place = document.place(key, key=True)
@@ -285,7 +335,7 @@ class _Loader:
         self._lists(name, document, members, path)
 
     def _lists(self, name: str, document: Document, members: JsonObject, path: str) -> None:
-        """Add the configs in the lists `streams` and `consumers`; null is an empty list."""
+        """Add the configs in the lists of an object; null is an empty list."""
         outer = self.kind
         for key, value in members.items():
             if key in _LISTS and value is not None:

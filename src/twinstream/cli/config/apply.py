@@ -1,4 +1,4 @@
-"""``twinstream apply``: make the streams and consumers of a server as a folder says."""
+"""``twinstream apply``: make the streams, consumers and buckets of a server as a folder says."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ DONE = {"create": "created", "update": "updated", "recreate": "made anew"}
 def apply(
     target: Target, paths: tuple[Path, ...], allowed: Allowed, yes: bool, as_json: bool
 ) -> None:
-    """Create and update streams and consumers, so that the server has what FOLDER says.
+    """Create and update streams, consumers and buckets, so that the server has what FOLDER says.
 
     Shows the plan and asks first. If a single change is impossible or refused, nothing at all is
     done: a change that loses messages or cannot be undone needs --allow-loss, and one that cannot

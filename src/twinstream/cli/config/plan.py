@@ -24,7 +24,7 @@ from twinstream.cli.target import Target, json_option, server_options
 def plan(
     target: Target, paths: tuple[Path, ...], allowed: Allowed, check: bool, as_json: bool
 ) -> None:
-    """Compare the streams and consumers in FOLDER with those of the server; change nothing.
+    """Compare the configurations in FOLDER with those of the server; change nothing.
 
     Configurations are compared as the server stores them, so that defaults make no difference.
     The steps are in an order that lets subjects and filters move from one stream or consumer to

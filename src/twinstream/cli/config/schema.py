@@ -21,7 +21,7 @@ from twinstream.models import json_schema, schema_names
 def schema(name: str | None, listed: bool, plain: bool, out: Path | None) -> None:
     """Print a JSON Schema document (2020-12) that refers to no other.
 
-    As a whole it describes files of stream and consumer configurations, so that an editor completes
+    As a whole it describes files of configurations, also of buckets, so that an editor completes
     them and underlines misspelt settings; below "$defs" it has every type of the JetStream API.
     """
     if listed:

@@ -1,10 +1,10 @@
-"""``twinstream validate``: check stream and consumer configurations in files, offline."""
+"""``twinstream validate``: check configurations in files, offline."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Literal
+from typing import get_args
 
 import click
 
@@ -13,10 +13,8 @@ from twinstream.cli.deploy.folder import configs_below
 from twinstream.cli.problems import print_problems, print_warnings, problem_as_json
 from twinstream.cli.screen import counted, notes, print_json, results
 from twinstream.cli.target import json_option
-from twinstream.models.files import STDIN_NAME, FileConfigs, load_configs
+from twinstream.models.files import STDIN_NAME, FileConfigs, Kind, load_configs
 from twinstream.models.version import parse_version
-
-Kind = Literal["stream", "consumer"]
 
 
 @click.command(short_help="Check configuration files without a server.")
@@ -27,7 +25,7 @@ Kind = Literal["stream", "consumer"]
     metavar="VERSION",
     help="Judge as this version of the server would, such as 2.12.  [default: the newest]",
 )
-@click.option("--kind", type=click.Choice(["stream", "consumer"]), help="What the files hold.")
+@click.option("--kind", type=click.Choice(get_args(Kind)), help="What the files hold.")
 @click.option("--pedantic", is_flag=True, help="Judge as the server does in pedantic mode.")
 @click.option("--strict", is_flag=True, help="Count warnings as problems.")
 @click.option("--sarif", is_flag=True, help="Print a SARIF log, and nothing else.")
@@ -41,10 +39,11 @@ def validate(
     sarif: bool,
     as_json: bool,
 ) -> None:
-    """Check the stream and consumer configurations in FILES (YAML or JSON; - is standard input).
+    """Check the configurations in FILES (YAML or JSON; - is standard input).
 
-    For a folder, all such files below it are checked. They may hold configurations as people write
-    them, requests or answers of the API, or what the nats command reads and writes.
+    For a folder, all such files below it are checked. They may hold configurations of streams and
+    consumers as people write them, requests or answers of the API, what the nats command reads and
+    writes, and the lists key_values and object_stores.
     The first problem of each configuration is the error that a server would answer with, its code
     in brackets. A consumer is checked together with its stream if one of the files holds it.
     Exits with 1 if there is a problem. What only a server can tell, and warnings of what is legal

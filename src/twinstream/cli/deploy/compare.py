@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 from attrs import evolve, frozen
 
 from twinstream.cli.deploy.bounds import bounded
+from twinstream.cli.deploy.buckets import bucket_step, with_kept_settings
 from twinstream.cli.deploy.existing import Existing, existing_stream
 from twinstream.cli.deploy.folder import Wanted
 from twinstream.cli.deploy.room import Account, Reserves, account_of, frees_room, needs_room
@@ -60,7 +61,7 @@ def compare(jet: JetStream, wanted: Wanted, server: str, allowed: Allowed) -> li
     others = _held_by_others(jet, streams, held)
     configs = {name: one.config for name, one in there.items() if one is not None}
     settled = _settled_streams(streams, {**others, **held}, account, configs)
-    return [*settled, *chain(*consumers)]
+    return [*map(bucket_step, settled), *chain(*consumers)]
 
 
 def _held_by_others(
@@ -114,10 +115,11 @@ def _stream_step(
     creation = plan_stream(None, config.members, server)
     if existing is None:
         return step_of(config, creation, creation, allowed, "")
-    plan = plan_stream(existing.config, config.members, server)
-    kept = keep_start(existing.config, config.members)
-    if kept is not None and plan.action == "update":
-        config = evolve(config, members=dict(kept))
+    wanted = with_kept_settings(config, existing.config)
+    plan = plan_stream(existing.config, wanted.members, server)
+    kept = keep_start(existing.config, wanted.members)
+    if plan.action == "update":
+        config = wanted if kept is None else evolve(wanted, members=dict(kept))
     step = step_of(config, plan, creation, allowed, f"its {existing.contents}")
     return bounded(step, existing.config, existing.consumers)
 

@@ -12,7 +12,7 @@ from attrs import frozen
 from twinstream.cli.deploy.typed import other_spellings
 from twinstream.cli.failures import Failure
 from twinstream.models import FileConfig, FileProblem, Problem, load_configs
-from twinstream.models.files import SEALED
+from twinstream.models.files import SEALED, stream_behind
 from twinstream.models.lint import DROPPED
 
 SUFFIXES: Final = frozenset({".json", ".yaml", ".yml"})
@@ -40,10 +40,11 @@ def read_folder(paths: Iterable[Path], server: str) -> Wanted:
     found = load_configs(files, server=server)
     # Whether a stream may be sealed depends on whether it exists: the plan finds that out.
     errors = [one for one in found.errors if one.problem.rule != SEALED]
-    problems = errors + list(_misfits(found.configs))
+    configs = [stream_behind(one) for one in found.configs]
+    problems = errors + list(_misfits(configs))
     dropped = [one for one in found.warnings if one.problem.rule == DROPPED]
-    streams = [one for one in found.configs if one.kind == "stream"]
-    consumers = [one for one in found.configs if one.kind == "consumer"]
+    streams = [one for one in configs if one.kind == "stream"]
+    consumers = [one for one in configs if one.kind == "consumer"]
     return Wanted(streams, consumers, problems, dropped)
 
 
@@ -97,6 +98,8 @@ def _misfits(configs: list[FileConfig]) -> Iterator[FileProblem]:
         for spelling, usual in other_spellings(one):
             message = f"only a server takes the key {spelling!r} for {usual!r}."
             yield _misfit(one, message, "Write that.")
+        if one.bucket is not None and not one.name:  # reported with the errors of the bucket
+            continue
         if one.kind == "consumer" and not one.name:
             yield _misfit(one, "the consumer has no name.", "Set durable_name.")
         elif one.kind == "consumer" and not one.stream_name:

@@ -13,7 +13,16 @@ from rich.text import Text
 from twinstream.cli.deploy.step import Step, Verb
 from twinstream.cli.problems import problem_as_json
 from twinstream.cli.values import as_text, in_time
-from twinstream.models import Change, ConsumerConfig, Duration, FileProblem, Problem, StreamConfig
+from twinstream.models import (
+    Change,
+    ConsumerConfig,
+    Duration,
+    FileProblem,
+    KeyValueConfig,
+    ObjectStoreConfig,
+    Problem,
+    StreamConfig,
+)
 
 MARKS: Final = {
     "create": ("+", "green"),
@@ -31,7 +40,12 @@ WORDS: Final[dict[Verb, str]] = {
 }
 _DURATIONS: Final = {
     kind: {name for name, member in fields_dict(config).items() if "Duration" in str(member.type)}
-    for kind, config in (("stream", StreamConfig), ("consumer", ConsumerConfig))
+    for kind, config in (
+        ("stream", StreamConfig),
+        ("consumer", ConsumerConfig),
+        ("key_value", KeyValueConfig),
+        ("object_store", ObjectStoreConfig),
+    )
 }
 
 
@@ -63,7 +77,7 @@ def _changed(step: Step, change: Change) -> str:
 
 
 def _value(step: Step, path: str, value: object) -> str:
-    if path in _DURATIONS[step.config.kind] and isinstance(value, int):
+    if path in _DURATIONS[step.kind] and isinstance(value, int):
         return in_time(Duration.from_ns(value))
     return as_text(value) or "not set"
 
@@ -95,9 +109,9 @@ def as_json(
 def _step_as_json(step: Step, *, done: bool) -> dict[str, object]:
     plan = step.plan
     return {
-        "kind": step.config.kind,
+        "kind": step.kind,
         "stream": step.config.stream_name,
-        "name": step.config.name,
+        "name": step.name,
         "file": step.config.file,
         "line": step.config.line,
         "action": step.verb,

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from attrs import evolve, frozen
 
 from twinstream.cli.deploy.typed import untyped
 from twinstream.models import FileConfig, Plan
+from twinstream.models.files import Kind
 
+TITLES: Final[dict[Kind, str]] = {
+    "stream": "stream",
+    "consumer": "consumer",
+    "key_value": "key-value bucket",
+    "object_store": "object store",
+}
 Verb: TypeAlias = Literal["create", "update", "recreate", "nothing", "refused"]
 
 
@@ -28,11 +35,21 @@ class Step:
         return self.verb not in ("nothing", "refused")
 
     @property
+    def kind(self) -> Kind:
+        """What the file has: a stream, a consumer, or a kind of bucket."""
+        return self.config.kind if self.config.bucket is None else self.config.bucket.kind
+
+    @property
+    def name(self) -> str:
+        """The name in the file, of a bucket not that of its stream."""
+        return self.config.name if self.config.bucket is None else self.config.bucket.name
+
+    @property
     def title(self) -> str:
         """What the step is about, by name: ``stream ORDERS``, ``consumer ORDERS/packers``."""
-        if self.config.kind == "stream":
-            return f"stream {self.config.name}"
-        return f"consumer {self.config.stream_name}/{self.config.name}"
+        if self.kind == "consumer":
+            return f"consumer {self.config.stream_name}/{self.name}"
+        return f"{TITLES[self.kind]} {self.name}"
 
 
 @frozen

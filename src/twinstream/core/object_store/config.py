@@ -10,19 +10,18 @@ from typing import Final
 from attrs import frozen
 
 from twinstream.core.object_store.errors import NotAnObjectStore
-from twinstream.core.object_store.names import ObjectSubjects, bucket_of, check_bucket, stream_of
+from twinstream.core.object_store.names import ObjectSubjects, bucket_of, check_bucket
 from twinstream.errors import BadArgument
 from twinstream.models import (
     Compression,
-    DiscardPolicy,
     Duration,
     ObjectStoreConfig,
     StorageType,
     StreamConfig,
     StreamInfo,
-    StreamSource,
     evolve,
 )
+from twinstream.models.buckets.streams import object_store_stream
 
 __all__ = [
     "ObjectStoreStatus",
@@ -43,32 +42,15 @@ def check_store_config(config: object) -> ObjectStoreConfig:
         kind = type(config).__name__
         raise BadArgument(f"an ObjectStoreConfig of twinstream.models is expected, got {kind}")
     check_bucket(config.bucket)
+    if config.mirror is not None and not config.mirror.name:
+        raise BadArgument(f"the mirror of bucket {config.bucket} needs the name of its origin")
     return config
 
 
 def store_stream_config(config: ObjectStoreConfig) -> StreamConfig:
     """Return the configuration of the stream behind a store. Raises `BadArgument`."""
     check_store_config(config)
-    mirror = _mirror(config)
-    return StreamConfig(
-        name=stream_of(config.bucket),
-        subjects=ObjectSubjects(config.bucket).all if mirror is None else None,
-        description=config.description,
-        max_age=config.ttl,
-        max_bytes=config.max_bytes,
-        storage=config.storage,
-        num_replicas=config.num_replicas,
-        placement=config.placement,
-        compression=Compression.S2 if config.compression else None,
-        metadata=config.metadata,
-        discard=DiscardPolicy.NEW,
-        # Without it a mirror on server 2.11 stops at the first description.
-        allow_rollup_hdrs=True,
-        allow_direct=True,
-        # Without it the mirror does not answer direct gets to its own name.
-        mirror_direct=None if mirror is None else True,
-        mirror=mirror,
-    )
+    return object_store_stream(config)
 
 
 def changed_stream_config(present: StreamConfig, config: ObjectStoreConfig) -> StreamConfig:
@@ -133,15 +115,6 @@ def _is_store(bucket: str, stream: StreamConfig) -> bool:
     if stream.mirror is not None:
         return origin_of(stream) is not None
     return set(ObjectSubjects(bucket).all) <= set(stream.subjects or ())
-
-
-def _mirror(config: ObjectStoreConfig) -> StreamSource | None:
-    mirror = config.mirror
-    if mirror is None:
-        return None
-    if not mirror.name:
-        raise BadArgument(f"the mirror of bucket {config.bucket} needs the name of its origin")
-    return mirror if bucket_of(mirror.name) else evolve(mirror, name=stream_of(mirror.name))
 
 
 @frozen(kw_only=True)

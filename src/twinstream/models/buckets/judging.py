@@ -1,0 +1,249 @@
+"""Buckets in files: the stream behind a bucket, and its problems at the settings of the bucket.
+
+Source: ADR-8, ADR-20, ADR-57.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, Literal, TypeAlias, cast
+
+from attrs import evolve, frozen
+
+from twinstream.models._document import member
+from twinstream.models._json import JsonObject
+from twinstream.models._reading import Reader
+from twinstream.models._shapes import SHAPES
+from twinstream.models.buckets.streams import key_value_stream, object_store_stream
+from twinstream.models.codec import decode, encode
+from twinstream.models.decode_error import DecodeError
+from twinstream.models.generated.config.stream import (
+    KeyValueConfig,
+    ObjectStoreConfig,
+    StreamConfig,
+)
+from twinstream.models.lint import lint_stream
+from twinstream.models.plan import Change, Plan
+from twinstream.models.problem import Problem
+from twinstream.models.validation import validate_stream
+from twinstream.models.version import parse_version
+
+BucketKind: TypeAlias = Literal["key_value", "object_store"]
+
+_RECORDS: Final[dict[BucketKind, str]] = {
+    "key_value": "KeyValueConfig",
+    "object_store": "ObjectStoreConfig",
+}
+
+# The server's limit for the name of a stream is 255 bytes; clients of object stores have their own.
+_LONGEST: Final[dict[BucketKind, int]] = {"key_value": 252, "object_store": 200}
+_NAME: Final = re.compile(r"[A-Za-z0-9_-]+")
+_MOST_HISTORY: Final = 64
+
+_RENAMED: Final = {
+    "name": "bucket",
+    "max_msgs_per_subject": "history",
+    "max_age": "ttl",
+    "max_msg_size": "max_value_size",
+    "subject_delete_marker_ttl": "limit_marker_ttl",
+}
+"""Settings of a stream that have another name in a bucket."""
+
+_CAUSES: Final = {
+    "subjects": "bucket",
+    "duplicate_window": "ttl",
+    "allow_msg_ttl": "limit_marker_ttl",
+}
+"""The setting of a bucket that decides one of its stream."""
+
+_ALSO_DECIDED: Final = frozenset({"subjects", "mirror", "mirror_direct", "sources"})
+"""Settings of the stream that a bucket's file decides even where it does not name them."""
+
+_IN_TEXT: Final = re.compile(
+    r"\b(?:max_msgs_per_subject|max_age|max_msg_size|subject_delete_marker_ttl)\b"
+)
+_FIRST_NAME: Final = re.compile(r"[^.\[]*")
+_TRANSFORM: Final = re.compile(r"(sources\[(\d+)\])\.subject_transforms\b")
+_OF_STREAMS: Final = frozenset({"L-NO-LIMIT"})
+"""Warnings that do not concern buckets, for which having no limit is usual."""
+
+
+def stream_members(kind: BucketKind, members: Mapping[str, Any]) -> JsonObject:
+    """Return the config of the stream behind a bucket, empty if the bucket's name is unusable.
+
+    Settings that cannot be read are left out; `bucket_problems` reports them.
+    """
+    return _Bucket.read(kind, members).stream
+
+
+def bucket_problems(
+    kind: BucketKind, members: Mapping[str, Any], server: str | None, *, pedantic: bool = False
+) -> tuple[list[Problem], list[Problem]]:
+    """Return the problems and the warnings of a bucket, at the bucket's own settings."""
+    bucket = _Bucket.read(kind, members, server)
+    if not bucket.stream:
+        return bucket.problems, []
+    found = [
+        one
+        for one in validate_stream(bucket.stream, server, pedantic=pedantic)
+        if one.path != "duplicate_window"  # the server chooses one that fits a valid ttl
+    ]
+    odd = [one for one in lint_stream(bucket.stream, server) if one.rule not in _OF_STREAMS]
+    problems = [bucket_problem(kind, members, one) for one in found]
+    return [*bucket.problems, *problems], [bucket_problem(kind, members, one) for one in odd]
+
+
+def bucket_problem(kind: BucketKind, members: Mapping[str, Any], problem: Problem) -> Problem:
+    """Return a problem of the stream as one of the bucket."""
+    path = _path(kind, members, problem.path)
+    value = members.get("bucket") if path == "bucket" else problem.value
+    return evolve(
+        problem,
+        path=path,
+        value=value,
+        message=_reworded(problem.message),
+        hint=_reworded(problem.hint),
+    )
+
+
+def bucket_plan(kind: BucketKind, members: Mapping[str, Any], plan: Plan) -> Plan:
+    """Return the plan for a stream as one for the bucket."""
+    return Plan(
+        plan.action,
+        sorted((_change(kind, one) for one in plan.changes), key=lambda change: change.path),
+        [bucket_problem(kind, members, one) for one in plan.problems],
+        [_reworded(loss) for loss in plan.losses],
+    )
+
+
+def kept_members(kind: BucketKind, old: StreamConfig, new: JsonObject) -> JsonObject:
+    """Return the config for an update of the stream: what no bucket can name stays as it is."""
+    streams = {ours: theirs for theirs, ours in _RENAMED.items()}
+    decided = {streams.get(name, name) for name in SHAPES[_RECORDS[kind]]} | _ALSO_DECIDED
+    kept = {name: value for name, value in encode(old).items() if name not in decided}
+    window, age = kept.get("duplicate_window"), new.get("max_age")
+    if window and age and window > age:  # the server chooses one that fits
+        del kept["duplicate_window"]
+    return {**kept, **new}
+
+
+@frozen
+class _Bucket:
+    """The config of a bucket as far as it can be read."""
+
+    stream: JsonObject
+    problems: list[Problem]
+
+    @classmethod
+    def read(
+        cls, kind: BucketKind, members: Mapping[str, Any], server: str | None = None
+    ) -> _Bucket:
+        shape = SHAPES[_RECORDS[kind]]
+        known = {
+            name: value for name, value in members.items() if name in shape and value is not None
+        }
+        reader = Reader(parse_version(server))
+        reader.record(known, _RECORDS[kind])
+        problems = [_unknown(str(name), members, shape) for name in members if name not in shape]
+        problems += [evolve(one, err_code=0) for one in reader.problems]
+        good = _without(known, problems)
+        if "bucket" not in known:
+            message = "the bucket has no name."
+            problems.append(Problem("bucket", None, "B-NAME-MISSING", message, "Set bucket."))
+        problems += _broken_rules(kind, good)
+        good = _without(good, problems)
+        if "bucket" not in good:
+            return cls({}, problems)
+        try:
+            stream = _stream(kind, good)
+        except DecodeError as error:
+            problems += [Problem(path, None, "R-JSON", f"{why}.") for path, why in error.problems]
+            return cls({}, problems)
+        return cls(encode(stream), problems)
+
+
+def _stream(kind: BucketKind, members: JsonObject) -> StreamConfig:
+    if kind == "key_value":
+        return key_value_stream(decode(members, KeyValueConfig))
+    return object_store_stream(decode(members, ObjectStoreConfig))
+
+
+def _without(members: JsonObject, problems: list[Problem]) -> JsonObject:
+    bad = {_first_name(one.path) for one in problems}
+    return {name: value for name, value in members.items() if name not in bad}
+
+
+def _first_name(path: str) -> str:
+    found = _FIRST_NAME.match(path)
+    return found[0] if found else ""
+
+
+def _unknown(name: str, members: Mapping[str, Any], shape: Mapping[str, object]) -> Problem:
+    usual = _RENAMED.get(name, "")
+    close = [usual] if usual in shape else difflib.get_close_matches(name.lower(), shape, n=1)
+    hint = f"Did you mean {close[0]!r}?" if close else "Remove it."
+    return Problem(name, members.get(name), "R-UNKNOWN", "there is no such setting.", hint)
+
+
+def _broken_rules(kind: BucketKind, members: JsonObject) -> Iterator[Problem]:
+    """Find what the stream behind a bucket cannot show, because it is valid for streams."""
+    name, longest = members.get("bucket", "B"), _LONGEST[kind]
+    if not _NAME.fullmatch(name):
+        message = "the name of a bucket has only the characters A-Z a-z 0-9 _ and -."
+        yield Problem("bucket", name, "B-NAME", message, "Choose another name.")
+    elif len(name) > longest:
+        message = f"the name of the bucket is longer than {longest} characters."
+        yield Problem("bucket", name, "B-NAME-LEN", message, "Shorten it.")
+    history = members.get("history")
+    if history is not None and not 1 <= history <= _MOST_HISTORY:
+        message = f"history must be from 1 to {_MOST_HISTORY}."
+        hint = "Set 1, the default, to keep only the latest value of each key."
+        yield Problem("history", history, "B-HISTORY", message, hint)
+    if members.get("mirror") is not None and members.get("sources"):
+        message = "a bucket is a mirror or has sources, not both."
+        yield Problem("sources", None, "B-MIRROR-SOURCES", message, "Remove one of them.")
+    for path, origin in _origins(members):
+        if not origin.get("name"):
+            message = "the name of the origin is missing."
+            hint = "Set the name of its bucket."
+            yield Problem(member(path, "name"), None, "B-ORIGIN-NAME", message, hint)
+
+
+def _origins(members: JsonObject) -> Iterator[tuple[str, JsonObject]]:
+    mirror = members.get("mirror")
+    if isinstance(mirror, dict):
+        yield "mirror", cast("JsonObject", mirror)
+    for index, source in enumerate(members.get("sources") or ()):
+        # A null among the sources is one without a name for the server.
+        yield f"sources[{index}]", cast("JsonObject", source or {})
+
+
+def _path(kind: BucketKind, members: Mapping[str, Any], path: str) -> str:
+    """Return the path in the bucket of a path in its stream."""
+    first = _first_name(path)
+    made = _TRANSFORM.match(path)
+    if made:
+        source = members["sources"][int(made[2])]
+        if not source.get("subject_transforms"):  # the conversion made it
+            return f"{made[1]}.filter_subject" if source.get("filter_subject") else made[1]
+    if first in _CAUSES:
+        cause = _CAUSES[first]
+        return cause if cause in SHAPES[_RECORDS[kind]] else "bucket"
+    if first in _RENAMED and _RENAMED[first] in SHAPES[_RECORDS[kind]]:
+        return _RENAMED[first] + path[len(first) :]
+    return path
+
+
+def _reworded(text: str) -> str:
+    """Return a sentence with the names that the bucket has for settings of its stream."""
+    return _IN_TEXT.sub(lambda found: _RENAMED[found[0]], text)
+
+
+def _change(kind: BucketKind, change: Change) -> Change:
+    if change.path == "compression":
+        is_on = [value not in (None, "none") for value in (change.old, change.new)]
+        return Change("compression", *is_on)
+    usual = _RENAMED.get(change.path, "")
+    return evolve(change, path=usual) if usual in SHAPES[_RECORDS[kind]] else change

@@ -1,0 +1,140 @@
+"""The configuration of the stream behind a key-value bucket or an object store.
+
+Source: ADR-8, ADR-20, ADR-48, ADR-57.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from attrs import evolve
+
+from twinstream.models.generated.config.stream import (
+    Compression,
+    DiscardPolicy,
+    KeyValueConfig,
+    ObjectStoreConfig,
+    StreamConfig,
+    StreamSource,
+    SubjectTransform,
+)
+
+KEY_VALUE_PREFIX: Final = "KV_"
+OBJECT_STORE_PREFIX: Final = "OBJ_"
+
+SAME: Final = {
+    "description": "description",
+    "history": "max_msgs_per_subject",
+    "ttl": "max_age",
+    "max_value_size": "max_msg_size",
+    "max_bytes": "max_bytes",
+    "storage": "storage",
+    "num_replicas": "num_replicas",
+    "placement": "placement",
+    "republish": "republish",
+    "limit_marker_ttl": "subject_delete_marker_ttl",
+}
+"""Settings of a key-value bucket that mean the same in the stream, by their name in the bucket."""
+
+_SERVERS: Final = "_nats."
+
+
+def key_value_stream(config: KeyValueConfig) -> StreamConfig:
+    """Return the configuration of a key-value bucket's stream; the settings are not judged."""
+    given = {
+        theirs: getattr(config, ours)
+        for ours, theirs in SAME.items()
+        if getattr(config, ours) is not None
+    }
+    given.setdefault("max_msgs_per_subject", 1)
+    if not config.ttl:
+        given.pop("max_age", None)
+    if config.limit_marker_ttl:
+        given["allow_msg_ttl"] = True
+    else:
+        given.pop("subject_delete_marker_ttl", None)
+    stream = StreamConfig(
+        name=KEY_VALUE_PREFIX + config.bucket,
+        discard=DiscardPolicy.NEW,
+        allow_rollup_hdrs=True,
+        deny_delete=True,
+        deny_purge=False,
+        allow_direct=True,
+        compression=Compression.S2 if config.compression else None,
+        metadata=own_metadata(config.metadata),
+        unknown=dict(config.unknown),
+        **given,
+    )
+    if config.mirror is not None:
+        return evolve(stream, mirror=key_value_mirror(config.mirror), mirror_direct=True)
+    subjects = [f"$KV.{config.bucket}.>"]
+    return evolve(stream, subjects=subjects, sources=key_value_sources(config) or None)
+
+
+def key_value_mirror(mirror: StreamSource) -> StreamSource:
+    """Return a mirror with the name of the origin's stream."""
+    return evolve(mirror, name=_stream_name(mirror))
+
+
+def key_value_sources(config: KeyValueConfig) -> list[StreamSource]:
+    """Return the sources of a bucket as its stream has them."""
+    return [_source(each, config.bucket) for each in config.sources or ()]
+
+
+def _source(source: StreamSource, bucket: str) -> StreamSource:
+    """Return a source whose keys become keys of the bucket; one with transforms stays as it is."""
+    if source.subject_transforms:
+        return source
+    name = _stream_name(source)
+    theirs = f"$KV.{name.removeprefix(KEY_VALUE_PREFIX)}."
+    src = source.filter_subject or f"{theirs}>"
+    dest = f"$KV.{bucket}.{src.removeprefix(theirs)}"
+    transform = SubjectTransform(src=src, dest=dest)
+    # The server takes a filter or transforms, not both.
+    return evolve(source, name=name, filter_subject=None, subject_transforms=[transform])
+
+
+def _stream_name(source: StreamSource) -> str:
+    name = source.name or ""
+    return name if name.startswith(KEY_VALUE_PREFIX) else KEY_VALUE_PREFIX + name
+
+
+def object_store_stream(config: ObjectStoreConfig) -> StreamConfig:
+    """Return the configuration of an object store's stream; the settings are not judged."""
+    mirror = _object_store_mirror(config.mirror)
+    subjects = [f"$O.{config.bucket}.C.>", f"$O.{config.bucket}.M.>"]
+    return StreamConfig(
+        name=OBJECT_STORE_PREFIX + config.bucket,
+        subjects=subjects if mirror is None else None,
+        description=config.description,
+        max_age=config.ttl,
+        max_bytes=config.max_bytes,
+        storage=config.storage,
+        num_replicas=config.num_replicas,
+        placement=config.placement,
+        compression=Compression.S2 if config.compression else None,
+        metadata=config.metadata,
+        discard=DiscardPolicy.NEW,
+        # Without it a mirror on server 2.11 stops at the first description.
+        allow_rollup_hdrs=True,
+        allow_direct=True,
+        # Without it the mirror does not answer direct gets to its own name.
+        mirror_direct=None if mirror is None else True,
+        mirror=mirror,
+    )
+
+
+def _object_store_mirror(mirror: StreamSource | None) -> StreamSource | None:
+    if mirror is None:
+        return None
+    name = mirror.name or ""
+    is_stream = len(name) > len(OBJECT_STORE_PREFIX) and name.startswith(OBJECT_STORE_PREFIX)
+    return mirror if is_stream else evolve(mirror, name=OBJECT_STORE_PREFIX + name)
+
+
+def own_metadata(metadata: Mapping[str, str] | None) -> dict[str, str] | None:
+    """Return metadata without what the server added."""
+    if metadata is None:
+        return None
+    return {key: value for key, value in metadata.items() if not key.startswith(_SERVERS)}
