@@ -12,7 +12,7 @@ from types import FrameType
 
 
 def asks_for_json(words: Iterable[str]) -> bool:
-    """Tell whether a command line asks for JSON; for interrupts before its options are read."""
+    """Return whether a command line asks for JSON; for interrupts before its options are read."""
     return "--json" in takewhile(lambda word: word != "--", words)
 
 

@@ -87,7 +87,7 @@ class FakePeer:
             yield self.operations[self._seen - 1]
 
     def _has_more(self) -> bool | None:
-        """Tell whether there is another operation; None while that may change."""
+        """Return whether there is another operation; None while that may change."""
         if len(self.operations) > self._seen:
             return True
         return None if self._left is None else False

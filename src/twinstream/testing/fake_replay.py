@@ -68,7 +68,7 @@ class _Replay:
             )
 
     def _is_same(self, recorded: str, today: str) -> bool:
-        """Tell whether one subject may stand for the other, and remember that it does."""
+        """Return whether one subject may stand for the other, and remember that it does."""
         if recorded.startswith("_INBOX."):
             return self._inboxes.setdefault(recorded, today) == today
         before, now = recorded.split("."), today.split(".")

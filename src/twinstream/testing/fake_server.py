@@ -81,7 +81,7 @@ class FakeServer:
         self._stage.note(lambda: self._stage.told.add(sign))
 
     def reached(self, sign: str) -> bool:
-        """Tell whether a script has reached this sign (`FakePeer.reach`)."""
+        """Return whether a script has reached this sign (`FakePeer.reach`)."""
         with self._stage.news:
             return sign in self._stage.reached
 

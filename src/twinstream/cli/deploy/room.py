@@ -82,7 +82,7 @@ def _set_aside(stream: StreamConfig | None) -> int:
 
 
 def needs_room(step: Step, old: StreamConfig | None) -> bool:
-    """Tell whether a due step sets aside more than its stream does now, if that is there."""
+    """Return whether a due step sets aside more than its stream does now, if that is there."""
     return step.is_due and _set_aside(stream_config(step.config)) > _set_aside(old)
 
 
