@@ -41,7 +41,7 @@ def asked_to_stop(finishing: str = "") -> Generator[threading.Event]:
 
 @contextmanager
 def ended_as_by_ctrl_c() -> Generator[None]:
-    """Let SIGTERM and SIGHUP unwind what is under way, as Ctrl-C does; a second one kills at once.
+    """Let SIGTERM and SIGHUP unwind the command as Ctrl-C does; a second one kills it at once.
 
     A signal that was set to be ignored, as by nohup, stays ignored.
     """

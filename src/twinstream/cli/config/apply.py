@@ -23,7 +23,7 @@ from twinstream.cli.target import Target, json_option, server_options
 if TYPE_CHECKING:
     from js_sync import JetStream
 
-DONE = {"create": "created", "update": "updated", "recreate": "made anew"}
+DONE = {"create": "created", "update": "updated", "recreate": "re-created"}
 
 
 @click.command(short_help="Make a server's streams and consumers as a folder says.")

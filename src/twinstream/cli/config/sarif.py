@@ -1,4 +1,4 @@
-"""Problems of configuration files as a SARIF 2.1.0 log, which code hosts show beside the lines."""
+"""Problems of configuration files as a SARIF 2.1.0 log, which code hosts show next to the lines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The numbers behind ``twinstream size``."""
+"""The calculations of ``twinstream size``."""
 
 from __future__ import annotations
 

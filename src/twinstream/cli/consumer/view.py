@@ -10,7 +10,7 @@ from twinstream.models import ConsumerInfo
 
 def consumer_table(consumers: list[ConsumerInfo]) -> Table:
     """Return a table with a row for each consumer."""
-    # Short enough for 80 columns beside a name and a filter.
+    # Short enough for 80 columns together with a name and a filter.
     numbers = ("unprocessed", "in hand", "redelivered", "pulls")
     table = plain_table("consumer", "filter", *numbers, numbers=numbers)
     for one in consumers:

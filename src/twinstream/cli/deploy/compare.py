@@ -86,7 +86,7 @@ def _settled_streams(
     account: Account,
     there: Mapping[str, StreamConfig],
 ) -> list[Step]:
-    """Put the steps of streams in order, and refuse what does not fit beside the others."""
+    """Put the steps of streams in order, and refuse steps that conflict with others."""
     holders = Holders(held)
     ordered = in_turn([stream_claim(step, holders) for step in _ordered(steps, there)], holders)
     rooms = {copies: account.for_streams(copies) for copies in map(_copies, steps)}
@@ -162,7 +162,7 @@ def _consumer_step(
 
 
 def _lost(stream: JsonObject | StreamConfig) -> str:
-    """Return what is lost with a consumer: with interest retention, that includes messages."""
+    """Return what is lost with a consumer; with interest retention this includes messages."""
     retention = stream.retention if isinstance(stream, StreamConfig) else stream.get("retention")
     if retention == "interest":
         return "its position and the messages that only it still wants"

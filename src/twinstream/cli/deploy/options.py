@@ -36,7 +36,7 @@ def plan_options(command: Callable[..., object]) -> Callable[..., object]:
         click.option(
             "--allow-recreate",
             is_flag=True,
-            help="Remove and make anew, without its messages, what cannot be changed in place.",
+            help="Remove and re-create, without its messages, what cannot be changed in place.",
         ),
         click.option(
             "--allow-loss",

@@ -1,6 +1,6 @@
 """Finding out whether a server takes a stream before the old one is removed for it.
 
-A stream that has to be made anew loses its messages, and only the server can tell some reasons to
+A stream that must be re-created loses its messages, and only the server knows some reasons to
 refuse the new one: a cycle of origins, no peers for its replicas, no room for its limits, subjects
 of other streams. Two requests find them. The first creates the stream under its own name: a server
 judges the whole config before it says that the name is taken. What a server judges only after that

@@ -25,7 +25,7 @@ MARKS: Final = {
 WORDS: Final[dict[Verb, str]] = {
     "create": "to create",
     "update": "to update",
-    "recreate": "to make anew",
+    "recreate": "to re-create",
     "nothing": "unchanged",
     "refused": "refused",
 }

@@ -43,13 +43,13 @@ class Allowed:
     """Changes that remove messages, or cannot be undone."""
 
     recreation: bool = False
-    """Removing and making anew what cannot be changed in place."""
+    """The plan to remove and re-create a stream or consumer that cannot be updated."""
 
 
 def step_of(config: FileConfig, plan: Plan, creation: Plan, allowed: Allowed, lost: str) -> Step:
-    """Decide on one config: ``plan`` is for what exists, ``creation`` for making it anew.
+    """Decide on one config: ``plan`` is for an update, ``creation`` for a re-creation.
 
-    ``lost`` names what is lost when it is removed and made anew.
+    ``lost`` names what is lost by removing and re-creating it.
     """
     step = _judged(config, plan, creation, allowed, lost)
     odd = untyped(config) if step.is_due else []
@@ -65,7 +65,7 @@ def _judged(config: FileConfig, plan: Plan, creation: Plan, allowed: Allowed, lo
         if not allowed.recreation:
             refusal = f"only a new one can be so, without {lost}; --allow-recreate does it"
             return Step(config, "refused", plan, refusal)
-        return Step(config, "recreate", evolve(plan, losses=[f"It is made anew without {lost}."]))
+        return Step(config, "recreate", evolve(plan, losses=[f"It is re-created without {lost}."]))
     if plan.losses and not allowed.loss:
         return Step(config, "refused", plan, "this cannot be taken back; --allow-loss does it")
     return Step(config, plan.action, plan)

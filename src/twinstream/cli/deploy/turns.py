@@ -36,7 +36,7 @@ class Holders:
     subjects: dict[str, Sequence[str]] = field(factory=dict[str, Sequence[str]])
 
     def rival(self, claim: Claim) -> tuple[str, str] | None:
-        """Return who holds a subject that the claim takes, and which; None if nobody does."""
+        """Return the holder of a subject that the claim needs, and the subject, or None."""
         own = self.subjects.get(claim.name, ())
         taken = [subject for subject in claim.subjects if subject not in own]
         if not taken:

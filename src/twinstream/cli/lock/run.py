@@ -110,7 +110,7 @@ def _work(lease: Lease, command: tuple[str, ...], grace: float) -> int:
 
 
 def _watch(process: subprocess.Popen[bytes], lease: Lease, asked: Event, grace: float) -> None:
-    """Wait for the command, which is asked to end when the lock is lost, or when we are asked.
+    """Wait for the command, and terminate it if the lock is lost or this process is terminated.
 
     While the lock is held, it may take the time that it needs for that.
     """
@@ -160,7 +160,7 @@ def _is_terminal() -> bool:
 
 
 class _Front:
-    """Puts a process group in front on the terminal, where there is one."""
+    """Makes a process group the foreground group of the terminal, if there is one."""
 
     def __init__(self, terminal: int | None) -> None:
         self._terminal = terminal

@@ -24,7 +24,7 @@ _NEARLY_FULL: Final = 0.9
 @json_option
 @server_options
 def info(target: Target, as_json: bool) -> None:
-    """Show what the account uses, beside what it may use.
+    """Show the account's usage and its limits.
 
     Accounts may have tiers, with limits of their own for each number of copies.
     """
@@ -68,7 +68,7 @@ def _show_use(console: Console, title: str, used: AccountInfo | AccountTier) -> 
 def _add(
     table: Table, name: str, used: int | None, limit: int | None, shown: Callable[[int], str]
 ) -> None:
-    # For an account, the server leaves out what is zero, and writes -1 for no limit.
+    # For an account, the server omits zeros, and writes -1 for no limit.
     count = used or 0
     if limit is None or limit < 0:
         table.add_row(name, shown(count), "none", "")

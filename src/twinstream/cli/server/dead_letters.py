@@ -1,4 +1,4 @@
-"""``twinstream dlq``: messages that nobody could work on."""
+"""``twinstream dlq``: messages that no worker could process."""
 
 from __future__ import annotations
 
@@ -164,7 +164,7 @@ def show(
     letter: int,
     as_json: bool,
 ) -> None:
-    """Show what is known of LETTER (its number in `dlq ls`), and the message as it was."""
+    """Show the details of LETTER (its number in `dlq ls`) and its original message."""
     with opened(target, stream, consumer, letters, None) as (_, dead):
         found = dead.get(letter)
     if as_json:
@@ -187,7 +187,7 @@ def show(
     console.print(Text(found.gone or printable(found.data)), soft_wrap=True)
 
 
-@click.command(short_help="Publish the messages of dead letters anew.")
+@click.command(short_help="Publish the messages of dead letters again.")
 @letters_options
 @click.argument("numbers", nargs=-1, type=SEQUENCE)
 @click.option("--all", "everything", is_flag=True, help="All letters whose message is there.")
@@ -213,7 +213,7 @@ def replay(
     yes: bool,
     as_json: bool,
 ) -> None:
-    """Publish the messages of the dead letters NUMBERS anew, and remove the letters.
+    """Publish the messages of the dead letters NUMBERS again, and remove the letters.
 
     They go where they came from as new messages, to all consumers there.
 
@@ -237,14 +237,14 @@ def replay(
         if gone and not everything:
             raise Failure(f"letter {gone[0].seq} cannot be replayed: {gone[0].gone}")
         found = [letter for letter in found if not letter.gone]
-        sure(f"Publish {counted(len(found), 'message')} anew?", yes=yes or not found)
+        sure(f"Publish {counted(len(found), 'message')} again?", yes=yes or not found)
         again = partial(dead.replay, subject=subject)
-        _each(found, again, "published anew", shown=len(found) > 1 and not as_json)
+        _each(found, again, "published again", shown=len(found) > 1 and not as_json)
     if as_json:
         print_json({"stream": stream, "replayed": len(found), "gone": len(gone)})
         return
     left = f"; {len(gone):,} without a message stay" if gone else ""
-    results().print(f"{counted(len(found), 'message')} published anew{left}")
+    results().print(f"{counted(len(found), 'message')} published again{left}")
 
 
 @click.command(short_help="Remove dead letters.")
@@ -264,7 +264,7 @@ def discard(
     yes: bool,
     as_json: bool,
 ) -> None:
-    """Remove the dead letters NUMBERS; their messages are lost unless STREAM still holds them."""
+    """Remove the dead letters NUMBERS; their messages are lost unless STREAM still has them."""
     if bool(numbers) == everything:
         raise click.UsageError("name the letters by number, or give --all")
     with opened(target, stream, consumer, letters, None) as (_, dead):

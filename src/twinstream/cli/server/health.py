@@ -1,4 +1,4 @@
-"""``twinstream health``: what is wrong with streams and consumers, or soon will be."""
+"""``twinstream health``: present and imminent problems of streams and consumers."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _COLOURS: Final = {"error": "bold red", "warning": "yellow"}
 @json_option
 @server_options
 def health(target: Target, stream: str | None, interval: float, watch: bool, as_json: bool) -> None:
-    """Tell what is wrong with STREAM and its consumers, or with all streams.
+    """Report problems of STREAM and its consumers, or of all streams.
 
     The exit code is 1 when there is a finding of severity error (with --watch: in the last look).
     With --json each look is one document on one line. A look that fails ends a watch only if it is
