@@ -1,4 +1,4 @@
-"""Signals as a wish to end in good order: between two messages, or with nothing left half done."""
+"""Signal handlers for a clean exit: between two messages, without unfinished work."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def asks_for_json(words: Iterable[str]) -> bool:
 def asked_to_stop(finishing: str = "") -> Generator[threading.Event]:
     """Give an event that Ctrl-C or SIGTERM sets; a second Ctrl-C interrupts as usual.
 
-    `finishing` says what the command still does after the first one; it is shown on a terminal.
+    `finishing` describes the work that the command still finishes; it is shown on a terminal.
     """
     asked = threading.Event()
 

@@ -15,7 +15,7 @@ Object = dict[str, object]
 
 
 def sarif_log(found: FileConfigs) -> Object:
-    """Return the log of one run: errors, what only a server can tell as notes, and warnings."""
+    """Return the log of one run: errors, warnings, and checks for a server as notes."""
     results = [_result(level, problem) for level, problem in _by_level(found)]
     rules = sorted({problem.problem.rule for _, problem in _by_level(found)})
     driver: Object = {

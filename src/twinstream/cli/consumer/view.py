@@ -1,4 +1,4 @@
-"""Consumers as people read them."""
+"""The output of consumers for people."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def consumer_table(consumers: list[ConsumerInfo]) -> Table:
 
 
 def filters(consumer: ConsumerInfo) -> str:
-    """Return the subjects that a consumer takes, `-` for all."""
+    """Return the filter subjects of a consumer, `-` for all."""
     config = consumer.config
     if config is None:
         return "-"

@@ -1,4 +1,4 @@
-"""The configurations that a folder wants on a server, each stream and consumer once."""
+"""The configurations of a folder, each stream and consumer once."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SUFFIXES: Final = frozenset({".json", ".yaml", ".yml"})
 
 @frozen
 class Wanted:
-    """What should be on the server, in the order of the files."""
+    """The configurations, in the order of the files."""
 
     streams: list[FileConfig]
     consumers: list[FileConfig]

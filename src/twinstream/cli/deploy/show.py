@@ -1,4 +1,4 @@
-"""How a plan looks: as a diff for people, and as JSON for machines."""
+"""The output of a plan: a diff for people, or JSON."""
 
 from __future__ import annotations
 

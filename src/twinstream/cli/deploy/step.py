@@ -1,4 +1,4 @@
-"""One stream or consumer of a plan: what has to be done, and whether it may be."""
+"""One step of a plan, for one stream or consumer, and whether it is allowed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Verb: TypeAlias = Literal["create", "update", "recreate", "nothing", "refused"]
 
 @frozen
 class Step:
-    """What happens to one stream or consumer."""
+    """The step for one stream or consumer."""
 
     config: FileConfig
     verb: Verb
@@ -24,12 +24,12 @@ class Step:
 
     @property
     def is_due(self) -> bool:
-        """Whether there is something to carry out, and nothing that forbids it."""
+        """Whether the step changes something and is not refused."""
         return self.verb not in ("nothing", "refused")
 
     @property
     def title(self) -> str:
-        """What the step is about, by name: ``stream ORDERS``, ``consumer ORDERS/packers``."""
+        """The name of the stream or consumer: ``stream ORDERS``, ``consumer ORDERS/packers``."""
         if self.config.kind == "stream":
             return f"stream {self.config.name}"
         return f"consumer {self.config.stream_name}/{self.config.name}"
@@ -37,7 +37,7 @@ class Step:
 
 @frozen
 class Allowed:
-    """What the user permits beyond harmless changes."""
+    """The changes that the user allows besides harmless ones."""
 
     loss: bool = False
     """Changes that remove messages, or cannot be undone."""

@@ -19,7 +19,7 @@ stream_option = click.option(
 )
 
 
-@click.command(short_help="List what is held, and by whom.")
+@click.command(short_help="List held locks and their holders.")
 @stream_option
 @json_option
 @server_options
@@ -68,14 +68,14 @@ def _members(taken: Taken) -> dict[str, object]:
     }
 
 
-@click.command(short_help="Free a lock by force.")
+@click.command(short_help="Release a lock by force.")
 @click.argument("name")
 @stream_option
 @yes_option
 @json_option
 @server_options
 def release(target: Target, name: str, stream: str, yes: bool, as_json: bool) -> None:
-    """Free the lock NAME, whose holder is dead.
+    """Release the lock NAME, whose holder is dead.
 
     A holder that lives notices at its next renewal; until then two may hold the lock.
     """

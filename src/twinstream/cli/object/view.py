@@ -1,4 +1,4 @@
-"""How objects and object stores look on the screen and in JSON."""
+"""The output of objects and object stores, for people and as JSON."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from js_sync import JetStream as Jet
 
 _TURN: Final = 0.5
-"""Seconds of each wait for failures, so that Ctrl-C is heard soon."""
+"""Seconds of each wait for failures, so that Ctrl-C takes effect soon."""
 _SHOWN: Final = 60
 
 _OPTIONS: Final = (
@@ -36,7 +36,7 @@ _OPTIONS: Final = (
 
 
 def letters_options(command: Callable[..., object]) -> Callable[..., object]:
-    """Add the options that say whose dead letters are meant."""
+    """Add the options that select the dead letters."""
     for option in reversed(_OPTIONS):
         command = option(command)
     return command
@@ -80,7 +80,7 @@ def opened(
 @click.option(
     "--failures", metavar="STREAM", help="Keeps the advisories; STREAM-failures by default."
 )
-@click.option("--once", is_flag=True, help="Deal with what was captured so far, then end.")
+@click.option("--once", is_flag=True, help="Process the failures captured so far, then end.")
 @json_option
 @server_options
 def run(
@@ -94,9 +94,9 @@ def run(
 ) -> None:
     """Keep the messages that consumers of STREAM gave up: delivered too often, or terminated.
 
-    Makes the two streams that it needs. From then on failures are captured even while this command
-    does not run. Several may run at once. Ctrl-C ends in good order. A link that breaks is mended,
-    however long that takes, unless --once is given.
+    Creates the two streams that it needs. From then on failures are captured even while this
+    command does not run. Several may run at once. Ctrl-C ends it cleanly. Unless --once is given,
+    it reconnects after a lost connection, however long that takes.
     """
     opening = opened(target, stream, consumer, letters, failures, keep_trying=not once)
     with opening as (nc, dead), asked_to_stop() as stop:
@@ -190,8 +190,8 @@ def show(
 @click.command(short_help="Publish the messages of dead letters again.")
 @letters_options
 @click.argument("numbers", nargs=-1, type=SEQUENCE)
-@click.option("--all", "everything", is_flag=True, help="All letters whose message is there.")
-@click.option("--subject", metavar="SUBJECT", help="Publish there, not where they came from.")
+@click.option("--all", "everything", is_flag=True, help="All letters that have their message.")
+@click.option("--subject", metavar="SUBJECT", help="Publish to this subject, not the original.")
 @click.option(
     "--by-reset",
     "reset",
@@ -215,7 +215,7 @@ def replay(
 ) -> None:
     """Publish the messages of the dead letters NUMBERS again, and remove the letters.
 
-    They go where they came from as new messages, to all consumers there.
+    They are published to their original subject as new messages, for all its consumers.
 
     \b
     twinstream dlq replay ORDERS 3 4
