@@ -66,7 +66,7 @@ def test_failures_are_kept_listed_and_replayed(run: Run, server: NatsServer, str
     assert run("dlq", "replay", stream, str(one["letter"]), "--yes").exit_code == 0
     assert run("dlq", "discard", stream, str(two["letter"]), input="y\n").exit_code == 0
     moved = run("dlq", "replay", stream, "--all", "--yes", "--subject", f"{stream}.again")
-    assert moved.stdout == "1 message published anew\n"
+    assert moved.stdout == "1 message published again\n"
     assert json_lines(run("dlq", "ls", stream, "--json")) == []
     with js_sync.connect(server.url) as nc:
         found = nc.jetstream().get_stream(stream)
@@ -121,7 +121,7 @@ def test_a_failure_in_the_middle_tells_how_far_it_came(
     assert (failed.exit_code, failed.stdout) == (1, "")
     second, third = (one["letter"] for one in json_lines(run("dlq", "ls", stream, "--json")))
     assert f"letter {second}: " in failed.stderr
-    assert failed.stderr.endswith("\n1 of 3 dead letters published anew\n")
+    assert failed.stderr.endswith("\n1 of 3 dead letters published again\n")
     assert third == second + 1
 
 

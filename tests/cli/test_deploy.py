@@ -158,7 +158,7 @@ def test_what_cannot_change_is_refused_or_made_anew(
             nc.jetstream().publish("DEP4.1", b"x")
     lost = "without its 2 messages and 1 consumer"
     assert f"refused: only a new one can be so, {lost};" in run("plan", folder).stdout
-    assert f"It is made anew {lost}.\n" in run("plan", folder, "--allow-recreate").stdout
+    assert f"It is re-created {lost}.\n" in run("plan", folder, "--allow-recreate").stdout
     result = run("apply", folder, "--yes", "--allow-recreate", "--json")
     assert result.exit_code == 0
     document = json.loads(result.stdout)
@@ -231,7 +231,7 @@ def test_the_room_of_the_old_stream_counts_for_the_new_one(
         assert apply(max_bytes=700_000).exit_code == 0
         anew = apply(max_bytes=800_000, retention="workqueue")
         assert anew.exit_code == 0, anew.output
-        assert "made anew stream ROOM" in anew.stderr
+        assert "re-created stream ROOM" in anew.stderr
         refused = apply(max_bytes=1_200_000)
         assert refused.exit_code == 1
         assert "of which 1,000,000 are left for this stream" in refused.stdout

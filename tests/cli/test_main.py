@@ -101,7 +101,7 @@ def test_for_machines_a_failure_is_a_json_document(run: Run, arguments: str) -> 
 def test_a_failure_of_the_command_itself_has_no_kind(run: Run, stream: str) -> None:
     result = run("lock", "release", "none", "--stream", f"NO-{stream}", "--yes", "--json")
     failure = json.loads(result.stderr)
-    assert failure["error"].startswith("nobody holds the lock none")
+    assert failure["error"].startswith("the lock none is not held")
     assert failure["kind"] is failure["err_code"] is None
 
 

@@ -155,7 +155,7 @@ def test_a_schema_chooses_columns_that_are_offered(
     fill(stream, [b"x"])
     row = read(stream.name, schema="seq bigint, subject string").collect()[0]
     assert row.asDict() == {"seq": 1, "subject": f"{stream.name.lower()}.a"}
-    with pytest.raises(PySparkException, match="column 'sequence' is not offered"):
+    with pytest.raises(PySparkException, match="there is no column 'sequence'"):
         read(stream.name, schema="sequence bigint").collect()
     with pytest.raises(PySparkException, match="column 'seq' is bigint, not string"):
         read(stream.name, schema="seq string").collect()
@@ -176,7 +176,7 @@ def test_start_below_what_is_left_is_data_loss(make_stream: Make, fill: Fill, se
     fill(stream, [b""] * 10)
     stream.purge(before_seq=6)
     start = json.dumps({stream.name: 2})
-    with pytest.raises(PySparkException, match="asks for sequence 2, but the first one left is 6"):
+    with pytest.raises(PySparkException, match="is sequence 2, but the first sequence left is 6"):
         seqs(stream.name, startingOffsets=start)
     assert seqs(stream.name, startingOffsets=start, failOnDataLoss="false") == [6, 7, 8, 9, 10]
     assert seqs(stream.name) == [6, 7, 8, 9, 10]
@@ -187,7 +187,7 @@ def test_a_start_beyond_the_end_is_refused(make_stream: Make, fill: Fill, seqs: 
     stream = make_stream()
     fill(stream, [b""] * 10)
     start = json.dumps({stream.name: 12})
-    with pytest.raises(PySparkException, match="asks for sequence 12, but the stream ends at 10"):
+    with pytest.raises(PySparkException, match="is sequence 12, but the stream ends at 10"):
         seqs(stream.name, startingOffsets=start)
     assert seqs(stream.name, startingOffsets=start, failOnDataLoss="false") == []
     assert seqs(stream.name, startingOffsets=json.dumps({stream.name: 11})) == []

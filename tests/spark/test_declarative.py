@@ -123,7 +123,7 @@ def test_soak_a_project_on_this_machine_alone(
 def test_what_spark_would_mix_up_is_refused(tmp_path: Path) -> None:
     sources = ('stream = "EVENTS"\nformat = "raw"', 'stream = "A"\nformat = "advisory"')
     config = config_of(tmp_path, "parquet", "nats://127.0.0.1:4222", *sources)
-    with pytest.raises(ConfigError, match="source A: there is another table 'events'"):
+    with pytest.raises(ConfigError, match="source A: the project has another table 'events'"):
         write_project(config, tmp_path / "project")
     with pytest.raises(ConfigError, match="folder of another name"):
         write_project(config, tmp_path / "my project")

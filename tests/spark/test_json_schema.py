@@ -364,7 +364,10 @@ def test_descriptions_and_required_members_are_kept() -> None:
         ({"type": "object", "properties": {"a": {"$ref": "other.json"}}}, "leaves the document"),
         ({"type": "object", "properties": {"a": {"oneOf": {}}}}, "oneOf takes a list"),
         ({"properties": {"a": {"allOf": {}}}}, r"schema\.a: allOf takes a list"),
-        ({"properties": {"a": {"type": "int"}}}, r"schema\.a: 'int' is no type; there are array"),
+        (
+            {"properties": {"a": {"type": "int"}}},
+            r"schema\.a: 'int' is no type; the types are array",
+        ),
         ({"properties": {"a": {"type": ["string", {}]}}}, "is no type"),
         ({"properties": {"a": {}}, "required": True}, "required takes a list of names, not True"),
         ({"properties": {"a": {"$ref": 7}}}, r"\$ref takes text"),
@@ -374,7 +377,7 @@ def test_descriptions_and_required_members_are_kept() -> None:
                 "properties": {"a": {"$ref": "#/$defs/b"}},
                 "$defs": {"b": {"$id": "b.json", "items": {"$ref": "#/$defs/c"}}},
             },
-            r"a document 'b\.json' within it whose \$ref begin there",
+            r"a document 'b\.json' whose \$ref are relative",
         ),
         (
             {"properties": {"a": {"type": "number", "multipleOf": 0}}},
@@ -386,7 +389,7 @@ def test_descriptions_and_required_members_are_kept() -> None:
         ),
         (
             {"properties": {"a": {"type": "string", "x-decimal": {"precision": 9, "scale": 2}}}},
-            "x-decimal is for numbers, not for text",
+            "x-decimal is for numbers, not for strings",
         ),
         (
             {"properties": {"a": {"allOf": [{"type": "string"}, {"type": "integer"}]}}},

@@ -145,7 +145,7 @@ def test_what_was_planned_is_compared_with_the_stream(
         (part,) = ranges_of(leader, lenient, 3, end)
         assert (part.start, part.end) == (5, 8)
         other = evolve(end, created="1970-01-01T00:00:00Z", mark=None)
-        with pytest.raises(DataLossError, match="deleted and made again"):
+        with pytest.raises(DataLossError, match="deleted and re-created"):
             ranges_of(leader, options, 5, other)
         assert ranges_of(leader, lenient, 5, other) == []
 

@@ -90,7 +90,7 @@ def test_a_task_refuses_sequences_that_do_not_ascend(pages: list[list[int]]) -> 
     *good, bad = (pa.array(page, pa.int64()) for page in pages)
     for page in good:
         order.check(page)
-    with pytest.raises(SparkSourceError, match="in ascending order"):
+    with pytest.raises(SparkSourceError, match="ascending, were expected"):
         order.check(bad)
 
 

@@ -56,7 +56,7 @@ def test_message_ids_do_not_outlive_their_window(
     make_stream: Make, write: Callable[..., None], forgotten: Callable[[Stream], None]
 ) -> None:
     stream = make_stream(duplicate_window=SOON)
-    with pytest.raises(PySparkException, match=r"forgets message ids after 0\.1 s"):
+    with pytest.raises(PySparkException, match=r"forgets message IDs after 0\.1 s"):
         write(stream)
     assert ids_of(stream) == [], "refused before anything was sent"
     write(stream, minDuplicateWindow="100ms")

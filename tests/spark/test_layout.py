@@ -57,9 +57,12 @@ def test_the_payload_that_does_not_fit_has_a_column_of_its_own(name: str) -> Non
 @pytest.mark.parametrize(
     ("names", "message"),
     [
-        (["seq", "seq"], "'seq' is there twice; leave one of them out"),
-        (["SEQ"], "there are subject, data, stream, seq, timestamp; write 'seq', in this case"),
-        (["headers"], "'headers' is not offered.*; includeHeaders=true adds the headers"),
+        (["seq", "seq"], "has column 'seq' twice; remove one of them"),
+        (
+            ["SEQ"],
+            "seq, timestamp; column names are case-sensitive, use 'seq'",
+        ),
+        (["headers"], "there is no column 'headers'.*; includeHeaders=true adds the headers"),
     ],
 )
 def test_columns_that_cannot_be_had_are_named(names: list[str], message: str) -> None:
@@ -72,5 +75,5 @@ def test_columns_that_cannot_be_had_are_named(names: list[str], message: str) ->
 def test_a_column_of_the_payload_is_there_once() -> None:
     options = SourceOptions.parse({"nats.servers": "h", "stream": "S", "valueFormat": "json"})
     wanted = StructType([StructField("id", LongType())] * 2)
-    with pytest.raises(SchemaError, match="'id' is there twice"):
+    with pytest.raises(SchemaError, match="has column 'id' twice"):
         Layout(options, wanted).check(wanted)

@@ -82,7 +82,7 @@ def test_unreadable_headers_are_a_reason_where_headers_are_wanted(
         found[wanted] = rows["dead"]
     seq = list(ODD_MESSAGES).index("another protocol") + 1
     row = found["true"][seq]
-    assert str(row["_error"]).startswith("headers: not a header block of NATS: b'HTTP/1.1")
+    assert str(row["_error"]).startswith("headers: not a NATS header block: b'HTTP/1.1")
     assert row["_raw"] == b"payload"
     # Without headers, only the payload is judged.
     assert str(found["false"][seq]["_error"]).startswith("not JSON")

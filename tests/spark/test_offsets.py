@@ -132,7 +132,7 @@ def test_a_batch_waits_for_its_minimum_until_the_delay_is_over() -> None:
 @pytest.mark.parametrize(
     ("position", "state", "error", "reason"),
     [
-        (evolve(HERE, created="sunday"), STATE, DataLossError, "deleted and made again"),
+        (evolve(HERE, created="sunday"), STATE, DataLossError, "deleted and re-created"),
         (evolve(HERE, next=102), STATE, DataLossError, "ends at 100 and had sequence 101 before"),
         (
             evolve(HERE, next=5),
@@ -181,7 +181,7 @@ def test_a_gap_is_passed_in_one_go_when_loss_is_fine() -> None:
 
 def test_a_batch_that_was_planned_is_compared_with_the_stream() -> None:
     strict = continuity()
-    with pytest.raises(DataLossError, match="was put back to an earlier state"):
+    with pytest.raises(DataLossError, match="was restored to an earlier state"):
         strict.check_batch(50, evolve(HERE, next=102), STATE, "S")
     assert strict.check_batch(50, evolve(HERE, next=101), STATE, "S") is STATE
 
@@ -227,7 +227,7 @@ def test_a_batch_of_a_stream_that_is_gone_reads_nothing_of_the_other(position: P
 def test_a_stream_read_does_not_begin_beyond_the_end() -> None:
     strict, easy = continuity(), continuity(failOnDataLoss="false")
     bound = Bound("startingOffsets", by_stream={"S": 102})
-    with pytest.raises(OptionError, match="asks for sequence 102, but the stream ends at 100"):
+    with pytest.raises(OptionError, match="the start is sequence 102, but the stream ends at 100"):
         strict.within(bound, 102, STATE)
     assert strict.within(bound, 101, STATE) == easy.within(bound, 102, STATE) == 101
 
@@ -236,7 +236,7 @@ def test_streams_that_came_and_went() -> None:
     strict, easy = continuity(), continuity(failOnDataLoss="false")
     new = strict.begin(Offset({}), {"S": STATE})["S"]
     assert (new.next, new.since) == (11, 11)
-    with pytest.raises(CheckpointError, match="also holds stream T"):
+    with pytest.raises(CheckpointError, match="also has stream T"):
         strict.begin(Offset({"S": HERE, "T": HERE}), {"S": STATE})
     assert easy.begin(Offset({"S": HERE, "T": HERE}), {"S": STATE})["S"].next == 50
 
@@ -265,7 +265,7 @@ def test_a_copy_of_the_stream_goes_on_where_the_stream_was() -> None:
     ("times", "sign"),
     [
         ({80: "evening"}, "with other messages (at 80, one stored at evening instead of noon)"),
-        ({}, "(whether it is a copy cannot be seen, as it has no message 80)"),
+        ({}, "(it may be a copy, but it has no message 80 to compare)"),
     ],
 )
 def test_no_error_advises_what_doubles_rows(times: dict[int, str], sign: str) -> None:

@@ -88,7 +88,7 @@ def test_only_white_space_of_the_server_is_cut_off_names() -> None:
         (
             {"startingOffsets": "latest", "startingTimestamp": "7"},
             "startingTimestamp",
-            "given besides startingOffsets",
+            "cannot be combined with startingOffsets",
         ),
         (
             {"endingOffsetsByTimestampStrategy": "error"},
@@ -240,7 +240,7 @@ def test_a_batch_has_no_limits_of_triggers(given: dict[str, str]) -> None:
 @pytest.mark.parametrize("least", ["minMessagesPerTrigger", "minoffsetspertrigger"])
 def test_a_delay_is_for_batches_that_wait_for_more(least: str) -> None:
     source = JetStreamDataSource({**LEAST, "maxTriggerDelay": "3s"})
-    with pytest.raises(OptionError, match="'maxTriggerDelay': needs minMessagesPerTrigger beside"):
+    with pytest.raises(OptionError, match="'maxTriggerDelay': needs minMessagesPerTrigger"):
         source.streamReader(source.schema()).initialOffset()
     source = JetStreamDataSource({**LEAST, "maxTriggerDelay": "3s", least: "5"})
     assert isinstance(source.streamReader(source.schema()), JetStreamStreamReader)

@@ -185,9 +185,9 @@ def test_a_batch_may_wait_for_more_messages_than_it_takes_by_default(tmp_path: P
         ),
         (HEAD + SOURCE + 'prefix = "x"', "prefix: is for format"),
         (HEAD + SOURCE + "start = 0", "start: must be"),
-        (HEAD + SOURCE + 'table = "a/b"', "table: 'a/b' may hold letters"),
-        (HEAD + '[[source]]\nstream = "A,B"', r"give each stream a \[\[source\]\] of its own"),
-        (HEAD + SOURCE + SOURCE, "name: 'orders' stands for more than one thing"),
+        (HEAD + SOURCE + 'table = "a/b"', "table: 'a/b' may contain only letters"),
+        (HEAD + '[[source]]\nstream = "A,B"', r"give each stream its own \[\[source\]\]"),
+        (HEAD + SOURCE + SOURCE, "name: 'orders' is used more than once"),
         (HEAD + SOURCE + SOURCE + 'name = "b"', r"table: 'orders' .* choose another table"),
         (HEAD + SOURCE + "options = {stream = 'X'}", "stream: is the key 'stream' of the source"),
         (HEAD + SOURCE + "options = {mode = 'FAILFAST'}", "mode: is not for a pipeline"),
@@ -200,7 +200,7 @@ def test_a_batch_may_wait_for_more_messages_than_it_takes_by_default(tmp_path: P
         (HEAD + SOURCE + "options = {minPartitions = 0}", "minPartitions: must be a whole number"),
         (
             HEAD + SOURCE + "options = {maxTriggerDelay = '3s'}",
-            "maxTriggerDelay: needs minMessagesPerTrigger beside it",
+            "maxTriggerDelay: needs minMessagesPerTrigger:",
         ),
         (HEAD + SOURCE + "subjects = ['a..b']", "subjects: "),
         ("a = " + "[" * 100_000, "orders.toml: is nested too deeply"),
@@ -240,7 +240,7 @@ def test_members_do_not_take_the_columns_of_a_batch(tmp_path: Path, sink: str, m
     ],
 )
 def test_secrets_are_refused_without_showing_them(tmp_path: Path, key: str, instead: str) -> None:
-    with pytest.raises(ConfigError, match=f"variable that holds it: {instead} = ") as caught:
+    with pytest.raises(ConfigError, match=f"variable that has it: {instead} = ") as caught:
         read(tmp_path, f'{HEAD}{key} = "canary-77"\n{SOURCE}')
     assert "canary" not in str(caught.value)
 

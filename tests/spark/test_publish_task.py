@@ -80,7 +80,7 @@ def test_rows_whose_ids_are_held_are_published_until_the_window_is_over(
 ) -> None:
     jet: Any = Answering([HELD, STORED, unknown(HELD)], [STORED, DUPLICATE])
     options = SinkOptions.parse(LEAST)
-    with pytest.warns(RuntimeWarning, match=f"2 rows for being stored, s.0 .* for {patience:g} s"):
+    with pytest.warns(RuntimeWarning, match=f"IDs of 2 rows .* s.0: .* for {patience:g} s"):
         report = publish_rows(jet, options, iter(ROWS), ME, window)
     assert (report.stored, report.present) == (2, 1)
     first, second = jet.requests

@@ -1,4 +1,4 @@
-"""Streams whose server was put back to an earlier copy of its files, and that have grown since.
+"""Streams whose server was restored to an earlier copy of its files, and that have grown since.
 
 Their time of creation is the same, and the sequences behind the copy are given a second time.
 """
@@ -103,7 +103,7 @@ def test_a_query_that_goes_on_notices_it(
         fill(stream, [b""] * 6)
         go_on()
     fill(stream, [b""] * 9)
-    with pytest.raises(StreamingQueryException, match="it was put back to an earlier state"):
+    with pytest.raises(StreamingQueryException, match="it was restored to an earlier state"):
         go_on()
 
 
@@ -122,7 +122,7 @@ def test_a_landing_that_goes_on_notices_it(
         fill(stream, [b""] * 3)
         assert land(spark, **given).messages == 6
     fill(stream, [b""] * 6)
-    with pytest.raises(DataLossError, match="it was put back to an earlier state"):
+    with pytest.raises(DataLossError, match="it was restored to an earlier state"):
         land(spark, **given)
 
 
@@ -142,11 +142,11 @@ def test_a_pipeline_that_purges_loses_nothing(
         assert run(spark, config, once=True) == {}
         assert stream.info().state.messages == 0
     fill(stream, [b""] * 10)
-    assert "was put back to an earlier state" in run(spark, config, once=True)["orders"]
+    assert "was restored to an earlier state" in run(spark, config, once=True)["orders"]
     assert stream.info().state.messages == 15, "nothing was purged"
     (verdict,) = verify(config)
     assert "5 messages of the stream are in no table: 6, 7, 8, 9, 10" in verdict.problems
-    with pytest.raises(DataLossError, match="was put back to an earlier state"):
+    with pytest.raises(DataLossError, match="was restored to an earlier state"):
         replay(spark, config, config.sources[0], 1, 11)
     assert counted(tmp_path / "lake" / "orders", "parquet", "seq") == (10, 10)
 
@@ -171,10 +171,12 @@ def test_a_purge_finds_messages_by_their_time_too(
     entry = log.entries()[0]
     (source,) = config.sources
     purge = release_of(evolve(source, commit="purge"), open_sink(config), log)
-    with pytest.raises(CheckpointError, match=r"nothing was purged: stream .* put back"):
+    with pytest.raises(CheckpointError, match=r"nothing was purged: stream .* restored"):
         purge.release(jet, entry)
     # As an older release wrote it.
-    with pytest.raises(CheckpointError, match="holds 2 messages from sequence 3 on that no table"):
+    with pytest.raises(
+        CheckpointError, match="has 2 messages, the first with sequence 3, that no table"
+    ):
         purge.release(jet, evolve(entry, mark=None))
     options = {**source.options, "failOnDataLoss": "false"}
     easy = evolve(source, commit="purge", options=options)

@@ -156,7 +156,7 @@ def test_only_streams_with_limits_are_read_by_a_consumer_unasked(
     with pytest.raises(OptionError, match="needs allow_direct"):
         way(make_stream(allow_direct=False), readMode="direct")
     for config, mode in (({"allow_direct": False}, "auto"), ({}, "consumer")):
-        with pytest.raises(OptionError, match="is a work queue, which takes no consumer that"):
+        with pytest.raises(OptionError, match="is a work queue, which accepts no consumer without"):
             way(make_stream(retention="workqueue", **config), readMode=mode)
 
 
@@ -293,7 +293,7 @@ def test_a_range_of_a_stream_that_was_made_again_is_not_read(
     assert len(rows(strict, part)) == 5
     jet.delete_stream(stream.name)
     fill(jet.create_stream(stream.config), [b"y"] * 9)
-    with pytest.raises(DataLossError, match="was deleted and made again; load the DataFrame"):
+    with pytest.raises(DataLossError, match="was deleted and re-created; load the DataFrame"):
         rows(strict, part)
     assert len(rows(easy, part)) == 5
 
@@ -310,5 +310,5 @@ def test_a_stream_that_is_made_again_while_a_range_is_read_is_told(
     next(pages)
     jet.delete_stream(stream.name)
     fill(jet.create_stream(stream.config), [b"y"] * 120)
-    with pytest.raises(DataLossError, match="was deleted and made again"):
+    with pytest.raises(DataLossError, match="was deleted and re-created"):
         list(pages)

@@ -93,7 +93,7 @@ def test_the_batches_that_share_a_file_with_it_stay(tmp_path: Path, kind: str) -
 @pytest.mark.parametrize("last", [-1, 1])
 def test_a_journal_older_than_the_tables_is_refused(tmp_path: Path, kind: str, last: int) -> None:
     lake = Lake(tmp_path, kind)
-    with pytest.raises(JournalError, match=f"ends before batch {last + 1}: it was put back"):
+    with pytest.raises(JournalError, match=f"ends before batch {last + 1}: it was restored"):
         lake.recover(last)
     assert lake.batches == [0, 1, 2, 3]
 

@@ -95,7 +95,7 @@ def test_a_stream_without_its_mark_is_accepted_once(
     restore(stream)
     fill(stream, [b""] * 5)
     error = run(spark, config, once=True)["orders"]
-    assert "whether it is a copy cannot be seen, as it has no message 10" in error
+    assert "it may be a copy, but it has no message 10 to compare" in error
     assert "pipeline run --accept-stream" in error
     assert "failOnDataLoss" not in error
     assert run(spark, config, once=True, accept_stream=True) == {}
@@ -123,5 +123,5 @@ def test_verify_tells_of_messages_that_were_landed_again(
     assert run(spark, config, once=True) == {}
     assert counted(tmp_path / "lake" / "orders", "parquet", "seq") == (19, 10)
     (problem,) = problems(config)
-    assert problem.startswith("messages that batches of an earlier stream of this name have, too")
+    assert problem.startswith("messages that batches of an earlier stream of this name also have")
     assert problem.endswith(": 1, 2, 3, 4, 5")

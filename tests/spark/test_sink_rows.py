@@ -60,7 +60,7 @@ def test_columns_of_a_raw_read_are_passed_over() -> None:
 
 def test_a_subject_must_come_from_somewhere() -> None:
     options = SinkOptions.parse({"nats.servers": "h", "stream": "S"})
-    with pytest.raises(OptionError, match="is required when the rows have no column 'subject'"):
+    with pytest.raises(OptionError, match="is required if the rows have no column 'subject'"):
         RowReader(options, columns("data string"))
     rows = RowReader(options, columns("data string, subject string"))
     batch = pa.RecordBatch.from_pylist([{"data": "x", "subject": None}])
@@ -145,7 +145,7 @@ def test_a_header_has_no_null(values: list[str | None] | None) -> None:
     batch = pa.RecordBatch.from_arrays(
         [pa.array(["x"]), pa.array([[("K", values)]], kind)], names=["data", "headers"]
     )
-    with pytest.raises(SchemaError, match="column 'headers': a row for 's' has null under 'K'"):
+    with pytest.raises(SchemaError, match="column 'headers': a row for 's' has null for 'K'"):
         list(reader("data string").read(iter([batch])))
 
 

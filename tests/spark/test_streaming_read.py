@@ -116,7 +116,7 @@ def test_a_stream_that_was_made_again_is_noticed(
     stream_to(stream.name)
     jet.delete_stream(stream.name)
     fill(jet.create_stream(stream.config), [b""] * 5)
-    with pytest.raises(StreamingQueryException, match="deleted and made again"):
+    with pytest.raises(StreamingQueryException, match="deleted and re-created"):
         stream_to(stream.name)
     progress = stream_to(stream.name, failOnDataLoss="false")
     assert [each["numInputRows"] for each in progress] == [5]

@@ -80,7 +80,7 @@ def test_columns_after_a_spark_schema(make_stream: Make, fill: Fill, read: Read)
     rows = read(stream.name, schema="deep string, id int, _seq bigint", valueFormat="json")
     found = [tuple(row) for row in rows.orderBy("_seq").collect()]
     assert found == [('{"x":[1]}', 1, 1), ("text", 2, 2)]
-    with pytest.raises(PySparkException, match="needs to know the columns"):
+    with pytest.raises(PySparkException, match="needs a schema"):
         read(stream.name, valueFormat="json")
 
 

@@ -314,7 +314,7 @@ def test_two_writes_within_one_batch_need_names(
     [
         ({}, {"subject": "s", "mode": "overwrite"}, "'overwrite' is not possible"),
         ({}, {"idempotence": "ledger", "ledgerSubject": "x"}, "needs allow_atomic"),
-        ({}, {"minDuplicateWindow": "1h"}, "forgets message ids after 120 s"),
+        ({}, {"minDuplicateWindow": "1h"}, "forgets message IDs after 120 s"),
     ],
 )
 def test_promises_that_cannot_be_kept_are_refused(
@@ -342,7 +342,7 @@ def test_rows_for_no_stream_are_refused_before_they_are_sent(
         f"SELECT concat(IF(id = 7, 'nowhere.', '{prefix}.'), id) subject, '' data FROM range(0, 9)"
     ).coalesce(1)
     options = {"ledgerSubject": f"{prefix}.ledger"} if mode == "ledger" else {}
-    with pytest.raises(PySparkException, match=r"'nowhere\.7', which no stream has"):
+    with pytest.raises(PySparkException, match=r"'nowhere\.7', which belongs to no stream"):
         write(rows, stream, idempotence=mode, **options)
     assert stream.info().state.messages == 0, "the batch that holds the row was not begun"
 

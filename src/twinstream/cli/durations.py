@@ -41,7 +41,7 @@ class Life(click.IntRange):
     def convert(
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
     ) -> Any:
-        """Return the number, or the word."""
+        """Return the number, or the keyword."""
         return value if value == NEVER else super().convert(cast("int", value), param, ctx)
 
 

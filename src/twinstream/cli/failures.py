@@ -1,4 +1,4 @@
-"""How a failure looks: one line on standard error, exit code 1 (3 for what is not there).
+"""Failures: one line on standard error, exit code 1 (3 if the object does not exist).
 
 For machines, that is after `--json`, the line is a JSON document.
 """
@@ -48,7 +48,7 @@ class Failure(click.ClickException):
 
 
 class NotThere(Failure):
-    """What was asked for is not there, which scripts want to tell from other failures."""
+    """The requested object does not exist; scripts distinguish this from other failures."""
 
     exit_code = 3
 
@@ -116,7 +116,7 @@ def needs_its_reader(work: str) -> Generator[None]:
 
 
 def _drop_unwritten() -> None:
-    """Keep Python from writing at its end, in vain once more, what a full disk did not take."""
+    """Keep Python from writing buffered output again at exit, after a full disk refused it."""
     try:
         sys.stdout.flush()
     except OSError:
@@ -124,7 +124,7 @@ def _drop_unwritten() -> None:
 
 
 def _discard_output() -> None:
-    """Send what is still to be printed to the null device."""
+    """Redirect further output to the null device."""
     nothing = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nothing, sys.stdout.fileno())
     os.close(nothing)

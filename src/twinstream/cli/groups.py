@@ -151,7 +151,7 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the subcommand; for a word that is none, name those that there are."""
+        """Find the subcommand; for an unknown one, list the existing ones."""
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
@@ -159,7 +159,7 @@ class LazyGroup(click.Group):
             raise click.UsageError(f"{error.message} There are: {names}", ctx) from None
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Note whether JSON is asked for, until the options of the subcommand are read."""
+        """Record whether JSON is requested, until the options of the subcommand are parsed."""
         ctx.meta[JSON_ASKED] = asks_for_json(args)
         return super().parse_args(ctx, args)
 
@@ -181,7 +181,7 @@ class LazyGroup(click.Group):
 
 
 class LockGroup(LazyGroup):
-    """A group that takes a word that is no subcommand for the lock to run a command under."""
+    """A group that treats an unknown subcommand as the name of the lock to run a command under."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Put `run` in front of a name, or of its options."""
@@ -201,7 +201,7 @@ schedule = LazyGroup(
     "schedule", SCHEDULE_COMMANDS, "Let streams publish later, or again and again."
 )
 subject = LazyGroup("subject", SUBJECT_COMMANDS, "See what servers make of subjects.")
-dlq = LazyGroup("dlq", DLQ_COMMANDS, "Dead letters: messages that nobody could work on.")
+dlq = LazyGroup("dlq", DLQ_COMMANDS, "Dead letters: messages that no worker could process.")
 objects = LazyGroup("object", OBJECT_COMMANDS, "Store files and other blobs in object stores.")
 account = LazyGroup("account", ACCOUNT_COMMANDS, "Look at the account of the user.")
 consumer = LazyGroup("consumer", CONSUMER_COMMANDS, "Look after the consumers of a stream.")

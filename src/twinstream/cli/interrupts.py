@@ -1,4 +1,4 @@
-"""Signals as a wish to end in good order: between two messages, or with nothing left half done."""
+"""Signal handlers for a clean exit: between two messages, without unfinished work."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from types import FrameType
 
 
 def asks_for_json(words: Iterable[str]) -> bool:
-    """Tell whether a command line asks for JSON; for interrupts before its options are read."""
+    """Return whether a command line asks for JSON; for interrupts before its options are read."""
     return "--json" in takewhile(lambda word: word != "--", words)
 
 
@@ -20,7 +20,7 @@ def asks_for_json(words: Iterable[str]) -> bool:
 def asked_to_stop(finishing: str = "") -> Generator[threading.Event]:
     """Give an event that Ctrl-C or SIGTERM sets; a second Ctrl-C interrupts as usual.
 
-    `finishing` says what the command still does after the first one; it is shown on a terminal.
+    `finishing` describes the work that the command still finishes; it is shown on a terminal.
     """
     asked = threading.Event()
 
@@ -41,7 +41,7 @@ def asked_to_stop(finishing: str = "") -> Generator[threading.Event]:
 
 @contextmanager
 def ended_as_by_ctrl_c() -> Generator[None]:
-    """Let SIGTERM and SIGHUP unwind what is under way, as Ctrl-C does; a second one kills at once.
+    """Let SIGTERM and SIGHUP unwind the command as Ctrl-C does; a second one kills it at once.
 
     A signal that was set to be ignored, as by nohup, stays ignored.
     """

@@ -1,4 +1,4 @@
-"""How the command shows the log of the SDK: not at all, unless it is asked for."""
+"""The log of the SDK in the command line: hidden unless it is requested."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ def main() -> None:
     """Run the command line; without the extra ``cli``, say how to get it."""
     try:
         from twinstream.cli.groups import twinstream
-    except KeyboardInterrupt:  # before there is anybody else to say so
+    except KeyboardInterrupt:  # before the handler of the command is active
         sys.exit(_interrupted())
     except ModuleNotFoundError as missing:
         if missing.name not in ("click", "rich"):
@@ -28,7 +28,7 @@ def main() -> None:
 
 
 def _interrupted() -> str:
-    """Return what an interrupt says, as it would be said later."""
+    """Return the message for an interrupt, as the command itself would print it."""
     from twinstream.cli.interrupts import asks_for_json
 
     as_json = '{"error":"interrupted","kind":"KeyboardInterrupt","err_code":null}'
@@ -36,7 +36,7 @@ def _interrupted() -> str:
 
 
 def _open_what_is_closed() -> None:
-    """Put the null device in the place of standard streams that were closed by our caller.
+    """Open the null device for standard streams that the parent process closed.
 
     Otherwise the next file or socket would get the number of such a stream, and its output.
     """
@@ -51,7 +51,7 @@ def _open_what_is_closed() -> None:
 
 
 def _write_all() -> None:
-    """Have Python write all that is printed, or fail.
+    """Let Python write all output, or fail.
 
     Unbuffered, it forgets the end of what a full disk, or a pipe when a signal comes, took in part.
     """

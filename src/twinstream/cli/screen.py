@@ -1,4 +1,4 @@
-"""Where output goes: results to standard output, everything else to standard error."""
+"""Output: results go to standard output, everything else to standard error."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def results(*, markup: bool = False) -> Console:
 
 
 def _write_anything(stream: TextIO) -> None:
-    """Have lone surrogates, which JSON files and names of files can hold, written as escapes.
+    """Write lone surrogates, which JSON files and file names can contain, as escapes.
 
     In JSON such an escape is read as the surrogate again.
     """

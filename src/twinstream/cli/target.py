@@ -89,7 +89,7 @@ def _seed(file: str | None) -> str | None:
     try:
         found = _SEED.search(Path(file).read_text("utf-8"))
     except UnicodeDecodeError:
-        # Without its cause, which holds what was read: that may be a secret.
+        # Without its cause, which contains the text of the file: that may be a secret.
         raise Failure(f"{file} holds no seed of an nkey: it is no text; nsc writes one") from None
     if found is None:
         raise Failure(

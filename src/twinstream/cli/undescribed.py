@@ -1,4 +1,4 @@
-"""Streams and consumers that exist, and that the server cannot describe now."""
+"""Existing streams and consumers that the server cannot describe now."""
 
 from __future__ import annotations
 

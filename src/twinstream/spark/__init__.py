@@ -1,17 +1,19 @@
 """JetStream on PySpark: the data source ``jetstream``, and a pipeline from streams to Parquet.
 
-Spark finds the source by itself where this package is installed; then
-``spark.read.format("jetstream")``, ``spark.readStream`` and ``df.write`` know it. Offsets are
+Spark discovers the source where this package is installed, so that
+``spark.read.format("jetstream")``, ``spark.readStream`` and ``df.write`` work. Offsets are
 stream sequences: nothing depends on acknowledgements, and every read can be repeated exactly.
 
-- :func:`local_session` starts a local Spark session, with Java from a wheel where there is none;
-- :func:`land` lands what is new in a stream as typed tables, :func:`summary` counts one;
-- :func:`register` makes the source known to sessions that do not find it;
+- :func:`local_session` starts a local Spark session; if no Java is installed, it uses one from a
+  wheel;
+- :func:`land` writes a stream's new messages to typed tables, :func:`summary` counts the messages
+  of a table;
+- :func:`register` registers the source in sessions that did not discover it;
 - :mod:`twinstream.spark.source.options` and :mod:`twinstream.spark.sink.options` describe the
   options.
 
-Importing this module imports nothing else: PySpark comes with the first name that needs it. Where
-it is not installed, already the import says so, and how to get it.
+Names are imported lazily: PySpark is imported with the first name that needs it. If PySpark is not
+installed, importing this module fails with a message that says how to install it.
 """
 
 from __future__ import annotations
@@ -51,7 +53,8 @@ _HOMES = {
 }
 
 
-# Said here, for all modules below: otherwise any of them would fail by the name of some part of it.
+# Checked once for the whole package. Otherwise each module would fail with the name of whichever
+# PySpark submodule it imports first.
 if find_spec("pyspark") is None:
     raise ModuleNotFoundError(
         "twinstream.spark needs pyspark, which is not installed; install Twinstream with its"

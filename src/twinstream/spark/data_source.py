@@ -36,7 +36,7 @@ __all__ = ["JetStreamDataSource", "register"]
 
 
 class JetStreamDataSource(DataSource):
-    """Streams of JetStream as tables: ``spark.read.format("jetstream")``.
+    """JetStream streams as tables: ``spark.read.format("jetstream")``.
 
     Options are described in :class:`~twinstream.spark.source.options.SourceOptions`. Offsets are
     stream sequences, so a read needs no consumer, acknowledges nothing and can be repeated.
@@ -52,15 +52,18 @@ class JetStreamDataSource(DataSource):
         return Layout(SourceOptions.parse(self.options)).columns
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """Return the reader of a batch; ``schema`` holds the columns that are wanted."""
-        # Predicates are not pushed: Spark 4.3 keeps what one query pushed for the next one over the
-        # same DataFrame, and for its other half in a union, which then miss rows.
+        """Return the reader of a batch query; ``schema`` holds the requested columns."""
+        # Predicates are not pushed down. Spark 4.3 keeps the pushed predicates for the next query
+        # over the same DataFrame, and for the other branch of a union, which then miss rows.
         options = SourceOptions.parse(self.options)
         refuse_limits(self.options)
         return JetStreamReader(options, schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
-        """Return the reader of a streaming query, or one that says why there is none."""
+        """Return the reader of a streaming query.
+
+        If the options are refused, return a reader that raises the error when Spark first uses it.
+        """
         try:
             options = SourceOptions.parse(self.options)
             refuse_ends(self.options)
@@ -70,31 +73,42 @@ class JetStreamDataSource(DataSource):
             return RefusedReader(error)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
-        """Return the writer of a batch; messages are appended to the stream, never replaced."""
+        """Return the writer of a batch query; it appends to the stream and replaces nothing.
+
+        Raises:
+            OptionError: if the mode is ``overwrite``, or if an option is refused.
+        """
         if overwrite:
-            raise OptionError("mode", "'overwrite' is not possible: a stream is appended to")
+            raise OptionError("mode", "'overwrite' is not possible: a stream is append-only")
         return JetStreamWriter(SinkOptions.parse(self.options), schema)
 
     def streamWriter(  # noqa: N802
         self, schema: StructType, overwrite: bool
     ) -> DataSourceStreamWriter:
-        """Return the writer of a streaming query; Spark has no update mode for Python's sinks."""
+        """Return the writer of a streaming query; Spark has no update mode for Python sinks.
+
+        Raises:
+            OptionError: if the output mode is ``complete``, or if an option is refused.
+        """
         if overwrite:
-            raise OptionError("outputMode", "'complete' is not possible: a stream is appended to")
+            raise OptionError("outputMode", "'complete' is not possible: a stream is append-only")
         refuse_write_id(self.options)
         return JetStreamStreamWriter(SinkOptions.parse(self.options), schema)
 
 
 def register(spark: SparkSession) -> None:
-    """Make the source known to a session that does not find it by itself.
+    """Register the source in a session that did not discover it.
 
-    Sessions started where this package is installed know it already, but Spark looks for sources
-    once only: when the Python process that does it is killed or too slow (ten seconds), Java
-    answers ``DATA_SOURCE_NOT_FOUND`` from then on. After this call it does not. Registering a
-    source that is known does no harm.
+    Sessions started where this package is installed usually discover it. But Spark looks for
+    sources only once: if the Python process that does this is killed or takes more than ten
+    seconds, Spark raises ``DATA_SOURCE_NOT_FOUND`` from then on. This call fixes that. Registering
+    the source twice is harmless.
 
-    Spark also answers that to a write, or to the start of a query, in a thread that has no active
-    session, such as one that the program began itself. Call this in that thread first.
+    Spark also raises ``DATA_SOURCE_NOT_FOUND`` when a thread without an active session, such as
+    one that the application started, writes or starts a query. Call this in that thread first.
+
+    Args:
+        spark: the session; it also becomes the active session of the calling thread.
     """
     spark.dataSource.register(JetStreamDataSource)
     make_active(spark)

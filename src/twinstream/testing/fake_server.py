@@ -1,7 +1,7 @@
-"""A scripted NATS server: sends any bytes at any moment, so that any trouble can be rehearsed.
+"""A scripted NATS server, which sends any bytes at any time, to test error handling.
 
-A script is a function that takes a `FakePeer`, one client's connection, and goes through it step
-by step::
+A script is a function that takes a `FakePeer`, one client's connection, and handles it step by
+step::
 
     def one_message_then_trouble(peer: FakePeer) -> None:
         peer.handshake()
@@ -16,9 +16,9 @@ by step::
             consumer = connection.jetstream().bind_consumer("S", "c")
             ...
 
-Scripts run in threads of their own; the test may block or run an event loop, as it likes. Leaving
-the block raises `ScriptError` if the client did not do what a script expects: it names the step,
-and what came instead.
+Scripts run in their own threads; the test may block or run an event loop. Leaving the block raises
+`ScriptError` if the client did not do what a script expects: it names the step, and the operations
+that came instead.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ _HOST: Final = "127.0.0.1"
 class FakeServer:
     """A server on a free loopback port that follows scripts.
 
-    The first connection gets the first script, and so on; connections beyond them get `rest`,
-    or are refused and reported as a failure where that is None. `patience` in seconds is how long
-    a step waits, and how long the end of the block waits for scripts that are under way.
+    The first connection gets the first script, and so on; further connections get `rest`, or are
+    refused and reported as a failure if that is None. `patience` is the timeout in seconds of a
+    step, and of the end of the block, which waits for running scripts.
     """
 
     def __init__(
@@ -77,28 +77,28 @@ class FakeServer:
     # ---- for the test
 
     def tell(self, sign: str) -> None:
-        """Let scripts go on that wait for this sign (`FakePeer.wait_for`)."""
+        """Let scripts continue that wait for this sign (`FakePeer.wait_for`)."""
         self._stage.note(lambda: self._stage.told.add(sign))
 
     def reached(self, sign: str) -> bool:
-        """Tell whether a script has reached this sign (`FakePeer.reach`)."""
+        """Return whether a script has reached this sign (`FakePeer.reach`)."""
         with self._stage.news:
             return sign in self._stage.reached
 
     @property
     def connections(self) -> int:
-        """How many connections there were."""
+        """The number of connections so far."""
         return len(self._peers)
 
     def operations(self, pattern: str = "") -> list[Operation]:
-        """Return what clients sent whose line matches a regular expression, by connection."""
+        """Return the clients' operations that match a regular expression, by connection."""
         with self._stage.news:
             every = [each for peer in self._peers for each in peer.operations]
         return [each for each in every if re.search(pattern, each.line)]
 
     @property
     def failures(self) -> list[ScriptError]:
-        """What scripts waited for in vain so far."""
+        """The failures of scripts so far."""
         with self._stage.news:
             return list(self._stage.failures)
 
@@ -114,7 +114,7 @@ class FakeServer:
     def stop(self, *, wait: bool = True) -> None:
         """Close everything; raises `ScriptError` if a client did not do what a script expects.
 
-        With `wait`, scripts that are under way get `patience` seconds to finish.
+        With `wait`, running scripts get `patience` seconds to finish.
         """
         listener = self._listener
         if listener is None:
@@ -216,6 +216,6 @@ class FakeServer:
             self._stage.note(lambda: setattr(self, "_running", self._running - 1))
 
     def _fail(self, error: ScriptError, peer: FakePeer) -> None:
-        """Note a failure, and end the connection so that the client does not wait for ever."""
+        """Record a failure, and close the connection so that the client does not wait forever."""
         self._stage.note(lambda: self._stage.failures.append(error))
         peer.close()

@@ -1,7 +1,7 @@
-"""The NATS protocol as the scripted server needs it: cutting operations, writing frames.
+"""The NATS protocol for the scripted server: splitting operations, writing frames.
 
-Written apart from the SDK's own parser on purpose: a test helper that shared its code would
-share its mistakes.
+Independent of the SDK's own parser on purpose: a test helper with the same code would have the same
+bugs.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _WORD: Final = re.compile(r"[^ \t]+")
 _WITH_PAYLOAD: Final = {"PUB", "HPUB", "MSG", "HMSG"}
 _WITH_HEADERS: Final = {"HPUB", "HMSG"}
 _REPLY: Final = {"PUB": (4, 2), "HPUB": (5, 2), "MSG": (5, 3), "HMSG": (6, 3)}
-"""How many words a line with a reply subject has, and which of them it is."""
+"""The number of words of a line with a reply subject, and the index of the reply subject."""
 
 
 class Operation:
@@ -45,7 +45,7 @@ class Operation:
 
     @property
     def reply(self) -> str:
-        """The reply subject of a publish or message; empty when there is none."""
+        """The reply subject of a publish or message; empty if there is none."""
         length, place = _REPLY.get(self.verb, (0, 0))
         return self.words[place] if length and len(self.words) == length else ""
 
@@ -97,7 +97,7 @@ class Splitter:
         return bytes(self._held)
 
     def feed(self, data: bytes) -> list[Operation]:
-        """Take the next bytes; return the operations that are complete.
+        """Add bytes; return the operations that are complete.
 
         Raises `ValueError` for a size that is no number.
         """

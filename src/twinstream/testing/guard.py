@@ -1,9 +1,8 @@
-"""Ends a server when the process that started it is gone.
+"""Kill a server when the process that started it ends.
 
-A guard is a shell that waits for the end of its standard input. The other end of that pipe is
-held by this process alone, so it closes when the process ends in whatever way, ``kill -9``
-included. The parent-death signal of Linux is not used: it fires when the *thread* that started
-the server ends.
+A guard is a shell that waits for the end of its standard input. Only this process has the other end
+of that pipe, so it is closed when the process ends in any way, including ``kill -9``. The
+parent-death signal of Linux is not used: it fires when the *thread* that started the server ends.
 """
 
 from __future__ import annotations
@@ -17,9 +16,9 @@ _SCRIPT: Final = 'read -r _; kill -KILL "$1" 2>/dev/null; [ -z "$2" ] || rm -rf 
 
 
 class Guard:
-    """Kills process ``pid`` and removes ``folder`` when the current process is gone.
+    """Kills process ``pid`` and removes ``folder`` when the current process ends.
 
-    Does nothing where there is no POSIX shell.
+    Does nothing without a POSIX shell.
     """
 
     def __init__(self, pid: int, folder: Path | None) -> None:
@@ -35,7 +34,7 @@ class Guard:
         )
 
     def dismiss(self) -> None:
-        """End the guard; the process that it watched lives on."""
+        """End the guard without ending the process that it watched."""
         shell, self._shell = self._shell, None
         if shell is None:
             return

@@ -1,8 +1,8 @@
-"""Ports for servers, from a range that nobody else is given ports from.
+"""Free ports for servers, outside the ephemeral range.
 
-A port that the system hands out is free again when its server is killed, and the next connection
-of any program on the machine may get it: then the server cannot come back. So ports are picked
-below those that systems hand out by themselves (from 32768 up on Linux, higher elsewhere).
+An ephemeral port is free again when its server is killed, and the next connection of any program on
+the machine may get it: then the server cannot restart. So ports are chosen below the ephemeral
+range (from 32768 up on Linux, higher elsewhere).
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from typing import Final
 from twinstream.testing.config import HOST
 
 _FIRST: Final = 15000
-# Programs that run side by side, such as workers of a test run, pick from lanes of their own.
+# Concurrent programs, such as workers of a test run, choose from different lanes.
 _LANES: Final = 80
 _LANE: Final = 200
 _turn: Final = count()
 
 
 def free_ports(number: int) -> list[int]:
-    """Return ports on loopback that nobody uses; raises :class:`OSError` where there are none.
+    """Return unused ports on loopback; raises :class:`OSError` if there are not enough.
 
     They differ from those returned before, as long as there are others.
     """

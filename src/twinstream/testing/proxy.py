@@ -1,4 +1,4 @@
-"""A byte proxy between a client and a server that makes the network bad on demand."""
+"""A byte proxy between a client and a server that simulates a bad network."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _TICK: Final = 0.01
 
 
 class _Pipe:
-    """One direction of one connection: bytes on the way, each with the time it may arrive."""
+    """One direction of one connection: bytes in flight, each with its time of delivery."""
 
     def __init__(
         self, source: socket.socket, target: socket.socket, *, to_client: bool = False
@@ -32,13 +32,13 @@ class _Pipe:
 
 
 class Proxy:
-    """Stands between clients and one server. Use it as a context manager.
+    """A proxy between clients and one server. Use it as a context manager.
 
-    ``url`` is what clients connect to. These may be set at any time: ``delay`` (seconds, each way);
-    ``black_hole`` (take all bytes, pass none on, and keep connections open whoever closes them);
-    ``mute`` (the same for the server's bytes alone: what clients send takes effect, but no answer
-    comes); ``refuse`` (close new connections at once); ``chunk`` (pass on at most so many bytes at
-    a time). ``cut`` breaks the connections of the moment, perhaps in the middle of a frame.
+    Clients connect to ``url``. These attributes may be set at any time: ``delay`` (seconds, each
+    way); ``black_hole`` (read all bytes, forward none, and keep connections open even if one side
+    closes them); ``mute`` (the same for the server's bytes only: requests take effect, but no
+    response comes); ``refuse`` (close new connections at once); ``chunk`` (forward at most this
+    many bytes at a time). ``cut`` breaks the current connections, perhaps in the middle of a frame.
     """
 
     def __init__(self, server_url: str) -> None:
@@ -84,7 +84,7 @@ class Proxy:
         self._selector.close()
 
     def cut(self) -> None:
-        """Break the connections of this moment; new ones are accepted."""
+        """Break the current connections; new ones are accepted."""
         self._cutting = True
         while self._cutting and self._running:
             time.sleep(_TICK / 10)

@@ -1,10 +1,10 @@
-"""A proxy that writes down what a client and a real server say to each other.
+"""A proxy that records the traffic between a client and a real server.
 
-The recording is a text file of JSON lines, one for each protocol operation, which people can
-read and edit, and which `replay` makes scripts of::
+The recording is a text file of JSON lines, one for each protocol operation. People can read and
+edit it, and `replay` converts it to scripts::
 
     with NatsServer() as server, Recorder(server.port) as recorder:
-        ...  # connect to recorder.url, and let happen what is to be rehearsed
+        ...  # connect to recorder.url, and produce the traffic to record
         recorder.save(path)
 
     with FakeServer(*replay(path)) as server:
@@ -92,7 +92,7 @@ def read_recording(path: Path | str) -> list[Spoken]:
 
 
 class Recorder:
-    """Listens on a free loopback port and passes everything on to a server's port."""
+    """Listens on a free loopback port and forwards everything to a server's port."""
 
     def __init__(self, target_port: int) -> None:
         self._target: Final = (_HOST, target_port)
@@ -111,12 +111,12 @@ class Recorder:
 
     @property
     def spoken(self) -> list[Spoken]:
-        """What was said so far, in the order in which it passed here."""
+        """The operations recorded so far, in the order in which they passed the proxy."""
         with self._lock:
             return list(self._spoken)
 
     def save(self, path: Path | str) -> None:
-        """Write what was said so far to a file."""
+        """Write the operations recorded so far to a file."""
         lines = [json.dumps(each.to_json(), ensure_ascii=False) for each in self.spoken]
         Path(path).write_text("".join(f"{line}\n" for line in lines), "utf-8")
 
@@ -128,7 +128,7 @@ class Recorder:
         return self
 
     def stop(self) -> None:
-        """Close every connection; what was said stays readable."""
+        """Close every connection; the recorded operations stay readable."""
         listener, self._listener = self._listener, None
         if listener is None:
             return
@@ -181,7 +181,7 @@ class Recorder:
         while True:
             try:
                 data = source.recv(_READ_SIZE)
-                # Written down first: an answer to it must stand behind it.
+                # Recorded before it is forwarded, so that a response comes after it.
                 self._note(splitter.feed(data), connection, by_client)
                 target.sendall(data)
             except OSError:

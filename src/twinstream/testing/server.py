@@ -30,16 +30,16 @@ _OPENER: Final = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
 class ServerStartError(Exception):
-    """The server did not come up; the message carries the end of its log."""
+    """The server did not start; the message has the end of its log."""
 
 
 class NatsServer:
     """A ``nats-server`` on a free loopback port, with JetStream in a temporary folder.
 
-    Use it as a context manager, or call :meth:`start` and :meth:`stop`. The server ends with
-    this process, however that ends. ``config`` is appended to the server's configuration file
-    (listen, http, ports_file_dir and jetstream are set already), ``jetstream_config`` goes into
-    its ``jetstream`` block. ``version`` picks a server other than the installed one.
+    Use it as a context manager, or call :meth:`start` and :meth:`stop`. The server ends with this
+    process, also if that is killed. ``config`` is appended to the server's configuration file
+    (listen, http, ports_file_dir and jetstream are set already), ``jetstream_config`` to its
+    ``jetstream`` block. ``version`` selects a server other than the installed one.
     ``start_timeout`` is in seconds.
     """
 
@@ -67,7 +67,7 @@ class NatsServer:
         self._folder: Path | None = None
         self._port: int | None = None
         self._monitoring_port: int | None = None
-        # Those of the running process, which keeps the ports that it was started with.
+        # The ports of the running process, which does not change them.
         self._asked_ports: list[int] = []
         self._process: subprocess.Popen[bytes] | None = None
         self._guard: Guard | None = None
@@ -117,14 +117,14 @@ class NatsServer:
 
     @property
     def log(self) -> str:
-        """All that the server has logged, over restarts."""
+        """The whole log of the server, over restarts."""
         path = self.folder / "server.log"
         return path.read_text("utf-8", "replace") if path.exists() else ""
 
     # -- life
 
     def start(self) -> Self:
-        """Start the server and return when it answers; raises :class:`ServerStartError`."""
+        """Start the server and return when it responds; raises :class:`ServerStartError`."""
         if self.running:
             return self
         if self._folder is None:
@@ -152,33 +152,34 @@ class NatsServer:
         self._end(signal.SIGKILL if os.name == "posix" else signal.SIGTERM)
 
     def shut_down(self) -> None:
-        """End the server in good order; store and port are kept for :meth:`restart`."""
+        """Shut the server down normally; store and port are kept for :meth:`restart`."""
         self._end(signal.SIGTERM)
 
     def restart(self) -> None:
-        """Start again on the same port and store, after ending the server if it still runs."""
+        """Start again on the same port and store; a running server is ended before."""
         self._end(signal.SIGTERM)
         self.start()
 
     def pause(self) -> None:
-        """Freeze the process: connections stay open and nothing answers (POSIX)."""
+        """Freeze the process: connections stay open, but the server does not respond (POSIX)."""
         self._signal(signal.SIGSTOP)
         if self._process is not None:
-            # The signal only asks for it: until it is frozen, the server might still answer.
+            # The signal is asynchronous: until it takes effect, the server might still respond.
             os.waitid(os.P_PID, self._process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
 
     def resume(self) -> None:
-        """Let a frozen process go on (POSIX)."""
+        """Resume a frozen process (POSIX)."""
         self._signal(signal.SIGCONT)
 
     def lame_duck(self) -> None:
-        """Ask the server to send its clients away and then to end (POSIX)."""
+        """Start lame duck mode: the server disconnects its clients and then ends (POSIX)."""
         self._signal(signal.SIGUSR2)
 
     def reload(self, config: str) -> None:
-        """Let the running server take another ``config`` in place of the given one (POSIX).
+        """Reload the running server with another ``config`` instead of the given one (POSIX).
 
-        Returns when it has. Raises :class:`ServerStartError` when it refuses and goes on as it was.
+        Returns after the reload. Raises :class:`ServerStartError` if the server refuses it and
+        keeps its configuration.
         """
         before, last = len(self.log), self._config
         self._config = config
@@ -259,7 +260,7 @@ class NatsServer:
         return True
 
     def _healthy(self) -> bool:
-        # The server itself, without its streams: those of a cluster wait for other servers.
+        # Only the server, not its streams: those of a cluster wait for other servers.
         address = f"{self.monitoring_url}/healthz?js-server-only=true"
         try:
             with _OPENER.open(address, timeout=2) as answer:
@@ -284,7 +285,7 @@ class NatsServer:
         process, self._process = self._process, None
         if process is not None and process.poll() is None:
             if number is signal.SIGTERM and os.name == "posix":
-                process.send_signal(signal.SIGCONT)  # a frozen process would not hear it
+                process.send_signal(signal.SIGCONT)  # a frozen process would not handle it
             process.send_signal(number)
             try:
                 process.wait(timeout=10)

@@ -1,4 +1,4 @@
-"""``twinstream apply``: make the streams, consumers and buckets of a server as a folder says."""
+"""``twinstream apply``: create and update the streams, consumers and buckets of a folder."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from twinstream.cli.target import Target, json_option, server_options
 if TYPE_CHECKING:
     from js_sync import JetStream
 
-DONE = {"create": "created", "update": "updated", "recreate": "made anew"}
+DONE = {"create": "created", "update": "updated", "recreate": "re-created"}
 
 
-@click.command(short_help="Make a server's streams and consumers as a folder says.")
+@click.command(short_help="Create and update the streams and consumers of a folder.")
 @plan_options
 @yes_option
 @json_option
@@ -34,7 +34,7 @@ DONE = {"create": "created", "update": "updated", "recreate": "made anew"}
 def apply(
     target: Target, paths: tuple[Path, ...], allowed: Allowed, yes: bool, as_json: bool
 ) -> None:
-    """Create and update streams, consumers and buckets, so that the server has what FOLDER says.
+    """Create and update streams, consumers and buckets, so that the server matches FOLDER.
 
     Shows the plan and asks first. If a single change is impossible or refused, nothing at all is
     done: a change that loses messages or cannot be undone needs --allow-loss, and one that cannot
@@ -69,7 +69,7 @@ def apply(
 def _apply(
     jet: JetStream, steps: list[Step], done: list[Step], *, yes: bool, quiet: bool
 ) -> Failure | None:
-    """Carry out the steps that are due and print each; stop at a failure and return it."""
+    """Carry out the due steps and print each; stop at a failure and return it."""
     due = [step for step in steps if step.is_due]
     sure("Carry this out?", yes=yes or not due)
     # Not stopped between a removal and the creation that replaces it.

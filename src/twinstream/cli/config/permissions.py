@@ -1,4 +1,4 @@
-"""``twinstream permissions``: the smallest allow lists for what a program does."""
+"""``twinstream permissions``: the smallest allow lists for operations of a program."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NEXT: Final = "+"
 
 
 class _WithOperations(click.Command):
-    """A command whose help lists the operations there are."""
+    """A command whose help lists the operations."""
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the operations below the options."""
@@ -28,7 +28,7 @@ class _WithOperations(click.Command):
                 formatter.write_text(usage)
 
 
-@click.command(cls=_WithOperations, short_help="Tell which subjects a user must be allowed.")
+@click.command(cls=_WithOperations, short_help="Show the subjects that a user must be allowed.")
 @click.argument("operations", nargs=-1, required=True, metavar="OPERATION ARGUMENT... [+ ...]")
 @click.option(
     "--format",

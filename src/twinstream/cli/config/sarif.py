@@ -1,4 +1,4 @@
-"""Problems of configuration files as a SARIF 2.1.0 log, which code hosts show beside the lines."""
+"""Problems of configuration files as a SARIF 2.1.0 log, which code hosts show next to the lines."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Object = dict[str, object]
 
 
 def sarif_log(found: FileConfigs) -> Object:
-    """Return the log of one run: errors, what only a server can tell as notes, and warnings."""
+    """Return the log of one run: errors, warnings, and checks for a server as notes."""
     results = [_result(level, problem) for level, problem in _by_level(found)]
     rules = sorted({problem.problem.rule for _, problem in _by_level(found)})
     driver: Object = {

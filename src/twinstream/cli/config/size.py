@@ -1,4 +1,4 @@
-"""``twinstream size``: how much room messages take, calculated or as a stream has it."""
+"""``twinstream size``: the size of messages, calculated or of an existing stream."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _WHOLE = click.IntRange(min=0)
 _SOME = click.IntRange(min=1)
 
 
-@click.command(short_help="Calculate the room that messages take.")
+@click.command(short_help="Calculate the size of messages in a stream.")
 @click.option("--subject", default="", metavar="TEXT", help="A typical subject.")
 @click.option("--payload", type=_WHOLE, metavar="BYTES", help="Size of a typical payload.")
 @click.option(
@@ -41,7 +41,7 @@ def size(
     replicas: int | None,
     as_json: bool,
 ) -> None:
-    """Calculate what messages count for in a stream's size and in max_bytes.
+    """Calculate the size of messages as it counts in a stream's size and max_bytes.
 
     Either for a typical message (--subject, --payload, --header), without a server, or with the
     average message of a stream that exists (--live). Compression makes files smaller than this and

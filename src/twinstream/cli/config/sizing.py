@@ -1,4 +1,4 @@
-"""The numbers behind ``twinstream size``."""
+"""The calculations of ``twinstream size``."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SECONDS_A_DAY = 86_400
 
 @frozen(kw_only=True)
 class Planned:
-    """What the user asks about; None for what the stream has, or without one, for the default."""
+    """The user's input; None for the value of the stream or, without a stream, the default."""
 
     messages: int | None
     max_bytes: int | None

@@ -1,4 +1,4 @@
-"""``twinstream subject``: what a server makes of subjects, without a server."""
+"""``twinstream subject``: evaluate subject transforms and partitions without a server."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from twinstream.cli.target import json_option
 from twinstream.models.version import parse_version
 
 
-@click.command(short_help="Show what a transform makes of subjects.")
+@click.command(short_help="Show the results of a subject transform.")
 @click.argument("source")
 @click.argument("destination")
 @click.argument("subjects", nargs=-1, required=True)
@@ -25,7 +25,7 @@ def transform(
     server_version: str | None,
     as_json: bool,
 ) -> None:
-    """Show what a stream makes of SUBJECTS by a transform from SOURCE to DESTINATION.
+    """Show the results for SUBJECTS of a stream's transform from SOURCE to DESTINATION.
 
     No server is asked. With --json there is one line for each subject; `to` is null where the
     subject does not match.
@@ -54,7 +54,7 @@ def transform(
     results().print(table)
 
 
-@click.command(short_help="Show which partition keys belong to.")
+@click.command(short_help="Show the partition of keys.")
 @click.argument("partitions", type=click.IntRange(min=1))
 @click.argument("keys", nargs=-1, required=True)
 @json_option

@@ -109,7 +109,7 @@ def unpin(target: Target, stream: str, consumer: str, group: str, as_json: bool)
 def step_down(
     target: Target, stream: str, consumer: str, prefer: str | None, as_json: bool
 ) -> None:
-    """Ask the leader of CONSUMER of STREAM to hand over; returns when that has begun."""
+    """Let the leader of CONSUMER of STREAM step down; returns when that has begun."""
     with target.connect() as nc:
         handle = target.jetstream(nc).bind_consumer(stream, consumer)
         handle.step_down(preferred=prefer)

@@ -16,7 +16,7 @@ from twinstream.models import encode
 @json_option
 @server_options
 def ls(target: Target, stream: str, as_json: bool) -> None:
-    """List the consumers of STREAM and how far each has come.
+    """List the consumers of STREAM with their progress.
 
     Consumers that the server cannot describe now are named on standard error. With --json there is
     one line for each consumer: as the server describes it, or with the reason in "undescribed".

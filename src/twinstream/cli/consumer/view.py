@@ -1,4 +1,4 @@
-"""Consumers as people read them."""
+"""The output of consumers for people."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from twinstream.models import ConsumerInfo
 
 def consumer_table(consumers: list[ConsumerInfo]) -> Table:
     """Return a table with a row for each consumer."""
-    # Short enough for 80 columns beside a name and a filter.
+    # Short enough for 80 columns together with a name and a filter.
     numbers = ("unprocessed", "in hand", "redelivered", "pulls")
     table = plain_table("consumer", "filter", *numbers, numbers=numbers)
     for one in consumers:
@@ -26,7 +26,7 @@ def consumer_table(consumers: list[ConsumerInfo]) -> Table:
 
 
 def filters(consumer: ConsumerInfo) -> str:
-    """Return the subjects that a consumer takes, `-` for all."""
+    """Return the filter subjects of a consumer, `-` for all."""
     config = consumer.config
     if config is None:
         return "-"

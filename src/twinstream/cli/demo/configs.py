@@ -17,7 +17,7 @@ BROKEN: Final = "broken.yaml"
 
 
 def check_and_create(scene: Scene, jet: JetStream) -> None:
-    """Show that the broken file is refused, and create what the good ones hold."""
+    """Show that the invalid file is refused, and create the streams of the valid ones."""
     folder = scene.settings.examples
     found = load_configs([folder / name for name in GOOD])
     if found.errors:

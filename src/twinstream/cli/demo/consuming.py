@@ -12,7 +12,7 @@ from twinstream.cli.demo.workers import Crew
 from twinstream.cli.screen import progress, remark
 
 _PATIENCE: Final = 120.0
-"""Seconds that settling everything may take; what is left then shows in the sums."""
+"""Seconds that settling all messages may take; the sums then show the remaining ones."""
 _SETTLING: Final = 10.0
 _POLL: Final = 0.05
 

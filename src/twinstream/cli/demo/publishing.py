@@ -12,7 +12,7 @@ from twinstream.cli.screen import progress, remark
 from twinstream.models import PubAck
 
 WINDOW = 512
-"""Publishes under way at once: the pipeline stays full, and memory small."""
+"""Publishes in flight: enough to keep the pipeline full, few enough to save memory."""
 
 
 def publish(scene: Scene, jet: JetStream) -> None:

@@ -17,13 +17,13 @@ from twinstream.cli.demo.ledger import Ledger
 from twinstream.cli.demo.scene import CONSUMER, STREAM
 
 BUFFER: Final = 200
-"""Messages that a worker asks for ahead: few enough that both get their share."""
+"""Messages that a worker requests ahead: few enough that both workers get their share."""
 _TURN: Final = 0.1
 _RETRY_DELAY: Final = 0.05
 
 
 def work_blocking(url: str, ledger: Ledger, stop: threading.Event) -> None:
-    """Settle messages with the blocking twin until told to stop."""
+    """Settle messages with the blocking twin until a stop is requested."""
     with js_sync.connect(url, name="demo js_sync") as nc:
         consumer = nc.jetstream().get_stream(STREAM).get_consumer(CONSUMER)
         with consumer.messages(max_messages=BUFFER) as messages:
@@ -45,7 +45,7 @@ def work_blocking(url: str, ledger: Ledger, stop: threading.Event) -> None:
 
 
 async def work_in_loop(url: str, ledger: Ledger, stop: threading.Event) -> None:
-    """Settle messages with the asyncio twin until told to stop."""
+    """Settle messages with the asyncio twin until a stop is requested."""
     async with js_async.connect(url, name="demo js_async") as nc:
         stream = await nc.jetstream().get_stream(STREAM)
         consumer = await stream.get_consumer(CONSUMER)

@@ -1,1 +1,1 @@
-"""A folder of configurations against a server: what differs, and making it so."""
+"""Compare a folder of configurations with a server, and apply the differences."""

@@ -1,4 +1,4 @@
-"""What a stream's consumer_limits do to the consumers that it has."""
+"""Check a stream's consumer_limits against its existing consumers."""
 
 from __future__ import annotations
 

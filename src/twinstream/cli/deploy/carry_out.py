@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def carry_out(jet: JetStream, step: Step) -> None:
-    """Do one step. Raises :class:`Failure`, which names it, where the server refuses."""
+    """Do one step. Raises :class:`Failure`, which names the step, if the server refuses it."""
     from js_sync import TwinstreamError
 
     try:
@@ -59,7 +59,7 @@ def _consumer(jet: JetStream, step: Step) -> None:
 
 @contextmanager
 def _removed(step: Step) -> Generator[None]:
-    """Say that the old one is gone if the one that replaces it cannot be made."""
+    """Report that the old one was removed if its replacement cannot be created."""
     try:
         yield
     except Exception as error:

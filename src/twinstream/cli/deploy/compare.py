@@ -1,4 +1,4 @@
-"""Comparing what a folder wants with what a server has."""
+"""Compare the configurations of a folder with those of a server."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def _held_by_others(
     from js_sync import TwinstreamError
 
     found: dict[str, list[str]] = {}
-    with suppress(TwinstreamError):  # without the permission to ask, the plan goes on
+    with suppress(TwinstreamError):  # without permission for the request, the plan continues
         for step in (each for each in steps if each.is_due):
             wanted = subjects_of(stream_config(step.config))
             had = held.get(step.config.name, ())
@@ -87,7 +87,7 @@ def _settled_streams(
     account: Account,
     there: Mapping[str, StreamConfig],
 ) -> list[Step]:
-    """Put the steps of streams in order, and refuse what does not fit beside the others."""
+    """Put the steps of streams in order, and refuse steps that conflict with others."""
     holders = Holders(held)
     ordered = in_turn([stream_claim(step, holders) for step in _ordered(steps, there)], holders)
     rooms = {copies: account.for_streams(copies) for copies in map(_copies, steps)}
@@ -97,7 +97,7 @@ def _settled_streams(
 
 
 def _settled_consumers(steps: list[Step], parent: Parent | None, account: Account) -> list[Step]:
-    """Put the steps of a stream's consumers in order, and refuse what does not fit there."""
+    """Put the steps of a stream's consumers in order, and refuse conflicting ones."""
     steps = [account.sized(step) for step in steps]
     if parent is None or parent.typed is None:
         return steps
@@ -136,7 +136,7 @@ class Parent:
 
 
 def _parent(step: Step | None, existing: Existing | None) -> Parent | None:
-    """Return the stream that consumers will find; None for none."""
+    """Return the stream as it will be for its consumers, or None."""
     there: Mapping[str, ConsumerConfig] = {} if existing is None else existing.consumers
     if step is None:
         return None if existing is None else Parent(existing.config, existing.config, there)
@@ -164,7 +164,7 @@ def _consumer_step(
 
 
 def _lost(stream: JsonObject | StreamConfig) -> str:
-    """Return what is lost with a consumer: with interest retention, that includes messages."""
+    """Return what is lost with a consumer; with interest retention this includes messages."""
     retention = stream.retention if isinstance(stream, StreamConfig) else stream.get("retention")
     if retention == "interest":
         return "its position and the messages that only it still wants"
@@ -200,7 +200,7 @@ def _ordered(steps: list[Step], there: Mapping[str, StreamConfig]) -> list[Step]
 def _depths(origins: Mapping[str, Sequence[str]]) -> dict[str, int]:
     """Return for each stream how many of the others come before it, one copied from the other."""
     depths = dict.fromkeys(origins, 0)
-    for _ in origins:  # not for ever: streams may copy in a circle
+    for _ in origins:  # bounded: streams may copy each other in a cycle
         deeper = {
             name: max((depths[one] + 1 for one in of if one in depths and one != name), default=0)
             for name, of in origins.items()

@@ -1,4 +1,4 @@
-"""What a server has: a stream, its consumers, and how much there is to lose."""
+"""The existing state of a server: a stream, its consumers, and the data that may be lost."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Existing:
 
 
 def existing_stream(jet: JetStream, name: str) -> Existing | None:
-    """Ask the server for a stream and its consumers; None where there is no such stream."""
+    """Request a stream and its consumers; return None if the server has no such stream."""
     from js_sync import StreamNotFound
 
     try:

@@ -1,4 +1,4 @@
-"""The configurations that a folder wants on a server, each stream and consumer once."""
+"""The configurations of a folder, each stream and consumer once."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SUFFIXES: Final = frozenset({".json", ".yaml", ".yml"})
 
 @frozen
 class Wanted:
-    """What should be on the server, in the order of the files."""
+    """The configurations, in the order of the files."""
 
     streams: list[FileConfig]
     consumers: list[FileConfig]
@@ -28,7 +28,7 @@ class Wanted:
     """Why the files cannot be used; empty for good ones."""
 
     dropped: list[FileProblem]
-    """Settings that the server, an old one, would drop without a word."""
+    """Settings that an old server would silently drop."""
 
 
 def read_folder(paths: Iterable[Path], server: str) -> Wanted:
@@ -67,7 +67,7 @@ def _files(path: Path) -> list[Path]:
 
 
 def _below(folder: Path) -> Iterator[Path]:
-    """Yield what is below a folder and not hidden, also behind links, but not in circles.
+    """Yield the files below a folder that are not hidden, following links but no cycles.
 
     Of a folder's several names the first counts, in the order of the alphabet.
     """

@@ -1,4 +1,4 @@
-"""What ``plan`` and ``apply`` share: their options, and making the plan."""
+"""The options of ``plan`` and ``apply``, and the creation of the plan."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ def plan_options(command: Callable[..., object]) -> Callable[..., object]:
         click.option(
             "--allow-recreate",
             is_flag=True,
-            help="Remove and make anew, without its messages, what cannot be changed in place.",
+            help="Remove and re-create, without its messages, what cannot be changed in place.",
         ),
         click.option(
             "--allow-loss",
             is_flag=True,
-            help="Change what removes messages, or what can never be changed back.",
+            help="Make changes that remove messages or cannot be undone.",
         ),
         click.argument(
             "paths",

@@ -1,6 +1,6 @@
-"""Finding out whether a server takes a stream before the old one is removed for it.
+"""Check that a server accepts a stream before the old one is removed for it.
 
-A stream that has to be made anew loses its messages, and only the server can tell some reasons to
+A stream that must be re-created loses its messages, and only the server knows some reasons to
 refuse the new one: a cycle of origins, no peers for its replicas, no room for its limits, subjects
 of other streams. Two requests find them. The first creates the stream under its own name: a server
 judges the whole config before it says that the name is taken. What a server judges only after that
@@ -52,7 +52,7 @@ def probe(jet: JetStream, config: StreamConfig) -> None:
 def _check_settings(jet: JetStream, config: StreamConfig) -> None:
     from js_sync import StreamExists
 
-    with suppress(StreamExists):  # the config is good: only the name is taken
+    with suppress(StreamExists):  # the config is valid: only the name is in use
         jet.create_stream(config)
 
 

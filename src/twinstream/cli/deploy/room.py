@@ -1,4 +1,4 @@
-"""How many streams and consumers there may be, how large, and which steps would be too much."""
+"""Limits of the account for streams and consumers, and the steps that would exceed them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _BYTES_LEFT: Final = "S-ACC-STORAGE"
 
 @define
 class Room:
-    """How many streams or consumers there may be, and how many there are."""
+    """The limit and the present number of streams or consumers."""
 
     most: int
     """No limit below 1."""
@@ -82,12 +82,12 @@ def _set_aside(stream: StreamConfig | None) -> int:
 
 
 def needs_room(step: Step, old: StreamConfig | None) -> bool:
-    """Tell whether a due step sets aside more than its stream does now, if that is there."""
+    """Return whether a due step sets aside more than its stream does now, if that is there."""
     return step.is_due and _set_aside(stream_config(step.config)) > _set_aside(old)
 
 
 def frees_room(step: Step, old: StreamConfig | None) -> bool:
-    """Tell whether a due step leaves others more room where its stream, if it is there, is now."""
+    """Return whether a due step frees storage where its existing stream is now."""
     if old is None or not step.is_due:
         return False
     new = stream_config(step.config)
@@ -128,7 +128,7 @@ class Reserves:
         return self._known[key]
 
     def _told(self, step: Step, stream: StreamConfig) -> Step:
-        """Take the note from a step that only the server could tell what is judged now."""
+        """Remove the note that only the server could check what is checked now."""
         # The bytes of replicas are known in tiers alone.
         known = self.account.tier(stream) or (stream.num_replicas or 1) == 1
         if self._of(stream).most <= 0 or not known:
@@ -144,7 +144,7 @@ class Account:
     info: AccountInfo
 
     def for_streams(self, copies: int) -> Room:
-        """Return how many streams with so many copies there may be."""
+        """Return the limit of streams with this number of replicas."""
         use = self._use(copies)
         return Room(_limits(use).max_streams or 0, use.streams or 0, "the account")
 
@@ -217,7 +217,7 @@ def _limits(use: AccountInfo | AccountTier) -> AccountLimits:
 
 
 def account_of(jet: JetStream) -> Account:
-    """Ask for the account; without the permission to ask, the plan goes on without limits."""
+    """Request the account's limits; without permission for this, the plan ignores limits."""
     from js_sync import TwinstreamError
 
     try:

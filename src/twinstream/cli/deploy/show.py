@@ -1,4 +1,4 @@
-"""How a plan looks: as a diff for people, and as JSON for machines."""
+"""The output of a plan: a diff for people, or JSON."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ MARKS: Final = {
 WORDS: Final[dict[Verb, str]] = {
     "create": "to create",
     "update": "to update",
-    "recreate": "to make anew",
+    "recreate": "to re-create",
     "nothing": "unchanged",
     "refused": "refused",
 }

@@ -1,4 +1,4 @@
-"""One stream or consumer of a plan: what has to be done, and whether it may be."""
+"""One step of a plan, for one stream or consumer, and whether it is allowed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Verb: TypeAlias = Literal["create", "update", "recreate", "nothing", "refused"]
 
 @frozen
 class Step:
-    """What happens to one stream or consumer."""
+    """The step for one stream or consumer."""
 
     config: FileConfig
     verb: Verb
@@ -31,7 +31,7 @@ class Step:
 
     @property
     def is_due(self) -> bool:
-        """Whether there is something to carry out, and nothing that forbids it."""
+        """Whether the step changes something and is not refused."""
         return self.verb not in ("nothing", "refused")
 
     @property
@@ -46,7 +46,7 @@ class Step:
 
     @property
     def title(self) -> str:
-        """What the step is about, by name: ``stream ORDERS``, ``consumer ORDERS/packers``."""
+        """The name of the stream, consumer or bucket: ``stream ORDERS``, ``consumer ORDERS/packers``."""
         if self.kind == "consumer":
             return f"consumer {self.config.stream_name}/{self.name}"
         return f"{TITLES[self.kind]} {self.name}"
@@ -54,19 +54,19 @@ class Step:
 
 @frozen
 class Allowed:
-    """What the user permits beyond harmless changes."""
+    """The changes that the user allows besides harmless ones."""
 
     loss: bool = False
     """Changes that remove messages, or cannot be undone."""
 
     recreation: bool = False
-    """Removing and making anew what cannot be changed in place."""
+    """The plan to remove and re-create a stream or consumer that cannot be updated."""
 
 
 def step_of(config: FileConfig, plan: Plan, creation: Plan, allowed: Allowed, lost: str) -> Step:
-    """Decide on one config: ``plan`` is for what exists, ``creation`` for making it anew.
+    """Decide on one config: ``plan`` is for an update, ``creation`` for a re-creation.
 
-    ``lost`` names what is lost when it is removed and made anew.
+    ``lost`` names what is lost by removing and re-creating it.
     """
     step = _judged(config, plan, creation, allowed, lost)
     odd = untyped(config) if step.is_due else []
@@ -82,7 +82,7 @@ def _judged(config: FileConfig, plan: Plan, creation: Plan, allowed: Allowed, lo
         if not allowed.recreation:
             refusal = f"only a new one can be so, without {lost}; --allow-recreate does it"
             return Step(config, "refused", plan, refusal)
-        return Step(config, "recreate", evolve(plan, losses=[f"It is made anew without {lost}."]))
+        return Step(config, "recreate", evolve(plan, losses=[f"It is re-created without {lost}."]))
     if plan.losses and not allowed.loss:
         return Step(config, "refused", plan, "this cannot be taken back; --allow-loss does it")
     return Step(config, plan.action, plan)

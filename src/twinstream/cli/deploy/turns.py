@@ -1,8 +1,8 @@
-"""In which order steps can take subjects that only one stream or consumer may have.
+"""The order in which steps can take subjects that only one stream or consumer may have.
 
 No two streams capture the same subject, and no two consumers of a work queue are given the same
 message. So a step that takes a subject has to wait until its holder has given it up. Any step that
-can be done is done at once, for waiting helps nobody: it has to have its subjects in the end.
+can be done is done at once: waiting has no advantage, as it must get its subjects in the end.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ class Claim:
 
 @define
 class Holders:
-    """Who has which subjects, as the steps are done one after the other."""
+    """The holders of subjects, updated as the steps are done one after the other."""
 
     subjects: dict[str, Sequence[str]] = field(factory=dict[str, Sequence[str]])
 
     def rival(self, claim: Claim) -> tuple[str, str] | None:
-        """Return who holds a subject that the claim takes, and which; None if nobody does."""
+        """Return the holder of a subject that the claim needs, and the subject, or None."""
         own = self.subjects.get(claim.name, ())
         taken = [subject for subject in claim.subjects if subject not in own]
         if not taken:
@@ -59,7 +59,7 @@ def in_turn(claims: Iterable[Claim], holders: Holders) -> list[Step]:
     """
     claims = list(claims)
     done: list[Step] = []
-    waiting: dict[str, list[Claim]] = {}  # by the name that is in the way
+    waiting: dict[str, list[Claim]] = {}  # by the name of the current holder
     for claim in claims:
         ready = deque([claim])
         while ready:
@@ -89,7 +89,7 @@ def _refused(claim: Claim, holders: Holders, waiting: dict[str, Claim]) -> Step:
 
 
 def stream_claim(step: Step, holders: Holders) -> Claim:
-    """Return what a stream's step takes."""
+    """Return the claim of a stream's step."""
     name = step.config.name
     if not step.is_due:
         return Claim(step, name, holders.subjects.get(name, ()))
@@ -97,7 +97,7 @@ def stream_claim(step: Step, holders: Holders) -> Claim:
 
 
 def consumer_claim(step: Step, holders: Holders) -> Claim:
-    """Return what the step of a work queue's consumer takes."""
+    """Return the claim of the step of a work queue's consumer."""
     name = step.config.name
     if not step.is_due:
         return Claim(step, name, holders.subjects.get(name, ()))

@@ -24,21 +24,21 @@ from twinstream.models import (
 
 
 def stream_config(config: FileConfig) -> StreamConfig:
-    """Return the stream config of a file; ``DecodeError`` where it has no typed form."""
+    """Return the stream config of a file. Raises ``DecodeError`` if it has no typed form."""
     return decode(config.members, StreamConfig)
 
 
 def consumer_config(config: FileConfig) -> ConsumerConfig:
-    """Return the consumer config of a file; ``DecodeError`` where it has no typed form."""
+    """Return the consumer config of a file. Raises ``DecodeError`` if it has no typed form."""
     typed = decode(config.members, ConsumerConfig)
     if typed.ack_policy is None:
-        # For a file the server's default holds, not the one that the SDK has for programs.
+        # A file gets the server's default, not the SDK's default for programs.
         typed = evolve(typed, ack_policy=AckPolicy.NONE)
     return typed
 
 
 def untyped(config: FileConfig) -> list[Problem]:
-    """Return why a config cannot be sent as it is written; empty where it can."""
+    """Return why a config cannot be sent as written; empty if it can."""
     read = stream_config if config.kind == "stream" else consumer_config
     try:
         read(config)

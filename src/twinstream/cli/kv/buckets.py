@@ -152,7 +152,7 @@ def edit(target: Target, bucket: str, no_mirror: bool, as_json: bool, **given: A
 @json_option
 @server_options
 def info(target: Target, bucket: str, as_json: bool) -> None:
-    """Show the settings of BUCKET, and what it holds."""
+    """Show the settings of BUCKET and its size."""
     with target.connect() as nc:
         status = target.jetstream(nc).get_key_value(bucket).cached_status
     _print(status, as_json)

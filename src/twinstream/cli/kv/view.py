@@ -55,7 +55,7 @@ def show_entries(entries: list[Entry[bytes]]) -> None:
 
 
 def bucket_as_json(status: KeyValueStatus) -> dict[str, Any]:
-    """Return a bucket as a JSON object: its settings, and what it holds."""
+    """Return a bucket as a JSON object: its settings and its size."""
     return {
         "config": encode(status.config),
         "values": status.values,
@@ -65,7 +65,7 @@ def bucket_as_json(status: KeyValueStatus) -> dict[str, Any]:
 
 
 def show_bucket(status: KeyValueStatus) -> None:
-    """Print a bucket: its settings, and what it holds."""
+    """Print a bucket: its settings and its size."""
     table = plain_table("bucket", status.bucket)
     table.show_header = True
     for name, value in encode(status.config).items():

@@ -1,4 +1,4 @@
-"""``twinstream lock ls`` and ``release``: who holds what, and freeing it by force."""
+"""``twinstream lock ls`` and ``release``: list holders of locks, and release a lock by force."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ stream_option = click.option(
 )
 
 
-@click.command(short_help="List what is held, and by whom.")
+@click.command(short_help="List held locks and their holders.")
 @stream_option
 @json_option
 @server_options
@@ -45,7 +45,7 @@ def ls(target: Target, stream: str, as_json: bool) -> None:
 
 
 def _taken(jet: JetStream, stream: str, kind: str | None = None) -> list[Taken] | None:
-    """Return what is held; None where nobody has made the stream yet."""
+    """Return the locks that are held, or None if the stream does not exist yet."""
     from twinstream.errors import StreamNotFound
 
     try:
@@ -68,14 +68,14 @@ def _members(taken: Taken) -> dict[str, object]:
     }
 
 
-@click.command(short_help="Free a lock by force.")
+@click.command(short_help="Release a lock by force.")
 @click.argument("name")
 @stream_option
 @yes_option
 @json_option
 @server_options
 def release(target: Target, name: str, stream: str, yes: bool, as_json: bool) -> None:
-    """Free the lock NAME, whose holder is dead.
+    """Release the lock NAME, whose holder is dead.
 
     A holder that lives notices at its next renewal; until then two may hold the lock.
     """
@@ -83,7 +83,7 @@ def release(target: Target, name: str, stream: str, yes: bool, as_json: bool) ->
         jet = target.jetstream(nc)
         found = [each for each in _taken(jet, stream, "lock") or () if each.name == name]
         if not found:
-            raise Failure(f"nobody holds the lock {name}: `twinstream lock ls` shows what is held")
+            raise Failure(f"the lock {name} is not held; `twinstream lock ls` shows held locks")
         holder = found[0].record.owner or "?"
         sure(f"{name} is held by {holder}. Free it all the same?", yes=yes)
         if not jet.coordination(stream).evict(found[0]):

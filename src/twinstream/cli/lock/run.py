@@ -37,7 +37,7 @@ class _NotRunnable(Failure):
 @click.argument("name")
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
 @click.option("--stream", default="LOCKS", show_default=True, help="The stream of the locks.")
-@click.option("--create", is_flag=True, help="Make the stream where there is none.")
+@click.option("--create", is_flag=True, help="Create the stream if it does not exist.")
 @click.option(
     "--ttl",
     type=click.IntRange(min=2),
@@ -45,7 +45,7 @@ class _NotRunnable(Failure):
     show_default=True,
     help="Seconds until others get the lock of a holder that died.",
 )
-@click.option("--wait", type=Finite(min=0), help="Seconds to wait; for ever unless given.")
+@click.option("--wait", type=Finite(min=0), help="Seconds to wait; forever by default.")
 @click.option("--note", default="", help="Shown by `lock ls`; COMMAND by default.")
 @server_options
 def run(
@@ -94,7 +94,7 @@ def _work(lease: Lease, command: tuple[str, ...], grace: float) -> int:
     environment = os.environ | {"TWINSTREAM_LOCK_TOKEN": str(lease.token)}
     with asked_to_stop() as asked, _in_front() as process_group:
         try:
-            # A group of its own: what the command started is ended with it.
+            # Its own process group, so that its child processes are ended with it.
             process = subprocess.Popen(command, env=environment, process_group=0)
         except OSError as error:
             failure = _NotFound if isinstance(error, FileNotFoundError) else _NotRunnable
@@ -102,7 +102,7 @@ def _work(lease: Lease, command: tuple[str, ...], grace: float) -> int:
         process_group(process.pid)
         try:
             _watch(process, lease, asked, grace)
-        except BaseException:  # a second Ctrl-C: without the lock nothing must go on
+        except BaseException:  # a second Ctrl-C: nothing may continue without the lock
             _end(process, 0)
             raise
     code = process.returncode
@@ -110,7 +110,7 @@ def _work(lease: Lease, command: tuple[str, ...], grace: float) -> int:
 
 
 def _watch(process: subprocess.Popen[bytes], lease: Lease, asked: Event, grace: float) -> None:
-    """Wait for the command, which is asked to end when the lock is lost, or when we are asked.
+    """Wait for the command, and terminate it if the lock is lost or this process is terminated.
 
     While the lock is held, it may take the time that it needs for that.
     """
@@ -132,7 +132,7 @@ def _pause(process: subprocess.Popen[bytes]) -> None:
 
 
 def _end(process: subprocess.Popen[bytes], grace: float) -> None:
-    """Kill the command and what it started, unless it has ended within `grace` seconds."""
+    """Kill the command and its child processes, unless it ends within `grace` seconds."""
     try:
         process.wait(grace)
     except subprocess.TimeoutExpired:
@@ -142,7 +142,7 @@ def _end(process: subprocess.Popen[bytes], grace: float) -> None:
 
 @contextmanager
 def _in_front() -> Generator[_Front]:
-    """Hand the terminal to the command, so that it can read and hears Ctrl-C; take it back."""
+    """Give the terminal to the command, so that it can read and gets Ctrl-C; then take it back."""
     front = _Front(sys.stdin.fileno() if _is_terminal() else None)
     before = signal.signal(signal.SIGTTOU, signal.SIG_IGN)
     try:
@@ -160,7 +160,7 @@ def _is_terminal() -> bool:
 
 
 class _Front:
-    """Puts a process group in front on the terminal, where there is one."""
+    """Makes a process group the foreground group of the terminal, if there is one."""
 
     def __init__(self, terminal: int | None) -> None:
         self._terminal = terminal

@@ -1,4 +1,4 @@
-"""Where ``consume`` gets its messages from, whatever happens to the link meanwhile."""
+"""The sources of messages of ``consume``, which survive reconnects."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _BATCH: Final = 200
 _BATCH_BYTES: Final = 16 * 1024 * 1024
-"""Well below what makes a server cut off a slow reader (64 MiB): the link would break each time."""
+"""Well below the limit (64 MiB) at which a server disconnects a slow reader."""
 _GLANCE: Final = 0.05
 """Seconds that a batch may take. While max_ack_pending is reached, by other clients perhaps, the
 server lets a request wait that it served in part, and what it delivered waits as long."""
@@ -48,13 +48,13 @@ class MessageSource(Protocol):
         ...
 
     def done(self, message: Message) -> None:
-        """Tell the server, where it wants to know, that the message was printed."""
+        """Acknowledge a printed message, if the consumer requires it."""
         ...
 
 
 @define
 class Durable:
-    """The messages of a consumer that stays; what is lost with a link comes again.
+    """The messages of a durable consumer; messages lost with a connection are redelivered.
 
     What is there comes in batches, ten times as fast as one by one.
     """
@@ -159,7 +159,7 @@ class InOrder:
 
     @property
     def at_hand(self) -> int:
-        """None: they are read ahead, and what is not taken does no harm."""
+        """Do nothing: messages are read ahead, and unused ones need no acknowledgement."""
         return 0
 
     def take(self, timeout: float, most: int | None) -> Message | None:

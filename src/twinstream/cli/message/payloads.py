@@ -62,11 +62,11 @@ def parse_headers(lines: Sequence[str]) -> tuple[tuple[str, str], ...]:
 
 
 Separator = bytes | None
-"""What stands between two messages: a line end, NUL, or None where all data is one message."""
+"""The separator of messages: a line end, NUL, or None if all data is one message."""
 
 _READ_SIZE: Final = 1 << 16
 _STOP_CHECK: Final = 0.1
-"""Seconds between two looks at whether the command was asked to stop."""
+"""Seconds between two checks whether the command should stop."""
 
 
 def payloads(
@@ -141,7 +141,7 @@ def _cut(pieces: Iterable[bytes], separator: bytes) -> Iterator[bytes]:
 
 
 def at_rate(parts: Iterator[bytes], rate: float | None, asked: threading.Event) -> Iterator[bytes]:
-    """Yield at most ``rate`` parts a second, until somebody asked to stop."""
+    """Yield at most ``rate`` parts per second, until a stop is requested."""
     if rate is None:
         yield from parts
         return

@@ -1,4 +1,4 @@
-"""What commands that run on and on do when the link to the server is lost: tell, and go on."""
+"""Report lost connections in long-running commands, and continue after a reconnect."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from js_sync import Connection, TwinstreamError
 
 _PAUSE: Final = 0.2
-"""Seconds before a server is asked again that refused at once."""
+"""Seconds before a request is repeated that the server refused at once."""
 _LEADERLESS: Final = 20.0
 """Seconds that a leader may be missing: servers begin to elect one up to 9 s after it was lost."""
 
 
 class LinkWatch:
-    """Knows how the link was at the last look; tells on standard error what changed since."""
+    """Remembers the last state of the connection; reports changes on standard error."""
 
     def __init__(self, nc: Connection) -> None:
         self._nc = nc
@@ -28,9 +28,9 @@ class LinkWatch:
         self._lost = False
 
     def look(self) -> bool:
-        """Look at the link, tell of a change, and return whether it is up."""
+        """Check the connection, report a change, and return whether it is up."""
         up, epoch = self._nc.is_connected, self._nc.epoch
-        # Lost and mended between two looks shows in the epoch alone.
+        # A reconnect between two checks is visible in the epoch only.
         if not self._lost and (not up or epoch != self._epoch):
             notes().print("the link to the server is lost; trying to mend it", style="yellow")
             self._lost = True
@@ -42,7 +42,7 @@ class LinkWatch:
 
 
 class Patience:
-    """Bears trouble while the link is mended, and a while longer until a leader is elected."""
+    """Tolerates errors during a reconnect, and for a while longer until a leader is elected."""
 
     def __init__(self, nc: Connection, stop: Event) -> None:
         self._nc = nc

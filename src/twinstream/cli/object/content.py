@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from js_sync import JetStream, ObjectProgress, ObjectStore, ObjectWatch
 
 _TURN = 0.25
-"""Seconds of each wait for a change, so that Ctrl-C is heard soon."""
+"""Seconds of each wait for a change, so that Ctrl-C takes effect soon."""
 
 
 @click.command(short_help="Store a file.")
@@ -135,7 +135,7 @@ def _pair(text: str, separator: str, option: str) -> tuple[str, str]:
 @click.option(
     "--output", "-O", metavar="FILE", help="Where to; - is standard output. Here by default."
 )
-@click.option("--resume", is_flag=True, help="Go on where an earlier attempt broke off.")
+@click.option("--resume", is_flag=True, help="Continue where an earlier attempt ended.")
 @click.option("--progress/--no-progress", default=True, help="Show how far it is.")
 @yes_option
 @json_option
@@ -280,7 +280,7 @@ def _list_stores(jet: JetStream, *, names: bool, as_json: bool) -> None:
 @click.command(short_help="Show changes as they happen.")
 @click.argument("bucket")
 @click.option("--updates", is_flag=True, help="Only what changes from now on.")
-@click.option("--count", "-n", type=click.IntRange(min=1), help="Stop after so many.")
+@click.option("--count", "-n", type=click.IntRange(min=1), help="Stop after this many.")
 @json_option
 @server_options
 def watch(target: Target, bucket: str, updates: bool, count: int | None, as_json: bool) -> None:

@@ -1,4 +1,4 @@
-"""How objects and object stores look on the screen and in JSON."""
+"""The output of objects and object stores, for people and as JSON."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def info_members(info: ObjectInfo) -> dict[str, Any]:
 
 
 def kind_of(info: ObjectInfo) -> str:
-    """Return what is special about an object, empty for most."""
+    """Return the special properties of an object; empty for most objects."""
     if info.deleted:
         return "deleted"
     if info.unknown.get("error"):

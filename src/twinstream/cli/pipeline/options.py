@@ -71,7 +71,7 @@ def load(file: Path, server: str | None) -> PipelineConfig:
 
 
 def pick(config: PipelineConfig, name: str | None) -> SourceConfig:
-    """Return the source of a name, or the only one there is."""
+    """Return the source with a name, or the only source."""
     names = [each.name for each in config.sources]
     if name is None:
         if len(names) > 1:

@@ -34,7 +34,7 @@ def replay(
     yes: bool,
     as_json: bool,
 ) -> None:
-    """Land the batches that hold the sequences anew from the stream, and replace their rows.
+    """Land the batches with the sequences again from the stream, and replace their rows.
 
     This is for messages that became dead letters because of a wrong schema, or for files that were
     damaged. A batch whose messages the stream does not hold any more is refused. A pipeline that

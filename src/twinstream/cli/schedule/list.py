@@ -1,4 +1,4 @@
-"""``twinstream schedule ls`` and ``show``: the schedules that a stream holds."""
+"""``twinstream schedule ls`` and ``show``: the schedules of a stream."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def ls(target: Target, stream: str, subject: str, as_json: bool) -> None:
 @json_option
 @server_options
 def show(target: Target, stream: str, subject: str, as_json: bool) -> None:
-    """Show the schedule that SUBJECT of STREAM holds."""
+    """Show the schedule on SUBJECT of STREAM."""
     with target.connect() as nc:
         jet = target.jetstream(nc)
         found = jet.schedules(stream).get(subject)

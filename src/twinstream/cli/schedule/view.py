@@ -30,7 +30,7 @@ def next_of(found: StoredSchedule) -> Timestamp | None:
 
 
 def as_json_object(found: StoredSchedule) -> dict[str, Any]:
-    """Return all there is to know of a schedule, its payload as that of a message."""
+    """Return all properties of a schedule, with its payload in the form of a message's."""
     due = next_of(found)
     return {
         "subject": found.subject,

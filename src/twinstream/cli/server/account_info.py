@@ -1,4 +1,4 @@
-"""``twinstream account info``: what an account uses of what it may use."""
+"""``twinstream account info``: the usage and the limits of an account."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from twinstream.cli.values import in_bytes
 from twinstream.models import AccountInfo, AccountLimits, AccountTier, encode
 
 _BAR: Final = 24
-# From here on a bar is red: little is left.
+# From this fraction on a bar is red.
 _NEARLY_FULL: Final = 0.9
 
 
-@click.command(short_help="Show use and limits of the account.")
+@click.command(short_help="Show usage and limits of the account.")
 @json_option
 @server_options
 def info(target: Target, as_json: bool) -> None:
-    """Show what the account uses, beside what it may use.
+    """Show the account's usage and its limits.
 
-    Accounts may have tiers, with limits of their own for each number of copies.
+    Accounts may have tiers, with separate limits for each number of replicas.
     """
     with target.connect() as nc:
         found = target.jetstream(nc).account_info()
@@ -68,7 +68,7 @@ def _show_use(console: Console, title: str, used: AccountInfo | AccountTier) -> 
 def _add(
     table: Table, name: str, used: int | None, limit: int | None, shown: Callable[[int], str]
 ) -> None:
-    # For an account, the server leaves out what is zero, and writes -1 for no limit.
+    # For an account, the server omits zeros, and writes -1 for no limit.
     count = used or 0
     if limit is None or limit < 0:
         table.add_row(name, shown(count), "none", "")

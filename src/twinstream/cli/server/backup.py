@@ -1,4 +1,4 @@
-"""``twinstream backup`` and ``twinstream restore``: a stream into a folder, and back."""
+"""``twinstream backup`` and ``twinstream restore``: save a stream to a folder, and restore it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _FOLDER = click.Path(file_okay=False, path_type=Path)
 _LONGEST = 3600.0
-"""Seconds that the server may take to put a restored stream together."""
+"""Seconds that the server may take to build a restored stream."""
 
 
 @click.command(short_help="Copy a stream into a folder.")
@@ -35,7 +35,7 @@ _LONGEST = 3600.0
     help="Whether to copy the consumers, too.",
 )
 @click.option("--check", is_flag=True, help="Let the server verify all messages first.")
-@click.option("--overwrite", is_flag=True, help="Replace the backup that is in FOLDER.")
+@click.option("--overwrite", is_flag=True, help="Replace the backup in FOLDER.")
 @click.option(
     "--chunk-size",
     type=click.IntRange(1024, 1 << 20),
@@ -89,13 +89,13 @@ def backup(
     results().print(f"{stream}: {_words(made.state)}, in {folder} ({size})", soft_wrap=True)
 
 
-@click.command(short_help="Bring a stream back from a folder.")
+@click.command(short_help="Restore a stream from a folder.")
 @click.argument("folder", type=_FOLDER)
 @click.option("--replicas", type=click.IntRange(1, 5), help="Copies; as many as before by default.")
 @json_option
 @server_options
 def restore(target: Target, folder: Path, replicas: int | None, as_json: bool) -> None:
-    """Bring back the stream whose backup is in FOLDER; `nats stream backup` may have made it.
+    """Restore the stream whose backup is in FOLDER; `nats stream backup` may have made it.
 
     It gets the name that it had; no stream may have that name now. The backup is checked before
     anything is sent.

@@ -1,4 +1,4 @@
-"""Who leads and who follows, as rows of a table."""
+"""Leader and followers, as rows of a table."""
 
 from __future__ import annotations
 

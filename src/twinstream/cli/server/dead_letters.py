@@ -1,4 +1,4 @@
-"""``twinstream dlq``: messages that nobody could work on."""
+"""``twinstream dlq``: messages that no worker could process."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from js_sync import JetStream as Jet
 
 _TURN: Final = 0.5
-"""Seconds of each wait for failures, so that Ctrl-C is heard soon."""
+"""Seconds of each wait for failures, so that Ctrl-C takes effect soon."""
 _SHOWN: Final = 60
 
 _OPTIONS: Final = (
@@ -36,7 +36,7 @@ _OPTIONS: Final = (
 
 
 def letters_options(command: Callable[..., object]) -> Callable[..., object]:
-    """Add the options that say whose dead letters are meant."""
+    """Add the options that select the dead letters."""
     for option in reversed(_OPTIONS):
         command = option(command)
     return command
@@ -80,7 +80,7 @@ def opened(
 @click.option(
     "--failures", metavar="STREAM", help="Keeps the advisories; STREAM-failures by default."
 )
-@click.option("--once", is_flag=True, help="Deal with what was captured so far, then end.")
+@click.option("--once", is_flag=True, help="Process the failures captured so far, then end.")
 @json_option
 @server_options
 def run(
@@ -94,9 +94,9 @@ def run(
 ) -> None:
     """Keep the messages that consumers of STREAM gave up: delivered too often, or terminated.
 
-    Makes the two streams that it needs. From then on failures are captured even while this command
-    does not run. Several may run at once. Ctrl-C ends in good order. A link that breaks is mended,
-    however long that takes, unless --once is given.
+    Creates the two streams that it needs. From then on failures are captured even while this
+    command does not run. Several may run at once. Ctrl-C ends it cleanly. Unless --once is given,
+    it reconnects after a lost connection, however long that takes.
     """
     opening = opened(target, stream, consumer, letters, failures, keep_trying=not once)
     with opening as (nc, dead), asked_to_stop() as stop:
@@ -164,7 +164,7 @@ def show(
     letter: int,
     as_json: bool,
 ) -> None:
-    """Show what is known of LETTER (its number in `dlq ls`), and the message as it was."""
+    """Show the details of LETTER (its number in `dlq ls`) and its original message."""
     with opened(target, stream, consumer, letters, None) as (_, dead):
         found = dead.get(letter)
     if as_json:
@@ -187,11 +187,11 @@ def show(
     console.print(Text(found.gone or printable(found.data)), soft_wrap=True)
 
 
-@click.command(short_help="Publish the messages of dead letters anew.")
+@click.command(short_help="Publish the messages of dead letters again.")
 @letters_options
 @click.argument("numbers", nargs=-1, type=SEQUENCE)
-@click.option("--all", "everything", is_flag=True, help="All letters whose message is there.")
-@click.option("--subject", metavar="SUBJECT", help="Publish there, not where they came from.")
+@click.option("--all", "everything", is_flag=True, help="All letters that have their message.")
+@click.option("--subject", metavar="SUBJECT", help="Publish to this subject, not the original.")
 @click.option(
     "--by-reset",
     "reset",
@@ -213,9 +213,9 @@ def replay(
     yes: bool,
     as_json: bool,
 ) -> None:
-    """Publish the messages of the dead letters NUMBERS anew, and remove the letters.
+    """Publish the messages of the dead letters NUMBERS again, and remove the letters.
 
-    They go where they came from as new messages, to all consumers there.
+    They are published to their original subject as new messages, for all its consumers.
 
     \b
     twinstream dlq replay ORDERS 3 4
@@ -237,14 +237,14 @@ def replay(
         if gone and not everything:
             raise Failure(f"letter {gone[0].seq} cannot be replayed: {gone[0].gone}")
         found = [letter for letter in found if not letter.gone]
-        sure(f"Publish {counted(len(found), 'message')} anew?", yes=yes or not found)
+        sure(f"Publish {counted(len(found), 'message')} again?", yes=yes or not found)
         again = partial(dead.replay, subject=subject)
-        _each(found, again, "published anew", shown=len(found) > 1 and not as_json)
+        _each(found, again, "published again", shown=len(found) > 1 and not as_json)
     if as_json:
         print_json({"stream": stream, "replayed": len(found), "gone": len(gone)})
         return
     left = f"; {len(gone):,} without a message stay" if gone else ""
-    results().print(f"{counted(len(found), 'message')} published anew{left}")
+    results().print(f"{counted(len(found), 'message')} published again{left}")
 
 
 @click.command(short_help="Remove dead letters.")
@@ -264,7 +264,7 @@ def discard(
     yes: bool,
     as_json: bool,
 ) -> None:
-    """Remove the dead letters NUMBERS; their messages are lost unless STREAM still holds them."""
+    """Remove the dead letters NUMBERS; their messages are lost unless STREAM still has them."""
     if bool(numbers) == everything:
         raise click.UsageError("name the letters by number, or give --all")
     with opened(target, stream, consumer, letters, None) as (_, dead):

@@ -1,4 +1,4 @@
-"""How an advisory or metric is shown: one sentence, and JSON for machines."""
+"""The output of an advisory or metric: one sentence, or JSON."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _DONE = {"create": "created", "modify": "changed", "delete": "deleted"}
 
 
 def as_json(event: Event) -> dict[str, object]:
-    """Return an event as a JSON object: its members, its subject, and what was lost before it."""
+    """Return an event as a JSON object: members, subject, and the number of lost events before."""
     about: dict[str, object] = {"subject": event.subject, **encode(event.record)}
     if event.problem:
         about |= {"problem": event.problem, "raw": event.raw.decode("utf-8", "replace")}
@@ -53,7 +53,7 @@ def as_json(event: Event) -> dict[str, object]:
 
 
 def describe(record: Model) -> str:
-    """Say what an event tells, from its typed members."""
+    """Describe an event in a sentence, from its typed members."""
     return _of_message(record) or _of_asset(record) or _of_group(record) or _of_server(record)
 
 

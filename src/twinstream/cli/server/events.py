@@ -1,4 +1,4 @@
-"""``twinstream events``: what the servers tell, as it happens."""
+"""``twinstream events``: the events that servers publish, as they happen."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from js_sync import Event, Events
 
 _TURN: Final = 0.25
-"""Seconds of each wait for an event, so that Ctrl-C is heard soon."""
+"""Seconds of each wait for an event, so that Ctrl-C takes effect soon."""
 _LOUD: Final = {"max_deliver", "terminated", "consumer_quorum_lost", "stream_quorum_lost",
                 "server_out_of_space", "api_limit_reached", "stream_batch_abandoned"}  # fmt: skip
 
@@ -40,12 +40,12 @@ _LOUD: Final = {"max_deliver", "terminated", "consumer_quorum_lost", "stream_quo
 @click.option(
     "--kind", "kinds", multiple=True, metavar="KIND", help="Only of this kind, say max_deliver."
 )
-@click.option("--count", "-n", type=click.IntRange(min=1), help="Stop after so many events.")
+@click.option("--count", "-n", type=click.IntRange(min=1), help="Stop after this many events.")
 @click.option(
     "--wait",
     type=Finite(min=0),
     metavar="SECONDS",
-    help="Stop when nothing came for so long; without it, wait for ever.",
+    help="Stop after this time without an event; by default wait forever.",
 )
 @click.option("--table", is_flag=True, help="A growing table of the kinds, instead of lines.")
 @json_option
@@ -60,11 +60,11 @@ def events(
     table: bool,
     as_json: bool,
 ) -> None:
-    """Show what the servers tell from now on: streams and consumers made and deleted, messages
+    """Show the servers' events from now on: streams and consumers created and deleted, messages
     refused, terminated or delivered too often, leaders elected, calls of the API, and more.
 
-    Ctrl-C ends in good order. A link that breaks is mended, however long that takes; what happens
-    meanwhile is missed. With --json there is one line for each event.
+    Ctrl-C ends it cleanly. It reconnects after a lost connection, however long that takes; events
+    in between are missed. With --json there is one line for each event.
 
     \b
     twinstream events --stream ORDERS
@@ -80,7 +80,7 @@ def events(
         with arguments_judged():
             listening = jet.events(stream=stream, consumer=consumer, kinds=kinds or None)
         source = stack.enter_context(listening)
-        # Whoever waits for this remark misses nothing that happens after it.
+        # A process that waits for this note misses no event after it.
         nc.flush()
         notes().print(f"listening to {', '.join(source.subjects)}", style="dim")
         show = stack.enter_context(_board()) if table else partial(_print, as_json=as_json)
@@ -114,7 +114,7 @@ def _board() -> Generator[Callable[[Event], None]]:
 
 
 def _next(source: Events, wait: float | None, stop: Flag, link: LinkWatch) -> Event | None:
-    """Return the next event; None when none came in time, or when the user wants to stop."""
+    """Return the next event, or None after a timeout or when the user wants to stop."""
     from js_sync import RequestTimeout
 
     deadline = None if wait is None else time.monotonic() + wait

@@ -1,4 +1,4 @@
-"""``twinstream health``: what is wrong with streams and consumers, or soon will be."""
+"""``twinstream health``: present and imminent problems of streams and consumers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _COLOURS: Final = {"error": "bold red", "warning": "yellow"}
 
 
-@click.command(short_help="Judge how streams and consumers fare.")
+@click.command(short_help="Check the health of streams and consumers.")
 @click.argument("stream", required=False)
 @click.option(
     "--interval",
@@ -33,17 +33,17 @@ _COLOURS: Final = {"error": "bold red", "warning": "yellow"}
     default=2.0,
     show_default=True,
     metavar="SECONDS",
-    help="Pause between two looks, which show what moves.",
+    help="Pause between two checks, which show progress.",
 )
-@click.option("--watch", is_flag=True, help="Look again and again, until stopped.")
+@click.option("--watch", is_flag=True, help="Check repeatedly, until stopped.")
 @json_option
 @server_options
 def health(target: Target, stream: str | None, interval: float, watch: bool, as_json: bool) -> None:
-    """Tell what is wrong with STREAM and its consumers, or with all streams.
+    """Report problems of STREAM and its consumers, or of all streams.
 
-    The exit code is 1 when there is a finding of severity error (with --watch: in the last look).
-    With --json each look is one document on one line. A look that fails ends a watch only if it is
-    the first one.
+    The exit code is 1 if there is a finding of severity error (with --watch: in the last check).
+    With --json each check is one document on one line. A check that fails ends a watch only if it
+    is the first one.
     """
     console = results()
     well = True

@@ -72,7 +72,7 @@ def _show_state(console: Console, described: StreamInfo) -> None:
 
 
 def _origin(origin: StreamSourceInfo) -> str:
-    """Say how far a copy is behind the stream that it copies, and why it gets nothing."""
+    """Describe the lag of a copy behind its origin, and the error if it gets no messages."""
     of = f"{origin.name} {origin.filter_subject}" if origin.filter_subject else str(origin.name)
     told = [of, f"{origin.lag or 0:,} behind"]
     seconds = origin.active.total_seconds() if origin.active is not None else -1

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 @json_option
 @server_options
 def ls(target: Target, subject: str | None, as_json: bool) -> None:
-    """List the streams of a server with what they hold.
+    """List the streams of a server with their sizes.
 
     Streams that the server cannot describe now, for example because they have no leader, are named
     on standard error. With --json there is one line for each stream: as the server describes it,

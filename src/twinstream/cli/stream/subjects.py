@@ -1,4 +1,4 @@
-"""``twinstream stream subjects``: what a stream holds of each subject."""
+"""``twinstream stream subjects``: the number of messages of each subject."""
 
 from __future__ import annotations
 

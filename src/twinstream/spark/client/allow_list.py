@@ -1,9 +1,9 @@
-"""Which environment variables and files the options of a read or write may name.
+"""The environment variables and files that the options of a read or write may name.
 
-On a shared Spark server other users write options, in SQL for example. An option that names a
-variable or a file has it read by the driver or an executor, and sent to an address of the user's
-choice. So only names that are meant for this are taken, and those that whoever starts the driver
-lists in its environment.
+On a shared Spark server other users write options, in SQL for example. If an option names a
+variable or a file, the driver or an executor reads it and sends it to an address that the user
+chooses. So an option may name only variables and files that are meant for this, and those that the
+operator lists in the driver's environment.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ __all__ = [
 ]
 
 VARIABLES_VARIABLE: Final = "TWINSTREAM_ALLOWED_ENV"
-"""Environment variable of the driver: names of variables, with commas, that options may name."""
+"""Driver's environment variable: comma-separated names of variables that options may name."""
 
 FILES_VARIABLE: Final = "TWINSTREAM_ALLOWED_FILES"
-"""Environment variable of the driver: files and folders, separated as in PATH."""
+"""Driver's environment variable: files and folders that options may name, separated as in PATH."""
 
 CREDENTIALS: Final = (".creds",)
 PEM: Final = (".pem", ".crt", ".cer", ".key")
@@ -45,7 +45,7 @@ def check_variable(option: str, name: str) -> None:
     raise OptionError(
         option,
         f"may name a variable NATS_… or TWINSTREAM_…, not {name!r}: rename it, or list it in"
-        f" {VARIABLES_VARIABLE} in the environment of the driver before that starts",
+        f" {VARIABLES_VARIABLE} in the environment of the driver before it starts",
     )
 
 
@@ -61,5 +61,5 @@ def check_file(option: str, path: str, endings: tuple[str, ...]) -> None:
         option,
         f"may name a file {' or '.join(f'*{each}' for each in endings)}, not {path!r}: rename it,"
         f" or list it or its folder in {FILES_VARIABLE} in the environment of the driver before"
-        " that starts",
+        " it starts",
     )

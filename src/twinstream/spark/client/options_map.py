@@ -1,7 +1,7 @@
-"""Options as Spark hands them over: a case-insensitive map of text that is taken apart once.
+"""Parse the options that Spark passes: a case-insensitive map of text.
 
-Every option that is taken is remembered, so that what is left at the end is a mistake: a typo,
-or an option of something else.
+The map records every option that is read. An option that was not read at the end is an error: a
+typo, or an option of another source.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ __all__ = ["OptionsMap"]
 
 _Word = TypeVar("_Word", bound=str)
 
-#: What Spark itself adds to the options of tables that were made by SQL: the reserved properties
-#: of its catalogs, and a copy of every option under this prefix.
+#: Options that Spark itself adds for tables created by SQL: the reserved properties of its
+#: catalogs, and a copy of every option under this prefix.
 _TABLE_PROPERTIES: Final = frozenset(
     {"collation", "comment", "external", "is_managed_location", "location", "owner", "path"}
     | {"provider", "serialization.format"}
 )
 _COPY: Final = "option."
 
-#: What Spark reads itself and hands on all the same.
+#: Options that Spark reads itself and also passes to the source.
 _SPARK_OWN: Final = frozenset({"checkpointlocation"})
 
 _DURATION: Final = re.compile(r"(\d{1,9})\s*(ms|s|m|h)", re.ASCII)
@@ -34,7 +34,7 @@ _UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
 class OptionsMap:
-    """Takes options by name; :meth:`finish` refuses what nobody took."""
+    """Reads options by name; :meth:`finish` refuses options that were not read."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
         self._values = {name.lower(): value for name, value in options.items()}
@@ -42,9 +42,9 @@ class OptionsMap:
         self._known: dict[str, str] = {}
 
     def text(self, *names: str) -> str | None:
-        """Return an option without surrounding blanks, under its name or an alias of it.
+        """Return an option, by its name or an alias, without surrounding spaces.
 
-        Raises `OptionError` when it is given twice or is empty.
+        Raises `OptionError` if it is given twice or is empty.
         """
         found: str | None = None
         for name in names:
@@ -65,7 +65,7 @@ class OptionsMap:
         return default if value is None else value
 
     def maybe_integer(self, *names: str, least: int = 1) -> int | None:
-        """Return a whole number from ``least`` up, ``None`` when it is not given."""
+        """Return a whole number from ``least`` up, or ``None`` if it is not given."""
         text = self.text(*names)
         if text is None:
             return None
@@ -100,7 +100,7 @@ class OptionsMap:
         return text.lower() == "true"
 
     def word(self, name: str, choices: tuple[_Word, ...]) -> _Word:
-        """Return one of the words, whatever its case; the first is the default."""
+        """Return one of the words, matched without case; the first is the default."""
         text = self.text(name)
         if text is None:
             return choices[0]
@@ -110,7 +110,7 @@ class OptionsMap:
         raise OptionError(name, f"must be {_either(choices)}, got {text!r}")
 
     def names(self, *options: str) -> tuple[str, ...]:
-        """Return comma-separated names; empty when the option is not given."""
+        """Return comma-separated names; empty if the option is not given."""
         text = self.text(*options)
         if text is None:
             return ()
@@ -124,7 +124,7 @@ class OptionsMap:
         return found
 
     def given_name(self, *names: str) -> str:
-        """Return under which of its names an option was given."""
+        """Return the name or alias under which an option was given."""
         return next((name for name in names if name.lower() in self._values), names[0])
 
     def _is_of_table(self, key: str) -> bool:
@@ -133,7 +133,7 @@ class OptionsMap:
         return key in _TABLE_PROPERTIES or key.removeprefix(_COPY) in self._known
 
     def finish(self) -> None:
-        """Refuse options that nobody took."""
+        """Raise `OptionError` for an option that was not read."""
         for key in self._values:
             if key in self._known or key in _SPARK_OWN or self._is_of_table(key):
                 continue

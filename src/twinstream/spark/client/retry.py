@@ -1,4 +1,4 @@
-"""Troubles of a server or a cluster that pass by themselves, and asking again until then."""
+"""Transient errors of a server or a cluster, and retries until they have passed."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ __all__ = ["Patience", "passes", "through"]
 _T = TypeVar("_T")
 
 _UNAVAILABLE: Final = 503
-#: Seconds between attempts. A leader that steps down is followed within some tenths of a second,
-#: one that was lost within four to nine seconds.
+#: Seconds between attempts. After a leader steps down, a new one is elected within some tenths of
+#: a second; after a leader is lost, within four to nine seconds.
 _PAUSES: Final = (0.1, 0.2, 0.5, 1.0)
 
 
 def passes(error: TwinstreamError) -> bool:
-    """Tell whether a question may be answered when it is asked again a moment later.
+    """Return whether an error is transient, so that a retry of the request may succeed.
 
-    That is so if the link broke or could not be made, nobody answered in time, or there was no
-    leader.
+    That is so if the connection was lost or could not be opened, no response came in time, or there
+    was no leader.
     """
     if isinstance(error, JetStreamError):
         return error.code == _UNAVAILABLE and not isinstance(error, JetStreamNotEnabled)
@@ -41,14 +41,14 @@ def passes(error: TwinstreamError) -> bool:
 
 
 class Patience:
-    """How long trouble may last, in seconds, and the pauses between attempts meanwhile."""
+    """The time for retries, in seconds, and the pauses between attempts."""
 
     def __init__(self, seconds: float) -> None:
         self._deadline: Final = Deadline.after(seconds)
         self._pauses = 0
 
     def spend(self, error: TwinstreamError) -> None:
-        """Pause before another attempt; raises the error when the time is over."""
+        """Pause before another attempt; raises the error if the time is over."""
         pause = _PAUSES[min(self._pauses, len(_PAUSES) - 1)]
         if self._deadline.remaining() <= pause:
             raise error
@@ -57,9 +57,9 @@ class Patience:
 
 
 def through(ask: Callable[[], _T], seconds: float) -> _T:
-    """Return the answer to a question, asked again while its trouble is one that passes.
+    """Return the response to a request, which is retried while its errors are transient.
 
-    Raises the last trouble if that takes longer than ``seconds``, and other errors at once.
+    Raises the last error if that takes longer than ``seconds``, and other errors at once.
     """
     patience = Patience(seconds)
     while True:

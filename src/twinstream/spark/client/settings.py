@@ -1,8 +1,8 @@
 """How the source and the sink connect: picklable, and safe to print.
 
-Secrets come as references (the name of an environment variable or of a file, read where the
-connection is made; `allowed` says which) or inline under names that Spark redacts in plans and
-event logs.
+Secrets are given as references (the name of an environment variable or of a file, which is read by
+the process that connects; `allow_list` says which are allowed) or inline, under names that Spark
+redacts in plans and event logs.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ConnectionSettings"]
 
-#: Seconds that a server may be away when a task begins: time to start again.
+#: Seconds that a server may be unreachable when a task begins: time for a restart.
 _AWAY: Final = 5.0
 
 
@@ -46,9 +46,9 @@ class ConnectionSettings:
     password_env: str | None = None
     token_env: str | None = None
     credentials_file: str | None = None
-    """A file of ``nsc`` that every executor has, by ``--files`` or the platform."""
+    """A credentials file of ``nsc`` that every executor has, by ``--files`` or the platform."""
     credentials_env: str | None = None
-    """An environment variable that holds the text of such a file."""
+    """An environment variable with the text of such a file."""
     credentials: str | None = field(default=None, repr=_hidden)
     nkey_seed_env: str | None = None
     nkey_seed: str | None = field(default=None, repr=_hidden)
@@ -61,7 +61,7 @@ class ConnectionSettings:
 
     @classmethod
     def take(cls, options: OptionsMap) -> ConnectionSettings:
-        """Take the ``nats.*`` options out of the map. Raises `OptionError`."""
+        """Read the ``nats.*`` options from the map. Raises `OptionError`."""
         settings = cls(
             servers=_servers(options),
             user=options.text("nats.user"),
@@ -99,13 +99,17 @@ class ConnectionSettings:
         for way, names in {**ways, "a password": ("nats.password", "nats.passwordEnv")}.items():
             present = [name for name in names if name in given]
             if len(present) > 1:
-                raise OptionError(present[1], f"given besides {present[0]}; give one of them")
+                raise OptionError(
+                    present[1], f"cannot be combined with {present[0]}; give one of them"
+                )
             used += [(way, name) for name in present if way in ways]
         if len(used) > 1:
             (way, _), (_, name) = used[0], used[1]
-            raise OptionError(name, f"given besides {way}; the server takes one of them")
+            raise OptionError(
+                name, f"cannot be combined with {way}; the server accepts one of them"
+            )
         if self.user is None and given & {"nats.password", "nats.passwordEnv"}:
-            raise OptionError("nats.password", "needs nats.user beside it")
+            raise OptionError("nats.password", "needs nats.user")
         try:
             self.subjects()
         except BadArgument as error:
@@ -134,8 +138,8 @@ class ConnectionSettings:
     def connect(self) -> Connection:
         """Return a new connection of this process.
 
-        Raises `ConnectionFailed`, `AuthenticationFailed`, or `OptionError` when an environment
-        variable that holds a secret is not set here.
+        Raises `ConnectionFailed`, `AuthenticationFailed`, or `OptionError` if an environment
+        variable with a secret is not set in this process.
         """
         import js_sync
 
@@ -152,8 +156,8 @@ class ConnectionSettings:
     def connect_in_task(self, most: float) -> Connection:
         """Return a new connection for a task, within ``most`` seconds.
 
-        A server that cannot be reached is tried again for a while: Spark's attempts follow each
-        other at once, and all of them would be over before a server has started again.
+        An unreachable server is retried for a while: Spark starts all its attempts of a task
+        without a pause, so they would all fail before a server has restarted.
         """
         return through(self.connect, min(most, _AWAY))
 
@@ -179,7 +183,8 @@ def _servers(options: OptionsMap) -> str:
         # Spark keeps option values in plans and event logs, so a secret must not be one of them.
         raise OptionError(
             "nats.servers",
-            "may not hold user and password; give nats.user with nats.passwordEnv or nats.password",
+            "may not contain a user and password; give nats.user with nats.passwordEnv or"
+            " nats.password",
         )
     try:
         parse_servers(servers)
@@ -212,12 +217,12 @@ def _secret(value: str | None, variable: str | None, option: str) -> str | None:
 
 
 def _tls(options: OptionsMap) -> TlsOptions | None:
-    """Return how to secure the connection; None where only the server's word decides."""
+    """Return the TLS options, or None if the options have none and the server decides."""
     ca, cert, key = (_file(options, f"nats.tls.{each}File", PEM) for each in ("ca", "cert", "key"))
     server = options.text("nats.tls.serverName")
     first = options.boolean("nats.tls.firstHandshake", False)
     if key is not None and cert is None:
-        raise OptionError("nats.tls.keyFile", "needs nats.tls.certFile beside it")
+        raise OptionError("nats.tls.keyFile", "needs nats.tls.certFile")
     if not first and all(each is None for each in (ca, cert, server)):
         return None
     return TlsOptions(

@@ -1,4 +1,4 @@
-"""Arrow's JSON reader, made to answer for each message or for none."""
+"""Decode blocks of messages with Arrow's JSON reader: either all of a block, or none."""
 
 from __future__ import annotations
 
@@ -36,18 +36,18 @@ _BEGINS: Final = {
     "array": r"\[",
     "object": r"\{",
 }
-"""How a value of each of the reader's kinds begins."""
+"""Patterns for the first characters of a value, by the kinds in the reader's errors."""
 
 _FEW: Final = 64
-"""A number of members that less than one message in so many has is unusual."""
+"""A number of members is unusual if less than one in this many messages has it."""
 
 
 class ArrowJson:
     """Decodes blocks of messages, or raises :class:`~twinstream.spark.decode.refusal.Refused`.
 
-    The members named in ``cuts`` are cut out and converted alone: columns of any type, and members
-    without a column, which are extras. Others without a column are refused with ``strict``, and
-    passed over without.
+    The members named in ``cuts`` are cut out of the text and converted separately: columns of any
+    type, and members without a column, which are extras. Other members without a column are refused
+    with ``strict``, and ignored without it.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class ArrowJson:
         parsed = [pa.field(f.name, parsed_type(f.dataType)) for f in columns if f.name not in cuts]
         self._parse: Final = pj.ParseOptions(
             explicit_schema=pa.schema([*parsed, *(pa.field(name, pa.int64()) for name in cuts)]),
-            # Never "infer": it builds a column for every unknown name, and a deeply nested value
+            # Never "infer": it creates a column for every unknown name, and a deeply nested value
             # crashes the process.
             unexpected_field_behavior="error" if strict else "ignore",
         )
@@ -114,9 +114,10 @@ class ArrowJson:
     def _read(self, lines: pa.Buffer, payloads: pa.Array) -> pa.Table:
         """Parse all payloads as one text of lines.
 
-        Every payload must begin with ``{`` and end with ``}``: then none can run over into the
-        next (the line break between them is neither valid inside a text nor a comma), each gives
-        at least one row, and as many rows as messages means one row each.
+        Every payload must begin with ``{`` and end with ``}``. Then no value can extend into the
+        next payload (the line break between them is neither valid inside a string nor a comma), and
+        each payload gives at least one row. So if there are as many rows as messages, each message
+        has one row.
         """
         options = pj.ReadOptions(use_threads=False, block_size=lines.size + 1)
         try:
@@ -155,7 +156,7 @@ class ArrowJson:
     def _converted(
         self, spec: StructField, rows: Sequence[int], member: CutMember, found: _Found
     ) -> pa.Array:
-        """Return a column of values that were cut."""
+        """Return a column of values that were cut out."""
         take, name, kind = self._takes[spec.name], spec.name, arrow_type(spec.dataType)
         if len(rows) < found.size and not _takes_nothing(take):
             found.bad.extend(set(range(found.size)).difference(rows))
@@ -182,7 +183,7 @@ class ArrowJson:
         return _placed(made if done is None else _joined(done, made, left), rows, found.size)
 
     def _refusal(self, error: str, payloads: pa.Array) -> Refused:
-        """Return a refusal that points at the messages that the reader's error is about."""
+        """Return a refusal with the messages that the reader's error is about."""
         if kind := _KIND.search(error):
             key = re.escape(json.dumps(kind[1], ensure_ascii=False))
             rows = _few(_matches(payloads, rf"{key}\s*:\s*{_BEGINS[kind[2]]}"))
@@ -204,7 +205,7 @@ class ArrowJson:
 
 
 class _Found:
-    """Extras by row, and the rows that need a closer look."""
+    """Extras by row, and the rows to decode one by one."""
 
     def __init__(self, size: int) -> None:
         self.size = size
@@ -214,11 +215,11 @@ class _Found:
 
     @property
     def has_nested(self) -> bool:
-        """Whether members have extras within them."""
+        """Whether members have nested extras."""
         return bool(self._extras)
 
     def nested(self, row: int) -> Extras:
-        """Return the extras of a row to add to."""
+        """Return the extras of a row, to which nested ones are added."""
         return self._extras.setdefault(row, {})
 
     def add(self, member: CutMember, name: str, rows: Sequence[int]) -> None:
@@ -229,7 +230,7 @@ class _Found:
         )
 
     def extras(self) -> pa.Array:
-        """Return the text of each row's extras: nested ones, then the others as they stand."""
+        """Return the JSON text of each row's extras: nested ones, then the others as written."""
         for row, _, name, value in sorted(self._others, key=itemgetter(1)):
             self.nested(row)[name] = value
         try:
@@ -245,7 +246,7 @@ class _Found:
 
 
 def _only(name: str, member: CutMember, rows: Sequence[int], size: int) -> pa.Array:
-    """Return the text of each row's extras where these are one member."""
+    """Return the JSON text of each row's extras if one member is all of them."""
     try:
         texts = _texts(member)
     except Misfit:
@@ -263,7 +264,7 @@ def _texts(member: CutMember) -> pa.Array:
 
 
 def _joined(some: pa.Array, others: pa.Array, places: Sequence[int]) -> pa.Array:
-    """Return both arrays as one in which the others have the given places."""
+    """Merge both arrays into one, with the others at the given places."""
     if not places:
         return some
     order: list[int | None] = [None] * (len(some) + len(others))
@@ -293,7 +294,7 @@ def _has_text(value: object) -> bool:
 
 
 def _takes_nothing(take: Take) -> bool:
-    """Tell whether a member may be absent."""
+    """Return whether a member may be absent."""
     try:
         take({}, {})
     except Misfit:
@@ -324,7 +325,7 @@ def _lines(payloads: pa.Array) -> pa.Buffer:
 
 
 def _check_utf8(payloads: pa.Array, lines: pa.Buffer) -> None:
-    """Refuse what is not UTF-8; the JSON reader does not look."""
+    """Refuse payloads that are not UTF-8, which the JSON reader does not check."""
     try:
         payloads.cast(pa.string())
     except pa.ArrowInvalid:
@@ -340,7 +341,7 @@ def _text(lines: pa.Buffer) -> str:
 
 
 def _unusual(payloads: pa.Array) -> list[int]:
-    """Return the messages that have another number of members than most, if they are few."""
+    """Return the messages that have a different number of members than most, if they are few."""
     counts = pc.count_substring(payloads, b'":')
     usual = [
         each["values"]
@@ -355,7 +356,7 @@ def _matches(payloads: pa.Array, pattern: str) -> pa.Array:
 
 
 def _odd_integers(kind: DataType) -> str:
-    """Return a pattern of integers that Arrow does not take as they are written."""
+    """Return a pattern of integers that Arrow does not accept as written."""
     names = [re.escape(name) for name in _integers(kind)]
     return rf'"(?:{"|".join(names)})"\s*:\s*-?(?:\d+[.eE]|\d{{19}})' if names else ""
 

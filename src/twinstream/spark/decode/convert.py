@@ -1,7 +1,7 @@
-"""Convert one parsed JSON value to what a column takes: exact, strict, with a reason when not.
+"""Convert one parsed JSON value to the type of its column: exact, strict, or with a reason.
 
-This is the careful half of decoding. It runs for the few messages that the vectorised half
-refuses, and for schemas that it cannot serve (maps, decimals, JSON text).
+This is the slow path of decoding. It is used for the few messages that the vectorized path
+refuses, and for types that it cannot handle (maps, decimals, JSON text).
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ _WIDTH: Final[Mapping[type[DataType], int]] = {
 def converter(kind: DataType, *, lenient: bool = False) -> Converter:
     """Return the function that converts values for a column of this type.
 
-    ``lenient`` lets text columns take any value as JSON text, as Spark's ``from_json`` does.
-    Raises :class:`~twinstream.spark.errors.SchemaError` for types that JSON has no value for.
+    With ``lenient`` text columns accept any value as JSON text, as in Spark's ``from_json``.
+    Raises :class:`~twinstream.spark.errors.SchemaError` for types that have no JSON values.
     """
     return _Compiler(lenient).compile(kind, _MESSAGE)
 
@@ -160,7 +160,7 @@ class _Compiler:
 
     def _map(self, kind: MapType, where: str, exact: bool) -> Converter:
         if not isinstance(kind.keyType, StringType):
-            raise SchemaError(f"{where}: the keys of a map from JSON are text")
+            raise SchemaError(f"{where}: the keys of a map from JSON must be strings")
         convert = self.compile(kind.valueType, f"{where}.*", exact=exact)
         nests = _nests(kind.valueType)
 
@@ -181,7 +181,7 @@ class _Compiler:
 
 
 def _nests(kind: DataType) -> bool:
-    """Tell whether values of the type may hold extras."""
+    """Return whether values of the type may contain extras."""
     return isinstance(kind, StructType | ArrayType | MapType)
 
 

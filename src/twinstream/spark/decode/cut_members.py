@@ -1,9 +1,10 @@
-"""Cut members out of JSON text, so that Arrow's reader sees a number in the place of each.
+"""Cut members out of JSON text and put a number in their place for Arrow's reader.
 
-A member that the reader cannot build (a map, free-form JSON, a decimal, a member without a column)
-is read by Python, alone, and a number takes its place in the text. Numbers begin at random and go
-up by one. So the reader's column of numbers proves afterwards that each was cut as a member of the
-message itself, and not of another object within it, and that nothing else stands in the column.
+A member that the reader cannot handle (a map, free-form JSON, a decimal, a member without a column)
+is parsed separately by Python, and a number replaces it in the text. Numbers begin at a random
+value and increase by one. So the reader's column of numbers proves afterwards that each value was
+cut as a member of the message itself, and not of a nested object, and that the column has no other
+values.
 """
 
 from __future__ import annotations
@@ -25,9 +26,9 @@ __all__ = ["CutMember", "Cutter", "NotSimple", "can_cut"]
 
 _NAME: Final = re.compile(r"\w[\w .$@/-]*")
 _BLANK: Final = r"[ \t\r\n]*"
-#: Texts without escapes, objects without brackets inside, and other scalars. Of many that are
-#: joined to one array, only the commas between them can divide its items: so where there are as
-#: many items as texts, each text is one value.
+#: Strings without escapes, objects without brackets inside, and other scalars. If many of them are
+#: joined to one array, only the commas between them can separate its items. So if there are as many
+#: items as texts, each text is one value.
 _SIMPLE: Final = (
     r'"[^"\\\n]*"|\{[^][{}\\]*\}'
     r"|(?:-?[0-9]+(?:\.[0-9]+)?|true|false|null)(?=[ \t\r\n,}])"
@@ -37,24 +38,24 @@ _SPACE: Final = " \t\r\n"
 
 
 def can_cut(name: str) -> bool:
-    """Tell whether members of this name can be found in text.
+    """Return whether members of this name can be found in the text.
 
-    The first character is none that may follow a text in JSON: so ``{"name"`` and ``,"name"``
-    cannot be the end of one.
+    The first character cannot follow a string in JSON: so ``{"name"`` and ``,"name"`` cannot be the
+    end of a string.
     """
     return bool(_NAME.fullmatch(name))
 
 
 class NotSimple(Exception):
-    """A text that was taken for one value is none."""
+    """A text that was cut as one value is not one value."""
 
 
 class CutMember:
     """The values of one name in the order of the text.
 
-    Numbers from ``first`` on are in their place. ``ranks`` are their positions among all values
-    that were cut, ``starts`` the places of all these in the text. ``texts`` are the values as they
-    were written, where these were cut in bulk.
+    Numbers from ``first`` on replace them. ``ranks`` holds their positions among all values that
+    were cut, ``starts`` the offsets of all these in the text. ``texts`` holds the values as
+    written, if they were cut in bulk.
     """
 
     def __init__(
@@ -93,14 +94,14 @@ class CutMember:
         _ = self.values
 
     def rows(self, numbers: pa.Array, text: str) -> Sequence[int]:
-        """Return the row of each value; raise `Refused` if a number is astray."""
+        """Return the row of each value; raise `Refused` if a number is in a wrong place."""
         expected = pa.array(range(self.first, self.first + len(self)), pa.int64())
         if not numbers.drop_null().equals(expected):
             raise Refused(self._astray(numbers, text))
         return range(len(self)) if not numbers.null_count else _valid_rows(numbers)
 
     def _astray(self, numbers: pa.Array, text: str) -> list[int]:
-        """Return the messages whose values are not in the column, and those of other numbers."""
+        """Return the messages whose values the column lacks, and those with other numbers."""
         found: list[int | None] = numbers.to_pylist()
         lost = set(range(self.first, self.first + len(self))).difference(found)
         starts = self._starts()
@@ -135,16 +136,16 @@ class Cutter:
         self._simple: Final = re.compile(rf'("(?:{either})"{_BLANK}:{_BLANK})({_SIMPLE})?')
 
     def cut(self, text: str, *, in_bulk: bool = True) -> tuple[bytes, dict[str, CutMember]]:
-        """Return the text with numbers, and what was cut.
+        """Return the text with numbers, and the members that were cut.
 
         Raises :class:`~twinstream.spark.decode.refusal.Refused` for a value that Python cannot
-        read. Values that were cut in bulk are read later; if that raises `NotSimple`, cut again
-        without ``in_bulk``.
+        parse. Values that were cut in bulk are parsed later; if that raises `NotSimple`, call this
+        again without ``in_bulk``.
         """
         return (self._in_bulk(text) if in_bulk else None) or self._one_by_one(text)
 
     def _in_bulk(self, text: str) -> tuple[bytes, dict[str, CutMember]] | None:
-        """Cut simple values at once; return nothing if one is not simple."""
+        """Cut simple values in bulk; return None if one is not simple."""
         pieces = self._simple.split(text)
         texts = pieces[2::3]
         if None in texts or not all(before[-1:] in _OPEN for before in pieces[:-1:3]):
@@ -202,10 +203,10 @@ class Cutter:
 
 
 def _starts(pieces: Sequence[str]) -> list[int]:
-    """Return where each key begins in a text that was split into what is before, key and value."""
+    """Return the offset of each key in a text that was split into prefixes, keys and values."""
     return list(accumulate(map(len, pieces)))[:-1:3]
 
 
 def _is_key(text: str, start: int) -> bool:
-    """Tell whether the quote at this place opens the name of a member."""
+    """Return whether the quote at this offset opens the name of a member."""
     return text[max(0, start - 100) : start].rstrip(_SPACE)[-1:] in _OPEN

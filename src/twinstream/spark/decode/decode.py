@@ -1,13 +1,13 @@
-"""Decode JSON payloads to typed columns: vectorised, and message by message where that fails.
+"""Decode JSON payloads to typed columns: vectorized, and one by one if that fails.
 
-A block of messages is parsed in one go by Arrow's JSON reader, which is strict enough but refuses
-the whole block for one unusual message. Then the unusual messages are found, set aside and decoded
-one by one, and the others are parsed without them. Where many messages are unusual in the same way,
-such as by a member that has no column, the decoder learns to cut that member out of the text and
-to convert it alone. Columns that Arrow cannot build are cut out from the start.
+Arrow's JSON reader parses a block of messages at once. It is strict enough, but refuses the whole
+block because of one unusual message. Then the decoder finds the unusual messages, decodes them one
+by one, and parses the others without them. If many messages are unusual in the same way, such as by
+a member without a column, the decoder learns to cut that member out of the text and to convert it
+separately. Members whose type Arrow cannot handle are always cut out.
 
-A message that does not fit gets a reason instead of a row; nothing is dropped and nothing is
-guessed. Which way a message goes changes only the time that it takes.
+A message that does not match its schema gets a reason instead of a row; nothing is dropped and
+nothing is guessed. Both ways give the same result and differ in time only.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ from twinstream.spark.decode.shapes import arrow_type, is_plain
 __all__ = ["Decoded", "JsonDecoder", "arrow_type"]
 
 _WINDOW: Final = 2048
-"""Messages of a refused block that are looked at together."""
+"""Messages of a refused block that are searched together."""
 
 _PIECES: Final = 8
-"""Parts of a window in which no message stands out."""
+"""Parts into which a window is split if no message stands out."""
 
 _SMALL: Final = 8
 """Messages that are decoded one by one rather than in parts."""
 
 _DENSE: Final = 32
-"""One unusual message in so many is often enough to learn from them."""
+"""The decoder learns from unusual messages if at least one in this many is unusual."""
 
 _LONGEST_SKIP: Final = 256
-"""Messages that are set aside at once where hardly one fits."""
+"""The most messages that are set aside at once if hardly any message parses."""
 
 _ROUNDS: Final = 4
 """Attempts at a whole block before it is looked at in windows."""
@@ -54,10 +54,10 @@ _MOST_LEARNED: Final = 32
 
 @frozen
 class Decoded:
-    """The outcome for a block of messages, position by position.
+    """The result for a block of messages, by position.
 
-    ``rows`` is a struct array, null where a message did not fit. ``extras`` is JSON text of the
-    members without a column, null where there are none. ``misfits`` maps positions to reasons.
+    ``rows`` is a struct array, null for misfits. ``extras`` has the JSON text of members without a
+    column, null if there are none. ``misfits`` maps positions to reasons.
     """
 
     rows: pa.Array
@@ -68,8 +68,8 @@ class Decoded:
 class JsonDecoder:
     """Decodes payloads to the given columns.
 
-    ``lenient`` lets text columns take any value as JSON text. Without ``keep_extras`` members
-    that have no column are passed over, which keeps such messages on the fast path.
+    With ``lenient`` text columns accept any value as JSON text. Without ``keep_extras`` members
+    without a column are ignored, which keeps such messages on the fast path.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class JsonDecoder:
         self._fast = self._fast_path() if all(map(can_cut, self._cuts)) else None
 
     def decode(self, payloads: pa.Array) -> Decoded:
-        """Decode a block; each payload has its outcome at its position."""
+        """Decode a block; results and misfits are by position."""
         if self._fast is None or not len(payloads):
             return self._one_by_one(payloads)
         return self._sifted(payloads)
@@ -105,7 +105,7 @@ class JsonDecoder:
         )
 
     def _sifted(self, payloads: pa.Array) -> Decoded:
-        """Decode a part of a block: most messages together, unusual ones one by one."""
+        """Decode a part of a block: usual messages together, unusual ones one by one."""
         sieve, large = _Sieve(len(payloads)), len(payloads) > _WINDOW
         learns = True
         while sieve.left:
@@ -176,9 +176,9 @@ class JsonDecoder:
         )
 
     def _closed(self, names: Sequence[str]) -> list[str]:
-        """Return names to cut, and those of columns with such a name inside.
+        """Return names to cut, and the names of columns that contain such a name.
 
-        A name is found at all depths: it must not be left within a member that is not cut.
+        A name is found at all depths, so it must not occur inside a member that is not cut.
         """
         found = list(dict.fromkeys(names))
         for name in found:  # which grows
@@ -190,7 +190,7 @@ class JsonDecoder:
         return found
 
     def _learned(self, samples: pa.Array) -> bool:
-        """Cut out from now on what made these messages unusual; tell whether that is anything."""
+        """Cut out the members that made these messages unusual from now on; return if any."""
         new = {name for payload in samples.to_pylist() for name in self._unusual_members(payload)}
         cuts = self._closed([*self._cuts, *sorted(new)])
         if len(cuts) == len(self._cuts) or len(cuts) > len(self._columns) + _MOST_LEARNED:
@@ -231,14 +231,14 @@ def _takes(fast: ArrowJson, payload: bytes) -> bool:
 
 
 class _Sieve:
-    """The positions of a part's messages: the usual ones that are left, and the odd ones."""
+    """The positions of a part's messages: the remaining ones, and the unusual ones."""
 
     def __init__(self, size: int) -> None:
         self.left = list(range(size))
         self.odd: list[int] = []
         self.rounds = 0
         self._size = size
-        self._parsed = 0  # messages at the front of `left` that are known to parse
+        self._parsed = 0  # messages at the start of `left` that are known to parse
         self._skip = 1
 
     def remaining(self, payloads: pa.Array) -> pa.Array:
@@ -253,7 +253,7 @@ class _Sieve:
         return pa.array(found, pa.int64())
 
     def set_aside(self, refused: Refused) -> None:
-        """Take the messages out that a refusal points at, and more where hardly one fits."""
+        """Set aside the messages that a refusal names, and more if hardly any message parses."""
         self.rounds += 1
         rows = {self._parsed + row for row in refused.rows}
         if refused.first:
@@ -268,13 +268,13 @@ class _Sieve:
             self._parsed = 0
 
     def passed(self) -> bool:
-        """Note that what was tried is usual; tell whether that was all that is left."""
+        """Record that the tried messages are usual; return whether no others are left."""
         whole = self._parsed == 0
         self._parsed = 0
         return whole
 
     @property
     def is_coarse(self) -> bool:
-        """Whether so many are odd that it may be worth to learn from them."""
+        """Whether so many messages are unusual that learning from them may pay."""
         often = len(self.odd) >= _SAMPLES and len(self.odd) * _DENSE > self._size
         return often or self._skip >= _PIECES

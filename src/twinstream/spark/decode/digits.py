@@ -1,8 +1,8 @@
-"""Numbers with more digits than a double keeps.
+"""Find numbers with more digits than a double keeps.
 
-Arrow's JSON reader rounds a number to the nearest double without a word. So the text of columns
-that must not be rounded is searched for long numbers. Most blocks have none, which takes one pass
-over their bytes to know.
+Arrow's JSON reader silently rounds a number to the nearest double. So the text is searched for long
+numbers in columns that must not be rounded. Most blocks have none, which is known after one pass
+over their bytes.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from twinstream.spark.decode import fields
 __all__ = ["LongNumbers", "exact_names", "keeps_digits"]
 
 _BLANK: Final = r"[ \t\r\n]*"
-#: A double keeps every number of 15 digits, unless it is next to zero. A number of more digits has
-#: at least 16 characters in a row that are digits or the point.
+#: A double keeps every number of 15 digits, unless it is close to zero. A number with more digits
+#: has at least 16 consecutive characters that are digits or the point.
 _LONG: Final = r"(?:[0-9.]{16}|[0-9.]{0,15}[eE]-[0-9]{3})"
-#: What Arrow searches for, which is much faster than Python: such a number, or an array with one.
+#: Pattern for Arrow, which searches much faster than Python: such a number, or an array with one.
 _ROUGHLY: Final = rf'{_BLANK}:{_BLANK}(?:-?|\[[^"}}]*){_LONG}'
-#: Numbers that are not long, and what is between the numbers of an array.
+#: Short numbers, and the characters between the numbers of an array.
 _SHORT: Final = r"(?:[-+,nul\[\] \t\r\n]|[0-9.]{1,15}+(?![0-9.])(?:[eE](?!-[0-9]{3})[-+0-9]++)?+)*+"
 _VALUE: Final = rf"{_BLANK}+:{_BLANK}+((?:-?+|\[{_SHORT}){_LONG}[-+0-9.eE,nul\[\] \t\r\n]*+)"
 
@@ -39,14 +39,14 @@ _NUMBER: Final = re.compile(r"-?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")
 
 
 def keeps_digits(written: int | Decimal, number: float) -> bool:
-    """Tell whether a double, written with as many digits as the text, is the same number."""
+    """Return whether a double, written with as many digits as the text, is the same number."""
     exact = Decimal(number)
     digits = "".join(map(str, Decimal(written).as_tuple().digits)).strip("0")
     return exact == written or Context(prec=len(digits) or 1).plus(exact) == written
 
 
 def exact_names(kind: DataType) -> frozenset[str]:
-    """Return the names of members, at all depths, whose numbers must not be rounded."""
+    """Return the names of members, at all depths, whose numbers must stay exact."""
     match kind:
         case StructType():
             own = (each.name for each in kind if fields.is_exact(each))
@@ -81,14 +81,14 @@ class LongNumbers:
 
 
 def _has(lines: pa.Buffer, pattern: str) -> bool:
-    """Tell whether a text has a place that matches."""
+    """Return whether a pattern matches anywhere in a text."""
     ends = pa.py_buffer((0).to_bytes(8, "little") + lines.size.to_bytes(8, "little"))
     whole = pa.Array.from_buffers(pa.large_binary(), 1, [None, ends, lines])
     return bool(pc.match_substring_regex(whole, pattern)[0].as_py())
 
 
 def _changed(pattern: re.Pattern[bytes], lines: pa.Buffer) -> list[int]:
-    """Return where a pattern finds numbers of which one would change."""
+    """Return the offsets of matches with a number that a double would change."""
     texts: list[bytes] = pattern.findall(lines)
     numbers = _NUMBER.findall(b",".join(texts).decode())
     pairs = zip(numbers, map(repr, map(float, numbers)), strict=True)
@@ -105,5 +105,5 @@ def _changed(pattern: re.Pattern[bytes], lines: pa.Buffer) -> list[int]:
 def _changes(written: str) -> bool:
     try:
         return not keeps_digits(Decimal(written), float(written))
-    except (InvalidOperation, OverflowError):  # beyond all bounds
+    except (InvalidOperation, OverflowError):  # exponent out of range
         return True

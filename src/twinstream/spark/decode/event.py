@@ -1,4 +1,4 @@
-"""One kind of event that the server sends: its name, type, subject and columns."""
+"""One kind of server event: its name, type, subject and columns."""
 
 from __future__ import annotations
 

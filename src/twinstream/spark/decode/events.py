@@ -1,8 +1,7 @@
 """Decode advisories and metrics: one struct column for each kind of event.
 
-A row has the column of its kind filled and all others null, so one read gives typed rows of
-every kind. A type that this release does not know is no error: its kind is told, and the whole
-document is kept as text.
+In a row the column of its kind has a value and all others are null, so one read gives typed rows of
+every kind. An unknown type is no error: the row has its kind, and the whole document as text.
 """
 
 from __future__ import annotations
@@ -35,9 +34,9 @@ EVENT_COLUMNS: Final = StructType(
 
 @frozen
 class EventRows:
-    """The outcome for a block of messages: a kind for each, and the rows of each kind.
+    """The result for a block of messages: the kind of each, and the rows of each kind.
 
-    ``columns`` holds full-length struct arrays for the kinds that occurred.
+    ``columns`` has full-length struct arrays for the kinds that occurred.
     """
 
     kinds: list[str | None]
@@ -56,7 +55,7 @@ class EventDecoder:
         self._decoders: dict[str, JsonDecoder] = {}
 
     def decode(self, payloads: pa.Array) -> EventRows:
-        """Decode a block; each payload has its outcome at its position."""
+        """Decode a block; results and misfits are by position."""
         types, misfits = self._types(payloads)
         kinds: list[str | None] = [None if t is None else t.rpartition(".")[2] for t in types]
         extras: list[str | None] = [None] * len(payloads)
@@ -95,7 +94,7 @@ class EventDecoder:
 
 
 def _spread(decoded: Decoded, where: list[int], size: int) -> pa.Array:
-    """Return the rows at their places in the block, null between them."""
+    """Return the rows at their positions in the block, null for other messages."""
     rank: list[int | None] = [None] * size
     for at, place in enumerate(where):
         if at not in decoded.misfits:

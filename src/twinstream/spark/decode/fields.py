@@ -1,9 +1,9 @@
-"""Columns of typed tables: a Spark type, a comment, and what the decoder must know about it.
+"""Columns of typed tables: a Spark type, a comment, and metadata for the decoder.
 
-A Spark schema carries all that decoding needs, so one representation serves the generated types,
-a user's JSON Schema and a user's Spark schema. Three facts have no place in a Spark type and travel
-in the field's metadata: that a member must be present, that a text column holds JSON text of a
-value that has no columns of its own, and that a double must not change a number.
+A Spark schema has all that decoding needs, so one representation serves the generated types, a
+user's JSON Schema and a user's Spark schema. Three facts cannot be expressed by a Spark type and
+are stored in the field's metadata: that a member must be present, that a text column has the JSON
+text of a value, and that a double must not change a number.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def array_of(element: DataType) -> ArrayType:
 
 
 def map_of(value: DataType) -> MapType:
-    """Return the type of an object whose member names are data."""
+    """Return the type of an object with arbitrary member names."""
     return MapType(StringType(), value, valueContainsNull=True)
 
 
@@ -91,7 +91,7 @@ def required(
 ) -> StructField:
     """Return a member that must be present; with ``nullable`` it may be null.
 
-    With ``exact`` a number that its doubles would change does not fit.
+    With ``exact`` a number that a double would change is a misfit.
     """
     extra = {_REQUIRED: True, _NULLABLE: True} if nullable else {_REQUIRED: True}
     return _field(name, kind, comment, {**extra, _EXACT: True} if exact else extra)
@@ -103,23 +103,23 @@ def optional(name: str, kind: DataType, comment: str = "", *, exact: bool = Fals
 
 
 def json_text(name: str, comment: str = "", *, must_exist: bool = False) -> StructField:
-    """Return a text column that holds the member's value as JSON, whatever it is."""
+    """Return a text column that has the member's value, of any type, as JSON."""
     extra = {_JSON: True, _REQUIRED: True, _NULLABLE: True} if must_exist else {_JSON: True}
     return _field(name, STRING, comment, extra)
 
 
 def is_required(field: StructField) -> bool:
-    """Tell whether the member must be present."""
+    """Return whether the member must be present."""
     return bool(field.metadata.get(_REQUIRED))
 
 
 def is_nullable(field: StructField) -> bool:
-    """Tell whether a member that must be present may be null."""
+    """Return whether a member that must be present may be null."""
     return not is_required(field) or bool(field.metadata.get(_NULLABLE))
 
 
 def is_exact(field: StructField) -> bool:
-    """Tell whether doubles of the column, also within arrays and maps, must not change a number."""
+    """Return whether doubles of the column, also in arrays and maps, must not change a number."""
     return bool(field.metadata.get(_EXACT))
 
 
@@ -129,7 +129,7 @@ def comment_of(field: StructField) -> str:
 
 
 def is_json(field: StructField) -> bool:
-    """Tell whether the column holds JSON text."""
+    """Return whether the column holds JSON text."""
     return bool(field.metadata.get(_JSON))
 
 
@@ -137,5 +137,5 @@ def _field(name: str, kind: DataType, comment: str, extra: dict[str, bool]) -> S
     metadata: dict[str, object] = {**extra}
     if comment:
         metadata[_COMMENT] = comment
-    # All columns are nullable: a message that does not fit has a row, too, with null in each.
+    # All columns are nullable: a message that does not match has a row with null in each.
     return StructField(name, kind, nullable=True, metadata=metadata)

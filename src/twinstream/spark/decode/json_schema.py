@@ -1,10 +1,10 @@
-"""Turn a JSON Schema into Spark columns.
+"""Convert a JSON Schema to Spark columns.
 
-Objects with named members become structs, objects of one value type become maps, and all that has
-no fixed shape is kept as JSON text rather than refused. Numbers follow their bounds: unsigned
-64-bit ones are ``bigint`` (a larger value is a dead letter) or, if wanted,
-``decimal(20,0)``. Every member is a nullable column; whether it must be present is checked when
-a message is decoded. A value with alternatives gets a type that takes the values of all of them.
+Objects with named members become structs, objects of one value type become maps, and values without
+a fixed shape are kept as JSON text. The types of numbers follow their bounds: unsigned 64-bit
+numbers are ``bigint`` (a larger value is a dead letter) or, with the option ``uint64=decimal``,
+``decimal(20,0)``. Every member is a nullable column; the decoder checks whether required members
+are present. A value with alternatives gets a type that accepts the values of all of them.
 """
 
 from __future__ import annotations
@@ -45,19 +45,19 @@ Uint64: TypeAlias = Literal["long", "decimal"]
 
 _INT32: Final = (-(2**31), 2**31 - 1)
 _TEXTS: Final[Mapping[str, DataType]] = {"date-time": fields.TIMESTAMP, "date": fields.DATE}
-"""Types of texts by their format."""
+"""Types of strings by their format."""
 _INT64_MAX: Final = 2**63 - 1
 
 _MOST_DIGITS: Final = 38
-#: Digits after the point of a decimal that ``multipleOf`` asks for. Numbers with more are hardly
-#: amounts, and would leave a decimal few digits before the point.
+#: The most digits after the point of a decimal that ``multipleOf`` defines. Numbers with more are
+#: hardly amounts, and would leave a decimal few digits before the point.
 _FINEST: Final = 18
-#: Alternatives of alternatives that a schema may have, all in all.
+#: The most combinations of alternatives that a schema may have.
 _MOST_ALTERNATIVES: Final = 10_000
 
 
 def load_schema(text: str, where: str = "the JSON Schema") -> Schema:
-    """Return the JSON Schema in a text; ``where`` is what errors call it."""
+    """Parse a JSON Schema; ``where`` is its name in errors."""
     try:
         schema = read_json(text)
     except ValueError as error:
@@ -70,8 +70,8 @@ def load_schema(text: str, where: str = "the JSON Schema") -> Schema:
 def schema_text(text_or_path: str) -> str:
     """Return the text of a JSON Schema that is given as text or as the path of a file.
 
-    Executors get the text: they need not have the file, nor the same one. Raises
-    :class:`~twinstream.spark.errors.SchemaError` for a file that holds none.
+    Executors get the text and need no copy of the file. Raises
+    :class:`~twinstream.spark.errors.SchemaError` for a file without a JSON Schema.
     """
     if is_schema_text(text_or_path):
         return text_or_path
@@ -85,7 +85,7 @@ def schema_text(text_or_path: str) -> str:
 
 
 def is_schema_text(text_or_path: str) -> bool:
-    """Tell whether this is the text of a schema, not the path of a file."""
+    """Return whether this is the text of a schema, rather than the path of a file."""
     return text_or_path.lstrip().startswith("{")
 
 
@@ -94,9 +94,9 @@ def struct_of(
 ) -> StructType:
     """Return the columns of messages that a JSON Schema describes.
 
-    Raises :class:`~twinstream.spark.errors.SchemaError` when the schema's root has no named
-    members, when a ``$ref`` leads nowhere, or when two member names differ in case only (Spark's do
-    not).
+    Raises :class:`~twinstream.spark.errors.SchemaError` if the schema's root has no named members,
+    if a ``$ref`` cannot be resolved, or if two member names differ in case only (Spark's names are
+    case-insensitive).
     """
     kind = _Reader(uint64, resolver or _local(schema)).typed(schema, "the schema").kind
     if not isinstance(kind, StructType):
@@ -112,15 +112,15 @@ def _local(root: Schema) -> Resolver:
         own = inner.get("$id")
         if isinstance(own, str) and any(map(_refers_to_itself, _schemas(inner))):
             raise SchemaError(
-                f"the JSON Schema has a document {own!r} within it whose $ref begin there: leave"
-                " out its $id, and write each $ref from the root"
+                f"the JSON Schema contains a document {own!r} whose $ref are relative to its $id:"
+                " remove the $id, and write each $ref from the root"
             )
 
     def resolve(ref: str) -> Schema:
         if ref == "#":
             return root
         if not ref.startswith("#/"):
-            raise SchemaError(f"$ref {ref!r} leaves the document; only '#/…' can be followed")
+            raise SchemaError(f"$ref {ref!r} leaves the document; only '#/…' can be resolved")
         found: object = root
         for part in unquote(ref[2:]).split("/"):
             found = _inner(found, part.replace("~1", "/").replace("~0", "~"))
@@ -148,7 +148,7 @@ def _refers_to_itself(schema: Schema) -> bool:
 
 
 def _inner(value: object, part: str) -> object:
-    """Return one step of a JSON pointer, None where there is none."""
+    """Follow one step of a JSON pointer; return None if there is no such part."""
     if isinstance(value, Mapping):
         return cast(Schema, value).get(part)
     if isinstance(value, list) and part.isdecimal():
@@ -173,7 +173,7 @@ class _Reader:
     def _described(self, schema: object, where: str) -> tuple[Typed, str]:
         """Return the type and the comment of the values of a schema."""
         found = self._parts(schema, where)
-        if found is None:  # a value that contains itself has no finite set of columns
+        if found is None:  # a recursive type has no finite set of columns
             return ANYTHING, ""
         typed = self._within(found, {}, (), where)
         if typed == NOTHING:
@@ -186,7 +186,7 @@ class _Reader:
     def _within(
         self, parts: Parts, words: Schema, choices: tuple[Sequence[object], ...], where: str
     ) -> Typed:
-        """Return the type of parts and of what else applies to the value, its references open."""
+        """Return the type of parts and of other schemas of the value, with references resolved."""
         self._open.extend(parts.refs)
         try:
             together = combined(words, parts.words, where)
@@ -224,7 +224,7 @@ class _Reader:
     def _one(self, name: str, words: Schema, where: str) -> Typed:
         match name:
             case "string" if "x-decimal" in words:
-                raise SchemaError(f"{where}: x-decimal is for numbers, not for text")
+                raise SchemaError(f"{where}: x-decimal is for numbers, not for strings")
             case "string":
                 return Typed(_TEXTS.get(str(words.get("format")), fields.STRING))
             case "integer":
@@ -288,7 +288,7 @@ class _Reader:
 
     def _struct(self, members: Schema, words: Schema, where: str) -> Typed:
         needed = names_in(words.get("required", []), where)
-        # A member that is only required may have any value that others may have.
+        # A member that is only listed as required may have any value that other members may have.
         other = words.get("additionalProperties", True)
         schemas = {**dict.fromkeys(needed, other), **members}
         schemas = {name: schemas[name] for name in (*members, *schemas)}
@@ -320,13 +320,13 @@ def _refuse_twins(kind: DataType | None, where: str) -> None:
         twin = seen.setdefault(name.lower(), name)
         if twin != name:
             raise SchemaError(
-                f"{where}: members {twin!r} and {name!r} differ in case only, which Spark's"
-                " columns cannot"
+                f"{where}: members {twin!r} and {name!r} differ in case only, but the names of"
+                " Spark's columns are case-insensitive"
             )
 
 
 def _types_of(words: Schema, where: str) -> frozenset[str] | None:
-    """Return the types that a value may have, None if it may have any."""
+    """Return the types that a value may have, or None if it may have any."""
     if "type" in words:
         return types_in(words["type"], where)
     if "properties" in words:
@@ -357,7 +357,7 @@ def _type_of(value: object) -> str:
 
 
 def _values(words: Schema) -> list[object] | None:
-    """Return the only values there are, None if the schema does not list them."""
+    """Return the values that the schema allows, or None if it does not list them."""
     values = [words["const"]] if "const" in words else words.get("enum")
     return cast(list[object], values) if isinstance(values, list) else None
 
@@ -368,7 +368,7 @@ def _may_be_null(words: Schema) -> bool:
 
 
 def _decimal(value: object, where: str) -> DecimalType:
-    """Return the type that ``x-decimal`` asks for."""
+    """Return the type that ``x-decimal`` defines."""
     match value:
         case {"precision": int(precision), "scale": int(scale)} if (
             0 <= scale <= precision and 0 < precision <= _MOST_DIGITS
@@ -382,7 +382,7 @@ def _decimal(value: object, where: str) -> DecimalType:
 
 
 def _scale(step: object, where: str) -> int | None:
-    """Return how many digits after the point the multiples of a number have."""
+    """Return the number of digits after the point of multiples of a number."""
     if step is None:
         return None
     if not isinstance(step, int | float) or isinstance(step, bool) or step <= 0:
@@ -393,7 +393,7 @@ def _scale(step: object, where: str) -> int | None:
 
 
 def _whole_digits(words: Schema) -> int:
-    """Return how many digits before the point the bounds of a number leave."""
+    """Return the number of digits before the point that the bounds of a number allow."""
     ends = [
         [words[word] for word in pair if isinstance(words.get(word), int | float)]
         for pair in (("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum"))

@@ -1,6 +1,6 @@
-"""Text and JSON: reading the one document in a payload, and writing a value back as text.
+"""Parse the JSON document of a payload, and write values as JSON text.
 
-A number that a float would change comes as a `Decimal`, which keeps all its digits.
+A number that a float would change is parsed as a `Decimal`, which keeps all its digits.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ _SCALAR: Final = (
     rf"(?:{_TEXT}|true|false|null"
     r"|0|-?[1-9][0-9]*(?:\.[0-9]+)?|-?0\.(?:[0-9]{1,6}|0{0,5}[1-9][0-9]*))"
 )
-#: Values without arrays, objects within objects, escapes, blanks between values, and numbers that
-#: this module writes with an exponent, or without their sign.
+#: Values without arrays, nested objects, escapes, spaces between values, and numbers that this
+#: module would write with an exponent or without their sign.
 _AS_WRITTEN: Final = rf"^(?:{_SCALAR}|\{{(?:{_TEXT}:{_SCALAR}(?:,{_TEXT}:{_SCALAR})*)?\}})$"
 
-#: Digits of a whole number that is surely converted: the least limit that Python can be given.
+#: Digits of a whole number that Python always converts: the lowest limit that can be set.
 _FEW_DIGITS: Final = 640
 
 
 def parse(payload: bytes) -> object:
-    """Return the one JSON value in a payload, or raise :class:`Misfit`.
+    """Return the JSON value in a payload, or raise :class:`Misfit`.
 
-    Stricter than the standard library's default: a member that occurs twice, NaN and infinite
-    numbers are refused, because no reading of them is the right one.
+    Stricter than the standard library's default: duplicate members, NaN and infinite numbers are
+    refused, because they have no unambiguous meaning.
     """
     try:
         text = payload.decode("utf-8")
@@ -43,7 +43,7 @@ def parse(payload: bytes) -> object:
             return _parsed(text, int)
         except json.JSONDecodeError:
             raise
-        except ValueError:  # a whole number of more digits than Python converts by itself
+        except ValueError:  # a whole number with more digits than Python converts by default
             return _parsed(text, _whole)
     except UnicodeDecodeError as error:
         raise Misfit(f"not UTF-8 at byte {error.start}") from None
@@ -65,14 +65,14 @@ def _parsed(text: str, whole: Callable[[str], int | Decimal]) -> object:
 
 
 def value_at(text: str, place: int) -> tuple[object, int]:
-    """Return the JSON value that begins at a place in a text, and where it ends.
+    """Return the JSON value that begins at an offset in a text, and the offset of its end.
 
-    Raises :class:`Misfit` or an error of the standard library for what `parse` refuses, and for a
-    whole number of more digits than Python converts by itself.
+    Raises :class:`Misfit` or an error of the standard library for values that `parse` refuses, and
+    for a whole number with more digits than Python converts by default.
     """
     found: tuple[object, int] = _LOOSE.raw_decode(text, place)
     value, end = found
-    # No more colons than names that differ: then no name is there twice.
+    # If there are as many colons as distinct names, no name occurs twice.
     if text.count(":", place, end) != _size(value):
         return _VALUES.raw_decode(text, place)
     return found
@@ -83,41 +83,41 @@ def _size(value: object) -> int:
 
 
 def values_of(texts: Sequence[str]) -> list[object]:
-    """Return the values of texts that hold no object within another; raises as `value_at` does."""
+    """Return the values of texts without nested objects; raises the errors of `value_at`."""
     whole = f"[{','.join(texts)}]"
     values: list[object] = _LOOSE.decode(whole)
     names = sum([len(cast(dict[str, object], each)) for each in values if isinstance(each, dict)])
     if whole.count(":") != names:  # see value_at
         values = _VALUES.decode(whole)
     if len(values) != len(texts):
-        raise ValueError("a text that holds more than a value")
+        raise ValueError("a text has more than one value")
     return values
 
 
 def to_json(value: object) -> str:
-    """Return JSON text of a parsed value, on one line, readable where it is valid Unicode.
+    """Return the JSON text of a parsed value, on one line, unescaped if it is valid Unicode.
 
-    Raises :class:`Misfit` for what has no such text.
+    Raises :class:`Misfit` for a value without JSON text.
     """
     try:
         text = _dumped(value, escaped=False)
         try:
             text.encode()
-        except UnicodeEncodeError:  # half of a surrogate pair, which only an escape can carry
+        except UnicodeEncodeError:  # a lone surrogate, which needs an escape
             text = _dumped(value, escaped=True)
     except RecursionError:
         raise Misfit("nested too deeply") from None
     except ValueError:
-        raise Misfit("holds a number beyond all bounds") from None
+        raise Misfit("has a number whose exponent is out of range") from None
     return text
 
 
 def to_json_each(values: Sequence[object]) -> list[str]:
-    """Return JSON text of each value as `to_json` does, much faster for many.
+    """Return the JSON text of each value as `to_json` does, much faster for many values.
 
-    Raises :class:`Misfit` if one has none.
+    Raises :class:`Misfit` for a value without JSON text.
     """
-    mark = secrets.token_hex(16)  # which no value holds, because it is younger
+    mark = secrets.token_hex(16)  # a random separator, which no value contains
     marked: list[object] = [mark] * (2 * len(values) + 1)
     marked[1::2] = values
     try:
@@ -130,9 +130,10 @@ def to_json_each(values: Sequence[object]) -> list[str]:
 
 
 def to_json_as_written(texts: Sequence[str], values: Sequence[object]) -> pa.Array:
-    """Return what `to_json_each` does, for values that are known to be those of the texts.
+    """Return the same as `to_json_each`, for values that were parsed from the texts.
 
-    Most texts are already as this module writes them. Raises :class:`Misfit` if a value has none.
+    Most texts are already in the form that this module writes. Raises :class:`Misfit` for a value
+    without JSON text.
     """
     written = pa.array(texts, pa.string())
     usual = pc.match_substring_regex(written, _AS_WRITTEN)
@@ -147,7 +148,7 @@ def to_json_as_written(texts: Sequence[str], values: Sequence[object]) -> pa.Arr
 def _dumped(value: object, *, escaped: bool) -> str:
     try:
         return (_ESCAPED if escaped else _READABLE).encode(value)
-    except TypeError:  # a decimal, which the standard library has no text for
+    except TypeError:  # a decimal, which the standard library cannot write
         return _written(value, escaped=escaped)
 
 
@@ -172,12 +173,12 @@ def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
     if len(found) != len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
-        raise Misfit(f"not JSON that can be kept: member {twice!r} occurs twice")
+        raise Misfit(f"ambiguous JSON: member {twice!r} occurs twice")
     return found
 
 
 def _no_constant(name: str) -> object:
-    raise Misfit(f"not JSON that can be kept: {name} is no JSON number")
+    raise Misfit(f"not JSON: {name} is not a JSON number")
 
 
 def _whole(text: str) -> int | Decimal:
@@ -190,7 +191,7 @@ def _number(text: str) -> float | Decimal:
         return number
     try:
         return Decimal(text)
-    except InvalidOperation:  # an exponent of more than 18 digits
+    except InvalidOperation:  # an exponent with more than 18 digits
         return number
 
 

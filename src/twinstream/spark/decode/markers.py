@@ -1,8 +1,8 @@
-"""Markers: messages that say that a key or subject was deleted, and have no payload.
+"""Delete markers: messages without a payload that record the deletion of a key or subject.
 
-A key-value bucket stores one for each delete and purge of a key, with the header `KV-Operation`.
-The server stores one with `Nats-Marker-Reason` in the place of the last message of a subject that
-it removed, if the stream has `subject_delete_marker_ttl`.
+A key-value bucket stores a marker for each delete and purge of a key, with the header
+`KV-Operation`. If the stream has `subject_delete_marker_ttl`, the server stores a marker with
+`Nats-Marker-Reason` when it removes the last message of a subject.
 
 Source: ADR-8, ADR-43.
 """
@@ -25,12 +25,12 @@ _VERSION: Final = b"NATS/1.0"
 
 _OPERATIONS: Final = frozenset({"DEL", "PURGE"})
 
-#: What a key-value bucket shows for the server's reasons.
+#: The operation that a key-value bucket reports for each reason of the server.
 _REASONS: Final[Mapping[str, str]] = {"MaxAge": "PURGE", "Purge": "PURGE", "Remove": "DEL"}
 
 
 def markers_in(page: ArrowPage, positions: Iterable[int]) -> dict[int, str]:
-    """Return which messages at the given positions are markers: `DEL` or `PURGE`, by position."""
+    """Return the operation, `DEL` or `PURGE`, of markers at the given positions, by position."""
     empty = pc.equal(pc.binary_length(page.payloads), 0)
     if not pc.any(empty).as_py():
         return {}

@@ -1,4 +1,4 @@
-"""A value that does not fit its column: what is raised, and how values are shown in reasons."""
+"""The error for a value that does not fit its column, and the text of values in reasons."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ Extras: TypeAlias = dict[str, object]
 
 
 class Misfit(Exception):
-    """A value that its column cannot take; the text says where and why."""
+    """A value does not fit its column; the message has the place and the reason."""
 
 
 def unicode_text(text: str, where: str) -> str:
-    """Return the text, or raise `Misfit` when no encoding can carry it."""
+    """Return the text, or raise `Misfit` if it cannot be encoded."""
     if not text.isascii():
         try:
             text.encode()
         except UnicodeEncodeError:
-            raise Misfit(f"{where}: holds half of a surrogate pair") from None
+            raise Misfit(f"{where}: contains a lone surrogate") from None
     return text
 
 
@@ -33,7 +33,7 @@ def wrong_kind(where: str, wanted: str, value: object) -> Misfit:
 
 
 def shown(value: object) -> str:
-    """Return a value as a reason shows it: short, whatever it is."""
+    """Return the short text of a value for a reason."""
     match value:
         case dict():
             return "an object"

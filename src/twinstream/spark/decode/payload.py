@@ -1,4 +1,4 @@
-"""Payloads as columns: one surface over JSON of a known shape and over events of all kinds."""
+"""Payloads as columns: one interface for JSON with a schema and for events of all kinds."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["EventPayloads", "JsonPayloads", "Payload", "PayloadDecoder"]
 class Payload:
     """The payloads of one page, decoded: columns by name, extras, and reasons by position.
 
-    A column that no message has is left out of ``columns``; ``column`` fills it with nulls.
+    ``columns`` has no entry for a column without values; ``column`` returns nulls for it.
     """
 
     size: int
@@ -29,12 +29,12 @@ class Payload:
     misfits: Mapping[int, str]
 
     def column(self, name: str) -> pa.Array:
-        """Return a column of the payload's own."""
+        """Return a column of the payload."""
         found = self.columns.get(name)
         return pa.nulls(self.size, self.types[name]) if found is None else found
 
     def without_misfits(self, positions: Container[int]) -> Payload:
-        """Return the same columns, in which messages at some positions are no misfits."""
+        """Return the same columns without the misfits at some positions."""
         left = {at: why for at, why in self.misfits.items() if at not in positions}
         return evolve(self, misfits=left)
 
@@ -43,7 +43,7 @@ class PayloadDecoder(Protocol):
     """Decodes the payloads of a page."""
 
     def decode(self, payloads: pa.Array) -> Payload:
-        """Decode all payloads; each is answered for at its position."""
+        """Decode all payloads; results and misfits are by position."""
         ...
 
 
@@ -55,9 +55,9 @@ class JsonPayloads:
         self._types = _types(columns)
 
     def decode(self, payloads: pa.Array) -> Payload:
-        """Decode all payloads; each is answered for at its position."""
+        """Decode all payloads; results and misfits are by position."""
         found = self._decoder.decode(payloads)
-        # Flattening hands a row's own null down to each column.
+        # Flattening turns a null row into null in each column.
         columns = dict(zip(self._types, found.rows.flatten(), strict=True))
         return Payload(len(payloads), self._types, columns, found.extras, found.misfits)
 
@@ -70,7 +70,7 @@ class EventPayloads:
         self._types = _types(EVENT_COLUMNS)
 
     def decode(self, payloads: pa.Array) -> Payload:
-        """Decode all payloads; each is answered for at its position."""
+        """Decode all payloads; results and misfits are by position."""
         found = self._decoder.decode(payloads)
         kinds = pa.array(found.kinds, pa.string())
         columns = {"kind": kinds, **found.columns}

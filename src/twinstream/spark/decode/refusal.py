@@ -1,4 +1,4 @@
-"""A block of messages that the vectorised decoder does not take."""
+"""The refusal of a block of messages by the vectorized decoder."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ __all__ = ["Refused"]
 
 
 class Refused(Exception):
-    """A block with a message that needs a closer look.
+    """A block contains a message that must be decoded separately.
 
-    ``rows`` are the positions of the messages to set aside before the next attempt, empty where
-    nothing points at one. They are a guess: a message set aside in vain only costs time. With
+    ``rows`` has the positions of the messages to set aside before the next attempt, and is empty if
+    they are not known. They are a guess: a message set aside needlessly only costs time. With
     ``first`` all messages before the only row are known to parse.
     """
 

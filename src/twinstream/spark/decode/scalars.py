@@ -1,4 +1,4 @@
-"""Converters of single values: what a text, number or moment column takes, and why it refuses."""
+"""Converters of single values to text, number and time columns, with reasons for refusals."""
 
 from __future__ import annotations
 
@@ -42,17 +42,17 @@ __all__ = [
 ]
 
 _MOST_DIGITS: Final = 38
-"""Of the longest whole number or decimal that any column takes."""
+"""Digits of the longest whole number or decimal that a column accepts."""
 
 _EXACT: Final = Context(prec=_MOST_DIGITS, traps=[Inexact, InvalidOperation])
-"""Refuses what it would have to round, and what has more digits."""
+"""Refuses numbers that it would have to round, and numbers with more digits."""
 
 _SINGLE: Final = struct.Struct("<f")  # the native form would give infinity
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-#: What Arrow takes for a moment with a zone, and small letters as well: whether a message fits must
-#: not depend on the others in its page. So a zone may lead out of the year 0, and seconds, minutes
-#: of the clock and minutes of the zone may be left out.
+#: The timestamps with a zone that Arrow accepts, and lower-case letters as well: whether a message
+#: fits must not depend on the others in its page. So a zone may lead out of the year 0, and
+#: seconds, minutes of the time and minutes of the zone are optional.
 _MOMENT: Final = re.compile(
     r"(\d{4})-(\d\d)-(\d\d)[Tt ](\d\d)(?::(\d\d)(?::(\d\d)(?:\.(\d+))?)?)?"
     r"([Zz]|[+-]\d\d(?::?\d\d)?)",
@@ -63,11 +63,11 @@ _MICROSECOND: Final = timedelta(microseconds=1)
 
 FIRST_MOMENT: Final = (datetime.min.replace(tzinfo=UTC) - _EPOCH) // _MICROSECOND
 LAST_MOMENT: Final = (datetime.max.replace(tzinfo=UTC) - _EPOCH) // _MICROSECOND
-"""The bounds of moments: Python and many other readers cannot hold others."""
+"""The bounds of timestamps: Python and many other readers support no others."""
 
 FIRST_DAY: Final = (date.min - _EPOCH.date()).days
 LAST_DAY: Final = (date.max - _EPOCH.date()).days
-"""The same for days."""
+"""The bounds of dates."""
 
 MOMENT_PATTERN: Final = f"^(?:{_MOMENT.pattern})$"
 
@@ -75,7 +75,7 @@ _DAY: Final = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 
 _CALENDAR: Final = 400
 _CALENDAR_DAYS: Final = timedelta(days=146_097)
-"""The calendar repeats after so many years (days): Python's calendar has no year 0."""
+"""The calendar repeats after this many years (days): Python's calendar has no year 0."""
 
 
 def json_column(value: object, extras: Extras) -> object:
@@ -97,7 +97,7 @@ def text(where: str) -> Converter:
 
 
 def text_or_json(where: str) -> Converter:
-    """Return the converter of text that takes other values as JSON."""
+    """Return the converter of text that accepts other values as JSON."""
 
     def convert(value: object, extras: Extras) -> object:
         if value is None:
@@ -108,14 +108,14 @@ def text_or_json(where: str) -> Converter:
 
 
 def integer(where: str, bits: int) -> Converter:
-    """Return the converter of whole numbers of so many bits."""
+    """Return the converter of signed whole numbers of ``bits`` bits."""
     lowest, highest = -(2 ** (bits - 1)), 2 ** (bits - 1) - 1
 
     def convert(value: object, extras: Extras) -> object:
         if value is None:
             return None
         if isinstance(value, Decimal) and value.adjusted() >= _MOST_DIGITS:
-            # Not looked at more closely: the digits of 1e999999999 would fill the memory.
+            # Not converted to check it: the digits of 1e999999999 would fill the memory.
             raise _unfit(where, value, bits)
         if isinstance(value, float | Decimal) and _is_whole(value):
             value = int(value)  # 1.0 and 1e3 are integers in JSON Schema
@@ -135,7 +135,7 @@ def _is_whole(value: float | Decimal) -> bool:
 
 
 def _unfit(where: str, value: object, bits: int) -> Misfit:
-    return Misfit(f"{where}: {shown(value)} does not fit {bits} bits with sign")
+    return Misfit(f"{where}: {shown(value)} does not fit a signed {bits}-bit integer")
 
 
 def decimal(where: str, kind: DecimalType) -> Converter:
@@ -161,9 +161,9 @@ def decimal(where: str, kind: DecimalType) -> Converter:
 
 
 def number(where: str, *, single: bool = False, exact: bool = False) -> Converter:
-    """Return the converter of doubles; of floats with ``single``.
+    """Return the converter of doubles, or of floats with ``single``.
 
-    With ``exact`` a number that a double would change does not fit.
+    With ``exact`` a number that a double would change is a misfit.
     """
     name = "a float" if single else "a double"
 
@@ -199,28 +199,28 @@ def boolean(where: str) -> Converter:
 
 
 def moment(where: str) -> Converter:
-    """Return the converter of moments (RFC 3339) to microseconds since 1970."""
+    """Return the converter of timestamps (RFC 3339) to microseconds since 1970."""
 
     def convert(value: object, extras: Extras) -> object:
         if value is None:
             return None
         match = _MOMENT.fullmatch(value) if isinstance(value, str) else None
         if match is None:
-            raise wrong_kind(where, "a moment such as 2006-01-02T15:04:05Z", value)
+            raise wrong_kind(where, "a timestamp such as 2006-01-02T15:04:05Z", value)
         return _microseconds(match, where, value)
 
     return convert
 
 
 def _microseconds(match: re.Match[str], where: str, value: object) -> int:
-    """Return microseconds since 1970; digits below a microsecond are cut, as Spark has no room."""
+    """Return microseconds since 1970, the resolution of Spark; further digits are truncated."""
     *numbers, digits, zone = match.groups()
     year, month, day, hour, minute, second = (int(each or 0) for each in numbers)
     try:
         moment = datetime(year or _CALENDAR, month, day, hour, minute, second, tzinfo=UTC)
         offset = _zone(zone)
     except ValueError as error:
-        raise Misfit(f"{where}: {shown(value)} is no moment: {error}") from None
+        raise Misfit(f"{where}: {shown(value)} is not a timestamp: {error}") from None
     since = moment - _EPOCH - offset
     if not year:
         since -= _CALENDAR_DAYS
@@ -234,12 +234,12 @@ def _zone(text: str) -> timedelta:
     if text in "Zz":
         return timedelta(0)
     offset = timedelta(hours=int(text[1:3]), minutes=int(text[-2:]) if len(text) > 3 else 0)
-    timezone(offset)  # refuses a day and more
+    timezone(offset)  # raises for a day or more
     return offset if text[0] == "+" else -offset
 
 
 def day(where: str) -> Converter:
-    """Return the converter of days."""
+    """Return the converter of dates."""
 
     def convert(value: object, extras: Extras) -> object:
         if value is None:
@@ -249,7 +249,7 @@ def day(where: str) -> Converter:
                 return date.fromisoformat(value)
         except ValueError:
             pass  # told below, with the other misfits
-        raise wrong_kind(where, "a day such as 2006-01-02", value)
+        raise wrong_kind(where, "a date such as 2006-01-02", value)
 
     return convert
 

@@ -37,7 +37,7 @@ _DYNAMIC: Final = ("$dynamicRef", "$recursiveRef")
 
 @frozen
 class Parts:
-    """What applies to a value: keywords, lists of alternatives, and the references followed."""
+    """The parts for a value: keywords, lists of alternatives, and the resolved references."""
 
     words: Schema
     choices: tuple[Sequence[object], ...]
@@ -47,9 +47,9 @@ class Parts:
 def parts_of(
     schema: object, resolve: Resolver, within: Collection[str], where: str
 ) -> Parts | None:
-    """Merge a schema with what it refers to; its own keywords come before others.
+    """Merge a schema with the schemas it refers to; its own keywords take precedence.
 
-    Returns None if it refers to a schema in ``within``: such a value would contain itself.
+    Returns None if it refers to a schema in ``within``, as then the type is recursive.
     """
     words: Schema = {}
     choices: list[Sequence[object]] = []
@@ -58,7 +58,7 @@ def parts_of(
     while pending:
         node = pending.pop(0)
         if not isinstance(node, Mapping):
-            continue  # true, or something that says nothing about the value
+            continue  # true, or another schema without constraints
         node = cast(Schema, node)
         after = list(_list(node, "allOf", where))
         ref = _ref(node, where)
@@ -76,7 +76,7 @@ def parts_of(
 def _ref(node: Schema, where: str) -> str | None:
     for word in _DYNAMIC:
         if word in node:
-            raise SchemaError(f"{where}: {word} cannot be followed; use $ref")
+            raise SchemaError(f"{where}: {word} is not supported; use $ref")
     ref = node.get("$ref")
     if ref is not None and not isinstance(ref, str):
         raise SchemaError(f"{where}: $ref takes text, not {ref!r}")
@@ -93,7 +93,7 @@ def _list(node: Schema, word: str, where: str) -> list[object]:
 def combined(first: Schema, second: Schema, where: str) -> Schema:
     """Return the keywords of a value to which both schemas apply.
 
-    Where two values of a keyword cannot be combined, the first one counts.
+    If two values of a keyword cannot be combined, the first one counts.
     """
     found = dict(first)
     for word, value in second.items():
@@ -157,9 +157,9 @@ def names_in(value: object, where: str) -> list[str]:
 
 
 def types_in(value: object, where: str) -> frozenset[str]:
-    """Return the names of types. Raises `SchemaError` for one that JSON Schema has not."""
+    """Return the names of types. Raises `SchemaError` for an unknown one."""
     names = cast(list[object], value) if isinstance(value, list) else [value]
     for name in names:
         if name not in _TYPES:
-            raise SchemaError(f"{where}: {name!r} is no type; there are {', '.join(_TYPES)}")
+            raise SchemaError(f"{where}: {name!r} is no type; the types are {', '.join(_TYPES)}")
     return frozenset(cast(list[str], names))

@@ -1,4 +1,4 @@
-"""The type of a value that a JSON Schema describes, and the type that takes the values of two."""
+"""The type of a value of a JSON Schema, and the common type of two values."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ _MOST_DIGITS: Final = 38
 
 @frozen
 class Typed:
-    """A type; None is for values that are kept as JSON text.
+    """A type; ``kind`` None means values that are kept as JSON text.
 
-    ``exact`` tells that a double must not change the numbers that are written.
+    ``exact`` means that a double must not change the numbers.
     """
 
     kind: DataType | None
@@ -60,7 +60,7 @@ def member(name: str, typed: Typed, comment: str = "", *, needed: bool = False) 
 
 
 def common(kinds: Iterable[Typed]) -> Typed:
-    """Return the type that takes all values of each; `NOTHING` if there are none."""
+    """Return the type that accepts all values of each type; `NOTHING` without types."""
     return reduce(_common, kinds, NOTHING)
 
 
@@ -90,7 +90,7 @@ def _leaf(kind: DataType | None) -> DataType | None:
 
 
 def _wider(first: DataType | None, second: DataType | None) -> DataType | None:
-    """Return the type of both kinds of values, None if there is none but JSON text."""
+    """Return the common type of both kinds of values, or None if only JSON text fits both."""
     if first is None or second is None:
         return None
     match first, second:
@@ -130,7 +130,7 @@ def _wider_number(first: DataType, second: DataType) -> DataType | None:
 
 
 def _digits(kind: DataType) -> tuple[int, int] | None:
-    """Return how many digits a number may have before and after the point."""
+    """Return the number of digits before and after the point."""
     match kind:
         case IntegerType():
             return 10, 0
@@ -143,7 +143,7 @@ def _digits(kind: DataType) -> tuple[int, int] | None:
 
 
 def _records(first: StructType, second: StructType) -> StructType:
-    """Return all members; what only one record has may be absent."""
+    """Return all members; members of only one record may be absent."""
     ours = {each.name: each for each in first}
     theirs = {each.name: each for each in second}
     found: list[StructField] = []

@@ -1,6 +1,6 @@
-"""Types of Arrow's JSON reader and those of Spark: what to parse a column as, and how to finish it.
+"""Types for Arrow's JSON reader, and the conversion of parsed columns to Spark's types.
 
-Moments and days are parsed as text, which is exact to the last digit.
+Timestamps and dates are parsed as text, so that no digit is lost.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from twinstream.spark.decode.scalars import (
 __all__ = ["Shape", "arrow_type", "is_plain", "parsed_type", "shape_of"]
 
 Shape: TypeAlias = Callable[[pa.Array], pa.Array]
-"""Turns a parsed array into the exact type that Spark expects, or raises `Refused`."""
+"""Converts a parsed array to the exact type that Spark expects, or raises `Refused`."""
 
 _Member: TypeAlias = Callable[[pa.Array, pa.Array | None], pa.Array]
 """The same for a member of a record, with a mask of the records that are null."""
@@ -43,12 +43,12 @@ _NANOSECONDS: Final = r"(\.\d{6})\d+"
 
 
 def arrow_type(kind: DataType) -> pa.DataType:
-    """Return the Arrow type that Spark expects for a type of its own, timestamps in UTC."""
+    """Return the Arrow type that Spark expects for a Spark type, with timestamps in UTC."""
     return to_arrow_type(kind, timezone="UTC")
 
 
 def is_plain(spec: StructField) -> bool:
-    """Tell whether Arrow's JSON reader can build the column."""
+    """Return whether Arrow's JSON reader can parse the column."""
     return not fields.is_json(spec) and _is_plain(spec.dataType)
 
 
@@ -65,7 +65,7 @@ def _is_plain(kind: DataType) -> bool:
 
 
 def parsed_type(kind: DataType) -> pa.DataType:
-    """Return the type to parse a plain column as."""
+    """Return the type with which a plain column is parsed."""
     match kind:
         case StructType():
             return pa.struct([pa.field(f.name, parsed_type(f.dataType)) for f in kind])
@@ -133,7 +133,7 @@ def _list(shape: Shape, target: pa.DataType) -> Shape:
         try:
             values = shape(array.values)
         except Refused:
-            raise Refused from None  # its rows are elements
+            raise Refused from None  # its rows are those of elements, not of messages
         return pa.ListArray.from_arrays(array.offsets, values, type=target, mask=mask)
 
     return shape_all
@@ -154,7 +154,7 @@ def _cast(array: pa.Array, target: pa.DataType) -> pa.Array:
 
 
 def _named(array: pa.Array, error: str) -> list[int]:
-    """Return the rows of the text that an error of a cast names."""
+    """Return the rows with the text that the error of a cast quotes."""
     _, _, rest = error.partition("'")
     text, found, _ = rest.rpartition("'")
     return _true(pc.equal(array, text)) if found else []
@@ -163,7 +163,7 @@ def _named(array: pa.Array, error: str) -> list[int]:
 def _moments(array: pa.Array, target: pa.DataType) -> pa.Array:
     try:
         return array.cast(target)
-    except pa.ArrowInvalid:  # more digits than Spark keeps, mostly
+    except pa.ArrowInvalid:  # usually more digits than Spark keeps
         cut = pc.replace_substring_regex(array, _NANOSECONDS, r"\1")
     try:
         return _cast(cut, target)
@@ -173,7 +173,7 @@ def _moments(array: pa.Array, target: pa.DataType) -> pa.Array:
 
 
 def _within(found: pa.Array, texts: pa.Array, first: int, last: int) -> pa.Array:
-    """Return moments or days unless Python cannot hold one, such as one before the year 1."""
+    """Return times or dates; raise `Refused` for one outside Python's range, as before year 1."""
     numbers = found.cast(pa.int64() if pa.types.is_timestamp(found.type) else pa.int32())
     ends = pc.min_max(numbers).as_py()
     if ends["min"] is not None and not first <= ends["min"] <= ends["max"] <= last:

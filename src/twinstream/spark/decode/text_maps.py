@@ -1,4 +1,4 @@
-"""Maps of texts from JSON objects, without a Python object for each of them."""
+"""Convert JSON objects to maps of strings without creating a Python object for each."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ __all__ = ["TEXT_MAP", "text_maps"]
 TEXT_MAP: Final = pa.map_(pa.string(), pa.string())
 
 _TEXT: Final = r'"[^"\\\x00-\x1f]*"'
-#: An object that has members, all of them texts without escapes, and no blanks between them. So
-#: what is between two quotes that do not surround a text is either `:` or a comma.
+#: A non-empty object whose members are all strings without escapes, without spaces between them. So
+#: the text between two strings is either `:` or a comma.
 _SIMPLE: Final = rf"^\{{{_TEXT}:{_TEXT}(?:,{_TEXT}:{_TEXT})*\}}$"
 
 
 def text_maps(texts: Sequence[str]) -> tuple[pa.Array, list[int]]:
-    """Return the maps in JSON texts that are simple objects, and the positions of other texts."""
+    """Return the maps of JSON texts that are simple objects, and the positions of other texts."""
     objects = pa.array(texts, pa.string())
     simple = pc.match_substring_regex(objects, _SIMPLE)
     if not pc.all(simple).as_py():
@@ -34,7 +34,7 @@ def text_maps(texts: Sequence[str]) -> tuple[pa.Array, list[int]]:
 
 
 def _split(objects: pa.Array) -> pa.ListArray:
-    """Return the names and texts of each object in turns."""
+    """Return the names and values of each object, alternating."""
     inner = pc.utf8_slice_codeunits(objects, 2, -2)  # between the outermost quotes
     return pc.split_pattern(pc.replace_substring(inner, '":"', '","'), '","')
 
@@ -46,7 +46,7 @@ def _steps(size: int) -> pa.Array:
 
 
 def _is_twice(names: pa.Array, owners: pa.Array) -> bool:
-    """Tell whether an owner has a name twice."""
+    """Return whether an object has a name twice."""
     known = names.dictionary_encode()
     marks = pc.add(pc.multiply(owners, len(known.dictionary)), known.indices)
     return bool(pc.count_distinct(marks).as_py() != len(names))

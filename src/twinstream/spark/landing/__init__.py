@@ -1,1 +1,1 @@
-"""Landing: a range of a stream in files of a table, counted and committed."""
+"""Landing: write a range of a stream to the files of a table, count it and commit it."""

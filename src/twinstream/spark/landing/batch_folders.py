@@ -1,4 +1,4 @@
-"""The folders of a Parquet table: one for each batch, or for several that were joined."""
+"""The folders of a Parquet table: one for each batch, or for several compacted batches."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from twinstream.spark.errors import JournalError
 __all__ = ["BATCH_FOLDER", "batch_folders", "reaches"]
 
 BATCH_FOLDER: Final = "batch_id="
-"""What the names of the folders of batches begin with."""
+"""Prefix of the names of batch folders."""
 
 
 def batch_folders(table: Path) -> dict[int, Path]:
-    """Return the folders of a table by the number of the (last) batch in it, ascending.
+    """Return the folders of a table by the number of their (last) batch, ascending.
 
-    Raises `JournalError` for a folder that is not one of a batch but that readers take for one.
+    Raises `JournalError` for a folder that readers take for a batch but that is none.
     """
     try:
         names = os.listdir(table)
@@ -28,7 +28,7 @@ def batch_folders(table: Path) -> dict[int, Path]:
 
 
 def reaches(table: Path, number: int) -> bool:
-    """Tell whether a table has a batch with this number or a higher one."""
+    """Return whether a table has a batch with this number or a higher one."""
     return max(batch_folders(table), default=-1) >= number
 
 
@@ -36,7 +36,7 @@ def _number(table: Path, name: str) -> int:
     text = name.removeprefix(BATCH_FOLDER)
     if not (text.isascii() and text.isdigit()):
         raise JournalError(
-            f"{table / name} is not the folder of a batch, which ends in a number: somebody else"
-            " put it there, and readers of the table see it; move it away"
+            f"{table / name} is not a batch folder, whose name ends in a number: another program"
+            " put it there, and readers of the table read it; move it away"
         )
     return int(text)

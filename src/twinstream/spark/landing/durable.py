@@ -1,4 +1,4 @@
-"""Small JSON files, written in one step, and folders that are on the disk when a call returns."""
+"""Durable writes: small JSON files that are replaced atomically, and synced folders."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _Read = TypeVar("_Read")
 
 @contextmanager
 def synced_below(folder: Path) -> Generator[None]:
-    """Sync what the block makes below a folder, for writers that do not sync by themselves."""
+    """Sync files that the block creates below a folder, for writers that do not sync themselves."""
     before = set(folder.rglob("*"))
     yield
     made = set(folder.rglob("*")) - before
@@ -28,21 +28,21 @@ def synced_below(folder: Path) -> Generator[None]:
 
 
 def read_json(file: Path, make: Callable[[dict[str, Any]], _Read]) -> _Read:
-    """Return what ``make`` makes of an object in a file.
+    """Read a JSON object from a file and convert it with ``make``.
 
-    Raises `JournalError` for a file that cannot be read, or holds something else.
+    Raises `JournalError` if the file cannot be read or has other contents.
     """
     try:
         return make(cast("dict[str, Any]", response.read_json(file.read_text(encoding="utf-8"))))
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise JournalError(
-            f"the file {file} cannot be read ({error}); it is written in one step, so something"
-            " else changed it: restore it, or land into a new folder"
+            f"the file {file} cannot be read ({error}); it is written atomically, so another"
+            " program changed it: restore it, or land into a new folder"
         ) from error
 
 
 def write_json(file: Path, value: dict[str, Any]) -> None:
-    """Write a file in one step: whoever looks sees the old one, the new one or none."""
+    """Write a file atomically: readers see the old file, the new one or none."""
     make_folders(file.parent)
     building = file.with_name(f".{file.name}.{os.getpid()}")
     try:
@@ -52,5 +52,5 @@ def write_json(file: Path, value: dict[str, Any]) -> None:
             os.fsync(out.fileno())
         building.replace(file)
     finally:
-        building.unlink(missing_ok=True)  # only there after a failure
+        building.unlink(missing_ok=True)  # exists after a failure only
     sync([file.parent])

@@ -1,4 +1,4 @@
-"""Bounds of columns from the footers of Parquet files: no row is read."""
+"""Bounds of columns from the footers of Parquet files, without reading rows."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ class Footer:
         return int(self.metadata.num_rows)
 
     def bounds(self, column: str) -> Bounds | None:
-        """Return the bounds of a column, None if the file has no such column or no value of it.
+        """Return the bounds of a column, or None if the file has no such column or no value.
 
-        The column is read if another program wrote the file without statistics.
+        If another program wrote the file without statistics, the column is read.
         """
         at = self._index(column)
         if at is None:

@@ -1,7 +1,7 @@
-"""What was landed, batch by batch: the truth about which sequences are in the tables.
+"""The journal of landed batches, which decides which sequences are in the tables.
 
-Two small files serve a batch. The plan is written before anything is read, so that an interrupted
-batch is finished with the same bounds. The entry is written after everything is in place; it is
+Each batch has two small files. The plan is written before anything is read, so that an interrupted
+batch is finished with the same bounds. The entry is written after all files are in place; it is
 the commit, and the next batch starts where it ends.
 """
 
@@ -31,7 +31,8 @@ _ENTRY: Final = re.compile(r"batch_id=(\d+)\.json", re.ASCII)
 class Plan:
     """The bounds of one batch, and the stream they belong to.
 
-    ``created`` tells it from one that was made later, ``mark`` from an earlier state of it.
+    ``created`` distinguishes it from a stream that was created later, ``mark`` from an earlier
+    state of it.
     """
 
     batch_id: int
@@ -40,16 +41,16 @@ class Plan:
     end: int
     mark: Mark | None = None
     filter: str | None = None
-    """Subject filters, with commas; None where an older release made the plan."""
+    """Comma-separated subject filters; None in plans of older releases."""
 
     @property
     def position(self) -> Position:
-        """Where the stream stands behind the batch."""
+        """The position of the stream after the batch."""
         return Position(self.end, self.created, mark=self.mark)
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Plan:
-        """Read what was stored."""
+        """Parse a stored plan."""
         return cls(**Mark.read_in(value))
 
 
@@ -62,11 +63,11 @@ class Journal:
 
     @property
     def lock(self) -> Path:
-        """The file that is locked while somebody lands the stream."""
+        """The file that is locked while a process lands the stream."""
         return self._folder / "_lock"
 
     def plan(self) -> Plan | None:
-        """Return the batch that was begun and not finished."""
+        """Return the plan of the unfinished batch, if any."""
         file = self._folder / _PLAN
         return read_json(file, Plan.from_json) if file.exists() else None
 
@@ -75,12 +76,12 @@ class Journal:
         write_json(self._folder / _PLAN, asdict(plan))
 
     def commit(self, plan: Plan, report: LandReport) -> None:
-        """Write the entry of a batch; from here on it is landed."""
+        """Write the entry of a batch, which commits it."""
         write_json(self._entry(plan.batch_id), {"plan": asdict(plan), "report": asdict(report)})
         (self._folder / _PLAN).unlink(missing_ok=True)
 
     def last(self) -> Plan | None:
-        """Return the plan of the last batch that is landed."""
+        """Return the plan of the last landed batch."""
         ids = self.batch_ids()
         if not ids:
             return None
@@ -96,7 +97,7 @@ class Journal:
         return sorted(_number(file) for file in self._folder.glob("batch_id=*"))
 
     def report(self, batch_id: int) -> LandReport:
-        """Return what a batch landed."""
+        """Return the report of a landed batch."""
         return read_json(self._entry(batch_id), _report)
 
     def _entry(self, batch_id: int) -> Path:
@@ -113,7 +114,7 @@ def _number(file: Path) -> int:
     match = _ENTRY.fullmatch(file.name)
     if match is None:
         raise JournalError(
-            f"{file} is not the entry of a batch, such as batch_id=7.json: somebody else put it"
+            f"{file} is not the entry of a batch, such as batch_id=7.json: another program put it"
             " there; move it away"
         )
     return int(match[1])

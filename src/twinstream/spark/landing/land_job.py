@@ -1,11 +1,12 @@
 """Land a range of a stream: Spark's tasks read it and write the Parquet files themselves.
 
 No message passes through Java. A worker has the messages as Arrow columns, and writing those with
-Arrow costs less than handing them over: 1,000,000 messages of 200 bytes, typed, took 4.1 s and 7.8
-CPU seconds, through a data frame 6.1 and 12.1 (`python -m tests.bench.spark --only landing`).
+Arrow costs less than passing them to Spark: 1,000,000 messages of 200 bytes, typed, took 4.1 s and
+7.8 CPU seconds, through a data frame 6.1 s and 12.1 CPU seconds
+(`python -m tests.bench.spark --only landing`).
 
-Spark plans, spreads and repeats the tasks. A repeated task writes new files; only files that an
-attempt reports at its end are used.
+Spark schedules and retries the tasks. A repeated task writes new files; only files that an attempt
+reports at its end are used.
 """
 
 from __future__ import annotations
@@ -42,8 +43,8 @@ _REPORT: Final = "ARRAY<STRUCT<table: STRING, path: STRING, rows: LONG>>"
 class LandJob:
     """Lands sequences of one stream as files in ``folder``, divided among tables.
 
-    ``folder`` must exist, and be the same for all tasks and the driver. ``batch`` is the number
-    that goes into a column of each row; without it there is no such column.
+    ``folder`` must exist, and be the same for all tasks and the driver. If ``batch`` is given, each
+    row gets a column with this number.
     """
 
     options: SourceOptions
@@ -52,7 +53,7 @@ class LandJob:
     batch: int | None = None
 
     def run(self, spark: SparkSession, ranges: Sequence[SequenceRange]) -> list[TableFile]:
-        """Land the ranges, a task each, and return the files."""
+        """Land the ranges, one task each, and return the files."""
         if not ranges:
             return []
 
@@ -63,8 +64,8 @@ class LandJob:
 
         count = len(ranges)
         numbers = spark.range(0, count, 1, count)
-        # Nondeterministic: Spark may call other functions twice for a row. Not by Arrow, for which
-        # Spark would want pandas: there is one row for each task.
+        # Nondeterministic, because Spark may call deterministic functions twice for a row. Not an
+        # Arrow function, which needs pandas: there is only one row per task.
         run = udf(task, _REPORT, useArrow=False).asNondeterministic()
         found = numbers.select(run("id").alias("files")).collect()
         return [TableFile(f.table, Path(f.path), f.rows) for row in found for f in row.files]
@@ -75,7 +76,7 @@ class LandJob:
         return self.names.possible(self.options.value_format)
 
     def columns(self, table: str) -> StructType:
-        """Return the columns of a table as Spark knows them."""
+        """Return the columns of a table as Spark types."""
         return self._split.columns(table)
 
     @property
@@ -94,7 +95,7 @@ class LandJob:
 
 
 def cores_of(spark: SparkSession) -> int | None:
-    """Return how many tasks the session runs at a time; None over Spark Connect."""
+    """Return the number of concurrent tasks of the session, or None for Spark Connect."""
     return None if is_connect(spark) else spark.sparkContext.defaultParallelism
 
 
@@ -114,13 +115,13 @@ def ranges_of(
     before: Mark | None = None,
     cores: int | None = None,
 ) -> list[SequenceRange]:
-    """Split the planned range of a read's only stream; the list is empty if it holds nothing.
+    """Split the planned range of a read's only stream; the list is empty if the range is empty.
 
-    ``before`` is the last message that the stream had when the batch before was planned. ``cores``
-    is how many tasks run at a time.
+    ``before`` is the stream's last message when the previous batch was planned. ``cores`` is the
+    number of concurrent tasks.
 
     Raises `DataLossError`, unless ``failOnDataLoss`` is false, if the stream has lost messages of
-    the range, or is not the one that ``end`` describes: one that was made later, or put back to an
+    the range, or is not the one that ``end`` describes, because it was re-created or restored to an
     earlier state.
     """
     (state,) = leader.states()

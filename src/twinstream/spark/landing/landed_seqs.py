@@ -1,10 +1,10 @@
-"""Check the sequences of a batch: from the reports of its tasks and the footers of its files.
+"""Check the sequences of a batch with the reports of its tasks and the footers of its files.
 
 Each task checks that the sequences of its range ascend, and the ranges of a batch do not overlap.
 So a batch whose files have as many rows as its tasks reported has each sequence once, and the
 driver needs no more memory for a large batch than for a small one. The sequences themselves are
-read only if the files are not those of the tasks alone: an earlier attempt was interrupted between
-the tables, or another program wrote to them.
+read only if there are other files than those of the tasks: an earlier attempt was interrupted
+between two tables, or another program wrote to them.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ __all__ = ["Ascending", "Seqs", "between", "pieces", "seqs_in"]
 _MOST_SIGNED: Final = 2**63 - 1
 _DECIMAL: Final = pa.decimal128(20, 0)
 
-#: Sequences that are compared at once: some 100 MB.
+#: Number of sequences that are compared at once: some 100 MB.
 _PIECE: Final = 1_000_000
 
 
 @frozen
 class Seqs:
-    """How many sequences the files of a batch have."""
+    """The number of sequences in the files of a batch."""
 
     count: int = 0
     distinct: int = 0
@@ -44,7 +44,7 @@ class Seqs:
 
 
 class Ascending:
-    """Checks in a task that the sequences of the range ``[start, end)`` ascend."""
+    """Checks, in a task, that the sequences of the range ``[start, end)`` ascend."""
 
     def __init__(self, start: int, end: int) -> None:
         self._next = start
@@ -58,9 +58,9 @@ class Ascending:
         rising = pc.all(pc.less(seqs[:-1], seqs[1:])).as_py() is not False
         if first < self._next or last >= self._end or not rising:
             raise SparkSourceError(
-                f"a page of sequences {first} to {last} came where {self._next} to"
-                f" {self._end - 1} were to follow in ascending order: nothing of it was landed;"
-                " please report this"
+                f"a page has sequences {first} to {last}, but sequences from {self._next} to"
+                f" {self._end - 1}, ascending, were expected: nothing of it was landed; please"
+                " report this"
             )
         self._next = last + 1
 
@@ -93,14 +93,14 @@ def _distinct(files: Iterable[Path], column: str, low: int, high: int, count: in
 
 
 def pieces(low: int, high: int, count: int) -> Iterator[tuple[int, int]]:
-    """Cut ``[low, high)``, which has ``count`` sequences, into equal ranges of some `_PIECE`."""
+    """Split ``[low, high)``, which has ``count`` sequences, into ranges of about `_PIECE`."""
     parts = max(1, -(-count // _PIECE))
     edges = [low + (high - low) * at // parts for at in range(parts + 1)]
     return pairwise(edges)
 
 
 def between(column: str, kind: pa.DataType, low: int, high: int) -> ds.Expression:
-    """Return a filter; Arrow makes signed integers of plain numbers, and fails from 2**63 on."""
+    """Return a filter of the column's type: Arrow reads plain numbers as int64, which may fail."""
     if pa.types.is_decimal(kind) or high > _MOST_SIGNED:
         first, end = (pa.scalar(Decimal(each), _DECIMAL) for each in (low, high))
         return (ds.field(column) >= first) & (ds.field(column) < end)

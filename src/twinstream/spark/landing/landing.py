@@ -1,4 +1,4 @@
-"""Land one batch of one stream: plan it, read and write it, count what arrived, commit it."""
+"""Land one batch of one stream: plan it, read and write it, count its rows, commit it."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Landing:
     table: str
 
     def run(self, spark: SparkSession) -> LandReport:
-        """Finish the batch that was begun, or land the next one."""
+        """Finish the unfinished batch, or land the next one."""
         journal = Journal(self.root, self._stream)
         with locked(journal.lock, self.root, f"a landing of {self._stream}"):
             return self._run(spark, journal)
@@ -67,7 +67,7 @@ class Landing:
     def _stream(self) -> str:
         name, *others = self.options.streams
         if others:
-            raise OptionError("stream", "a landing takes one stream; call it once for each")
+            raise OptionError("stream", "a landing reads one stream; call it once for each stream")
         return name
 
     @property
@@ -103,16 +103,16 @@ class Landing:
         )
 
     def _refuse_filter(self, before: Plan | None) -> None:
-        """Refuse a filter that changed: what the old one passed over would never be landed."""
+        """Refuse a changed filter: messages that the old one skipped would never be landed."""
         if before is None or before.filter is None or same_filter(before.filter, self._filter):
             return
         if self.options.fail_on_data_loss:
             raise OptionError(
                 "subject",
                 f"the journal of stream {self._stream} was made with the filter"
-                f" {before.filter or '>'!r}, now it is {self._filter or '>'!r}; what was passed"
-                " over before would never be landed: land into a new folder, or set"
-                " failOnDataLoss=false to go on with the new one",
+                f" {before.filter or '>'!r}, now it is {self._filter or '>'!r}; messages that the"
+                " old filter skipped would never be landed: land into a new folder, or set"
+                " failOnDataLoss=false to continue with the new one",
             )
 
     def _start(self, leader: Leader, state: StreamState, last: Plan | None) -> int:
@@ -120,7 +120,8 @@ class Landing:
             bound = self.options.start
             if bound is None:
                 return state.first
-            # Before the batch is begun: one that cannot be read would be in the way for good.
+            # Checked before the batch is planned: an unreadable planned batch would block all
+            # later ones.
             return Continuity(self.options, leader.time_at).first(bound, state, leader.seq_at)
         strict = self.options.fail_on_data_loss
         return start_behind(state, last.position, leader.time_at, strict=strict)
@@ -128,7 +129,7 @@ class Landing:
     def _write(
         self, spark: SparkSession, plan: Plan, tables: ParquetBatch, before: Mark | None
     ) -> int:
-        """Land the batch, and return how many messages the tasks found."""
+        """Land the batch, and return the number of messages that the tasks read."""
         job = LandJob(self.options, self._names, tables.folder)
         with Leader(self.options) as leader:
             ranges = ranges_of(
@@ -139,17 +140,17 @@ class Landing:
         return sum(each.rows for each in landed)
 
     def _verified(self, plan: Plan, tables: ParquetBatch, found: int) -> LandReport:
-        """Count what is in the files, before the batch is committed."""
+        """Count the rows in the files, before the batch is committed."""
         column = "seq" if self.options.value_format == "raw" else "_seq"
         seqs = seqs_in(tables.written, column, found)
         reports = tuple(self._report(each) for each in tables.written)
         dead = sum(each.rows for each in reports if each.name == self._dead)
         if seqs.count != seqs.distinct or seqs.count < found:
             raise JournalError(
-                f"batch {plan.batch_id} of {self._stream} holds {seqs.count} rows of"
-                f" {seqs.distinct} sequences, and the stream {found} messages: it was begun with"
-                " another schema, which has to finish it, or files of another origin lie in its"
-                " folders"
+                f"batch {plan.batch_id} of {self._stream} has {seqs.count} rows of"
+                f" {seqs.distinct} sequences, and the stream {found} messages: either it was begun"
+                " with another schema, which has to finish it, or its folders have files of another"
+                " writer"
             )
         return LandReport(
             stream=self._stream,

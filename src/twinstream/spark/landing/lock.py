@@ -1,4 +1,4 @@
-"""One writer at a time: a lock on a folder of tables that ends with its process."""
+"""A lock for one writer at a time on a folder of tables; it ends with its process."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ __all__ = ["locked"]
 
 @contextmanager
 def locked(lock: Path, folder: Path, purpose: str) -> Generator[None]:
-    """Hold the lock of a folder, or raise `PipelineBusy` with who has it.
+    """Hold the lock of a folder, or raise `PipelineBusy`, which names the holder.
 
-    ``lock`` is the file that is locked; ``purpose`` tells others. The system gives the
-    lock back when the process ends, however it ends.
+    ``lock`` is the file that is locked; ``purpose`` is shown to other processes. The operating
+    system releases the lock when the process ends, also if it is killed.
     """
     lock.parent.mkdir(parents=True, exist_ok=True)
     with lock.open("a+", encoding="utf-8") as file:

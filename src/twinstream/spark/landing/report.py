@@ -1,4 +1,4 @@
-"""What landing a stream reports: counts that can be compared with the stream itself."""
+"""The reports of a landing: counts that can be compared with the stream."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from attrs import field, frozen
 class TableReport:
     """One table that a batch wrote to.
 
-    ``path`` is the table's folder (Parquet files below ``batch_id=N`` folders); ``rows`` counts
-    the rows of this batch and ``files`` its Parquet files.
+    Attributes:
+        path: the table's folder, with Parquet files below ``batch_id=N`` folders.
+        rows: number of rows of this batch.
+        files: number of Parquet files of this batch.
     """
 
     name: str
@@ -23,11 +25,11 @@ class TableReport:
 class LandReport:
     """The result of landing one batch of one stream.
 
-    Every message that the range holds is in exactly one place: ``messages = rows + dead_letters``.
+    Every message of the range is in exactly one place: ``messages = rows + dead_letters``.
     ``distinct_seqs`` counts distinct stream sequences among both. ``first_seq`` and ``last_seq``
-    are the lowest and highest sequence landed (0 when the batch is empty); ``start`` (inclusive)
-    and ``end`` (exclusive) are the bounds that were read. ``batch_id`` is -1 when there was
-    nothing new and so no batch was written.
+    are the lowest and highest sequence landed (0 if the batch is empty); ``start`` (inclusive)
+    and ``end`` (exclusive) are the bounds that were read. ``batch_id`` is -1 if there were no new
+    messages and so no batch was written.
     """
 
     stream: str
@@ -45,7 +47,7 @@ class LandReport:
 
     @property
     def files(self) -> int:
-        """Parquet files that the batch wrote, over all tables."""
+        """Number of Parquet files that the batch wrote, over all tables."""
         return sum(table.files for table in self.tables)
 
 

@@ -1,4 +1,4 @@
-"""Where to go on after what is landed according to a journal."""
+"""The start of the next batch after the landed ones of a journal."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ __all__ = ["start_behind"]
 
 
 def start_behind(state: StreamState, end: Position, time_at: TimeAt, *, strict: bool) -> int:
-    """Return the first sequence to land behind ``end``; ``time_at`` looks up a message.
+    """Return the first sequence to land after ``end``; ``time_at`` looks up a message.
 
-    With ``strict`` it raises `DataLossError` if the stream is another one by now, was put back to
-    an earlier state, or lost messages before they were landed.
+    With ``strict`` it raises `DataLossError` if the stream was re-created, was restored to an
+    earlier state, or lost messages before they were landed.
     """
     if reason := why_other(end, state, time_at):
         if strict:
@@ -27,7 +27,7 @@ def start_behind(state: StreamState, end: Position, time_at: TimeAt, *, strict: 
         if reason is not None:
             raise DataLossError(
                 f"stream {state.name}: sequences {end.next} to {state.first - 1} were removed"
-                f" before they were landed: {reason}; set failOnDataLoss=false to go on with what"
-                " is left"
+                f" before they were landed: {reason}; set failOnDataLoss=false to continue with the"
+                " messages that are left"
             )
     return max(end.next, state.first)

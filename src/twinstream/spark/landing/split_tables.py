@@ -1,4 +1,4 @@
-"""Divide messages among tables: one for each kind, one for what does not fit."""
+"""Divide messages among tables: one for each kind, and one for dead letters."""
 
 from __future__ import annotations
 
@@ -32,39 +32,39 @@ __all__ = [
 ]
 
 DEAD_LETTERS: Final = "dead_letters"
-"""Table of messages that do not fit, with the reason and the payload."""
+"""Table of messages that do not match the schema, with the reason and the payload."""
 
 OTHER_EVENTS: Final = "other_events"
-"""Table of events whose type this release does not know; the document is in ``_extra``."""
+"""Table of events whose type is unknown to this release; the document is in ``_extra``."""
 
 BATCH_COLUMN: Final = "_batch_id"
 """Column with the number of the batch that landed the row."""
 
 FOLDER_COLUMN: Final = "batch_id"
-"""Column that readers of Parquet make of the name of a batch's folder."""
+"""Column that Parquet readers derive from the name of a batch folder."""
 
 _KIND: Final = "kind"
 _KINDS: Final = frozenset(EVENT_COLUMNS.names) - {_KIND}
 
 
 def refuse_members(options: SourceOptions, *taken: str) -> None:
-    """Refuse a payload member named as another column of the tables. Raises `SchemaError`.
+    """Refuse a payload member with the name of another column of the tables.
 
-    Readers of the tables would fail, or show the other column's values.
+    Readers of the tables would fail, or show the other column's values. Raises `SchemaError`.
     """
     for name in Layout(options).payload.names:
         if name.lower() in taken:
             raise SchemaError(
-                f"the payload has a member {name!r}, which is the name of a column that tables get"
-                " from the batch; leave it out of the schema (it is kept in _extra)"
+                f"the payload has a member {name!r}, which is also a column that the batch adds to"
+                " tables; leave it out of the schema (it is kept in _extra)"
             )
 
 
 @frozen(kw_only=True)
 class TableNames:
-    """What the tables of one read are called.
+    """The names of the tables of one read.
 
-    ``table`` has the rows; events have a table a kind instead, whose names begin with ``prefix``.
+    ``table`` has the rows; events have one table per kind instead, with the prefix ``prefix``.
     """
 
     table: str
@@ -82,9 +82,9 @@ class TableNames:
 
 
 class TableSplit:
-    """Turns pages of one stream into rows of tables.
+    """Converts pages of one stream to rows of tables.
 
-    With ``batch`` each row gets that number in a column of its own.
+    If ``batch`` is given, each row gets a column with this number.
     """
 
     def __init__(self, options: SourceOptions, names: TableNames, batch: int | None = None) -> None:
@@ -104,7 +104,7 @@ class TableSplit:
         self._schemas: Final[dict[str, pa.Schema]] = {}
 
     def split(self, page: ArrowPage, stream: str) -> Iterator[tuple[str, pa.RecordBatch]]:
-        """Yield the rows of a page by table, tables without any left out."""
+        """Yield the rows of a page by table, for tables that have any."""
         rows = self._batcher.build(page, stream)
         if self._format == "raw":
             yield from self._rows(self._names.table, rows)
@@ -119,7 +119,7 @@ class TableSplit:
             yield from self._events(rows)
 
     def columns(self, table: str) -> StructType:
-        """Return the columns of a table as Spark knows them."""
+        """Return the columns of a table as Spark types."""
         found = StructType([*self._own(table)])
         if self._batch is not None:
             found.add(StructField(BATCH_COLUMN, fields.LONG, nullable=False))
@@ -130,7 +130,7 @@ class TableSplit:
         for kind in kinds.unique().to_pylist():
             others = rows.filter(pc.equal(kinds, kind))
             if kind in _KINDS:
-                # An unknown type may end in the word of a known kind: then its column is null.
+                # An unknown type may end in the name of a known kind: then its column is null.
                 known = others.column(kind).is_valid()
                 events = _opened(others.filter(known), kind)
                 yield from self._rows(self._names.prefix + kind, events)
@@ -167,7 +167,7 @@ class TableSplit:
 
 
 def _opened(rows: pa.RecordBatch, kind: str) -> pa.RecordBatch:
-    """Return the members of an event as columns of their own, beside those of the message."""
+    """Return the members of an event as columns, together with those of the message."""
     beside = [name for name in rows.schema.names if name not in EVENT_COLUMNS.names]
     arrays = [*rows.column(kind).flatten(), *(rows.column(name) for name in beside)]
     return pa.RecordBatch.from_arrays(arrays, [*_members(kind).names, *beside])

@@ -1,4 +1,4 @@
-"""Files on their way into a table: written by Spark's tasks, durable before they count."""
+"""Staging of files: Spark's tasks write them here, and they are synced before they count."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from js_sync.backup.disk import make_folders, sync
 __all__ = ["STAGING", "Staging", "Written", "files_in"]
 
 STAGING: Final = "_staging"
-"""Folder of what is on its way; readers of Parquet pass over names that begin so."""
+"""Folder of staged files; Parquet readers skip names that begin with an underscore."""
 
 _PARQUET: Final = "*.parquet"
 _TRIES: Final = 100
@@ -26,9 +26,9 @@ _TRIES: Final = 100
 
 @frozen
 class Written:
-    """The files that a batch has in one table.
+    """The files of a batch in one table.
 
-    ``is_earlier`` says that an earlier attempt at the batch put them there.
+    ``is_earlier`` is true if an earlier attempt at the batch put them there.
     """
 
     table: str
@@ -37,33 +37,33 @@ class Written:
 
     @property
     def rows(self) -> int:
-        """Rows, from the footers of the files."""
+        """Number of rows, from the footers of the files."""
         return sum(pq.read_metadata(file).num_rows for file in self.files)
 
     @property
     def bytes(self) -> int:
-        """Bytes of the files."""
+        """Size of the files in bytes."""
         return sum(file.stat().st_size for file in self.files)
 
 
 class Staging:
-    """A folder of one attempt, for files before they are put into tables.
+    """The folder of one attempt, for files that are not in their tables yet.
 
-    As a writer makes one attempt at a time, folders that its killed attempts left are removed
-    first. A task that still writes for one of those finds its folder gone.
+    A writer makes one attempt at a time, so the folders of its killed attempts are removed first. A
+    task that still writes for a killed attempt fails, because its folder does not exist.
     """
 
     def __init__(self, parent: Path, writer: str) -> None:
-        for left in parent.glob(f"{escape(writer)}.*"):  # names of streams may hold brackets
+        for left in parent.glob(f"{escape(writer)}.*"):  # stream names may contain brackets
             shutil.rmtree(left)
         self.folder: Final = parent / f"{writer}.{uuid.uuid4().hex}"
-        """Where the files of the attempt are written."""
+        """The folder for the files of the attempt."""
         _make(self.folder)
 
     def put(self, files: Sequence[Path], target: Path) -> tuple[Path, ...]:
-        """Make the files those of a new folder, which is there completely or not at all.
+        """Move the files to a new folder, which appears atomically.
 
-        They stay on the disk from here on, so that a stream may forget their messages.
+        The files are synced before, so that the stream may then remove their messages.
         """
         ready = self.folder / uuid.uuid4().hex
         ready.mkdir()
@@ -76,9 +76,9 @@ class Staging:
         return files_in(target)
 
     def close(self) -> None:
-        """Remove what was written and not put anywhere."""
+        """Remove files that were not put into a table."""
         shutil.rmtree(self.folder, ignore_errors=True)
-        with suppress(OSError):  # another writer has something in it, or has removed it
+        with suppress(OSError):  # another writer has files in it, or has removed it
             self.folder.parent.rmdir()
 
 
@@ -88,8 +88,8 @@ def _make(folder: Path) -> None:
         try:
             return folder.mkdir()
         except FileNotFoundError:
-            continue  # another writer has just removed the parent, which was empty
-    raise FileNotFoundError(f"{folder.parent} is removed again and again")
+            continue  # another writer has just removed the empty parent
+    raise FileNotFoundError(f"{folder.parent} was removed by other processes repeatedly")
 
 
 def files_in(folder: Path) -> tuple[Path, ...]:

@@ -1,4 +1,4 @@
-"""The Parquet files that a task writes: one for each table that it has rows of."""
+"""The Parquet files of a task: one for each table for which it has rows."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from js_sync.backup.disk import sync
 
 __all__ = ["TableFile", "TableFiles"]
 
-#: Bytes of rows, over all tables, that are held before they become row groups: large ones make
-#: small files and quick readers, and a worker holds them twice while they are written.
+#: Bytes of rows, over all tables, that are buffered before they are written as row groups. Large
+#: row groups make small files and fast reads; a worker has them in memory twice while it writes.
 _HELD: Final = 32 * 1024 * 1024
 
 
@@ -29,7 +29,7 @@ class TableFile:
 
 
 class _Open:
-    """A file that is being written, with the rows that are not in it yet."""
+    """A file that is being written, with its buffered rows."""
 
     def __init__(self, path: Path, schema: pa.Schema) -> None:
         self.path: Final = path
@@ -53,16 +53,16 @@ class _Open:
 
 
 def _texts(schema: pa.Schema) -> list[str]:
-    """Return the columns that are worth a dictionary.
+    """Return the columns to write with a dictionary.
 
-    Sequences, times and payloads hardly repeat: trying a dictionary for them took half of the time
-    of writing (0.8 instead of 0.4 µs for a row of 11 columns).
+    Sequences, times and payloads hardly repeat: trying a dictionary for them took half of the write
+    time (0.8 instead of 0.4 µs for a row of 11 columns).
     """
     return [each.name for each in schema if each.type == pa.string()]
 
 
 class TableFiles:
-    """Files in one folder, which must exist; their names are like no others."""
+    """Files with unique names in one folder, which must exist."""
 
     def __init__(self, folder: Path) -> None:
         self._folder: Final = folder
@@ -81,7 +81,7 @@ class TableFiles:
             self._flush()
 
     def finish(self) -> list[TableFile]:
-        """Write what is held and return the files, which are on the disk then."""
+        """Write the buffered rows, sync the files and return them."""
         self._flush()
         for each in self._open.values():
             each.close()

@@ -1,4 +1,4 @@
-"""Whether new rows fit a table: readers take no column that has two types."""
+"""Check that new rows fit a table: readers accept no column that has two types."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ __all__ = ["check_columns", "check_fit", "has_all"]
 def check_fit(table: Path, files: Sequence[Path]) -> None:
     """Compare the columns of new files with those of a Parquet table.
 
-    Columns may come and go, also inside of others, but not in the values of a map. Raises
-    `SchemaError` for a type that changed, and for a name that differs only in case from one of the
+    Columns may be added and removed, also inside of others, but not in the values of a map. Raises
+    `SchemaError` for a changed type, and for a name that differs only in case from a column of the
     table.
 
-    The files of a table fit each other, so for a column that the newest ones have, these are
-    enough. Older ones are looked at only for other columns.
+    The files of a table fit each other, so a column that the newest files have is compared with
+    these only. Older files are read only for other columns.
     """
     if not files:
         return
@@ -37,7 +37,7 @@ def check_fit(table: Path, files: Sequence[Path]) -> None:
 
 
 def check_columns(table: str, known: pa.Schema, new: pa.Schema) -> None:
-    """Compare new columns with those that a table is known to have, as `check_fit` does."""
+    """Compare new columns with the known columns of a table, as `check_fit` does."""
     by_name = {each.name.lower(): each for each in known}
     for column in new:
         old = by_name.get(column.name.lower())
@@ -60,14 +60,14 @@ def _fits(old: pa.DataType, new: pa.DataType) -> bool:
     if pa.types.is_list(old) and pa.types.is_list(new):
         return _fits(old.value_type, new.value_type)
     if pa.types.is_map(old) and pa.types.is_map(new):
-        # Delta cannot join files in which the values of a map have other members.
+        # Delta cannot merge files in which the values of a map have different members.
         inside = old.item_type, new.item_type
         return _fits(*inside) and _is_whole(*inside) and _is_whole(*reversed(inside))
     return bool(old == new)
 
 
 def has_all(known: Iterable[pa.Field], new: Iterable[pa.Field]) -> bool:
-    """Tell whether all columns are known, with all that is inside of them."""
+    """Return whether all columns are known, with all their members."""
     types = {each.name: each.type for each in known}
     return all(each.name in types and _is_whole(types[each.name], each.type) for each in new)
 

@@ -1,6 +1,6 @@
-"""Tables that grow by whole batches, and the steps of landing one in any kind of table.
+"""Tables that grow by whole batches, and the steps to land a batch in any kind of table.
 
-A Parquet table has a folder for each batch, which is there completely or not at all.
+A Parquet table has a folder for each batch, which appears atomically.
 """
 
 from __future__ import annotations
@@ -26,26 +26,26 @@ __all__ = ["BatchWriter", "ParquetBatch", "local_url", "put_landed", "refuse_tak
 
 
 def local_url(path: Path) -> str:
-    """Return an absolute path as Spark takes it: a URL, so that it is local whatever the default.
+    """Return an absolute path as a URL, which Spark reads as local under any default file system.
 
-    Not ``Path.as_uri``: Spark takes a percent sign for itself, and ``=`` would become ``%3D``.
+    Not ``Path.as_uri``: Spark takes a percent sign literally, and ``=`` would become ``%3D``.
     """
     return f"file://{path}"
 
 
 class BatchWriter(Protocol):
-    """Puts files into the tables of one batch; a table that has the batch already is left alone.
+    """Puts the files of one batch into tables; a table that already has the batch is not changed.
 
-    The files are written into ``folder`` first.
+    The files are written to ``folder`` first.
     """
 
     @property
     def folder(self) -> Path:
-        """Where files of the batch are written before they are put into tables."""
+        """The folder for files of the batch before they are put into tables."""
         ...
 
     def has(self, table: str) -> bool:
-        """Tell whether the table has the batch already."""
+        """Return whether the table has the batch already."""
         ...
 
     def put(self, table: str, files: Sequence[Path], columns: StructType) -> Written:
@@ -54,20 +54,21 @@ class BatchWriter(Protocol):
 
     @property
     def written(self) -> Sequence[Written]:
-        """What the batch has in the tables that were put to."""
+        """The files of the batch, one item for each table that was put to."""
         ...
 
     def close(self) -> None:
-        """Remove what was left aside."""
+        """Remove files that were not put into a table."""
         ...
 
 
 class ParquetBatch:
-    """Puts a batch into Parquet tables below ``root``: each with one rename.
+    """Puts a batch into Parquet tables below ``root``, with one rename for each table.
 
-    ``writer`` names whose attempts to land a batch these are. ``fits`` has the columns of the last
-    files of each table, from batch to batch, if nobody else writes to the tables: files with the
-    same columns are put without a look at the table, whose folders grow in number.
+    ``writer`` names the source or stream that lands the batch. ``fits`` keeps the columns of the
+    last files of each table from batch to batch, which is possible if no other process writes to
+    the tables: files with the same columns need no check of the table, whose number of folders
+    grows.
     """
 
     def __init__(
@@ -86,11 +87,11 @@ class ParquetBatch:
 
     @property
     def folder(self) -> Path:
-        """Where files of the batch are written before they are put into tables."""
+        """The folder for files of the batch before they are put into tables."""
         return self._staging.folder
 
     def has(self, table: str) -> bool:
-        """Tell whether the table has the batch already."""
+        """Return whether the table has the batch already."""
         return self._home(table).exists()
 
     def put(self, table: str, files: Sequence[Path], columns: StructType) -> Written:
@@ -115,21 +116,24 @@ class ParquetBatch:
 
     @property
     def written(self) -> Sequence[Written]:
-        """What the batch has in the tables that were put to."""
+        """The files of the batch, one item for each table that was put to."""
         return self._written
 
     def close(self) -> None:
-        """Remove what was written and not put anywhere."""
+        """Remove files that were not put into a table."""
         self._staging.close()
 
 
 def put_landed(tables: BatchWriter, job: LandJob, landed: Sequence[TableFile]) -> None:
-    """Put what the tasks of a job wrote into its tables, and count what is there already, too."""
+    """Put the files that the tasks of a job wrote into its tables.
+
+    Files that an earlier attempt put there are counted, too.
+    """
     files = by_table(landed)
-    # An attempt before this one may have found messages that are gone now.
+    # An earlier attempt may have read messages that the stream has removed since.
     others = (name for name in job.tables if name not in files)
     names = {*files, *filter(tables.has, others)}
-    # Dead letters last: if a table refuses its rows, none of them must have been put yet.
+    # Dead letters last: if a table refuses its rows, no dead letters must have been put yet.
     for table in sorted(names, key=lambda name: (name == job.names.dead_letters, name)):
         tables.put(table, files.get(table, ()), job.columns(table))
 
@@ -137,15 +141,15 @@ def put_landed(tables: BatchWriter, job: LandJob, landed: Sequence[TableFile]) -
 def refuse_taken(
     reaches: Callable[[str, int], bool], tables: Iterable[str], number: int, owner: str
 ) -> None:
-    """Refuse tables that have rows of a batch before it begins: it would pass for landed.
+    """Refuse tables that have rows of a batch before it begins: it would count as landed.
 
-    ``reaches`` tells whether a table has a batch with this number or a higher one; ``owner`` names
-    who lands the batch.
+    ``reaches`` returns whether a table has a batch with this number or a higher one; ``owner``
+    names the stream or source that lands the batch.
     """
     for table in tables:
         if reaches(table, number):
             raise JournalError(
                 f"table {table} has rows of batch {number} or later, which {owner} has not landed:"
-                " they are of somebody else, or of a journal that is gone; name another table, or"
-                " land into a new folder"
+                " they come from another writer, or from a journal that was lost; name another"
+                " table, or land into a new folder"
             )

@@ -1,11 +1,11 @@
-"""Land JetStream streams as typed tables, once or for good.
+"""Land JetStream streams as typed tables, once or continuously.
 
-- :func:`land` lands what is new in one stream as one batch of Parquet, inside a program of one's
-  own; :func:`summary` counts a landed table;
-- :func:`read_config` reads what ``twinstream pipeline`` runs, and :class:`Pipeline` runs it:
-  several streams at once, Parquet or Delta tables, dead letters and a journal of the batches,
-  exactly once, over crashes;
-- :func:`verify`, :func:`replay`, :func:`compact` and :func:`vacuum` look after the tables.
+- :func:`land` lands the new messages of one stream as one batch of Parquet files, from your own
+  program; :func:`summary` counts a landed table;
+- :func:`read_config` reads the configuration of ``twinstream pipeline``, and :class:`Pipeline` runs
+  it: several streams at once, Parquet or Delta tables, dead letters and a journal of the batches,
+  exactly once, also after crashes;
+- :func:`verify`, :func:`replay`, :func:`compact` and :func:`vacuum` maintain the tables.
 """
 
 from __future__ import annotations

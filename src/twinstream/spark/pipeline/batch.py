@@ -1,17 +1,17 @@
-"""Land one stream as Parquet tables, a batch a call.
+"""Land one stream as Parquet tables, one batch per call.
 
-One call of :func:`land` moves what is new in a stream into tables below one folder::
+One call of :func:`land` writes a stream's new messages to tables below one folder::
 
     path/
-      <table>/batch_id=0/part-….parquet             one folder a table, one folder a batch
-      dead_letters/source=<stream>/batch_id=0/…     what does not fit its schema, with the reason
-      journal/<stream>/batch_id=0.json              what each batch read and wrote
+      <table>/batch_id=0/part-….parquet             one folder per table, one folder per batch
+      dead_letters/source=<stream>/batch_id=0/…     messages that do not fit, with the reason
+      journal/<stream>/batch_id=0.json              the bounds and the results of each batch
 
-A batch appears by one rename a table, and the journal entry is its commit. Calling again
-continues where the last batch ended; a batch that was interrupted is finished with the same
-bounds, so nothing is landed twice and nothing is left out. Every reader of Parquet that knows
-Hive folders can read the tables, on file systems where renaming a folder is one step (local
-disks, HDFS; not object stores).
+A batch appears with one rename per table, and the journal entry is its commit. The next call
+continues where the last batch ended; an interrupted batch is finished with the same bounds, so no
+message is landed twice and none is skipped. Every Parquet reader that supports Hive folders can
+read the tables, on file systems where renaming a folder is atomic (local disks, HDFS; not object
+stores).
 """
 
 from __future__ import annotations
@@ -50,20 +50,32 @@ def land(
     json_schema: str | None = None,
     options: Mapping[str, str] | None = None,
 ) -> LandReport:
-    """Land what is new in ``stream`` below ``path`` as one batch, and say what was landed.
+    """Land the new messages of ``stream`` below ``path`` as one batch, and return its report.
 
-    ``value_format`` is ``raw`` (payload as bytes), ``json`` (typed columns after ``json_schema``:
-    JSON text or the path of a file) or ``advisory`` (one typed table for each kind of event).
-    ``path`` is a folder of the local file system, or ``file:///…``; other schemes such as
-    ``s3a://`` are refused. ``table`` names the table, by default the stream's name in lower case;
-    with ``advisory`` each kind has its own (``max_deliver``, ``stream_action``, …). ``options`` are
-    further options of the ``jetstream`` source, for example ``nats.user`` or ``minPartitions``;
-    ``startingOffsets`` holds for the first batch only, and cannot be ``latest``.
+    Args:
+        spark: the session that runs the tasks.
+        stream: the stream's name.
+        path: a folder of the local file system, or ``file:///…``; other schemes such as ``s3a://``
+            are refused.
+        servers: the addresses of the server.
+        value_format: ``raw`` (payload as bytes), ``json`` (typed columns of ``json_schema``) or
+            ``advisory`` (one typed table for each kind of event).
+        json_schema: JSON text, or the path of a file.
+        table: the table's name, by default the stream's name in lower case; with ``advisory`` each
+            kind has its own table (``max_deliver``, ``stream_action``, …).
+        subject: subject filters with wildcards, separated by commas; by default all subjects.
+        options: further options of the ``jetstream`` source, for example ``nats.user`` or
+            ``minPartitions``; ``startingOffsets`` applies to the first batch only, and cannot be
+            ``latest``.
 
-    Raises `OptionError`, `SchemaError` (also for a member ``batch_id``, which readers take from the
-    folders), `PipelineBusy` while somebody else lands the stream below ``path``, `JournalError` for
-    a table that has rows of another stream, and `DataLossError` when messages went before they were
-    landed or the stream was deleted and made again, or put back, since the last batch.
+    Raises:
+        OptionError: for an invalid option.
+        SchemaError: for an invalid schema, also one with a member ``batch_id``, which readers
+            derive from the folders.
+        PipelineBusy: while another process lands the stream below ``path``.
+        JournalError: for a table that has rows of another stream.
+        DataLossError: if messages were removed before they were landed, or if the stream was
+            re-created or restored to an earlier state since the last batch.
     """
     given = {
         **(options or {}),
@@ -83,10 +95,14 @@ def land(
 
 
 def summary(spark: SparkSession, path: str) -> list[SubjectSummary]:
-    """Count a landed table by subject, in the order of the subjects.
+    """Count the rows of a landed table by subject, in the order of the subjects.
 
-    ``path`` is the folder of one table, for example ``<path>/orders``. Raises `OptionError` for a
-    path that is not local.
+    Args:
+        spark: the session that reads the table.
+        path: the folder of one table, for example ``<path>/orders``.
+
+    Raises:
+        OptionError: if the path is not local.
     """
     from pyspark.sql import functions as f
 
@@ -116,12 +132,12 @@ def _folder(path: str) -> Path:
 
 
 def _refuse_latest(options: SourceOptions) -> None:
-    """Refuse to begin at the end: nothing is noted without a batch, so each call would do it."""
+    """Refuse to begin at the end: without a batch no position is stored, so no call would land."""
     if options.start is not None and options.start.asks_for("latest"):
         raise OptionError(
             options.start.option,
-            "may not be latest (-1) for a landing, which would begin at the end with each call and"
-            " never land anything; give the sequence to begin at",
+            "may not be latest (-1) for a landing, which would begin at the end in each call and"
+            " never land a message; give the sequence to begin at",
         )
 
 
@@ -130,7 +146,7 @@ def _table(table: str | None, stream: str) -> str:
     if name in _RESERVED or name[0] in "._" or "/" in name or "=" in name:
         raise OptionError(
             "table",
-            f"{name!r} cannot be a table's folder: journal and dead_letters are taken, and it may"
-            " hold no '/' or '=' nor begin with '_' or '.'",
+            f"{name!r} cannot be a table's folder: journal and dead_letters are reserved, and it"
+            " may not contain '/' or '=' nor begin with '_' or '.'",
         )
     return name

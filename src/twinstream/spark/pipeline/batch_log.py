@@ -1,7 +1,8 @@
 """The journal of one source: a line of JSON when a batch begins, and one when it is landed.
 
-Spark's checkpoint, not this journal, decides where to go on. Verification, replay, release and
-reports work on the journal, and it shows when a checkpoint was put back to an earlier state.
+Spark's checkpoint, not this journal, decides where the source continues. Verification, replay,
+release and reports use the journal. It also reveals that a checkpoint was restored to an earlier
+state.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ _TAIL: Final = 64 * 1024
 
 @frozen(kw_only=True)
 class TableEntry:
-    """What a batch wrote into one table."""
+    """The rows and files that a batch wrote to one table."""
 
     rows: int
     files: int
@@ -45,11 +46,11 @@ class TableEntry:
 class BatchEntry:
     """One landed batch: sequences ``start`` up to, not including, ``end``.
 
-    ``messages`` are all rows, dead letters included, each of another sequence. ``backlog`` counts
-    the sequences that the stream held behind the batch when it was landed. ``began`` is RFC 3339,
-    ``seconds`` how long it took. ``replays`` counts how often it was landed again. ``created`` and
-    ``mark`` tell the stream from a later one and from an earlier state of it. ``filter`` has the
-    subjects that were landed, with commas, empty for all; journals of older releases lack it.
+    ``messages`` is the number of rows, including dead letters, one per sequence. ``backlog`` is the
+    number of sequences in the stream after the batch when it was landed. ``began`` is RFC 3339,
+    ``seconds`` the duration. ``replays`` counts how often it was landed again. ``created`` and
+    ``mark`` distinguish the stream from a later one and from an earlier state of it. ``filter`` has
+    the landed subjects, separated by commas, empty for all; journals of older releases lack it.
     """
 
     batch: int
@@ -71,16 +72,16 @@ class BatchEntry:
 
     @property
     def rows(self) -> int:
-        """Messages that are in a table of their own."""
+        """Number of messages that are not dead letters."""
         return self.messages - self.dead_letters
 
     @property
     def position(self) -> Position:
-        """Where the stream stands behind the batch."""
+        """The position of the stream after the batch."""
         return Position(self.end, self.created, mark=self.mark)
 
     def counted(self, seqs: Seqs, written: Iterable[Written], dead_letters: str) -> BatchEntry:
-        """Return the entry of the batch with what it wrote; one table is that of dead letters."""
+        """Return the entry with the counts of what the batch wrote."""
         tables = {
             each.table: TableEntry(rows=each.rows, files=len(each.files), bytes=each.bytes)
             for each in written
@@ -112,8 +113,8 @@ class BatchEntry:
 def of_one_stream(entries: Mapping[int, BatchEntry]) -> dict[int, BatchEntry]:
     """Return the batches that were landed from the same stream as the last one, ascending.
 
-    A copy of a stream has another time of creation, and its first batch begins where the one before
-    ended; a stream that was made again begins anew.
+    A copy of a stream has another creation time, and its first batch begins where the previous one
+    ended; a re-created stream begins at the start.
     """
     found: dict[int, BatchEntry] = {}
     after: BatchEntry | None = None
@@ -126,25 +127,25 @@ def of_one_stream(entries: Mapping[int, BatchEntry]) -> dict[int, BatchEntry]:
 
 
 class BatchLog:
-    """Reads and appends; a line that a crash cut short is passed over and then overwritten."""
+    """Reads and appends lines; a line that a crash truncated is skipped and then overwritten."""
 
     def __init__(self, file: Path) -> None:
         self._file: Final = file
 
     def begin(self, entry: BatchEntry) -> None:
-        """Note the bounds of a batch before anything of it is written."""
+        """Record the bounds of a batch before any of its files is written."""
         self._append("begin", entry)
 
     def landed(self, entry: BatchEntry) -> None:
-        """Note a batch whose rows are all in their tables."""
+        """Record a batch whose rows are all in their tables."""
         self._append("landed", entry)
 
     def replayed(self, entry: BatchEntry) -> None:
-        """Note a batch that was landed again."""
+        """Record a batch that was landed again."""
         self._append("replayed", entry)
 
     def accepted(self, entry: BatchEntry) -> None:
-        """Note that the last batch counts as one of a stream that was made later: a copy."""
+        """Record that the last batch counts as one of a copy of the stream, created later."""
         self._append("accepted", entry)
 
     def entries(self) -> dict[int, BatchEntry]:
@@ -161,7 +162,7 @@ class BatchLog:
         return best
 
     def known(self, batch: int) -> BatchEntry | None:
-        """Return what was last noted of a batch, begun or landed."""
+        """Return the last entry of a batch, begun or landed."""
         found: BatchEntry | None = None
         for kind, entry in self._tail():
             if entry.batch == batch and kind != "replayed":
@@ -169,7 +170,7 @@ class BatchLog:
         return found
 
     def finished(self, batch: int) -> BatchEntry | None:
-        """Return the entry of a batch whose rows are all in their tables, ``None`` for others."""
+        """Return the entry of a batch if its rows are all in their tables, or ``None``."""
         found: BatchEntry | None = None
         for kind, entry in self._tail():
             if entry.batch == batch:
@@ -177,7 +178,7 @@ class BatchLog:
         return found
 
     def is_interrupted(self) -> bool:
-        """Tell whether the last batch was begun and not landed."""
+        """Return whether the last batch was begun and not landed."""
         kinds = [kind for kind, _ in self._tail()]
         return kinds[-1:] == ["begin"]
 
@@ -191,19 +192,19 @@ class BatchLog:
                 yield value.pop("kind"), BatchEntry.from_json(value)
             except (ValueError, TypeError, KeyError, AttributeError) as error:
                 raise JournalError(
-                    f"the journal {self._file} holds a line that cannot be read ({error}); restore"
+                    f"the journal {self._file} has a line that cannot be read ({error}); restore"
                     " it, or land into a new folder"
                 ) from error
 
     def _tail(self) -> Iterator[tuple[_Kind, BatchEntry]]:
-        """Yield the last entries, at least one that is landed if there is any."""
+        """Yield the last entries, including at least one landed entry if there is any."""
         size, data = _TAIL, b""
         total = self._file.stat().st_size if self._file.exists() else 0
         while True:
             data = self._end(min(size, total))
             if size >= total:
                 break
-            data = data.partition(b"\n")[2]  # the first line of a piece is seldom whole
+            data = data.partition(b"\n")[2]  # the first line of a piece is usually incomplete
             if b'"kind": "landed"' in data:
                 break
             size *= 8
@@ -230,7 +231,7 @@ class BatchLog:
 
 
 def _cut_short(handle: int) -> None:
-    """Remove a last line without its end: a crash wrote half of it."""
+    """Remove an incomplete last line, which a crash left."""
     size = os.fstat(handle).st_size
     keep = size
     while keep and os.pread(handle, 1, keep - 1) != b"\n":

@@ -1,4 +1,4 @@
-"""What Spark's checkpoint says: whose it is, where each batch ends, which ones are committed.
+"""Read Spark's checkpoint: the query's identity, the end of each batch, the committed batches.
 
 Spark writes the end of a batch before it runs the batch, and a commit after. The files are small
 text, in a format that has been the same since Spark 2.1: a version, metadata, and a line of JSON
@@ -22,12 +22,12 @@ __all__ = ["Bounds", "Checkpoint"]
 _FORMATS: Final = ("v1", "v2")
 
 _UNFINISHED: Final = re.compile(r"\.\d+\.[0-9a-f-]{36}\.tmp")
-"""A file that Spark writes before it gives it its name, a number."""
+"""A temporary file that Spark renames to a number after writing it."""
 
 
 @frozen
 class Bounds:
-    """A batch begins at the sequence ``start`` and ends where ``end`` says."""
+    """The bounds of a batch: the first sequence, ``start``, and the position at its end."""
 
     start: int
     end: Position
@@ -41,7 +41,7 @@ class Checkpoint:
         self._stream: Final = stream
 
     def query_id(self) -> str | None:
-        """Return the identity of the query, ``None`` when there is no checkpoint."""
+        """Return the identity of the query, or ``None`` if there is no checkpoint."""
         file = self._folder / "metadata"
         if not file.exists():
             return None
@@ -54,18 +54,18 @@ class Checkpoint:
             ) from error
 
     def last_begun(self) -> int:
-        """Return the number of the last batch that was planned, -1 when there is none."""
+        """Return the number of the last planned batch, or -1."""
         return _last(self._folder / "offsets")
 
     def last_committed(self) -> int:
-        """Return the number of the last batch that is landed, -1 when there is none."""
+        """Return the number of the last landed batch, or -1."""
         return _last(self._folder / "commits")
 
     def clear_unfinished(self) -> None:
-        """Remove what Spark left when it was killed while it wrote the range of the first batch.
+        """Remove the file that Spark left if it was killed while it wrote the first batch's range.
 
-        With that file the query would never start again: since 4.1 Spark wants the folder of a new
-        query to be empty. Nobody else may use the checkpoint meanwhile.
+        With that file the query would never start again: since 4.1 Spark requires an empty folder
+        for a new query. No other process may use the checkpoint meanwhile.
         """
         folder = self._folder / "offsets"
         if not folder.is_dir() or self.last_begun() >= 0:
@@ -76,7 +76,7 @@ class Checkpoint:
                 file.with_name(f".{file.name}.crc").unlink(missing_ok=True)
 
     def bounds(self, batch: int, origin: int) -> Bounds:
-        """Return the range of a batch; ``origin`` is where the first one begins."""
+        """Return the range of a batch; ``origin`` is the start of the first one."""
         end = self._position(batch)
         if end.since is not None:
             start = end.since
@@ -89,7 +89,7 @@ class Checkpoint:
         try:
             version, _, *sources = file.read_text("utf-8").splitlines()
             if version not in _FORMATS:
-                raise ValueError(f"format {version!r} is not known to this release")
+                raise ValueError(f"this release does not support format {version!r}")
             (text,) = sources
             value: Any = read_json(text)
             return Offset.from_json(value).streams[self._stream]

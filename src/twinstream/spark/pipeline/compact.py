@@ -1,4 +1,4 @@
-"""Join the many small files that small batches leave into few large ones."""
+"""Merge the many small files of small batches into few large ones."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from twinstream.spark.pipeline.settled import settled
 __all__ = ["TARGET", "Compacted", "all_tables", "compact"]
 
 TARGET: Final = 128 * 1024 * 1024
-"""Bytes that a joined file should have: what Spark reads in one task."""
+"""Target size of a merged file in bytes: what Spark reads in one task."""
 
 
 @frozen(kw_only=True)
@@ -35,13 +35,19 @@ class Compacted:
 
 
 def compact(config: PipelineConfig, *, target: int = TARGET) -> Iterator[Compacted]:
-    """Join files of each table up to ``target`` bytes; yields what was done, table by table.
+    """Merge files of each table up to ``target`` bytes; yield the result for each table.
 
-    Readers see the old files or the new ones, never a mixture; one that has listed the files of a
-    Parquet table but not opened them all has to start again. What was replaced stays on disk until
-    :func:`~twinstream.spark.pipeline.vacuum.vacuum`. A pipeline that runs lands no batch meanwhile.
-    Raises `PipelineBusy` while another command works on the tables, and `CheckpointError` if they
-    have a part of a batch.
+    Readers see the old files or the new ones, never a mixture. A reader that has listed the files
+    of a Parquet table but not opened them all must start again. Replaced files stay on disk until
+    :func:`~twinstream.spark.pipeline.vacuum.vacuum`. A running pipeline lands no batch meanwhile.
+
+    Args:
+        config: the pipeline.
+        target: size of a merged file in bytes.
+
+    Raises:
+        PipelineBusy: while another command works on the tables.
+        CheckpointError: if the tables have a part of an unfinished batch.
     """
     folders = Folders(config.path)
     with settled(config, "compact"):
@@ -53,7 +59,7 @@ def compact(config: PipelineConfig, *, target: int = TARGET) -> Iterator[Compact
 
 
 def all_tables(config: PipelineConfig) -> list[str]:
-    """Return the tables that the batches of all sources wrote to."""
+    """Return the tables to which the batches of all sources wrote."""
     found: list[str] = []
     for source in config.sources:
         log = BatchLog(Folders(config.path).source(source.name).journal)

@@ -1,4 +1,4 @@
-"""What a pipeline is asked to do, checked: which streams, as which tables, where, how often."""
+"""The checked configuration of a pipeline: streams, tables, folder and interval."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SinkKind: TypeAlias = Literal["parquet", "delta"]
 CommitMode: TypeAlias = Literal["none", "bookmark", "purge"]
 
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}", re.ASCII)
-"""What a pipeline, a source or a table may be called: it becomes the name of a folder."""
+"""Names of pipelines, sources and tables, which become names of folders."""
 
 
 @frozen(kw_only=True)
@@ -29,17 +29,17 @@ class SourceConfig:
     """
 
     name: str
-    """Names its state and its dead letters; by default the stream's name."""
+    """Name for its state and its dead letters; by default the stream's name."""
     stream: str
     format: ValueFormat = "raw"
     table: str = ""
-    """Table of its rows; unused for advisories, which have a table a kind."""
+    """Table of its rows; unused for advisories, which have one table per kind."""
     prefix: str = ""
-    """What the names of the tables of advisories begin with."""
+    """Prefix of the tables of advisories."""
     start: str | int = "earliest"
-    """Where a source that was never run begins: ``earliest``, ``latest`` or a sequence."""
+    """Where the first run of the source begins: ``earliest``, ``latest`` or a sequence."""
     commit: CommitMode = "none"
-    """What happens to the stream after a batch: nothing, a bookmark, or a purge."""
+    """What is done to the stream after a batch: nothing, a bookmark, or a purge."""
     bookmark: str = ""
     """Name of the consumer that shows the progress."""
     subjects: tuple[str, ...] = ()
@@ -47,12 +47,12 @@ class SourceConfig:
 
     @property
     def source_options(self) -> SourceOptions:
-        """The options, read and checked. Raises `OptionError`."""
+        """The parsed and checked options. Raises `OptionError`."""
         return SourceOptions.parse(self.options)
 
     @property
     def filter(self) -> str:
-        """Its subjects as offsets have them: with commas, empty for all."""
+        """Its subjects in the format of offsets: separated by commas, empty for all."""
         return ",".join(self.source_options.subjects)
 
     @property
@@ -62,28 +62,28 @@ class SourceConfig:
 
     @property
     def tables(self) -> TableNames:
-        """What its tables are called."""
+        """The names of its tables."""
         return TableNames(table=self.table, dead_letters=self.dead_letters, prefix=self.prefix)
 
     @property
     def seq_column(self) -> str:
-        """Column that holds the sequence of the message."""
+        """Column with the sequence of the message."""
         return "seq" if self.format == "raw" else "_seq"
 
     @property
     def time_column(self) -> str:
-        """Column that holds when the stream stored the message."""
+        """Column with the time at which the stream stored the message."""
         return "timestamp" if self.format == "raw" else "_timestamp"
 
 
 @frozen(kw_only=True)
 class Restarts:
-    """How a query that failed is started again. Pauses are in seconds and double each time."""
+    """Restarts of a failed query. Pauses are in seconds and double each time."""
 
     first: float = 1.0
     longest: float = 60.0
     most: int | None = None
-    """How often in a row, without a batch between; ``None``: 5 with ``--once``, else no limit."""
+    """Restarts in a row without a batch between; ``None``: 5 with ``--once``, else no limit."""
 
 
 @frozen(kw_only=True)
@@ -96,7 +96,7 @@ class PipelineConfig:
     sources: tuple[SourceConfig, ...]
     sink: SinkKind = "parquet"
     every: float = 10.0
-    """Seconds between the beginnings of two batches."""
+    """Seconds between the starts of two batches."""
     master: str = "local[*,4]"
     settings: Mapping[str, str] = field(factory=dict[str, str])
     """Further settings of Spark."""

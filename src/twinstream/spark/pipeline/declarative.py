@@ -1,8 +1,8 @@
-"""The same streams as a Spark Declarative Pipelines project: a spec file and Python beside it.
+"""Write the streams of a pipeline as a Spark Declarative Pipelines project: a spec and Python code.
 
-``spark-pipelines run`` keeps the tables then, in Spark's catalog and with its own checkpoints.
-What only ``twinstream pipeline`` does is left out: bookmarks, purges, the journal and all that
-looks after tables. Secrets stay references to environment variables.
+``spark-pipelines run`` then manages the tables, in Spark's catalog and with its own checkpoints.
+Features of ``twinstream pipeline`` alone are left out: bookmarks, purges, the journal and the
+maintenance of tables. Secrets stay references to environment variables.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from twinstream.spark.pipeline.declarative_code import code_of, schema_file
 __all__ = ["LOCAL_SETTINGS", "SPEC_FILE", "write_project"]
 
 SPEC_FILE: Final = "spark-pipeline.yml"
-"""What `spark-pipelines` looks for."""
+"""The file name that `spark-pipelines` looks for."""
 
 LOCAL_SETTINGS: Final = "conf/spark-defaults.conf"
-"""What Spark finds with ``SPARK_CONF_DIR=conf``."""
+"""The file that Spark reads with ``SPARK_CONF_DIR=conf``."""
 
-# Flows one after another: Spark gives the Python process of a streaming read ten seconds to start,
-# which no setting changes, and those of many flows at once do not make it on a busy machine.
+# One flow after another: Spark gives the Python process of a streaming read ten seconds to start,
+# which no setting changes, and many flows at once exceed this on a busy machine.
 _SPEC: Final = """\
 # Streams of the pipeline {name}. Written by `twinstream pipeline spec`; run it here, on this
 # machine alone, or on a Spark Connect server:
@@ -41,8 +41,8 @@ configuration:
   spark.sql.pipelines.execution.maxConcurrentFlows: "1"
 """
 
-# Not in the spec, which may only set what can change while Spark runs. By its default, Spark
-# forgets its tables when it ends, and the next run stumbles over their folders.
+# Not in the spec, which may only contain settings that can change while Spark runs. By default,
+# Spark loses its catalog when it ends, and the next run fails because the folders exist.
 _SETTINGS: Final = """\
 # Spark on this machine alone, with a catalog that stays. Used with SPARK_CONF_DIR=conf.
 spark.sql.catalogImplementation  hive
@@ -61,8 +61,8 @@ spark.log.level  ERROR
 def write_project(config: PipelineConfig, folder: Path) -> list[Path]:
     """Write the project into a new or empty folder; return its files.
 
-    Raises `ConfigError` when there is something in the folder, when its path would be another one
-    to Spark, or for a table whose name cannot be that of a Python function.
+    Raises `ConfigError` if the folder is not empty, if Spark would use another path for it, or if
+    the name of a table cannot be the name of a Python function.
     """
     if folder.exists() and any(folder.iterdir()):
         raise ConfigError(str(folder), "is not empty; name a new folder")
@@ -70,8 +70,8 @@ def write_project(config: PipelineConfig, folder: Path) -> list[Path]:
     if home.as_uri() != local_url(home):
         raise ConfigError(
             str(home),
-            "has a space or another character that URLs write otherwise, and Spark would keep its"
-            " checkpoints in a folder of another name; name one without",
+            "has a space or another character that URLs escape, so Spark would keep its checkpoints"
+            " in a folder of another name; use a path without it",
         )
     texts = {
         SPEC_FILE: _SPEC.format(name=config.name, storage=local_url(home / "storage")),
@@ -89,5 +89,5 @@ def write_project(config: PipelineConfig, folder: Path) -> list[Path]:
 
 
 def _schema(source: SourceConfig) -> tuple[str, str]:
-    """Return a copy of a schema: the machine that Spark runs on may not have the file."""
+    """Return the name and text of a copy of a schema: Spark's machine may not have the file."""
     return schema_file(source), source.options["jsonSchema"]

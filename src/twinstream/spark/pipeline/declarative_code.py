@@ -60,7 +60,7 @@ def {table}_dead_letters() -> DataFrame:
 def code_of(config: PipelineConfig) -> str:
     """Return the module.
 
-    Raises `ConfigError` for a table that cannot be a Python function, and for two of one name.
+    Raises `ConfigError` if a table's name is no Python name, or if two tables have the same name.
     """
     taken: set[str] = set()
     for source in config.sources:
@@ -68,15 +68,15 @@ def code_of(config: PipelineConfig) -> str:
             if table.lower() in taken:
                 raise ConfigError(
                     f"source {source.name}",
-                    f"there is another table {table!r} in the project; give one of them another"
-                    " name with table or, for advisories, prefix",
+                    f"the project has another table {table!r}; give one of them another name with"
+                    " table or, for advisories, prefix",
                 )
             taken.add(table.lower())
     return _HEAD.format(name=config.name) + "".join(map(_tables, config.sources))
 
 
 def schema_file(source: SourceConfig) -> str:
-    """Return where the project has the schema of a source; nothing for one without."""
+    """Return the path of a source's schema in the project; empty for a source without one."""
     return f"schemas/{source.name}.json" if source.format == "json" else ""
 
 

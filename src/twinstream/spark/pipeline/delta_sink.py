@@ -1,8 +1,8 @@
 """Delta tables without a JAR: Spark's tasks write Parquet files, the driver commits them.
 
-Each batch of a source is one transaction of a table. It carries the identity of the source and
-the number of the batch as Delta's application transaction, so that a batch that is landed again
-after a crash finds itself and writes nothing.
+Each batch of a source is one transaction of a table. The transaction has the identity of the source
+and the number of the batch as Delta's application transaction. So a batch that is landed again
+after a crash is recognized and writes nothing.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ __all__ = ["DeltaBatch", "DeltaSink", "open_table"]
 _DATA: Final = "data"
 """Folder of the files of batches, below the table's."""
 
-#: Columns whose bounds go into the log, so that readers can skip files without opening them.
+#: Columns whose bounds are written to the log, so that readers can skip files without opening them.
 _NUMBERS: Final = ("seq", "_seq", BATCH_COLUMN)
 _TIMES: Final = ("timestamp", "_timestamp")
 
 
 def open_table(folder: Path) -> DeltaTable | None:
-    """Return the newest version of a table, ``None`` where there is none."""
+    """Return the newest version of a table, or ``None`` if there is no table."""
     try:
         return DeltaTable(str(folder))
     except TableNotFoundError:
@@ -53,7 +53,7 @@ def open_table(folder: Path) -> DeltaTable | None:
 
 
 class DeltaBatch:
-    """Puts a batch into its tables: the files first, then one transaction a table."""
+    """Puts a batch into its tables: first the files, then one transaction per table."""
 
     def __init__(self, folders: Folders, number: int, writer: Writer) -> None:
         self._root: Final = folders.root
@@ -65,11 +65,11 @@ class DeltaBatch:
 
     @property
     def folder(self) -> Path:
-        """Where files of the batch are written before they are put into tables."""
+        """The folder for files of the batch before they are put into tables."""
         return self._staging.folder
 
     def has(self, table: str) -> bool:
-        """Tell whether the table has the batch already."""
+        """Return whether the table has the batch already."""
         delta = open_table(self._root / table)
         return delta is not None and self._is_in(delta)
 
@@ -93,13 +93,13 @@ class DeltaBatch:
 
     @property
     def written(self) -> Sequence[Written]:
-        """What the batch has in the tables that were put to."""
+        """The files of the batch, one item for each table that was put to."""
         return self._written
 
     def close(self) -> None:
-        """Remove what was written and not put anywhere.
+        """Remove files that were not put into a table.
 
-        Files that no transaction took are removed with the next attempt or a vacuum.
+        Files without a transaction are removed by the next attempt or a vacuum.
         """
         self._staging.close()
 
@@ -132,15 +132,15 @@ class DeltaSink:
         self.folders: Final = folders
 
     def batch(self, number: int, writer: Writer) -> DeltaBatch:
-        """Begin a batch, or begin one again that was interrupted."""
+        """Begin a batch, or resume one that was interrupted."""
         return DeltaBatch(self.folders, number, writer)
 
     def reaches(self, table: str, number: int) -> bool:
-        """Tell whether the table has a batch with this number or a higher one."""
+        """Return whether the table has a batch with this number or a higher one."""
         return self._has_files(table, f"{BATCH_COLUMN} >= {number}")
 
     def holds(self, table: str, number: int) -> bool:
-        """Tell whether the table has rows of this batch."""
+        """Return whether the table has rows of this batch."""
         return self._has_files(table, f"{BATCH_COLUMN} = {number}")
 
     def _has_files(self, table: str, predicate: str) -> bool:
@@ -150,21 +150,21 @@ class DeltaSink:
     def scan(
         self, table: str, columns: Sequence[str], seq: str, low: int, high: int, since: int
     ) -> Iterator[pa.RecordBatch]:
-        """Read columns of the rows whose sequence is in ``[low, high)``, since a batch."""
+        """Read columns of rows with a sequence in ``[low, high)``, of batches from ``since`` on."""
         delta = open_table(self.folders.root / table)
         if delta is not None:
-            # The log has the bounds of each file, so most need not be opened.
+            # The log has the bounds of each file, so most files need not be opened.
             bounds = f"{seq} >= {low} AND {seq} < {high} AND {BATCH_COLUMN} >= {since}"
             files = delta.file_uris(file_pruning_predicate=bounds)
             if files:
                 yield from scanned(files, columns, seq, low, high, since)
 
     def replace(self, table: str, number: int, files: Sequence[Path]) -> None:
-        """Put the rows of ``files`` in the place of all rows of a batch, in one transaction."""
+        """Replace all rows of a batch with those of ``files``, in one transaction."""
         folder = self.folders.root / table
         delta = open_table(folder)
         if delta is not None and files:
-            # Delta would cast, and a fraction would lose its digits without a word.
+            # Delta would cast, and a fraction would silently lose its digits.
             check_columns(folder.name, _arrow(delta.schema()), schema_of(files))
         predicate = f"{BATCH_COLUMN} = {number}"
         if files:
@@ -187,7 +187,7 @@ class DeltaSink:
 
 
 def _sync_log(folder: Path, first: int, last: int) -> None:
-    """Return when versions of a table are on the disk, which deltalake does not wait for."""
+    """Sync versions of a table to disk, which deltalake does not do."""
     log = folder / "_delta_log"
     sync(log / f"{version:020}.json" for version in range(first, last + 1))
     checkpoints = [log / f"{version:020}.checkpoint.parquet" for version in range(first, last + 1)]
@@ -208,7 +208,7 @@ def _added(file: Path, table: Path) -> AddAction:
 
 
 def _statistics(file: Path) -> Mapping[str, object]:
-    """Return what readers may know of a file without opening it."""
+    """Return the statistics of a file that readers can use without opening it."""
     footer = Footer.of(file)
     lows: dict[str, int | str] = {}
     highs: dict[str, int | str] = {}
@@ -227,7 +227,7 @@ def _statistics(file: Path) -> Mapping[str, object]:
 
 
 def _times(low: datetime, high: datetime) -> tuple[str, str]:
-    """Return bounds that enclose these, in whole milliseconds: the log holds no more digits."""
+    """Return bounds that enclose these, in whole milliseconds, the resolution of the log."""
     beyond = high + timedelta(microseconds=-high.microsecond % 1000)
     return _milliseconds(low), _milliseconds(beyond)
 
@@ -237,7 +237,7 @@ def _milliseconds(time: datetime) -> str:
 
 
 def _fitting(delta: DeltaTable | None, folder: Path, columns: StructType) -> DeltaTable:
-    """Return the table with all the columns; makes it, or adds the new ones."""
+    """Return the table with all the columns; creates it, or adds new columns."""
     schema = Schema.from_json(columns.json())
     if delta is None:
         return DeltaTable.create(str(folder), schema, mode="ignore")
@@ -251,5 +251,5 @@ def _fitting(delta: DeltaTable | None, folder: Path, columns: StructType) -> Del
 
 
 def _arrow(schema: Schema) -> pa.Schema:
-    given: Any = schema.to_arrow()  # of Arrow's C interface, which pyarrow takes
+    given: Any = schema.to_arrow()  # supports Arrow's C interface, which pyarrow accepts
     return pa.schema(given)

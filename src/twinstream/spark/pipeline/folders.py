@@ -1,16 +1,16 @@
-"""Where a pipeline keeps what: tables to be read by anybody, and its own state beside them.
+"""The folders of a pipeline: tables for readers, and the pipeline's own state.
 
 ::
 
     path/
       <table>/…                          the tables
-      dead_letters/…                     what does not fit its schema
-      _pipeline/<source>/source.json     which stream this is, and which checkpoint belongs to it
+      dead_letters/…                     messages that do not match their schema
+      _pipeline/<source>/source.json     the identity of the stream and of its checkpoint
       _pipeline/<source>/checkpoint/     Spark's checkpoint: how far the source is landed
-      _pipeline/<source>/journal.jsonl   what each batch read and wrote
+      _pipeline/<source>/journal.jsonl   the bounds and the results of each batch
       _staging/ _replaced/               unfinished and replaced files, until they are removed
 
-Readers of Parquet pass over names that begin with an underscore.
+Parquet readers skip names that begin with an underscore.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class SourceFolder:
 
     @property
     def identity(self) -> Path:
-        """The file that says which stream and checkpoint this is."""
+        """The file with the identity of the stream and of the checkpoint."""
         return self.path / "source.json"
 
     @property
@@ -67,25 +67,25 @@ class Folders:
 
     @property
     def maintenance(self) -> Path:
-        """The file that is locked while a command changes the tables alone, or waits to do so."""
+        """The file that is locked while a command changes the tables, or waits to do so."""
         return self.root / STATE / "maintenance.lock"
 
     @property
     def gate(self) -> Path:
-        """The file that a command locks so that no further batch begins."""
+        """The file that a command locks to prevent further batches."""
         return self.root / STATE / "gate.lock"
 
     @property
     def tables(self) -> Path:
-        """The file that is locked while somebody changes the tables."""
+        """The file that is locked while a process changes the tables."""
         return self.root / STATE / "tables.lock"
 
     @property
     def staging(self) -> Path:
-        """What is being written."""
+        """The folder of files that are being written."""
         return self.root / STAGING
 
     @property
     def replaced(self) -> Path:
-        """What was replaced, kept for those who still read it."""
+        """The folder of replaced files, which are kept for readers that still use them."""
         return self.root / REPLACED

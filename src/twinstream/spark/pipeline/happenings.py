@@ -1,4 +1,4 @@
-"""What a running pipeline tells whoever watches it."""
+"""The events that a running pipeline reports."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ __all__ = ["Ended", "Failed", "Happening", "Landed", "Released", "Started"]
 
 @frozen
 class Started:
-    """A query runs; it goes on at sequence ``position``."""
+    """A query was started; it continues at sequence ``position``."""
 
     source: str
     position: int
     backlog: int
-    """Sequences that wait."""
+    """Number of sequences to land."""
 
 
 @frozen
 class Landed:
-    """A batch is in its tables."""
+    """A batch was landed in its tables."""
 
     source: str
     entry: BatchEntry
@@ -31,7 +31,7 @@ class Landed:
 
 @frozen
 class Released:
-    """The stream was told that all below ``end`` is landed; that removed ``removed`` messages."""
+    """The stream was released up to ``end``, which removed ``removed`` messages."""
 
     source: str
     mode: str
@@ -41,7 +41,7 @@ class Released:
 
 @frozen
 class Failed:
-    """A query ended with an error; it starts again in ``retry_in`` seconds, never if ``None``."""
+    """A query failed; it restarts in ``retry_in`` seconds, or never if this is ``None``."""
 
     source: str
     error: str
@@ -49,12 +49,12 @@ class Failed:
     kind: str
     """The class of the error."""
     err_code: int | None = None
-    """The server's, where it was the server that refused."""
+    """The server's error code, if the server refused a request."""
 
 
 @frozen
 class Ended:
-    """A source ended well: all is landed, or somebody asked to stop."""
+    """A source ended without an error: everything is landed, or a stop was requested."""
 
     source: str
 

@@ -1,4 +1,4 @@
-"""Which messages of a range a stream holds just now, as its leader confirms."""
+"""The messages of a range that a stream has now, as confirmed by its leader."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ WINDOW = 2_000_000
 
 
 def windows(low: int, high: int, size: int = WINDOW) -> Iterator[tuple[int, int]]:
-    """Cut ``[low, high)`` into pieces."""
+    """Split ``[low, high)`` into windows of ``size`` sequences."""
     for start in range(low, high, size):
         yield start, min(start + size, high)
 
 
 def held_messages(jet: JetStream, options: SourceOptions, low: int, high: int) -> pa.Table:
-    """Return what the stream holds in ``[low, high)`` and the filter chooses, as `MESSAGES`.
+    """Return the stream's messages in ``[low, high)`` that the filter matches, as `MESSAGES`.
 
-    This reads the messages as the source does: it is as exact, and takes as long.
+    The messages are read as the source reads them: this is as exact, and takes as long.
     """
     (name,) = options.streams
     state = stream_state(jet, name)

@@ -1,8 +1,8 @@
-"""Which stream a source lands and which checkpoint belongs to its tables.
+"""The identity of a source: its stream, and the checkpoint that belongs to its tables.
 
-Batches keep their numbers over checkpoints: batch ``n`` of Spark's checkpoint is the pipeline's
-batch ``base + n``. A batch that a table has is never written to it again, so it must be noticed
-when a checkpoint was lost or put back and counts anew.
+Batch numbers continue over checkpoints: batch ``n`` of Spark's checkpoint is the pipeline's batch
+``base + n``. A batch that a table has is never written to it again. So the pipeline must detect a
+lost or restored checkpoint, which would use batch numbers again.
 """
 
 from __future__ import annotations
@@ -23,32 +23,32 @@ __all__ = ["Identity"]
 
 @frozen(kw_only=True)
 class Identity:
-    """What ``source.json`` holds."""
+    """The contents of ``source.json``."""
 
     id: str
-    """Names the source in the transactions of Delta tables."""
+    """ID of the source in the transactions of Delta tables."""
     stream: str
     created: str
-    """When the stream was made, which tells it from a later one of the same name."""
+    """Creation time of the stream, which distinguishes it from a later one of the same name."""
     origin: int
     """The first sequence of the first batch of the checkpoint."""
     base: int = 0
     """The number of the first batch of the checkpoint."""
     query_id: str | None = None
-    """The checkpoint; ``None`` until a query has run."""
+    """ID of the checkpoint; ``None`` until a query has run."""
     filter: str | None = None
-    """The subjects that the checkpoint was begun for, if they are other ones than before."""
+    """The subjects of the checkpoint, if they differ from those before it."""
 
     @classmethod
     def load(cls, folder: SourceFolder) -> Identity | None:
-        """Return what is stored, ``None`` for a source that never ran."""
+        """Return the stored identity, or ``None`` for a source that never ran."""
         if not folder.identity.exists():
             return None
         return read_json(folder.identity, lambda found: cls(**found))
 
     @classmethod
     def first(cls, source: SourceConfig, state: StreamState) -> Identity:
-        """Return the identity of a source that never ran; this decides where it begins."""
+        """Return the identity of a source that never ran, with the start of its first batch."""
         match source.start:
             case "earliest":
                 origin = state.first
@@ -65,18 +65,18 @@ class Identity:
         return cls(id=uuid.uuid4().hex, stream=state.name, created=state.created, origin=origin)
 
     def save(self, folder: SourceFolder) -> Identity:
-        """Store it, durably, and return it."""
+        """Store the identity durably and return it."""
         write_json(folder.identity, asdict(self))
         return self
 
     def of_query(self, query_id: str, folder: SourceFolder) -> Identity:
-        """Note the checkpoint that a query made, and return the result."""
+        """Store the checkpoint that a query created, and return the new identity."""
         return self if self.query_id == query_id else evolve(self, query_id=query_id).save(folder)
 
     def check(self, source: SourceConfig, checkpoint: Checkpoint, *, landed: bool) -> None:
-        """Refuse to go on with another stream's tables or another checkpoint.
+        """Raise an error for tables of another stream, or for another checkpoint.
 
-        ``landed`` tells whether the journal has batches.
+        ``landed`` is true if the journal has batches.
         """
         if self.stream != source.stream:
             raise CheckpointError(
@@ -86,16 +86,16 @@ class Identity:
         found = checkpoint.query_id()
         if found == self.query_id or (self.query_id is None and not landed):
             return
-        what = "is gone" if found is None else "is not the one that made its tables"
+        what = "is missing" if found is None else "is not the one of its tables"
         raise CheckpointError(
-            f"the checkpoint of source {source.name} {what}; put it back, or go on behind the last"
+            f"the checkpoint of source {source.name} {what}; restore it, or continue after the last"
             " batch of the journal with a new one: twinstream pipeline run --recover"
         )
 
     def renewed(self, *, origin: int, base: int, created: str) -> Identity:
-        """Return the identity for a new checkpoint that goes on behind what is landed.
+        """Return the identity for a new checkpoint that continues after the landed batches.
 
-        It has another ``id``, so that Delta tables do not take new batches for those they have.
+        It has another ``id``, so that Delta tables do not mistake new batches for landed ones.
         """
         return evolve(
             self, id=uuid.uuid4().hex, origin=origin, base=base, created=created, query_id=None

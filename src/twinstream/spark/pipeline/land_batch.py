@@ -1,4 +1,4 @@
-"""Land one micro-batch: into its tables once, counted from the files, noted in the journal."""
+"""Land one micro-batch exactly once: write it, count the files, record it in the journal."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ __all__ = ["BatchLander"]
 
 
 class _Held(Exception):
-    """A batch was not begun, because its query is to end."""
+    """A batch was not begun, because its query is stopping."""
 
 
 @frozen
@@ -41,8 +41,8 @@ class _Writer:
 class BatchLander:
     """The function that Spark calls for each micro-batch of one source.
 
-    Called again for a batch that was interrupted, it finishes that batch: Spark gives the same
-    range, tables that have the batch are left alone. ``landed`` is told of every batch.
+    If it is called again for an interrupted batch, it finishes that batch: Spark passes the same
+    range, and tables that have the batch are not changed. ``landed`` is called with every batch.
     """
 
     def __init__(
@@ -64,19 +64,19 @@ class BatchLander:
         self._landed: Final = landed
         self._leader: Final = Leader(source.source_options)
         self.failure: Exception | None = None
-        """The error of the last batch: Spark itself passes only its text on."""
+        """The error of the last batch: Spark itself passes only its text."""
         self._held = False
         self._has_looked = False
 
     def __call__(self, rows: DataFrame, spark_batch: int) -> None:
-        """Land a batch. Raises what went wrong.
+        """Land a batch; raises the error if that fails.
 
-        Of ``rows`` only the session is used: they would bring each message through Java.
+        Only the session of ``rows`` is used: reading them would pass each message through Java.
         """
         try:
             with self._lock.shared(lambda: self._held) as granted:
                 if self._held or not granted:
-                    raise _Held("somebody asked to stop: the next run lands this batch")
+                    raise _Held("a stop was requested: the next run lands this batch")
                 self._land(rows.sparkSession, spark_batch)
         except _Held:
             raise
@@ -85,7 +85,7 @@ class BatchLander:
             raise
 
     def hold(self) -> None:
-        """Begin no further batch: the query ends instead, when Spark has committed the last one."""
+        """Begin no further batch: the query ends once Spark has committed the last one."""
         self._held = True
 
     def close(self) -> None:
@@ -97,7 +97,7 @@ class BatchLander:
         entry = self._plan(spark_batch)
         finished = self._log.finished(entry.batch)
         if finished is not None and finished.query_id == entry.query_id:
-            # It ended before Spark had noted that; by now its files may be joined with others.
+            # The run ended before Spark had committed it; its files may have been compacted since.
             self._landed(finished)
             return
         tables = self._sink.batch(entry.batch, _Writer(self._source.name, self._identity.id))
@@ -118,7 +118,7 @@ class BatchLander:
     def _write(self, spark: SparkSession, entry: BatchEntry, tables: BatchWriter) -> int:
         """Let Spark's tasks write the files, and put them into the tables of the source.
 
-        Returns how many messages the tasks found.
+        Returns the number of messages that the tasks read.
         """
         options = self._source.source_options
         job = LandJob(options, self._source.tables, tables.folder, entry.batch)
@@ -132,7 +132,7 @@ class BatchLander:
         return sum(each.rows for each in landed)
 
     def _plan(self, spark_batch: int) -> BatchEntry:
-        """Note the bounds of the batch, or find them noted."""
+        """Record the bounds of the batch, or return the recorded ones."""
         bounds = self._checkpoint.bounds(spark_batch, self._identity.origin)
         entry = BatchEntry(
             batch=self._identity.base + spark_batch,
@@ -149,7 +149,7 @@ class BatchLander:
         if known is None and last is not None and not is_new:
             raise self._other(entry, last)
         if known is None or (is_new and known.query_id != entry.query_id):
-            # In the second case it was begun with a lost checkpoint, and its rows were removed.
+            # In the second case a lost checkpoint had begun it, and its rows were removed.
             self._refuse_taken(entry.batch)
             self._log.begin(entry)
         elif (known.start, known.end, known.created) != (entry.start, entry.end, entry.created):
@@ -157,7 +157,7 @@ class BatchLander:
         return entry
 
     def _refuse_taken(self, batch: int) -> None:
-        """Look through the tables at the first batch only: nobody else may write to them then."""
+        """Check the tables at the first batch only: later, no other process may write to them."""
         look = self._sink.holds if self._has_looked else self._sink.reaches
         owner = f"source {self._source.name}"
         refuse_taken(look, possible_tables(self._source), batch, owner)
@@ -166,14 +166,14 @@ class BatchLander:
     def _other(self, entry: BatchEntry, known: BatchEntry) -> CheckpointError:
         return CheckpointError(
             f"source {self._source.name}: the checkpoint plans batch {entry.batch} as sequences"
-            f" {entry.start} to {entry.end - 1}, the journal holds batch {known.batch} with"
-            f" {known.start} to {known.end - 1}: the checkpoint was put back to an earlier"
-            " state. Put back the newer one, or go on behind the journal with"
+            f" {entry.start} to {entry.end - 1}, the journal has batch {known.batch} with"
+            f" {known.start} to {known.end - 1}: the checkpoint was restored to an earlier state."
+            " Restore the newer one, or continue after the batches of the journal with"
             " twinstream pipeline run --recover"
         )
 
     def _counted(self, entry: BatchEntry, tables: BatchWriter, found: int) -> BatchEntry:
-        """Count what is in the files: each message is there once, in its range."""
+        """Count the rows in the files, and check that each message occurs once, in its range."""
         seqs = seqs_in(tables.written, self._source.seq_column, found)
         self._check(entry, seqs, found)
         return entry.counted(seqs, tables.written, self._source.dead_letters)
@@ -185,6 +185,6 @@ class BatchLander:
                 f"batch {entry.batch} of source {self._source.name} ({entry.start} to"
                 f" {entry.end - 1}) has {seqs.count} rows of {seqs.distinct} sequences from"
                 f" {seqs.first} to {seqs.last} in its files, and the stream {found} messages:"
-                " it was begun with another schema, which has to finish it, or something else"
-                " writes to the tables"
+                " either it was begun with another schema, which has to finish it, or another"
+                " program writes to the tables"
             )

@@ -1,4 +1,4 @@
-"""What the tables of one source hold of a range, compared with what the stream holds of it."""
+"""The rows of a range in the tables of one source, for comparison with the stream."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ __all__ = [
 ]
 
 MESSAGES: Final = pa.schema([("seq", pa.uint64()), ("time", pa.timestamp("us", "UTC"))])
-"""What identifies a message: a sequence alone does not, as a stream may be put back."""
+"""The columns that identify a message: a restored stream uses sequences a second time."""
 
 _ROWS: Final = pa.schema([*MESSAGES, pa.field("batch", pa.int64())])
 
@@ -40,7 +40,7 @@ class LandedRows:
 
     @property
     def seqs(self) -> pa.ChunkedArray:
-        """Sequences, one a row."""
+        """The sequence of each row."""
         return self.rows.column("seq")
 
     @property
@@ -50,17 +50,17 @@ class LandedRows:
 
     @property
     def distinct(self) -> int:
-        """Distinct sequences."""
+        """The number of distinct sequences."""
         return int(pc.count_distinct(self.seqs).as_py())
 
     def doubles(self, most: int = 5) -> list[int]:
-        """Return the first sequences that have more than one row."""
+        """Return the lowest sequences that have more than one row."""
         counted = self.rows.group_by("seq").aggregate([("batch", "count")])
         several = counted.filter(pc.field("batch_count") > 1).column("seq")
         return sorted(several.to_pylist())[:most]
 
     def landed_again(self, batch: int, most: int = 5) -> list[int]:
-        """Return the first sequences of messages that batches before and from ``batch`` on have."""
+        """Return the lowest sequences of messages in batches both before and from ``batch`` on."""
         before = self.rows.filter(pc.field("batch") < batch)
         if not before.num_rows:
             return []
@@ -84,7 +84,7 @@ class LandedRows:
 
 
 def tables_of(source: SourceConfig, entries: Iterable[BatchEntry]) -> list[str]:
-    """Return the tables that batches of a source wrote to, dead letters last."""
+    """Return the tables to which batches of a source wrote, dead letters last."""
     names = {name for entry in entries for name in entry.tables}
     if source.format != "advisory":
         names.add(source.table)
@@ -92,7 +92,7 @@ def tables_of(source: SourceConfig, entries: Iterable[BatchEntry]) -> list[str]:
 
 
 def possible_tables(source: SourceConfig) -> list[str]:
-    """Return the tables that a source could write to."""
+    """Return the tables to which a source may write."""
     return source.tables.possible(source.format)
 
 
@@ -103,16 +103,16 @@ def read_landed(
     columns = [source.seq_column, source.time_column, BATCH_COLUMN]
     found: list[pa.RecordBatch] = []
     for table in tables:
-        # Raw reads have no dead letters; those of other reads have the underscore, too.
+        # Raw reads have no dead letters; those of other reads have the underscore as well.
         for part in sink.scan(table, columns, source.seq_column, low, high, since):
-            # Another program may have rewritten a table with other digits.
+            # Another program may have rewritten a table with another time resolution.
             arrays = [part.column(at).cast(each.type, safe=False) for at, each in enumerate(_ROWS)]
             found.append(pa.RecordBatch.from_arrays(arrays, schema=_ROWS))
     return LandedRows(pa.Table.from_batches(found, schema=_ROWS))
 
 
 def messages_of(files: Iterable[Path], source: SourceConfig, low: int, high: int) -> pa.Table:
-    """Read which messages in ``[low, high)`` some files have rows of, as `MESSAGES`."""
+    """Return the messages in ``[low, high)`` of which some files have rows, as `MESSAGES`."""
     columns, names = [source.seq_column, source.time_column], [str(file) for file in files]
     found: list[pa.RecordBatch] = []
     for part in scanned(names, columns, source.seq_column, low, high, 0) if names else ():

@@ -1,4 +1,4 @@
-"""Open the tables of a pipeline, of the kind that its configuration names."""
+"""Open the tables of a pipeline, of the kind that the configuration names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Read Parquet files, and join them into one in pieces: no table has to fit into memory."""
+"""Read Parquet files and merge them piece by piece, so that no table has to fit into memory."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["Part", "merge", "scanned", "schema_of"]
 
 @frozen
 class Part:
-    """Files whose rows are wanted: those that ``wanted`` chooses, by default all."""
+    """Files to read: those rows that ``wanted`` selects, by default all."""
 
     files: Sequence[Path]
     wanted: ds.Expression | None = None
@@ -61,7 +61,7 @@ def _damaged(files: Sequence[str], columns: Sequence[str]) -> str | None:
 
 
 def schema_of(files: Sequence[Path]) -> pa.Schema:
-    """Return the columns of all files together. Raises `SchemaError` where types differ."""
+    """Return the columns of all files together. Raises `SchemaError` if types differ."""
     try:
         return pa.unify_schemas([pq.read_schema(file) for file in files])
     except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
@@ -71,7 +71,7 @@ def schema_of(files: Sequence[Path]) -> pa.Schema:
 def merge(parts: Sequence[Part], folder: Path) -> Path | None:
     """Write the rows of all parts into one new file in ``folder``, in the order of the parts.
 
-    Returns the file, ``None`` (and makes nothing) when there are no rows.
+    Returns the file. Without rows it writes no file and returns ``None``.
     """
     parts = [part for part in parts if part.files]
     if not parts:

@@ -1,4 +1,4 @@
-"""Tables of plain Parquet files: written by batches, read by ranges, rebuilt in one step."""
+"""Tables of plain Parquet files: written by batches, read by ranges, rebuilt atomically."""
 
 from __future__ import annotations
 
@@ -30,29 +30,29 @@ class ParquetSink:
         self._fits: Final[dict[str, pa.Schema]] = {}
 
     def batch(self, number: int, writer: Writer) -> ParquetBatch:
-        """Begin a batch, or begin one again that was interrupted."""
+        """Begin a batch, or resume one that was interrupted."""
         folders = self.folders
         return ParquetBatch(folders.root, folders.staging, number, writer.name, self._fits)
 
     def reaches(self, table: str, number: int) -> bool:
-        """Tell whether the table has a batch with this number or a higher one."""
+        """Return whether the table has a batch with this number or a higher one."""
         return reaches(self.folders.root / table, number)
 
     def holds(self, table: str, number: int) -> bool:
-        """Tell whether the table has a folder of this batch."""
+        """Return whether the table has a folder of this batch."""
         return (self.folders.root / table / f"{BATCH_FOLDER}{number}").exists()
 
     def scan(
         self, table: str, columns: Sequence[str], seq: str, low: int, high: int, since: int
     ) -> Iterator[pa.RecordBatch]:
-        """Read columns of the rows whose sequence is in ``[low, high)``, since a batch."""
+        """Read columns of rows with a sequence in ``[low, high)``, of batches from ``since`` on."""
         folders = batch_folders(self.folders.root / table).items()
         files = [str(f) for last, path in folders if last >= since for f in files_in(path)]
         if files:
             yield from scanned(files, columns, seq, low, high, since)
 
     def replace(self, table: str, number: int, files: Sequence[Path]) -> None:
-        """Put the rows of ``files`` in the place of all rows of a batch, in one step."""
+        """Replace all rows of a batch with those of ``files``, atomically."""
         check_fit(self.folders.root / table, files)
         existing = batch_folders(self.folders.root / table)
         home = next((last for last in existing if last >= number), number)

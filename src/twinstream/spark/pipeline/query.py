@@ -1,4 +1,4 @@
-"""One source of a running pipeline: its query, its release, and its new starts."""
+"""One source of a running pipeline: its query, its releases and its restarts."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ __all__ = ["SourceQuery"]
 
 
 class SourceQuery:
-    """Keeps the query of one source going.
+    """Runs the query of one source, and restarts it after failures.
 
-    :meth:`step` is called again and again; it returns whether there is more to do. With ``once``
-    the query ends when it has landed what the stream holds now. ``tell`` is called with everything
-    that happens, also from Spark's thread. While ``is_to_end`` says so, nothing is asked twice of a
-    server that does not answer.
+    :meth:`step` is called repeatedly; it returns whether there is more to do. With ``once`` the
+    query ends when it has landed the messages that the stream has now. ``tell`` is called with each
+    event, also from Spark's thread. Once ``is_to_end`` returns true, requests to a server that does
+    not respond are not retried.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class SourceQuery:
     ) -> None:
         self.source: Final = source
         self.error: str | None = None
-        """Why the source has ended for good."""
+        """The error with which the source has ended for good, if any."""
         self._spark: Final = spark
         self._config: Final = config
         self._tell: Final = tell
@@ -80,7 +80,7 @@ class SourceQuery:
         self._ended = False
 
     def step(self) -> bool:
-        """Do what is due: start, release, notice the end. Returns whether there is more to do."""
+        """Start, release or end the query, as needed; return whether there is more to do."""
         if self._ended:
             return False
         try:
@@ -98,12 +98,12 @@ class SourceQuery:
 
     @property
     def waits_to_start(self) -> bool:
-        """Tell whether the next step starts a query."""
+        """Return whether the next step starts a query."""
         return self._query is None and not self._ended
 
     @property
     def is_starting(self) -> bool:
-        """Tell whether Spark is making the query just now."""
+        """Return whether Spark is starting the query."""
         return (
             self._query is not None
             and self._query.isActive
@@ -112,31 +112,31 @@ class SourceQuery:
 
     @property
     def is_between_batches(self) -> bool:
-        """Tell whether stopping now interrupts no batch, if none may begin any more."""
+        """Return whether stopping now interrupts no batch, if no further one may begin."""
         if self._query is None or not self._query.isActive:
             return True
         status = self._query.status
-        # Planning writes nothing, and takes a minute where the server does not answer.
+        # Planning writes nothing, and takes a minute if the server does not respond.
         is_planning = str(status["message"]).startswith("Getting offsets")
         return is_planning or not status["isTriggerActive"]
 
     def hold(self) -> None:
-        """Land no batch after the one under way.
+        """Land no batch after the current one.
 
-        While messages wait, one follows the other, and nobody could stop the query in between.
+        With a backlog the next batch follows at once, so the query could not be stopped in between.
         """
         if self._lander is not None:
             self._lander.hold()
 
     def stop(self) -> None:
-        """End the query; a batch that it interrupts is finished by the next run."""
+        """Stop the query; the next run finishes a batch that this interrupts."""
         try:
             if self._query is not None:
                 self._query.stop()
         except Exception as error:
             if not spark_is_gone(error):
                 raise
-            self._close()  # the run has failed for that
+            self._close()  # the run has already failed for this reason
             return
         if self._ended:
             return
@@ -148,7 +148,7 @@ class SourceQuery:
             self._end(None)
 
     def _start(self) -> None:
-        """Begin the query, unless it is to end while another command works on the tables."""
+        """Start the query, unless it is stopped while another command works on the tables."""
         with self._lock.shared(self._is_to_end) as granted:
             if granted:
                 self._start_query()
@@ -158,7 +158,7 @@ class SourceQuery:
         stored = Identity.load(self._folder)
         last = self._log.last()
         if stored is not None and last is None and stored.created != state.created:
-            stored = None  # the stream was made again before anything of it was landed
+            stored = None  # the stream was re-created before any of its messages was landed
         identity = stored or Identity.first(self.source, state).save(self._folder)
         about = (self._folder, self._sink, state, self._leader.time_at)
         if self._accept:
@@ -188,8 +188,8 @@ class SourceQuery:
     def _position(self, identity: Identity, state: StreamState) -> int:
         """Return the first sequence that is not landed.
 
-        Raises `DataLossError` for a stream that was put back or made again, before anything of it
-        is released: what it holds below that sequence was never landed.
+        Raises `DataLossError` for a re-created or restored stream before anything is released: its
+        messages below that sequence were never landed.
         """
         committed = self._checkpoint.last_committed()
         stands = Position(identity.origin, identity.created)
@@ -212,7 +212,7 @@ class SourceQuery:
         )
         if self._once:
             return writer.trigger(availableNow=True).start()
-        # In whole numbers: Spark reads no exponent, which long pauses would have.
+        # A whole number, because Spark does not parse an exponent, which long pauses would have.
         pause = round(self._config.every * 1000)
         return writer.trigger(processingTime=f"{pause} milliseconds").start()
 
@@ -221,7 +221,7 @@ class SourceQuery:
         self._tell(Landed(self.source.name, entry))
 
     def _let_go(self) -> None:
-        """Release what Spark has committed since the last time."""
+        """Release the batches that Spark has committed since the last call."""
         committed = self._checkpoint.last_committed()
         if self.source.commit == "none" or committed < 0 or self._identity is None:
             return
@@ -248,7 +248,7 @@ class SourceQuery:
 
     def _failed(self, error: Exception) -> None:
         if spark_is_gone(error):
-            raise error  # the end of all sources, not of this one alone
+            raise error  # ends all sources, not only this one
         query, self._query = self._query, None
         if query is not None:
             query.stop()

@@ -1,7 +1,7 @@
-"""Change batches of a Parquet table in one step: a new folder, exchanged for the old one.
+"""Change batches of a Parquet table atomically: build a new folder and exchange it for the old one.
 
-What stays is linked, not copied. The old folder is kept aside until it is vacuumed. A reader that
-has listed its files opens them in the new folder, where it does not find those that were replaced.
+Unchanged files are linked, not copied. The old folder is kept until a vacuum removes it. A reader
+that has listed the old files opens them in the new folder, where replaced files do not exist.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = ["Rebuilt"]
 
 
 class Rebuilt:
-    """A new form of a table, put in its place at the end of the ``with`` block."""
+    """A new version of a table, which replaces it at the end of the ``with`` block."""
 
     def __init__(self, folders: Folders, table: str) -> None:
         self._current: Final = folders.root / table
@@ -39,7 +39,7 @@ class Rebuilt:
         return self
 
     def keep(self, batches: Iterable[Path]) -> None:
-        """Take over the folders of batches as they are."""
+        """Keep the folders of batches unchanged."""
         for folder in batches:
             home = self._new / folder.name
             home.mkdir()
@@ -48,7 +48,7 @@ class Rebuilt:
             sync([home])
 
     def put(self, number: int, parts: Sequence[Part]) -> Path | None:
-        """Make one folder of all these rows, named after the last batch; none without rows."""
+        """Write all these rows to one folder, named after the last batch; none without rows."""
         return merge(parts, self._new / f"{BATCH_FOLDER}{number}")
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:

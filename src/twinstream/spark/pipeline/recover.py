@@ -1,10 +1,10 @@
-"""Go on behind what is landed with a new checkpoint.
+"""Continue after the landed batches with a new checkpoint.
 
-That is so when a checkpoint was lost, when a stream is accepted as a copy, and when a source is to
+This is needed if a checkpoint was lost, if a stream is accepted as a copy, and if a source is to
 land other subjects from now on.
 
-The journal says which batches are in the tables. Rows of a batch that is not in the journal are
-removed, and a new checkpoint begins behind the last batch.
+The journal records which batches are in the tables. Rows of a batch that is not in the journal are
+removed, and a new checkpoint begins after the last batch.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ def recovered(
     state: StreamState,
     time_at: TimeAt,
 ) -> Identity:
-    """Return the identity to go on with; the same one when nothing is wrong.
+    """Return the identity to continue with; the same one if nothing needs recovery.
 
-    Raises `DataLossError` when the stream was made anew since, or removed what was not landed,
-    unless ``failOnDataLoss`` is false, and `JournalError` when the journal is older than the
+    Raises `DataLossError`, unless ``failOnDataLoss`` is false, if the stream was re-created or
+    removed messages that were not landed, and `JournalError` if the journal is older than the
     tables.
     """
     last = BatchLog(folder.journal).last()
@@ -52,7 +52,7 @@ def recovered(
     after = -1 if last is None else last.batch
     stands = _stands(identity, last)
     strict = source.source_options.fail_on_data_loss
-    # Checked before anything is removed: what has left the stream could not be landed again.
+    # Checked before rows are removed: messages that the stream lost could not be landed again.
     origin = start_behind(state, stands, time_at, strict=strict)
     return _renewed(source, identity, folder, sink, state, origin, after + 1)
 
@@ -65,10 +65,10 @@ def accepted(
     state: StreamState,
     time_at: TimeAt,
 ) -> Identity:
-    """Return the identity to go on with on a stream that the user accepts as a copy.
+    """Return the identity to continue with on a stream that the user accepts as a copy.
 
-    It is the same one when the stream shows by itself that it is the one that was landed. Otherwise
-    a line goes into the journal. Raises `DataLossError` when the stream shows that it is no copy.
+    It is unchanged if the stream proves to be the landed one. Otherwise a line is added to the
+    journal. Raises `DataLossError` if the stream proves to be no copy.
     """
     log = BatchLog(folder.journal)
     last = log.last()
@@ -93,11 +93,11 @@ def refiltered(
     time_at: TimeAt,
     seq_from: Callable[[str, int], int | None],
 ) -> Identity:
-    """Return the identity to go on with if the subjects are other ones now; else the same one.
+    """Return the identity to continue with if the subjects changed; otherwise the same one.
 
-    What the subjects before passed over is not landed. ``seq_from`` returns the first sequence from
-    one on that the subjects of now let through. Raises `CheckpointError` if a purge would remove
-    such messages.
+    Messages that the old subjects skipped are not landed. ``seq_from`` returns the first sequence,
+    at or after a given one, that the new subjects match. Raises `CheckpointError` if a purge would
+    remove such messages.
     """
     checkpoint, last = Checkpoint(folder.checkpoint, source.stream), BatchLog(folder.journal).last()
     before = _filter_of(identity, checkpoint, last)
@@ -110,7 +110,7 @@ def refiltered(
     if first is not None and first < origin:
         raise CheckpointError(
             f"source {source.name}: stream {state.name} still has message {first}, which the new"
-            f" subjects let through, below {origin}, up to which the source has landed: with"
+            f" subjects match, below {origin}, up to which the source has landed: with"
             ' commit = "purge" it would be removed, landed or not; remove it by hand, or set'
             ' commit = "none"'
         )
@@ -122,8 +122,8 @@ def refiltered(
 def check_subjects(source: SourceConfig, identity: Identity, folder: SourceFolder) -> None:
     """Raise `CheckpointError` if a source landed other subjects before.
 
-    Messages that were passed over would never be landed. With ``failOnDataLoss = false`` they need
-    not be.
+    Messages that were skipped would never be landed. With ``failOnDataLoss = false`` this is
+    allowed.
     """
     checkpoint = Checkpoint(folder.checkpoint, source.stream)
     before = _filter_of(identity, checkpoint, BatchLog(folder.journal).last())
@@ -132,15 +132,15 @@ def check_subjects(source: SourceConfig, identity: Identity, folder: SourceFolde
         return
     raise CheckpointError(
         f"source {source.name} landed the subjects {before or '>'} before, now it names"
-        f" {source.filter or '>'}: messages that were passed over would not be landed. Name the"
-        " subjects as before, or go on behind what is landed with the new ones, by twinstream"
-        " pipeline run --accept-subjects; then twinstream pipeline replay lands what earlier"
-        " batches passed over"
+        f" {source.filter or '>'}: messages that were skipped would not be landed. Name the"
+        " subjects as before, or continue after the landed batches with the new ones, with"
+        " twinstream pipeline run --accept-subjects; then twinstream pipeline replay lands the"
+        " messages that earlier batches skipped"
     )
 
 
 def _filter_of(identity: Identity, checkpoint: Checkpoint, last: BatchEntry | None) -> str | None:
-    """Return the subjects that a source lands up to now, ``None`` if that is not known."""
+    """Return the subjects that a source has landed so far, or ``None`` if they are not known."""
     begun = checkpoint.last_begun()
     if begun >= 0:
         return checkpoint.bounds(begun, identity.origin).end.filter
@@ -160,7 +160,7 @@ def _renewed(
     origin: int,
     base: int,
 ) -> Identity:
-    """Return the identity for a new checkpoint, with the next batch and where it begins."""
+    """Return the identity for a new checkpoint, with the number and start of the next batch."""
     _remove_unfinished(source, sink, base)
     if folder.checkpoint.exists():
         folder.checkpoint.rename(folder.path / f"checkpoint.{time.time_ns()}")
@@ -170,15 +170,15 @@ def _renewed(
 def _remove_unfinished(source: SourceConfig, sink: Sink, number: int) -> None:
     """Remove the rows of batch ``number``. Raises `JournalError` for tables with later ones.
 
-    A batch begins only when the one before is in the journal, so only one can be unfinished.
+    A batch begins only when the previous one is in the journal, so only one can be unfinished.
     """
     taken = [table for table in possible_tables(source) if sink.reaches(table, number)]
     for table in taken:
         if sink.reaches(table, number + 1):
             raise JournalError(
                 f"table {table} has rows of batch {number + 1} or later, and the journal of source"
-                f" {source.name} ends before batch {number}: it was put back to an earlier state,"
-                " or they are of another source; put back the newer journal, or land into a new"
+                f" {source.name} ends before batch {number}: it was restored to an earlier state,"
+                " or the rows are of another source; restore the newer journal, or land into a new"
                 " folder"
             )
     for table in taken:

@@ -1,7 +1,7 @@
-"""What happens to the stream when a batch is landed: nothing, a bookmark moves, or a purge.
+"""Release of landed messages: do nothing, move a bookmark, or purge the stream.
 
 This is done after Spark's own commit of the batch, and can be repeated. A crash between the two
-leaves messages in the stream for longer than needed; it never loses one.
+keeps messages in the stream for longer than needed; it never loses one.
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ if TYPE_CHECKING:
 __all__ = ["Release", "release_of"]
 
 _MARK: Final = "twinstream.pipeline"
-"""Key of a bookmark's metadata that tells it from consumers that somebody reads from."""
+"""Metadata key that distinguishes a bookmark from consumers that clients read from."""
 
 
 class Release(Protocol):
-    """Lets go of what is landed."""
+    """Releases landed messages."""
 
     def prepare(self, jet: JetStream, position: int) -> None:
-        """Check that it can be done; ``position`` is the first sequence that is not landed."""
+        """Check that releases are possible; ``position`` is the first sequence not landed yet."""
         ...
 
     def release(self, jet: JetStream, entry: BatchEntry) -> int:
-        """Let go of all up to the end of a batch; returns how many messages were removed."""
+        """Release all messages up to the end of a batch; return the number of removed ones."""
         ...
 
 
 class KeepAll:
-    """``commit = "none"``: the stream is left as it is."""
+    """``commit = "none"``: the stream is not changed."""
 
     def prepare(self, jet: JetStream, position: int) -> None:
         """Do nothing."""
@@ -55,9 +55,9 @@ class KeepAll:
 
 
 class Bookmark:
-    """``commit = "bookmark"``: a consumer that nobody pulls from stands where the batches end.
+    """``commit = "bookmark"``: a consumer marks the end of the landed batches; no client pulls it.
 
-    The lag that any tool shows for it is the pipeline's. On a stream with interest retention it
+    The lag that tools show for it is the pipeline's lag. On a stream with interest retention it
     keeps messages until they are landed. Needs server 2.14.
     """
 
@@ -65,7 +65,7 @@ class Bookmark:
         self._source: Final = source
 
     def prepare(self, jet: JetStream, position: int) -> None:
-        """Make the consumer, or find the one made before. Raises `OptionError` for another's."""
+        """Create or find the consumer. Raises `OptionError` if its name is used otherwise."""
         stream = jet.get_stream(self._source.stream)
         name = self._source.bookmark
         subjects = list(self._source.source_options.subjects)
@@ -87,7 +87,7 @@ class Bookmark:
             raise OptionError(
                 "bookmark",
                 f"stream {self._source.stream} has a consumer {name!r} that is no bookmark of this"
-                " source; name another one",
+                " source; choose another name",
             )
         if sorted(_filters(config)) != sorted(subjects):
             one = evolve(config, filter_subject=None, filter_subjects=subjects or None)
@@ -108,10 +108,10 @@ def _filters(config: ConsumerConfig) -> list[str]:
 
 
 class Purge:
-    """``commit = "purge"``: messages leave the stream once they are found in the tables.
+    """``commit = "purge"``: messages are removed from the stream once the tables have them.
 
-    Every message that the stream still holds below the end of the batch is looked up in the
-    tables, read anew from their files, by its sequence and its time, before any is removed.
+    Before any message is removed, every message that the stream still has below the end of the
+    batch is looked up, by its sequence and its time, in the files of the tables.
     """
 
     def __init__(self, source: SourceConfig, sink: Sink, log: BatchLog) -> None:
@@ -123,20 +123,20 @@ class Purge:
     def prepare(self, jet: JetStream, position: int) -> None:
         """Refuse streams that cannot be purged."""
         config = jet.get_stream(self._source.stream).config
-        for setting in ("sealed", "deny_purge"):  # the first brings the second
+        for setting in ("sealed", "deny_purge"):  # a sealed stream also has deny_purge
             if getattr(config, setting):
                 raise OptionError(
                     "commit", f'"purge" is not possible: stream {config.name} is set to {setting}'
                 )
 
     def release(self, jet: JetStream, entry: BatchEntry) -> int:
-        """Remove all up to the end of the batch, if the tables have it; else `CheckpointError`."""
+        """Purge up to the end of the batch; raise `CheckpointError` if tables lack messages."""
         stream = jet.get_stream(self._source.stream)
         state = StreamState.of(self._source.stream, stream.info(confirmed=True))
         reason = why_other(entry.position, state, partial(stored_at, jet))
         if reason is not None:
             if not self._source.source_options.fail_on_data_loss:
-                return 0  # the batches to come are of the stream as it is now
+                return 0  # later batches belong to the current stream
             raise CheckpointError(
                 f"nothing was purged: {reason}; batch {entry.batch} was landed before that"
             )
@@ -147,8 +147,8 @@ class Purge:
             missing = missing_of(held, landed.rows)
             if missing:
                 raise CheckpointError(
-                    f"nothing was purged: stream {self._source.stream} holds {len(missing)}"
-                    f" messages from sequence {missing[0]} on that no table has; land them with"
+                    f"nothing was purged: stream {self._source.stream} has {len(missing)} messages,"
+                    f" the first with sequence {missing[0]}, that no table has; land them with"
                     " another start, or remove them by hand"
                 )
         subjects = self._source.source_options.subjects or (None,)
@@ -157,10 +157,10 @@ class Purge:
         return removed
 
     def _first_batch(self, entry: BatchEntry) -> int:
-        """Return the first batch whose messages the stream may still hold.
+        """Return the first batch whose messages the stream may still have.
 
-        After a purge that is the next one. Before this process has purged, it is the first batch of
-        the stream as it is now: rows of an earlier stream of the name have the same sequences.
+        After a purge that is the next one. Before the first purge of this process, it is the first
+        batch of the current stream: rows of an earlier stream of this name have the same sequences.
         """
         if self._since is None:
             self._since = min(of_one_stream(self._log.entries()), default=entry.batch)
@@ -168,7 +168,7 @@ class Purge:
 
 
 def release_of(source: SourceConfig, sink: Sink, log: BatchLog) -> Release:
-    """Return what the source's ``commit`` asks for."""
+    """Return the release for the source's ``commit``."""
     match source.commit:
         case "none":
             return KeepAll()

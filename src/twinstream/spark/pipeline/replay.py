@@ -1,7 +1,7 @@
-"""Land a range again: after a change of the schema, or when files of a table were damaged.
+"""Land a range again: after a change of the schema, or if files of a table were damaged.
 
-Whole batches are read from the stream again, with their own bounds, and replace what the tables
-have of them. So this can be repeated, also after a crash.
+Whole batches are read from the stream again, with the same bounds, and replace their rows in the
+tables. So this can be repeated, also after a crash.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ __all__ = ["batches_of", "replay"]
 def batches_of(
     config: PipelineConfig, source: SourceConfig, low: int, high: int | None
 ) -> list[BatchEntry]:
-    """Return the landed batches that hold sequences in ``[low, high)``, ascending.
+    """Return the landed batches that have sequences in ``[low, high)``, ascending.
 
-    Without ``high`` it is all from ``low`` on. Raises `SparkSourceError` if there are none.
+    Without ``high`` there is no upper bound. Raises `SparkSourceError` if there are none.
     """
     entries = BatchLog(Folders(config.path).source(source.name).journal).entries()
     if not entries:
@@ -54,8 +54,7 @@ def batches_of(
             f"sequence {low} or later ones" if high is None else f"sequences {low} to {high - 1}"
         )
         raise SparkSourceError(
-            f"no batch of source {source.name} holds {wanted}; the last one ended at"
-            f" {newest.end - 1}"
+            f"no batch of source {source.name} has {wanted}; the last one ended at {newest.end - 1}"
         )
     return due
 
@@ -69,11 +68,14 @@ def replay(
     *,
     tell: Callable[[BatchEntry], None] = lambda _: None,
 ) -> list[BatchEntry]:
-    """Land all batches again that hold sequences in ``[low, high)``; return their new entries.
+    """Land again all batches that have sequences in ``[low, high)``; return their new entries.
 
-    Without ``high`` these are all from ``low`` on. Raises `DataLossError`, before anything of a
-    batch is changed, if the stream has lost messages that the tables have of it;
-    `SparkSourceError` if no batch holds any of the range.
+    Without ``high`` there is no upper bound.
+
+    Raises:
+        DataLossError: before a batch is changed, if the stream has lost messages of the batch that
+            the tables have.
+        SparkSourceError: if no batch has sequences of the range.
     """
     folders = Folders(config.path)
     log, sink = BatchLog(folders.source(source.name).journal), open_sink(config)
@@ -124,8 +126,8 @@ def _again(
 def _landed_aside(
     spark: SparkSession, source: SourceConfig, entry: BatchEntry, folder: Path
 ) -> list[TableFile]:
-    """Write the rows of the batch by table into a folder that no reader looks into."""
-    # Missing messages are found one by one instead, by comparison with what the tables have.
+    """Write the rows of the batch, by table, to a folder that readers ignore."""
+    # Missing messages are found one by one instead, by comparison with the tables.
     options = evolve(source.source_options, fail_on_data_loss=False)
     job = LandJob(options, source.tables, folder, entry.batch)
     with Leader(options) as leader:
@@ -145,15 +147,15 @@ def _refuse_lost(
     if lost:
         raise DataLossError(
             f"batch {entry.batch} of source {source.name} cannot be landed again: the stream"
-            f" lacks {len(lost)} of its messages by now, the first has sequence {lost[0]}"
+            f" no longer has {len(lost)} of its messages, the first has sequence {lost[0]}"
         )
 
 
 def _order(source: SourceConfig, tables: list[str], written: Mapping[str, Written]) -> list[str]:
     """Return all tables concerned, dead letters last.
 
-    A message that is no dead letter any more gets into its table before it leaves the dead letters:
-    after an interruption between the two it is there twice, not gone.
+    A message that is no longer a dead letter is added to its table before it is removed from the
+    dead letters: after an interruption between the two it exists twice, but is not lost.
     """
     names = sorted({*tables, *written} - {source.dead_letters})
     return [*names, source.dead_letters]

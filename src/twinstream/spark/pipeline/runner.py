@@ -1,4 +1,4 @@
-"""Run a pipeline: a query a source, looked after in one loop until all have ended."""
+"""Run a pipeline: one query per source, supervised by one loop until all have ended."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ if TYPE_CHECKING:
 __all__ = ["Asked", "run"]
 
 _PAUSE: Final = 0.1
-"""Seconds between two looks at the queries."""
+"""Seconds between two checks of the queries."""
 
 _PATIENCE: Final = 60.0
-"""Seconds that a batch gets to end when somebody asks to stop."""
+"""Seconds that a batch gets to end after a stop was requested."""
 
 
 class Asked(Protocol):
-    """Whether somebody asked to stop; `threading.Event` is one."""
+    """A flag that requests a stop, such as a `threading.Event`."""
 
     def is_set(self) -> bool:
-        """Tell it."""
+        """Return whether a stop was requested."""
         ...
 
 
@@ -54,23 +54,32 @@ def run(
     tell: Callable[[Happening], None] | None = None,
     asked: Asked | None = None,
 ) -> dict[str, str]:
-    """Land all sources; returns those that ended with an error, with the error.
+    """Land all sources; return the sources that failed, with their errors.
 
-    With ``once`` it ends when all that the streams hold at the start is landed; otherwise it goes
-    on until ``asked``. A source that fails is started again after a pause that doubles, unless the
-    same error would come again. With ``recover`` it goes on where the journal ends if a checkpoint
-    is gone. With ``accept_stream`` it goes on behind what is landed with a stream that was made
-    again, if nothing shows that it is no copy; a line in the journal says so. With
-    ``accept_subjects`` it goes on behind what is landed with the subjects that a source names now;
-    what the subjects before passed over is landed by a replay only. ``tell`` is called
-    only from the calling thread; what happens is also logged, by the logger
-    ``twinstream.pipeline``. Raises `PipelineBusy` while another process works on the folder, and
-    `SparkSourceError` for a session of Spark Connect, or when Spark's Java process has ended.
+    A source that fails is restarted after a pause that doubles each time, unless its error is
+    permanent. Events are also logged, by the logger ``twinstream.pipeline``.
+
+    Args:
+        spark: a session with Spark in its own process.
+        config: the pipeline.
+        once: end when all messages are landed that the streams have at the start; otherwise run
+            until ``asked`` is set.
+        recover: if a checkpoint is missing, continue where the journal ends.
+        accept_stream: continue after the landed batches with a re-created stream, unless it proves
+            to be no copy; a line is added to the journal.
+        accept_subjects: continue after the landed batches with the changed subjects of a source;
+            only a replay lands the messages that the old subjects skipped.
+        tell: called with each event, from the calling thread only.
+        asked: a flag that requests a stop, such as a `threading.Event`.
+
+    Raises:
+        PipelineBusy: while another process works on the folder.
+        SparkSourceError: for a Spark Connect session, or if Spark's Java process has ended.
     """
     refuse_connect(spark)
     report: Reporter[Happening] = Reporter(tell, "tell")
     asked = asked or _Never()
-    # Spark looks for sources once only; if that process failed, the pipeline runs all the same.
+    # Spark looks for sources only once; if that process failed, the pipeline still works.
     register(spark)
     heard: queue.SimpleQueue[Happening] = queue.SimpleQueue()
     with locked(Folders(config.path).lock, config.path, f"pipeline run of {config.name}"):
@@ -94,7 +103,7 @@ def run(
             if not spark_is_gone(error):
                 raise
             raise SparkSourceError(
-                "Spark's Java process has ended; what it had begun is finished by the next run"
+                "Spark's Java process has ended; the next run finishes the batches it had begun"
             ) from error
         finally:
             _stop(sources)
@@ -123,10 +132,10 @@ def _look_after(
 
 
 def _step(source: SourceQuery, sources: list[SourceQuery]) -> bool:
-    """Do what is due, but begin no query while another one begins.
+    """Do the next step of a source, but start no query while another one starts.
 
-    Spark gives the Python process of a query ten seconds to start; several at once would not
-    make it on a busy machine.
+    Spark gives the Python process of a query ten seconds to start; several at once would exceed
+    this on a busy machine.
     """
     if source.waits_to_start and any(each.is_starting for each in sources):
         return True

@@ -1,4 +1,4 @@
-"""Work on tables between batches: alone, and with no batch left half done."""
+"""Exclusive work on tables between batches, when no batch is unfinished."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ __all__ = ["settled"]
 
 @contextmanager
 def settled(config: PipelineConfig, purpose: str) -> Generator[None]:
-    """Hold the tables of a pipeline alone, while it has no unfinished batch.
+    """Lock the tables of a pipeline that has no unfinished batch.
 
     If the pipeline runs, this waits for the batches that are being landed, and the next ones wait
-    for this. Raises `PipelineBusy` while another command holds the tables, and `CheckpointError`
-    when a batch was interrupted.
+    for the end of the block. Raises `PipelineBusy` while another command has the lock, and
+    `CheckpointError` if a batch was interrupted.
     """
     folders = Folders(config.path)
     with TableLock(folders).alone(f"pipeline {purpose} of {config.name}"):
         for source in config.sources:
             if _is_unfinished(folders.source(source.name), source.stream):
                 raise CheckpointError(
-                    f"a batch of source {source.name} was interrupted; let it be finished first:"
+                    f"a batch of source {source.name} was interrupted; finish it first:"
                     " twinstream pipeline run --once"
                 )
         yield
 
 
 def _is_unfinished(folder: SourceFolder, stream: str) -> bool:
-    """Tell whether tables may hold a part of a batch.
+    """Return whether tables may have a part of a batch.
 
-    A batch that Spark has only planned is not in the journal, and a batch in the journal whose
-    checkpoint is gone was removed.
+    A batch that Spark has only planned is not in the journal. The rows of a batch in the journal
+    whose checkpoint is missing were removed.
     """
     checkpoint = Checkpoint(folder.checkpoint, stream)
     begun = checkpoint.last_begun() > checkpoint.last_committed()

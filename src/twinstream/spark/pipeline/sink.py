@@ -1,4 +1,4 @@
-"""What the two kinds of tables have in common: batches go in whole, and once."""
+"""The common interface of both kinds of tables: batches are added atomically, and once."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["Sink", "Writer"]
 
 
 class Writer(Protocol):
-    """Who writes: the name and the lasting identity of a source."""
+    """The writer of a batch: the name and the permanent ID of a source."""
 
     @property
     def name(self) -> str:
@@ -23,7 +23,7 @@ class Writer(Protocol):
 
     @property
     def id(self) -> str:
-        """Its identity, the same for all its batches."""
+        """The ID of the source, the same for all its batches."""
         ...
 
 
@@ -31,15 +31,15 @@ class Sink(Protocol):
     """The tables of a pipeline. ``table`` is always a path below the pipeline's folder."""
 
     def batch(self, number: int, writer: Writer) -> BatchWriter:
-        """Begin a batch, or begin one again that was interrupted."""
+        """Begin a batch, or resume one that was interrupted."""
         ...
 
     def reaches(self, table: str, number: int) -> bool:
-        """Tell whether the table has a batch with this number or a higher one."""
+        """Return whether the table has a batch with this number or a higher one."""
         ...
 
     def holds(self, table: str, number: int) -> bool:
-        """Tell whether the table has a batch with this number, at a cost that does not grow."""
+        """Return whether the table has a batch with this number, at constant cost."""
         ...
 
     def scan(
@@ -47,14 +47,14 @@ class Sink(Protocol):
     ) -> Iterator[pa.RecordBatch]:
         """Read columns of the rows whose sequence (column ``seq``) is in ``[low, high)``.
 
-        Only batches with the number ``since`` or a higher one are read, so that older files need
-        not be opened. A table that does not exist has no rows.
+        Only batches with the number ``since`` or a higher one are read, so that older files are not
+        opened. A table that does not exist has no rows.
         """
         ...
 
     def replace(self, table: str, number: int, files: Sequence[Path]) -> None:
-        """Replace all rows of a batch by those of ``files``, if any, in one step.
+        """Replace all rows of a batch with those of ``files``, if any, atomically.
 
-        Raises `SchemaError`, before anything is changed, for columns that do not fit the table.
+        Raises `SchemaError`, before any change, for columns that do not fit the table.
         """
         ...

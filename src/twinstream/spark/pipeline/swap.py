@@ -1,7 +1,7 @@
-"""Put one folder in the place of another, in one step where the system can.
+"""Replace one folder with another, atomically if the operating system supports it.
 
-Linux exchanges two names at once. Elsewhere the old folder is renamed first, and then the new one
-gets its name. Between the two there is no folder of the name; `finish` completes an exchange that
+Linux exchanges two names atomically. Elsewhere the old folder is renamed first, and then the new
+one gets its name. Between the two steps no folder has the name; `finish` completes an exchange that
 was interrupted there.
 """
 
@@ -18,7 +18,7 @@ __all__ = ["exchange", "finish"]
 _AT_FDCWD: Final = -100
 _EXCHANGE: Final = 2
 
-# The errors of systems and file systems that cannot do it.
+# The errors of systems and file systems that do not support an exchange.
 _CANNOT: Final = frozenset({errno.ENOSYS, errno.EINVAL, errno.ENOTSUP})
 
 

@@ -1,9 +1,9 @@
-"""Who may change the tables of a pipeline: its batches, or a command that works on them alone.
+"""The lock on the tables of a pipeline: shared by its batches, exclusive for maintenance commands.
 
-Each source holds the lock with the others while it lands a batch, releases one or begins. A command
-such as ``compact`` first closes the gate, so that no further batch begins, waits until those that
-are being landed have ended, and then holds the lock alone. The pipeline goes on by itself
-afterwards. The system gives both back when a process ends, however it ends.
+Each source has the lock, shared with others, while it lands a batch, releases one or starts. A
+command such as ``compact`` first closes the gate, so that no further batch begins, waits until the
+current batches have ended, and then gets the exclusive lock. Afterwards the pipeline continues. The
+operating system releases both when a process ends, also if it is killed.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class TableLock:
 
     @contextmanager
     def shared(self, is_to_end: Callable[[], bool]) -> Generator[bool]:
-        """Hold the lock beside other sources; yields False if ``is_to_end`` says so meanwhile."""
+        """Hold the shared lock; yield False if ``is_to_end`` returns true while waiting."""
         with ExitStack() as stack:
             with _opened(self._gate) as gate:
                 granted = _acquired(gate, fcntl.LOCK_SH, is_to_end)
@@ -46,9 +46,9 @@ class TableLock:
 
     @contextmanager
     def alone(self, purpose: str) -> Generator[None]:
-        """Hold the lock alone, when the batches that are being landed have ended.
+        """Hold the exclusive lock, after the current batches have ended.
 
-        Raises `PipelineBusy` while another command does; ``purpose`` tells that one what this is.
+        Raises `PipelineBusy` while another command has it; ``purpose`` is shown to other commands.
         """
         with (
             locked(self._maintenance, self._root, purpose),

@@ -1,4 +1,4 @@
-"""Read a pipeline's TOML file; every error names the file, the table and the key."""
+"""Parse a pipeline's TOML file; every error names the file, the table and the key."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ from twinstream.spark.source.option_uses import LEAST, refuse_lone_delay
 __all__ = ["MAX_MESSAGES", "read_config"]
 
 MAX_MESSAGES: Final = 4_000_000
-"""Sequences in a batch at most, where the file does not say it: some tens of seconds of work, so
-that a backfill shows its progress, and an interruption costs one batch of it."""
+"""Default of the most sequences in a batch: some tens of seconds of work, so that a backfill shows
+its progress, and an interruption costs only one batch."""
 
-#: Keys that would put a secret into a file that is copied, reviewed and committed, and those that
-#: name a variable instead. Options are found whatever their case, so these have none.
+#: Keys that would put a secret into a file that is copied, reviewed and committed, and the keys
+#: that name a variable instead. In lower case, because options are matched without case.
 _SECRETS: Final[Mapping[str, str]] = {
     "password": "password_env",
     "secret": "password_env",
@@ -44,7 +44,7 @@ _SECRETS: Final[Mapping[str, str]] = {
     "secretcredentials": "credentials_env",
 }
 
-#: Options of the source that have a key of their own here, or that the pipeline sets itself.
+#: Options of the source that have their own key here, or that the pipeline sets itself.
 _RESERVED: Final[Mapping[str, str]] = {
     "stream": "stream",
     "subscribe": "stream",
@@ -62,8 +62,8 @@ _SOURCE_KEYS: Final = (
 )
 _NATS_KEYS: Final = ("servers", "user", "password_env", "token_env", "credentials_file")
 
-#: Keys that are easily written into another table: after ``[nats]`` or ``[[source]]`` a line is of
-#: that table, whatever it says.
+#: Keys that are easily written into the wrong table: every line after ``[nats]`` or ``[[source]]``
+#: belongs to that table.
 _PLACES: Final[Mapping[str, str]] = {
     **dict.fromkeys(("path", "sink", "every"), "above the first table"),
     **dict.fromkeys(_NATS_KEYS, "into the table [nats]"),
@@ -77,19 +77,24 @@ _UNWANTED: Final = ("mode", "columnnameofcorruptrecord", "checkpointlocation")
 def read_config(
     path: str | Path, *, server: str | None = None, default_server: str | None = None
 ) -> PipelineConfig:
-    """Read the file at ``path``; ``server`` replaces the address in it.
+    """Read the configuration file at ``path``.
 
-    ``default_server`` is for files that have no address.
+    Paths in the file are relative to its folder, or begin with ``~``. No server is contacted.
 
-    Paths in the file are relative to its folder, or begin with ``~``. Raises `ConfigError` for a
-    file that cannot be read and for the first mistake in it; nothing is asked of a server.
+    Args:
+        path: the TOML file.
+        server: replaces the address in the file.
+        default_server: the address if neither ``server`` nor the file has one.
+
+    Raises:
+        ConfigError: if the file cannot be read, and for the first error in it.
     """
     file = Path(path).absolute()
     top = TomlTable(file.name, _load(file))
     top.only(_PLACES, *_KEYS)
     name = top.text("name", file.stem)
     if not NAME.fullmatch(name):
-        raise top.fail("name", f"{name!r} may hold letters, digits, '-' and '_' only")
+        raise top.fail("name", f"{name!r} may contain only letters, digits, '-' and '_'")
     nats = top.table("nats")
     nats.refuse(_PLACES, "path", "sink", "every")
     folder = _path(top, file.parent)
@@ -131,21 +136,21 @@ def _path(table: TomlTable, folder: Path) -> Path:
 
 
 def _within(folder: Path, table: TomlTable, key: str, text: str) -> Path:
-    """Return the path that a key gives: from this folder, from the home folder (~), or whole."""
+    """Return the path of a key: relative to this folder or the home folder (~), or absolute."""
     try:
         return folder / local_path(text, key).expanduser()
     except BadArgument as error:
         raise table.fail(key, str(error)) from error
     except RuntimeError as error:
         raise table.fail(
-            key, f"begins in a home folder that is not known, {text!r}; write the whole path"
+            key, f"begins in an unknown home folder, {text!r}; write the absolute path"
         ) from error
 
 
 def _nats(
     table: TomlTable, folder: Path, server: str | None, default: str | None
 ) -> dict[str, str]:
-    """Return the options of the connection, named as the source names them."""
+    """Return the options of the connection, under the source's names."""
     servers = _servers(table)
     found = dict(_flat(table, "nats.", table.rest(), folder))
     if servers is not None:
@@ -161,7 +166,7 @@ def _nats(
 
 
 def _servers(table: TomlTable) -> str | None:
-    """Take the addresses. A number would be taken for a host: 4222 for 0.0.16.126."""
+    """Read the addresses. A number would be read as a host: 4222 as 0.0.16.126."""
     value = table.value("servers")
     each: list[object] = cast(list[object], value) if isinstance(value, list) else [value]
     wrong = [type(one).__name__ for one in each if not isinstance(one, str)]
@@ -169,8 +174,8 @@ def _servers(table: TomlTable) -> str | None:
         # Types only: an address may hold a password.
         raise table.fail(
             "servers",
-            'must be an address as "nats://127.0.0.1:4222", or a list of them; this one holds'
-            f" a value of type {wrong[0]}",
+            'must be an address such as "nats://127.0.0.1:4222", or a list of them; it has a value'
+            f" of type {wrong[0]}",
         )
     return None if value is None else ",".join(map(str, each))
 
@@ -181,10 +186,10 @@ def _flat(
     for key, value in values.items():
         instead = _SECRETS.get(_camel(key).lower())
         if instead is not None:
-            # The value is not repeated: this text ends in logs.
+            # The value is not shown: this text may be logged.
             raise table.fail(
                 key,
-                "a secret has no place in this file; name the environment variable that holds it:"
+                "a secret must not be in this file; name the environment variable that has it:"
                 f' {instead} = "…"',
             )
         if isinstance(value, dict):
@@ -214,7 +219,7 @@ def _settings(table: TomlTable) -> dict[str, str]:
 
 
 def _dotted(prefix: str, values: Mapping[str, object]) -> Iterator[tuple[str, object]]:
-    """Join keys that TOML splits: ``spark.ui.enabled`` without quotes is a table of tables."""
+    """Join keys that TOML splits: without quotes ``spark.ui.enabled`` is a nested table."""
     for key, value in values.items():
         if isinstance(value, dict):
             yield from _dotted(f"{prefix}{key}.", cast(dict[str, object], value))
@@ -248,7 +253,7 @@ def _source(table: TomlTable, file: Path, pipeline: str, nats: Mapping[str, str]
     if not stream:
         raise table.fail("stream", 'is required: the name of a stream, as stream = "ORDERS"')
     if "," in stream:
-        raise table.fail("stream", "names several; give each stream a [[source]] of its own")
+        raise table.fail("stream", "names several; give each stream its own [[source]]")
     try:
         check_name(stream, "stream")
     except BadArgument as error:
@@ -292,7 +297,7 @@ def _derived(
 
 
 def _least(options: Mapping[str, str]) -> int:
-    """Return for how many messages a batch waits; text that is no number is refused later."""
+    """Return the minimum of messages of a batch; text that is no number is refused later."""
     found = (text for name, text in options.items() if name.lower() in LEAST)
     return max((int(text) for text in found if text.isdecimal()), default=0)
 
@@ -303,12 +308,12 @@ def _checked(table: TomlTable, source: SourceConfig, options: dict[str, str]) ->
 
     is_advisory = source.format == "advisory"
     if is_advisory and source.table:
-        raise table.fail("table", "advisories have a table a kind; give prefix for their names")
+        raise table.fail("table", "advisories have one table per kind; use prefix for their names")
     if not is_advisory and source.prefix:
         raise table.fail("prefix", 'is for format = "advisory"; give table')
     for key, text in (("name", source.name), ("table", source.table), ("prefix", source.prefix)):
         if text and not NAME.fullmatch(text):
-            raise table.fail(key, f"{text!r} may hold letters, digits, '-' and '_' only")
+            raise table.fail(key, f"{text!r} may contain only letters, digits, '-' and '_'")
     try:
         check_name(source.bookmark, "consumer")
     except BadArgument as error:
@@ -327,7 +332,7 @@ def _checked(table: TomlTable, source: SourceConfig, options: dict[str, str]) ->
 
 
 def _key(option: str) -> str:
-    """Return the key of the file that an option of the source came from."""
+    """Return the key of the file for an option of the source."""
     return _RESERVED.get(option.lower(), option)
 
 
@@ -349,7 +354,7 @@ def _extra_options(table: TomlTable) -> dict[str, str]:
         if name in _RESERVED:
             raise table.fail(key, f"is the key {_RESERVED[name]!r} of the source")
         if name in _UNWANTED or name.startswith(("nats.", "starting", "ending")):
-            raise table.fail(key, "is not for a pipeline, which sets it itself")
+            raise table.fail(key, "cannot be set, because the pipeline sets it itself")
         found[key] = _text(table, key, value)
     return found
 
@@ -373,8 +378,8 @@ def _check_members(file: str, config: PipelineConfig) -> None:
 def _check_purges(file: str, config: PipelineConfig) -> None:
     """Refuse a source that purges a stream which another source reads.
 
-    A purge moves the beginning of the stream behind what the other source has not read yet. Which
-    subjects were removed cannot be seen any more, so that source would take them for lost.
+    A purge may move the first sequence of the stream beyond messages that the other source has not
+    read yet. That source cannot see which subjects were removed, and would report them as lost.
     """
     for reader in config.sources:
         if not reader.source_options.fail_on_data_loss:
@@ -388,15 +393,15 @@ def _purged_by(file: str, purger: SourceConfig, reader: SourceConfig) -> ConfigE
     if reader.commit == "purge":
         return ConfigError(
             f"{file}: source {purger.name}: commit",
-            f"source {reader.name} purges stream {reader.stream}, too, and each would take for lost"
-            " what the other one has removed; let one source read both its subjects, or give"
-            " both the option failOnDataLoss = false",
+            f"source {reader.name} also purges stream {reader.stream}, and each would report the"
+            " messages that the other one removed as lost; let one source read the subjects of"
+            " both, or give both the option failOnDataLoss = false",
         )
     return ConfigError(
         f"{file}: source {purger.name}: commit",
         f'"purge" removes messages of stream {reader.stream} whether source {reader.name} has'
-        " landed them or not; let one source read all that both do, or purge in neither; if they"
-        f" read different subjects, the option failOnDataLoss = false of source {reader.name} will"
+        " landed them or not; let one source read the subjects of both, or purge in neither; if"
+        f" their subjects differ, the option failOnDataLoss = false of source {reader.name} will"
         " do",
     )
 
@@ -414,6 +419,5 @@ def _refuse_twice(file: str, key: str, names: list[str]) -> None:
             hint = ", or a prefix for a source of advisories" if key == "table" else ""
             raise ConfigError(
                 f"{file}: {key}",
-                f"{name!r} stands for more than one thing; choose another {key} for one of them"
-                + hint,
+                f"{name!r} is used more than once; choose another {key} for one of them" + hint,
             )

@@ -1,4 +1,4 @@
-"""A table of a TOML file whose keys are taken one by one; what is left at the end is a mistake."""
+"""A table of a TOML file whose keys are read one by one; an unread key is an error at the end."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
 class TomlTable:
-    """Takes the keys of one table.
+    """Reads the keys of one table.
 
     ``where`` names the file and the table in errors, as in ``orders.toml: source ORDERS``.
     """
@@ -34,9 +34,9 @@ class TomlTable:
         return ConfigError(f"{self._where}: {key}", reason)
 
     def only(self, places: Mapping[str, str], *keys: str) -> None:
-        """Refuse other keys, so that a misspelt key is reported as such and not as missing.
+        """Refuse other keys, so that a misspelled key is reported as such and not as missing.
 
-        ``places`` says where keys of other tables belong.
+        ``places`` maps keys of other tables to the places where they belong.
         """
         self.refuse(places, *(places.keys() - keys))
         for key in self._values:
@@ -44,28 +44,28 @@ class TomlTable:
                 raise self.fail(key, f"is not known{near(key, keys)}")
 
     def refuse(self, places: Mapping[str, str], *keys: str) -> None:
-        """Refuse keys of other tables, and say where they belong."""
+        """Refuse keys of other tables, with the place where they belong in the error."""
         for key in self._values:
             if key in keys:
                 raise self.fail(key, f"is not known here; it belongs {places[key]}")
 
     def misspelt(self, key: str) -> None:
-        """Refuse a key that is almost this one, which is missing."""
+        """Refuse a key that is similar to this missing one."""
         for each in self._values:
             if hint := near(each, (key,)):
                 raise self.fail(each, f"is not known{hint}")
 
     def has(self, key: str) -> bool:
-        """Tell whether the key is given."""
+        """Return whether the key is given."""
         return key in self._values
 
     def value(self, key: str) -> object:
-        """Take whatever stands there, ``None`` when nothing does."""
+        """Read any value, or return ``None``."""
         self._known.add(key)
         return self._values.get(key)
 
     def text(self, key: str, default: str = "") -> str:
-        """Take a text that is not empty."""
+        """Read a text that is not empty."""
         value = self.value(key)
         if value is None:
             return default
@@ -74,7 +74,7 @@ class TomlTable:
         return value.strip(BLANKS)
 
     def number(self, key: str, default: int | None = None, *, least: int = 1) -> int | None:
-        """Take a whole number from ``least`` up."""
+        """Read a whole number from ``least`` up."""
         value = self.value(key)
         if value is None:
             return default
@@ -83,7 +83,7 @@ class TomlTable:
         return value
 
     def seconds(self, key: str, default: float) -> float:
-        """Take a duration: ``500ms``, ``30s``, ``15m`` or ``2h``."""
+        """Read a duration: ``500ms``, ``30s``, ``15m`` or ``2h``."""
         value = self.value(key)
         return default if value is None else self.duration(key, value)
 
@@ -95,7 +95,7 @@ class TomlTable:
         return int(found[1]) * _UNITS[found[2]]
 
     def word(self, key: str, choices: tuple[_Word, ...]) -> _Word:
-        """Take one of the words; the first is the default."""
+        """Read one of the words; the first is the default."""
         text: str = self.text(key, choices[0])
         for choice in choices:
             if choice == text:
@@ -105,7 +105,7 @@ class TomlTable:
         )
 
     def texts(self, key: str) -> tuple[str, ...]:
-        """Take a list of texts, or one text."""
+        """Read a list of texts, or one text."""
         value = self.value(key)
         found = [value] if isinstance(value, str) else value
         if found is None:
@@ -116,7 +116,7 @@ class TomlTable:
         return tuple(str(each) for each in items)
 
     def table(self, key: str) -> TomlTable:
-        """Take a table below this one; empty when it is not given."""
+        """Read a table below this one; empty if it is not given."""
         value = self.value(key)
         if value is None:
             value = {}
@@ -125,7 +125,7 @@ class TomlTable:
         return TomlTable(f"{self._where}: [{key}]", cast(dict[str, object], value))
 
     def tables(self, key: str) -> list[Mapping[str, object]]:
-        """Take a list of tables."""
+        """Read a list of tables."""
         value = self.value(key)
         items = cast(list[object], value) if isinstance(value, list) else [value]
         if not items or not all(isinstance(each, dict) for each in items):
@@ -133,19 +133,19 @@ class TomlTable:
         return cast(list[Mapping[str, object]], items)
 
     def rest(self) -> dict[str, object]:
-        """Take all keys that were not taken yet."""
+        """Read all keys that were not read yet."""
         left = {key: value for key, value in self._values.items() if key not in self._known}
         self._known.update(left)
         return left
 
     def finish(self) -> None:
-        """Refuse what nobody took."""
+        """Raise `ConfigError` for a key that was not read."""
         for key in self._values:
             if key not in self._known:
                 raise self.fail(key, f"is not known{near(key, self._known)}")
 
 
 def near(word: str, known: set[str] | tuple[str, ...]) -> str:
-    """Return a hint at the known word that is the most alike, empty when none is."""
+    """Return a hint at the most similar known word, or an empty text."""
     found = difflib.get_close_matches(word, sorted(known), n=1)
     return f"; did you mean {found[0]!r}?" if found else ""

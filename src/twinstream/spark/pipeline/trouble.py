@@ -1,4 +1,4 @@
-"""Which failures a new start of a query may mend, and how to say them in one line."""
+"""Classify failures of queries as transient or permanent, and describe them in one line."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from twinstream.spark import errors as spark
 
 __all__ = ["is_lasting", "kind_of", "sentence", "spark_is_gone"]
 
-#: Errors that another attempt would meet again: somebody has to change something first.
+#: Permanent errors, which a restart does not fix: the user must change something first.
 _LASTING: Final[tuple[type[Exception], ...]] = (
     spark.CheckpointError,
     spark.ConfigError,
@@ -29,20 +29,20 @@ _LASTING: Final[tuple[type[Exception], ...]] = (
 )
 _NAMES: Final = frozenset(each.__name__ for each in _LASTING)
 
-#: How Spark passes on what one of its Python processes raised: the end of a traceback, as text.
+#: Spark's text for an error of one of its Python processes: the end of a traceback.
 _RAISED: Final = re.compile(r"^twinstream(?:\.\w+)*\.errors\.(\w+): (.+)$", re.MULTILINE)
 
-#: What anything else in one of them raised: the line below the indented ones.
+#: Any other error of these processes: the line after the indented ones.
 _TRACEBACK: Final = re.compile(
     r"^Traceback \(most recent call last\):\n(?:[ \t].*\n)+(\S.*)$", re.MULTILINE
 )
 
-#: Spark's own words when one of its Python processes has not reported in ten seconds.
+#: Spark's message if one of its Python processes has not connected within ten seconds.
 _SLOW_START: Final = re.compile(r"Python worker (?:failed )?to connect back")
 
 
 def is_lasting(error: BaseException) -> bool:
-    """Tell whether starting again is in vain."""
+    """Return whether the error is permanent, so that a restart does not help."""
     if isinstance(error, _LASTING):
         return True
     found = _RAISED.findall(str(error))
@@ -50,13 +50,13 @@ def is_lasting(error: BaseException) -> bool:
 
 
 def kind_of(error: BaseException) -> str:
-    """Return the class of what went wrong, also where a Python process of Spark's raised it."""
+    """Return the class of the error, also if a Python process of Spark raised it."""
     found = _RAISED.findall(str(error))
     return str(found[-1][0]) if found else type(error).__name__
 
 
 def sentence(error: BaseException) -> str:
-    """Return what went wrong in one line, without Spark's and Python's tracebacks."""
+    """Return the error in one line, without the tracebacks of Spark and Python."""
     text = str(error)
     found = _RAISED.findall(text)
     if found:
@@ -74,7 +74,7 @@ def sentence(error: BaseException) -> str:
 
 
 def spark_is_gone(error: BaseException) -> bool:
-    """Tell whether Spark's Java process does not answer any more."""
+    """Return whether Spark's Java process no longer responds."""
     if isinstance(error, core.TwinstreamError):
         return False
     return isinstance(error, ConnectionError) or type(error).__name__ == "Py4JNetworkError"

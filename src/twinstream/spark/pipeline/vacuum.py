@@ -1,4 +1,4 @@
-"""Remove files that no table names any more: replaced ones, and those of killed attempts."""
+"""Remove files that no table uses any more: replaced files, and files of killed attempts."""
 
 from __future__ import annotations
 
@@ -18,24 +18,31 @@ from twinstream.spark.pipeline.settled import settled
 __all__ = ["KEEP", "Leftover", "vacuum"]
 
 KEEP: Final = 7 * 24 * 3600.0
-"""Seconds that replaced files are kept by default: queries that read them have ended by then."""
+"""Seconds that replaced files are kept by default, so that queries that read them can end."""
 
 
 @frozen(kw_only=True)
 class Leftover:
-    """A file or folder that no table names."""
+    """A file or folder that no table uses."""
 
     path: Path
     bytes: int
 
 
 def vacuum(config: PipelineConfig, *, keep: float = KEEP, dry_run: bool = False) -> list[Leftover]:
-    """Remove what was left aside ``keep`` seconds ago or earlier; return it.
+    """Remove unused files, and return them.
 
-    With ``dry_run`` nothing is removed. With a short ``keep`` a query that reads an old version
-    of a table just now may miss its files. A pipeline that runs lands no batch meanwhile. Raises
-    `PipelineBusy` while another command works on the tables, and `CheckpointError` if they have a
-    part of a batch.
+    A running pipeline lands no batch meanwhile.
+
+    Args:
+        config: the pipeline.
+        keep: remove files that have been unused for this many seconds. With a short time, a query
+            that still reads an old version of a table may fail.
+        dry_run: return the files without removing them.
+
+    Raises:
+        PipelineBusy: while another command works on the tables.
+        CheckpointError: if the tables have a part of an unfinished batch.
     """
     folders = Folders(config.path)
     with settled(config, "vacuum"):
@@ -49,7 +56,7 @@ def vacuum(config: PipelineConfig, *, keep: float = KEEP, dry_run: bool = False)
 
 
 def _aside(folders: Folders, before: float) -> list[Path]:
-    # Nothing is landed meanwhile, so what is staged was left by an attempt that was killed.
+    # Nothing is landed meanwhile, so staged files were left by a killed attempt.
     found = sorted(folders.staging.iterdir()) if folders.staging.is_dir() else []
     replaced = sorted(folders.replaced.iterdir()) if folders.replaced.is_dir() else []
     found += [path for path in replaced if _is_older(path.name, before)]
@@ -60,7 +67,7 @@ def _aside(folders: Folders, before: float) -> list[Path]:
 
 
 def _is_older(name: str, before: float) -> bool:
-    """Tell whether a name is an earlier time; another name is not one of ours."""
+    """Return whether a name is an earlier time; other names are not from this package."""
     return name.isascii() and name.isdigit() and int(name) / 1e9 <= before
 
 
@@ -70,7 +77,7 @@ def _delta(folder: Path, keep: float, *, dry_run: bool) -> list[Leftover]:
     delta = open_table(folder)
     if delta is None:
         return []
-    hours = math.ceil(keep / 3600)  # Delta takes whole hours: rather too long than too short
+    hours = math.ceil(keep / 3600)  # Delta accepts whole hours: round up
     names = delta.vacuum(hours, dry_run=True, enforce_retention_duration=False, full=True)
     found = [_measured(folder / name) for name in names if (folder / name).exists()]
     if not dry_run:

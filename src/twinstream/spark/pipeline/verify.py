@@ -1,7 +1,7 @@
-"""Compare the tables with the stream and with the journal: every message there, and there once.
+"""Verify, against the stream and the journal, that the tables have every message exactly once.
 
-Nothing of this needs Spark: the tables are read from their files by Arrow, the stream through
-the SDK's range reader, whose end is confirmed by the stream's leader.
+This does not need Spark: Arrow reads the tables from their files, and the SDK's range reader reads
+the stream, whose leader confirms the end.
 """
 
 from __future__ import annotations
@@ -27,16 +27,17 @@ from twinstream.spark.source.stream_identity import why_other
 __all__ = ["Verdict", "verify"]
 
 _SHOWN: Final = 5
-"""Sequences or batches that a problem names at most."""
+"""The most sequences or batches that a problem lists."""
 
 
 @define(kw_only=True)
 class Verdict:
-    """What was found of one source between sequences ``start`` and ``end`` (exclusive).
+    """The result for one source between sequences ``start`` and ``end`` (exclusive).
 
-    Its tables have ``rows``, dead letters included, of ``distinct`` sequences; the stream still
-    holds ``held`` messages of the range. ``gaps`` are sequences that neither has: deleted, filtered
-    out, or removed by limits before they were landed. ``problems`` is empty when all is well.
+    Its tables have ``rows`` rows, including dead letters, with ``distinct`` sequences; the stream
+    still has ``held`` messages of the range. ``gaps`` is the number of sequences that neither has:
+    deleted, filtered out, or removed by limits before they were landed. ``problems`` is empty if
+    every message is in the tables once.
     """
 
     source: str
@@ -53,16 +54,17 @@ class Verdict:
 
     @property
     def passed(self) -> bool:
-        """Whether every message is there once."""
+        """Whether every message is in the tables once."""
         return not self.problems
 
 
 def verify(
     config: PipelineConfig, tell: Callable[[str, int, int], None] = lambda name, done, total: None
 ) -> Iterator[Verdict]:
-    """Yield a verdict for each source; ``tell`` gets its name, what is done, and of how much.
+    """Yield a verdict for each source.
 
-    A batch that is being landed meanwhile is left out. Raises errors of reading tables and streams.
+    ``tell`` is called with the source's name, the work done and the total work. A batch that is
+    being landed meanwhile is not checked. Raises errors of reading tables and streams.
     """
     sink = open_sink(config)
     for source in config.sources:
@@ -105,7 +107,7 @@ def _verify(
             counts.update(landed.by_batch())
             tell(source.name, high - verdict.start, verdict.end - verdict.start)
     verdict.gaps = verdict.end - verdict.start - verdict.distinct - verdict.missing
-    # A new start behind messages that were replaced leaves a gap between batches.
+    # A restart after replaced messages leaves a gap between batches.
     strict = source.source_options.fail_on_data_loss and not state.keeping.replaces
     _check_batches(verdict, current, counts, strict=strict)
     return verdict
@@ -114,7 +116,7 @@ def _verify(
 def _stretches(
     source: SourceConfig, entries: Mapping[int, BatchEntry]
 ) -> Iterator[tuple[int, int, SourceOptions]]:
-    """Cut the range of some batches into windows, each with the subjects that were landed in it."""
+    """Split the range of some batches into windows, each with the subjects landed in it."""
     now = source.source_options
     groups = [list(each) for _, each in groupby(entries.values(), lambda entry: entry.filter)]
     ends = [group[0].start for group in groups[1:]] + [groups[-1][-1].end]
@@ -138,8 +140,8 @@ def _compare(verdict: Verdict, doubles: list[int], missing: list[int]) -> None:
 def _compare_generations(verdict: Verdict, again: list[int]) -> None:
     if again:
         verdict.problems.append(
-            "messages that batches of an earlier stream of this name have, too (it was restored,"
-            f" perhaps): {_list(again)}"
+            "messages that batches of an earlier stream of this name also have (perhaps it was"
+            f" restored): {_list(again)}"
         )
 
 
@@ -156,7 +158,7 @@ def _check_batches(
     if strange:
         verdict.problems.append(f"rows of batches that the journal does not know: {_list(strange)}")
     for before, after in pairwise(entries.values()):
-        # Where losses are allowed, a batch begins behind what went before it was landed: a gap.
+        # If losses are allowed, a batch begins after messages that were lost, which leaves a gap.
         if after.start < before.end or (after.start > before.end and strict):
             verdict.problems.append(
                 f"batch {after.batch} begins at {after.start}, the one before ended at {before.end}"

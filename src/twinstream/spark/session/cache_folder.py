@@ -1,4 +1,4 @@
-"""Where this package keeps what it makes once for a machine."""
+"""The cache folder of this package, for files that are made once per machine."""
 
 from __future__ import annotations
 
@@ -18,5 +18,5 @@ def cache_folder() -> Path:
         if os.access(folder, os.W_OK):
             return folder
     except OSError:
-        pass  # a home that cannot be written to (containers): a folder of this process will do
+        pass  # the home folder is read-only (containers): use a folder of this process
     return Path(tempfile.mkdtemp(prefix="twinstream-"))

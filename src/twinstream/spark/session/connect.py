@@ -1,4 +1,4 @@
-"""Sessions of Spark Connect, whose Spark runs in another process or on another machine."""
+"""Detect Spark Connect sessions, whose Spark runs in another process or on another machine."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ __all__ = ["is_connect", "refuse_connect"]
 
 
 def is_connect(spark: SparkSession) -> bool:
-    """Tell whether a session is one of Spark Connect."""
-    # By name, for importing the class needs packages that are only there where Connect is used.
+    """Return whether a session is a Spark Connect session."""
+    # By name: importing the class needs packages that are installed for Connect only.
     return type(spark).__module__.startswith("pyspark.sql.connect.")
 
 
 def refuse_connect(spark: SparkSession) -> None:
-    """Raise `SparkSourceError` for a session of Spark Connect, before a pipeline begins."""
+    """Raise `SparkSourceError` for a Spark Connect session, before a pipeline begins."""
     if is_connect(spark):
         raise SparkSourceError(
-            "a pipeline needs Spark in its own process, and this session is one of Spark Connect,"
-            " which would land the batches on the server. Use twinstream.spark.local_session(),"
-            " run it there with spark-submit, or write a project for spark-pipelines with"
+            "a pipeline needs Spark in its own process, and this is a Spark Connect session, which"
+            " would land the batches on the server. Use twinstream.spark.local_session(), run the"
+            " pipeline on the server with spark-submit, or write a project for spark-pipelines with"
             " `twinstream pipeline spec`"
         )

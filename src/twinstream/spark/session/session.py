@@ -1,4 +1,4 @@
-"""A local Spark session with settings that suit the source: loopback only, UTC, quiet."""
+"""A local Spark session with settings for the source: loopback only, UTC, little logging."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 __all__ = ["LOCAL_MASTER", "SETTINGS", "local_session", "make_active", "pipeline_java"]
 
-#: All cores of this machine, and up to four attempts a task: without the second number local
+#: All cores of this machine, and up to four attempts per task: without the second number local
 #: mode never retries, and a server restart in the middle of a read would end the query.
 LOCAL_MASTER: Final = "local[*,4]"
 
-#: What a local session needs beyond Spark's defaults.
+#: Settings of a local session that differ from Spark's defaults.
 SETTINGS: Final[Mapping[str, str]] = {
     # Spark listens on the first outside interface unless told otherwise.
     "spark.driver.host": "127.0.0.1",
@@ -35,13 +35,12 @@ SETTINGS: Final[Mapping[str, str]] = {
     "spark.ui.retainedJobs": "20",
     "spark.ui.retainedStages": "20",
     "spark.ui.retainedTasks": "200",
-    # Timestamps of messages are instants; show and cast them the same on every machine.
+    # Timestamps of messages are instants; show and cast them in the same way on every machine.
     "spark.sql.session.timeZone": "UTC",
-    # A handful of partitions: the default of 200 makes small jobs wait for empty tasks.
+    # With the default of 200 partitions small jobs would wait for empty tasks.
     "spark.sql.shuffle.partitions": "8",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
-    # Otherwise a micro-batch that is repeated may have other tasks, and the sink knows the rows of
-    # each task by the task.
+    # Otherwise a repeated micro-batch may have other tasks, and the sink identifies rows by task.
     "spark.sql.adaptive.streaming.stateless.enabled": "false",
 }
 
@@ -54,11 +53,14 @@ def local_session(
 ) -> SparkSession:
     """Return the running Spark session, or start a local one that can read ``jetstream``.
 
-    ``settings`` go over :data:`SETTINGS`. Starting takes some five seconds. Sets ``JAVA_HOME`` (see
-    :mod:`twinstream.spark.session.java`) and, where the program has not, ``PYSPARK_PYTHON`` so that
-    workers run on this interpreter, and ``SPARK_LOCAL_IP``. Raises
-    :class:`~twinstream.spark.errors.JavaNotFound` when there is no Java, and ``SparkSourceError``
-    when ``SPARK_REMOTE`` asks for Spark Connect, which is not local.
+    Starting takes some five seconds. Sets the environment variable ``JAVA_HOME`` (see
+    :mod:`twinstream.spark.session.java`). If they are not set, it also sets ``PYSPARK_PYTHON``, so
+    that workers run on this interpreter, and ``SPARK_LOCAL_IP``. Further settings override
+    :data:`SETTINGS`.
+
+    Raises:
+        JavaNotFound: if there is no Java that Spark can run on.
+        SparkSourceError: if ``SPARK_REMOTE`` is set, which selects Spark Connect.
     """
     from pyspark.sql import SparkSession
 
@@ -67,8 +69,8 @@ def local_session(
         return active
     if remote := os.environ.get("SPARK_REMOTE"):
         raise SparkSourceError(
-            f"SPARK_REMOTE is set to {remote!r}, so sessions are of Spark Connect; unset it for a"
-            " local one, or make yours with SparkSession.builder.remote(…).getOrCreate()"
+            f"SPARK_REMOTE is set to {remote!r}, which selects Spark Connect; unset it for a local"
+            " session, or create one with SparkSession.builder.remote(…).getOrCreate()"
         )
     _prepare_environment(master)
     builder = SparkSession.Builder().master(master).appName(app_name)
@@ -82,21 +84,22 @@ def local_session(
 def make_active(spark: SparkSession) -> None:
     """Make a session the active one of this thread, if the thread has none.
 
-    Writes and starts of queries look for sources written in Python in the active session alone,
-    which a thread that the program began does not have. Over Spark Connect threads do not matter.
+    Writes and starts of queries look up Python sources in the active session only, which a thread
+    that the application started does not have. Over Spark Connect threads do not matter.
     """
     from pyspark.sql import SparkSession
 
     if not is_connect(spark) and SparkSession.getActiveSession() is None:
-        # Of what PySpark offers, only this makes a session the active one. It runs no job.
+        # The only call of PySpark that makes a session the active one. It runs no job.
         untyped: Any = spark  # PySpark's types want pandas
         untyped.createDataFrame([], "nothing int")
 
 
 def pipeline_java() -> dict[str, str]:
-    """Return settings for a session through whose Java process no message passes.
+    """Return settings for a session whose Java process handles no messages.
 
-    Java only plans there: compiling for speed and collecting in parallel cost more than they save.
+    Java only plans there: optimizing compilation and parallel garbage collection cost more than
+    they save.
     """
     return _java(_logging(), "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 
@@ -106,17 +109,17 @@ def _java(*options: str) -> dict[str, str]:
 
 
 def _logging() -> str:
-    """Return what keeps Spark's start-up lines off the screen and lets errors through."""
+    """Return the logging option that hides Spark's start-up lines and shows errors."""
     file = Path(__file__).with_name("log4j2.properties").as_uri()
     return f"-Dlog4j2.configurationFile={file}"
 
 
 def _prepare_environment(master: str) -> None:
     os.environ["JAVA_HOME"] = str(ensure())
-    # Executors on other machines have no such program as `worker_python` writes.
+    # Executors on other machines do not have the program that `worker_python` writes.
     python = worker_python() if master.startswith("local") else sys.executable
     # Workers would otherwise run `python3` of PATH, which may lack pyarrow and this package. The
-    # second one is what plans a source that Spark found by itself, and what its queries ask.
+    # second variable is for the processes that plan a source that Spark discovered.
     os.environ.setdefault("PYSPARK_PYTHON", python)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", python)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")

@@ -1,13 +1,13 @@
-"""One file with everything that executors need of this project, where nothing is installed.
+"""Pack one file with all that executors need of this project, if it is not installed there.
 
 ::
 
     python -m twinstream.spark.session.shipping twinstream.zip
     spark-submit --py-files twinstream.zip …
 
-The zip holds this project's packages and attrs, which they need. pyarrow, which holds compiled
-code, must be on the executors already. Streaming queries also plan in a process beside the driver:
-put the zip on the driver's ``PYTHONPATH`` too.
+The zip contains this project's packages and attrs, which they need. pyarrow has compiled code and
+must be installed on the executors. Streaming queries are planned in a separate process on the
+driver's machine: put the zip on the driver's ``PYTHONPATH`` too.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ PACKAGES: Final = (
     "attr",
     "attrs",
 )
-"""What is packed, by import name."""
+"""Import names of the packages to pack."""
 
 _LEFT_OUT: Final = frozenset({".pyc", ".pyi"})
 
 
 def pack(target: Path) -> Path:
-    """Write the zip and return its path. Raises `SparkSourceError` for a package that is missing.
+    """Write the zip and return its path. Raises `SparkSourceError` for a missing package.
 
-    The same sources give the same bytes, so that a cluster's cache recognises the file.
+    The same sources give the same bytes, so that a cluster's cache recognizes the file.
     """
     with ZipFile(target, "w", ZIP_DEFLATED) as archive:
         for package in PACKAGES:
             for path, name in _files(package):
-                # With a date of its own, not the file's: the zip depends on what is in it alone.
+                # With a fixed date instead of the file's, so that the zip depends on contents only.
                 archive.writestr(ZipInfo(name), path.read_bytes(), ZIP_DEFLATED)
     return target
 

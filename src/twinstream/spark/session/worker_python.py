@@ -1,11 +1,11 @@
-"""What Spark's Python processes run on: this interpreter, with the PySpark that is installed.
+"""The interpreter of Spark's Python processes: this one, with the installed PySpark.
 
-Spark puts a zip of PySpark's sources before everything else on the path of its Python processes,
-and Python keeps no compiled form of what it reads from a zip. So each process (a query starts
-several) first compiles some 300 modules: 2.0 seconds of CPU instead of 0.5. Where PySpark is
-installed beside the zip, this module writes a program that takes the zip off the path and starts
-the interpreter. That also keeps streaming queries within the ten seconds that Spark gives their
-process to start, which no setting changes.
+Spark puts a zip of PySpark's sources first on the path of its Python processes, and Python does not
+cache compiled modules from a zip. So each process (a query starts several) first compiles some 300
+modules: 2.0 seconds of CPU instead of 0.5. If PySpark is also installed as a package, this module
+writes a program that removes the zip from the path and starts the interpreter. This also helps
+streaming queries to start their process within ten seconds, a limit of Spark that no setting
+changes.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = ["worker_python"]
 
 _LAUNCHER: Final = """\
 #!/bin/sh
-# Starts Python without the zip of PySpark on its path, for the same one is installed, compiled.
+# Starts Python without the zip of PySpark on its path: the same PySpark is installed, compiled.
 archive={archive}
 path=":$PYTHONPATH:"
 while [ "$path" != "${{path#*":$archive:"}}" ]; do  # Spark names it several times
@@ -37,10 +37,10 @@ exec {python} "$@"
 
 
 def worker_python() -> str:
-    """Return a program for ``PYSPARK_PYTHON``, without the zip where that is possible.
+    """Return a program for ``PYSPARK_PYTHON`` that removes the zip from the path, if possible.
 
-    It is this interpreter itself on systems other than POSIX, and where Spark's own home is not
-    the installed package: the zip may be of another version then.
+    It is this interpreter itself on systems other than POSIX, and if Spark's home is not the
+    installed package: the zip may then be of another version.
     """
     archive = _archive()
     if archive is None or os.name != "posix":
@@ -54,7 +54,7 @@ def worker_python() -> str:
 
 
 def _archive() -> str | None:
-    """Return the zip as Spark names it, if it is that of the installed package."""
+    """Return the path of the zip as Spark writes it, if the installed package has it."""
     spec = find_spec("pyspark")
     if spec is None or spec.origin is None:
         return None
@@ -67,7 +67,7 @@ def _archive() -> str | None:
 
 
 def _write(program: Path, script: str) -> None:
-    """Write it aside and move it in one step: several programs may start at once."""
+    """Write the program and rename it into place: several processes may start at once."""
     number, aside = tempfile.mkstemp(prefix=".python-", dir=program.parent)
     with os.fdopen(number, "w") as file:
         file.write(script)

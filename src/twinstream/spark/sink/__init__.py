@@ -1,1 +1,1 @@
-"""The sink: rows published exactly once or at least once."""
+"""The sink: publish rows exactly once or at least once."""

@@ -1,4 +1,4 @@
-"""One atomic batch: an entry of a ledger behind its fence, and the rows that it counts."""
+"""One atomic batch: a fenced ledger entry and the rows that it records."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
 
 __all__ = ["FencedBatch", "may_be_sent_again"]
 
-#: A new leader knows nothing of what was staged at the old one; and when there are too many open
-#: batches (of attempts that died), the server forgets them after ten seconds.
+#: A new leader does not have the messages that the old one staged. Too many open batches are those
+#: of attempts that died; the server drops them after ten seconds.
 _PASSING: Final = frozenset({BATCH_INCOMPLETE, BATCH_TOO_MANY})
 
 
 def may_be_sent_again(error: TwinstreamError) -> bool:
-    """Tell whether the same batch may be stored a moment later; it may be stored already, too.
+    """Return whether a retry may store the batch; it may also be stored already.
 
-    Sending it again is safe: whichever attempt comes second finds that the fence has moved.
+    A retry is safe: if the batch is stored, the expected sequence of the retry is wrong.
     """
     if isinstance(error, JetStreamError) and error.err_code in _PASSING:
         return True
@@ -38,7 +38,7 @@ def may_be_sent_again(error: TwinstreamError) -> bool:
 
 
 class FencedBatch:
-    """Rows and the entry that counts them, stored all or nothing behind the entry before."""
+    """Rows and their ledger entry, stored atomically after the previous entry."""
 
     def __init__(
         self, stream: str, subject: str, entry: Entry, before: int, rows: Sequence[OutMessage]
@@ -52,7 +52,7 @@ class FencedBatch:
     def send(self, nc: Connection, timeout: float) -> Entry:
         """Make one attempt; return the entry with its sequence. ``timeout`` is in seconds.
 
-        Raises `WrongLastSequence` when the ledger's newest entry is not ``before``.
+        Raises `WrongLastSequence` if the ledger's newest entry is not ``before``.
         """
         batch, rows = uuid.uuid4().hex, self._rows
         fence = PublishRequest(
@@ -76,7 +76,7 @@ class FencedBatch:
 def _ask(nc: Connection, request: PublishRequest, timeout: float) -> dict[str, Any]:
     headers = _header_map(request)
     answer = nc.request(request.subject, request.data, headers=headers, timeout=timeout)
-    # The answer to a message that is only staged is empty.
+    # The response to a message that is only staged is empty.
     return read_answer(answer.data, request.subject) if answer.data else {}
 
 

@@ -1,4 +1,4 @@
-"""Whether a stream can keep what a write promises; asked before anything is sent."""
+"""Check, before anything is sent, that a stream's settings allow a write's guarantee."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from twinstream.spark.sink.options import SinkOptions
 
 __all__ = ["check_promise"]
 
-#: Entries of one task that a stream must keep; they are for 999 rows each.
+#: Ledger entries of one task that a stream must keep, for up to 999 rows each.
 _ENTRIES: Final = 1000
 
 
 def check_promise(config: StreamConfig, options: SinkOptions) -> None:
-    """Raise `OptionError` with the setting that breaks the promise, and what to try."""
-    # Only these modes look a message up later, under the subject that it was written to.
+    """Raise `OptionError` with the setting that breaks the guarantee, and the remedy."""
+    # Only these modes look up a message later, under the subject that it was published to.
     by_subject = options.idempotence in {"insert", "ledger"}
     holes = [
         each for each in write_holes(config) if by_subject or each.setting != "subject_transform"
     ]
     if holes:
         found = "; ".join(map(str, holes))
-        raise OptionError("stream", f"a write to {config.name} cannot be promised: {found}")
+        raise OptionError("stream", f"stream {config.name} cannot guarantee the write: {found}")
     if options.idempotence == "msgId":
         _check_window(config, options)
     elif options.idempotence == "ledger":
@@ -37,10 +37,10 @@ def _check_window(config: StreamConfig, options: SinkOptions) -> None:
     if window < options.min_duplicate_window:
         raise OptionError(
             "idempotence",
-            f"stream {config.name} forgets message ids after {window:g} s, which is less than"
-            f" minDuplicateWindow={options.min_duplicate_window:g}s: a later repeat would store"
+            f"stream {config.name} forgets message IDs after {window:g} s, which is less than"
+            f" minDuplicateWindow={options.min_duplicate_window:g}s: a later retry would store"
             " rows twice. Raise the stream's duplicate_window, use idempotence=ledger, or lower"
-            " minDuplicateWindow if repeats are always sooner",
+            " minDuplicateWindow if retries always come sooner",
         )
 
 
@@ -54,24 +54,24 @@ def _check_ledger(config: StreamConfig, options: SinkOptions) -> None:
     if config.retention not in (None, RetentionPolicy.LIMITS):
         raise OptionError(
             "idempotence",
-            f"stream {config.name} has retention={config.retention.value} and drops an entry of the"
-            " ledger once a consumer has acknowledged it, or where none waits for it, so a repeat"
+            f"stream {config.name} has retention={config.retention.value} and removes a ledger"
+            " entry once a consumer has acknowledged it, or if no consumer needs it, so a retry"
             " would store rows twice. Set retention=limits, or use msgId",
         )
     kept = config.max_msgs_per_subject or -1
     if 0 < kept < _ENTRIES:
         raise OptionError(
             "idempotence",
-            f"stream {config.name} keeps {kept} messages a subject, so it drops entries of the"
-            " ledger that say which rows are stored, and a repeat could not go on. Set"
+            f"stream {config.name} keeps {kept} messages per subject, so it removes ledger entries"
+            " that record the stored rows, and a retry could not continue. Set"
             f" max_msgs_per_subject=-1, or to {_ENTRIES} or more; or use msgId",
         )
-    # Where the entries of a task go: the name of the write and the task's number come behind it.
+    # An example of a ledger's subject: prefix, name of the write, number of the task.
     entries = f"{options.ledger_subject}.write.0"
     takes = matcher(config.subjects or [str(config.name)])
     if takes is not None and not takes(entries.encode()):
         raise OptionError(
             "ledgerSubject",
-            f"stream {config.name} does not take messages on {entries!r}, where entries would go;"
-            " give the beginning of subjects inside the stream",
+            f"stream {config.name} does not have the subject {entries!r} of ledger entries; give a"
+            " prefix of subjects of the stream",
         )

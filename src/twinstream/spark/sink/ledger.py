@@ -1,28 +1,30 @@
-"""Write exactly once, without a limit in time: atomic batches led by a fenced ledger entry.
+"""Write exactly once, without a time limit: atomic batches that begin with a fenced ledger entry.
 
 Theory of operation
 -------------------
-Each partition of a write has a subject of its own in the stream, its ledger. Rows go out in
+Each partition of a write has its own subject in the stream, its ledger. Rows are published in
 atomic batches: the server stores all messages of a batch or none. The first message of every
 batch is a ledger entry ``{batch, rows, first, keys}``: the keys of the rows that are stored with
-it, how many rows of this micro-batch are stored by then, and where the entries of the micro-batch
-begin. It is published with the sequence of the entry before it as
-``Nats-Expected-Last-Subject-Sequence``, so only an attempt that knows the newest entry stores it.
+it, the number of rows of this micro-batch that are stored by then, and the sequence of the
+micro-batch's first entry. It is published with the sequence of the previous entry as
+``Nats-Expected-Last-Subject-Sequence``, so only an attempt that knows the newest entry can store
+it.
 
-An attempt first reads the newest entry from the leader. If it is of the same micro-batch, the keys
-of all its entries say which rows are stored. The attempt leaves these rows out, wherever they come:
-behind a shuffle, a repeated task gets its rows in another order. It stores nothing until it has met
-all of them, and fails if it does not: a query that gives other rows on a repeat is found out before
-the two are mixed. If the entry is of a later micro-batch, the checkpoint is an old one.
+An attempt first reads the newest entry from the leader. If it belongs to the same micro-batch, the
+keys of all its entries identify the stored rows. The attempt skips these rows, wherever they come:
+after a shuffle, a repeated task gets its rows in another order. It stores nothing until it has seen
+all of them, and fails if it does not see them: so a query that returns other rows on a repeat is
+detected before both results are mixed. If the entry belongs to a later micro-batch, the checkpoint
+is out of date.
 
-An atomic batch that has no answer, or whose leader is lost, is sent again behind the same fence. If
-a batch is refused there, another attempt of the task stored rows meanwhile. The new entries are
-read, and their rows are left out like the others. So two attempts that run at the same time store
-each row once, in whatever order each of them has the rows.
+If an atomic batch gets no response, or its leader is lost, it is sent again with the same expected
+sequence. If the server refuses that sequence, another attempt of the task has stored rows. The
+writer then reads the new entries and skips their rows like the others. So two attempts that run at
+the same time store each row once, in whatever order they have the rows.
 
-The promise lasts as long as the entries of each ledger: limits by age or size, purges and deletes
-that remove the newest open the door again. If older entries of a micro-batch are gone, a repeat
-cannot know which rows are stored, and fails.
+The guarantee lasts as long as the entries of each ledger: it ends if limits by age or size, purges
+or deletes remove the newest entry. If older entries of a micro-batch were removed, a repeat cannot
+know which rows are stored, and fails.
 """
 
 from __future__ import annotations
@@ -53,19 +55,19 @@ if TYPE_CHECKING:
 
 __all__ = ["CHUNK", "LedgerWriter"]
 
-#: Rows in one atomic batch. The server takes 1,000 messages, the ledger entry is one of them.
+#: Rows in one atomic batch. The server accepts 1,000 messages, including the ledger entry.
 CHUNK: Final = 999
 
-#: Bytes of an entry: those of a key, and of all else, with headers.
+#: Bytes of an entry: of one key, and of the rest with headers.
 _KEY_TEXT: Final = KEY_SIZE * 4 // 3
 _REST: Final = 600
 
-#: An attempt may wait for an answer for one of so many parts of the time for an atomic batch: the
-#: answer may be lost with a leader, and there must be time to send the batch again.
+#: One attempt waits for this fraction (1/n) of the time for an atomic batch: the response may be
+#: lost with a leader, and there must be time to send the batch again.
 _SHARE: Final = 3
 
-#: After so many attempts a row for another stream is likelier than a lost leader. It is only a
-#: suspicion, because an account may map subjects on their way into the stream.
+#: After this many attempts a row for another stream is likelier than a lost leader. This is not
+#: certain, because an account may map subjects to other ones before they reach the stream.
 _SUSPICIOUS: Final = 3
 
 
@@ -82,14 +84,14 @@ class LedgerWriter:
         self._subject: Final = f"{options.ledger_subject}.{identity.write}.{identity.partition}"
         self._chunk: Final = _chunk_of(stream.config, nc.server_info.max_payload)
         self._newest = Entry()
-        # Keys of rows that other attempts stored, and that this one has not met yet.
+        # Keys of rows that other attempts stored and that this one has not seen yet.
         self._stored: Final[Counter[bytes]] = Counter()
 
     def write(self, rows: Iterator[OutMessage]) -> JetStreamCommit:
         """Store the rows that no other attempt stored.
 
-        Raises `LedgerError` when another attempt stored rows that this one does not have, when the
-        checkpoint is older than the ledger, or when entries of the ledger are gone.
+        Raises `LedgerError` if another attempt stored rows that this one does not have, if the
+        checkpoint is older than the ledger, or if entries of the ledger were removed.
         """
         self._follow(self._read_newest())
         waiting = RowQueue()
@@ -110,7 +112,7 @@ class LedgerWriter:
         return JetStreamCommit(stored, count - stored, self._subject, self._identity.batch)
 
     def _is_stored(self, row: Keyed) -> bool:
-        """Tell whether another attempt stored a row. Each stored row answers for one row."""
+        """Return whether another attempt stored a row. Each stored row matches one row only."""
         key, _ = row
         if key not in self._stored:
             return False
@@ -120,11 +122,11 @@ class LedgerWriter:
         return True
 
     def _follow(self, found: Entry) -> None:
-        """Take note of the rows that other attempts stored up to an entry."""
+        """Record the rows that other attempts stored up to an entry."""
         if found.batch > self._identity.batch:
             raise LedgerError(
                 f"{self._subject}: the ledger is at batch {found.batch}, this is batch"
-                f" {self._identity.batch}: the checkpoint is an old one, or a copy"
+                f" {self._identity.batch}: the checkpoint is out of date, or a copy"
             )
         if found.batch == self._identity.batch:
             known = self._newest.rows if self._newest.batch == found.batch else 0
@@ -133,9 +135,9 @@ class LedgerWriter:
                 known += len(entry.keys) // KEY_SIZE
             if known != found.rows:
                 raise LedgerError(
-                    f"{self._subject}: entries of batch {found.batch} are gone, which say which of"
-                    f" its {found.rows} rows are stored. Do not delete or purge entries of a"
-                    " ledger, and give the stream no limit that removes them so soon"
+                    f"{self._subject}: entries of batch {found.batch}, which record which of its"
+                    f" {found.rows} rows are stored, were removed. Do not delete or purge ledger"
+                    " entries, and give the stream no limit that removes them so soon"
                 )
         self._newest = found
 
@@ -168,14 +170,14 @@ class LedgerWriter:
             raise LedgerError(
                 f"{self._subject}: other attempts of batch {self._identity.batch} stored"
                 f" {self._newest.rows} rows, {others} of which are not among the {count} rows of"
-                " this attempt. The query gives other rows on a repeat (rand(), a sum of floating"
-                " point numbers), its source has removed messages since, or rows go to other tasks"
-                " when the batch is repeated (a sort, adaptive execution). Use msgId with idColumn"
+                " this attempt. Either the query returns other rows on a repeat (rand(), a sum of"
+                " floating-point numbers), or its source has removed messages since, or a repeat"
+                " assigns rows to other tasks (a sort, adaptive execution). Use msgId with idColumn"
                 " instead"
             )
 
     def _store(self, waiting: RowQueue) -> int:
-        """Store the first rows that wait, unless another attempt came first; return how many."""
+        """Store the first queued rows, unless another attempt came first; return how many."""
         rows, newest, batch = waiting.peek(self._chunk), self._newest, self._identity.batch
         goes_on = newest.batch == batch
         planned = Entry(
@@ -194,7 +196,7 @@ class LedgerWriter:
         return 0
 
     def _send(self, entry: Entry, before: int, rows: list[OutMessage]) -> Entry:
-        """Store an entry and its rows, all or nothing; return the newest entry of the ledger."""
+        """Store an entry and its rows atomically; return the newest entry of the ledger."""
         batch = FencedBatch(self._stream.name, self._subject, entry, before, rows)
         patience = Patience(self._options.ack_timeout)
         tries = 0
@@ -205,9 +207,9 @@ class LedgerWriter:
             except WrongLastSequence as error:
                 found = self._read_newest()
                 if found.seq != before:
-                    # An earlier try, or an attempt of the task that is not quite dead yet.
+                    # Stored by an earlier try, or by another attempt that still runs.
                     return found
-                patience.spend(error)  # the batch that came first is being stored just now
+                patience.spend(error)  # the batch that came first is still being stored
             except TwinstreamError as error:
                 if tries == _SUSPICIOUS or _is_of_another(error):
                     self._refuse_strangers(rows)
@@ -216,7 +218,7 @@ class LedgerWriter:
                 patience.spend(error)
 
     def _refuse_strangers(self, rows: list[OutMessage]) -> None:
-        """Raise when a row is for another stream: the server calls such a batch incomplete."""
+        """Raise if a row is for another stream: the server reports such a batch as incomplete."""
         takes = matcher(self._stream.config.subjects or [self._stream.name])
         for row in rows:
             if takes is not None and not takes(row.subject.encode()):
@@ -227,12 +229,12 @@ class LedgerWriter:
 
 
 def _chunk_of(config: StreamConfig, max_payload: int) -> int:
-    """Return how many rows may go into an atomic batch, so that the stream takes its entry."""
+    """Return the number of rows per atomic batch for which the stream accepts the entry's size."""
     limits = [max_payload, config.max_msg_size or -1]
     most = min(each for each in limits if each > 0)
     return max(1, min(CHUNK, (most - _REST) // _KEY_TEXT))
 
 
 def _is_of_another(error: TwinstreamError) -> bool:
-    """Tell whether another stream answered, that of the last row: this one takes batches."""
+    """Return whether another stream, that of the last row, responded: this one allows batches."""
     return isinstance(error, JetStreamError) and error.err_code == BATCH_DISABLED

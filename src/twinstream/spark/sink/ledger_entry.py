@@ -1,4 +1,4 @@
-"""An entry of a ledger: which rows of a micro-batch are stored when the entry is."""
+"""A ledger entry: the rows of a micro-batch that are stored together with it."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ __all__ = ["Entry"]
 
 @frozen
 class Entry:
-    """An entry, stored in one atomic batch with rows; without a ``seq`` there is none yet."""
+    """An entry, stored in one atomic batch with rows; ``seq`` 0 means that none is stored yet."""
 
     batch: int = -1
     """Number of the micro-batch."""
     rows: int = 0
-    """Rows of the micro-batch that the ledger counts up to this entry."""
+    """Rows of the micro-batch that are stored up to this entry."""
     keys: bytes = b""
-    """Keys of the rows in this atomic batch, one behind the other."""
+    """Concatenated keys of the rows in this atomic batch."""
     first: int = 0
     """Sequence of the micro-batch's first entry; 0 in that one itself."""
     seq: int = 0
@@ -46,15 +46,15 @@ class Entry:
 
     @classmethod
     def from_json(cls, payload: bytes, seq: int, subject: str) -> Entry:
-        """Read an entry. Raises `LedgerError` for a message of another kind."""
+        """Parse an entry. Raises `LedgerError` for a message that is no entry."""
         try:
             members: Any = read_json(payload)
             batch, rows = int(members["batch"]), int(members["rows"])
-            # Entries of earlier releases have neither.
+            # Entries of earlier releases have neither member.
             keys, first = b64decode(members.get("keys", "")), int(members.get("first", 0))
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise LedgerError(
-                f"{subject} holds a message that is no ledger entry (sequence {seq}); give"
-                " ledgerSubject a subject that nobody else publishes to"
+                f"{subject} has a message that is no ledger entry (sequence {seq}); set"
+                " ledgerSubject to a subject that no other application publishes to"
             ) from error
         return cls(batch, rows, keys, first, seq)

@@ -1,4 +1,4 @@
-"""Whether all ledgers of a micro-batch are those of the tasks that ended it."""
+"""Check that only the tasks of the last attempt have ledgers of a micro-batch."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def refuse_other_tasks(stream: Stream, commits: Sequence[JetStreamCommit], patie
     """Raise `LedgerError` if tasks that are not among these stored rows of the same micro-batch.
 
     Each task compares its rows with its own ledger. If a repeat of the micro-batch has fewer tasks
-    than an earlier attempt, the ledgers of the others are compared with nothing, and their rows are
-    in other tasks now. ``patience`` is for how many seconds trouble with the server may last.
+    than an earlier attempt, no task compares the ledgers of the missing ones, and their rows are in
+    other tasks now. ``patience`` is the time for retries of requests, in seconds.
     """
     if not commits:
         return
@@ -42,5 +42,5 @@ def refuse_other_tasks(stream: Stream, commits: Sequence[JetStreamCommit], patie
             f"{found}: an earlier attempt of batch {batch} stored rows in a task that this attempt"
             f" does not have: it has {len(commits)} tasks, so other tasks may have stored these"
             " rows again. Give each repeat the same tasks: turn spark.sql.adaptive.enabled off, and"
-            f" keep spark.sql.shuffle.partitions. Compare the rows, then purge {found} to go on"
+            f" keep spark.sql.shuffle.partitions. Compare the rows, then purge {found} to continue"
         )

@@ -1,4 +1,4 @@
-"""The options of the sink, read once and checked; every error names the option."""
+"""The options of the sink, parsed and checked once; every error names the option."""
 
 from __future__ import annotations
 
@@ -23,26 +23,27 @@ _IDEMPOTENCE: Final[tuple[Idempotence, ...]] = ("msgId", "none", "insert", "ledg
 
 @frozen(kw_only=True)
 class SinkOptions:
-    """What one write was asked for.
+    """The parsed options of one write.
 
-    ``idempotence`` says what a repeated attempt does:
+    ``idempotence`` selects what a repeated attempt does:
 
     - ``none``: stores its rows again (at least once);
-    - ``msgId``: stores none twice within the stream's duplicate window;
-    - ``insert``: stores no subject twice, so each row needs a subject of its own;
-    - ``ledger``: stores what other attempts have not stored, without a limit in time. Rows go in
-      atomic batches whose first message is an entry in a ledger, fenced by its last sequence.
+    - ``msgId``: stores no row twice within the stream's duplicate window;
+    - ``insert``: stores no subject twice, so each row needs its own subject;
+    - ``ledger``: stores the rows that other attempts have not stored, without a time limit. Rows
+      are sent in atomic batches whose first message is a ledger entry, fenced by the sequence of
+      the previous entry.
     """
 
     connection: ConnectionSettings
     stream: str | None = None
     subject: str | None = None
-    """For rows without a subject of their own."""
+    """Subject of rows without their own subject."""
     idempotence: Idempotence = "msgId"
     id_column: str | None = None
-    """Column that identifies a row; without it, its content and its task do."""
+    """Column that identifies a row; by default its content and its task identify it."""
     write_id: str | None = None
-    """Identity of a batch write, so that running it again is a repeated attempt."""
+    """ID of a batch write, so that running it again counts as a repeated attempt."""
     ledger_subject: str | None = None
     min_duplicate_window: float = 120.0
     """Seconds."""
@@ -52,7 +53,7 @@ class SinkOptions:
 
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> SinkOptions:
-        """Read and check all options. Raises `OptionError`."""
+        """Parse and check all options. Raises `OptionError`."""
         given = OptionsMap(options)
         parsed = cls(
             connection=ConnectionSettings.take(given),
@@ -75,18 +76,18 @@ class SinkOptions:
             raise OptionError(
                 "stream",
                 f"is required with idempotence={self.idempotence}: the stream's configuration"
-                " decides whether the promise can be kept",
+                " must be checked, as the guarantee depends on it",
             )
         if self.idempotence == "ledger" and self.ledger_subject is None:
             raise OptionError(
                 "ledgerSubject",
-                "is required with idempotence=ledger: the beginning of the subjects of the ledger's"
-                " entries, inside the stream, such as 'orders.ledger'",
+                "is required with idempotence=ledger: the prefix of the subjects of ledger entries,"
+                " a subject of the stream, such as 'orders.ledger'",
             )
         if self.idempotence != "ledger" and self.ledger_subject is not None:
-            raise OptionError("ledgerSubject", "needs idempotence=ledger beside it")
+            raise OptionError("ledgerSubject", "needs idempotence=ledger")
         if self.id_column is not None and self.idempotence != "msgId":
-            raise OptionError("idColumn", "needs idempotence=msgId beside it")
+            raise OptionError("idColumn", "needs idempotence=msgId")
 
 
 def _checked(given: OptionsMap, name: str, check: _Check) -> str | None:

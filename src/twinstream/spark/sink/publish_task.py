@@ -1,4 +1,4 @@
-"""What a writing task does, in the modes where rows are published one by one."""
+"""A write task in the modes in which rows are published one by one."""
 
 from __future__ import annotations
 
@@ -22,12 +22,13 @@ if TYPE_CHECKING:
 
 __all__ = ["publish_rows"]
 
-#: How often a row is sent again, and seconds between: a leader that was lost is followed within
-#: nine seconds, and a lost answer is missed after a tenth of ``ackTimeoutMs``.
+#: Retries of a row, and seconds between them: after a leader is lost, a new one is elected within
+#: nine seconds, and a lost response is noticed after a tenth of ``ackTimeoutMs``.
 _RETRIES: Final = 9
 _RETRY_WAIT: Final = 1.0
 
-#: Seconds that rows wait at most, and without a known stream, until their ids may be used again.
+#: The most seconds that rows wait until their message IDs can be used again, and the seconds if
+#: the stream is not known.
 _LONGEST_HOLD: Final = 600.0
 _USUAL_WINDOW: Final = 120.0
 
@@ -39,13 +40,13 @@ def publish_rows(
     identity: TaskIdentity,
     window: float | None = None,
 ) -> JetStreamCommit:
-    """Publish rows with many acknowledgements under way, and count what was stored.
+    """Publish rows with many pending acknowledgements, and count the stored rows.
 
-    ``window`` is for how many seconds the stream keeps message ids. A leader that lost a message in
-    a change of leaders may refuse its id for that long, and Spark's attempts would be over by then:
-    such rows are published again until it is over.
+    ``window`` is the stream's duplicate window in seconds. A leader that lost a message in a leader
+    change may refuse its message ID for that long, and Spark's attempts would have failed by then:
+    such rows are published again until the window has passed.
 
-    Raises the server's error for the first row that it does not take.
+    Raises the server's error for the first row that the server refuses.
     """
     commit = JetStreamCommit(0, 0)
     held: list[PublishRequest] = []
@@ -63,8 +64,8 @@ def publish_rows(
         hold = min(_USUAL_WINDOW if window is None else window, _LONGEST_HOLD)
         timeout = hold + options.ack_timeout
         text = (
-            f"the stream takes {len(held)} rows for being stored, {held[0].subject} the first of"
-            f" them: they are published again, for {timeout:g} s at most"
+            f"the stream reports the message IDs of {len(held)} rows as in process, the first for"
+            f" {held[0].subject}: these rows are published again, for {timeout:g} s at most"
         )
         warnings.warn(text, RuntimeWarning, stacklevel=2)
         _publish(jet, options, held, partial(_count, commit, options), timeout=timeout)
@@ -111,7 +112,7 @@ def _requests(
     for row in rows:
         if inserts and row.subject in seen:
             raise SchemaError(
-                f"idempotence=insert keeps one message a subject, but {row.subject!r} comes twice"
+                f"idempotence=insert keeps one message per subject, but {row.subject!r} comes twice"
             )
         if inserts:
             seen.add(row.subject)
@@ -128,16 +129,16 @@ def _requests(
 
 
 def _is_there(failure: PublishFailure) -> bool:
-    """Tell whether the subject holds a message already: an earlier attempt stored it."""
+    """Return whether the subject already has a message: an earlier attempt stored it."""
     return isinstance(_refusal(failure), WrongLastSequence | MessageExists)
 
 
 def _is_in_process(failure: PublishFailure) -> bool:
-    """Tell whether the stream takes the message for one that is being stored."""
+    """Return whether the stream reports the message ID as in process."""
     return isinstance(_refusal(failure), MessageIdInProcess)
 
 
 def _refusal(failure: PublishFailure) -> BaseException | None:
     error: BaseException = failure.error
-    # It was sent twice, because the first answer was lost: either of the two may be stored.
+    # It was sent twice, because the first response was lost: either message may be stored.
     return error.__cause__ if isinstance(error, OutcomeUnknown) else error

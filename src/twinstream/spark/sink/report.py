@@ -1,4 +1,4 @@
-"""What a writing task tells the driver."""
+"""The report of a write task to the driver."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What a row is known by: a hash of all that is published of it.
+"""The key of a row: a hash of everything that is published of it.
 
 Spark repeats tasks. A repeated task that reads a shuffle gets the same rows in another order, so
-neither the place of a row nor that of the rows before it says which row it is. Its content does.
+the position of a row does not identify it. Its content does.
 """
 
 from __future__ import annotations
@@ -16,25 +16,26 @@ from twinstream.spark.sink.task_identity import TaskIdentity
 
 __all__ = ["KEY_SIZE", "RowIds", "row_key"]
 
-#: Bytes of a key. Among 10 million rows, two share one with a probability of 1 to 10**15.
+#: Bytes of a key. Among 10 million rows, two share a key with a probability of 1 to 10**15.
 KEY_SIZE: Final = 12
 
 
 def row_key(row: OutMessage) -> bytes:
-    """Return the hash of a row's subject, headers, time to live and data."""
+    """Return the hash of a row's subject, headers, TTL and data."""
     subject = row.subject.encode()
     if row.headers is None and row.ttl is None:  # most rows
-        # A subject has no space and is not empty, so this begins in another way than the other.
+        # A subject is not empty and has no space, so this text cannot equal one that begins with
+        # a space, as below.
         return blake2b(b"%b %b" % (subject, row.data), digest_size=KEY_SIZE).digest()
     rest = json.dumps([row.headers, row.ttl], sort_keys=True).encode()
     return blake2b(b" %b %b %b" % (rest, subject, row.data), digest_size=KEY_SIZE).digest()
 
 
 class RowIds:
-    """Makes the message ids of one task's rows; they do not depend on the order of the rows.
+    """Makes the message IDs of one task's rows; they do not depend on the order of the rows.
 
-    Equal rows of the task are counted, so that each has an id of its own. The task is part of the
-    id, because equal rows may be in several tasks. That takes about 80 bytes of memory a row.
+    Equal rows of the task are numbered, so that each has its own ID. The ID contains the task,
+    because several tasks may have equal rows. This takes about 80 bytes of memory per row.
     """
 
     def __init__(self, identity: TaskIdentity) -> None:
@@ -44,7 +45,7 @@ class RowIds:
         self._repeated: Final[Counter[bytes]] = Counter()
 
     def next_id(self, row: OutMessage) -> str:
-        """Return the id of the next row. Raises `OptionError` as `TaskIdentity.check` does."""
+        """Return the message ID of the next row. Raises the errors of `TaskIdentity.check`."""
         if not self._prefix:
             self._prefix = self._identity.prefix()
         key = row_key(row)

@@ -1,4 +1,4 @@
-"""Rows that wait to be stored: a few in memory, many on disk."""
+"""A queue of rows to store: few rows stay in memory, many are written to disk."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from twinstream.spark.sink.rows import OutMessage
 __all__ = ["Keyed", "RowQueue"]
 
 Keyed: TypeAlias = tuple[bytes, OutMessage]
-"""A row behind its key."""
+"""A key and its row."""
 
-#: Rows that are written to disk at once.
+#: Rows that are written to disk together.
 _BLOCK: Final = 20_000
 
 
 class RowQueue:
-    """First in, first out. An attempt may have to hold a whole task's rows back."""
+    """A FIFO queue. An attempt may have to queue all rows of a task."""
 
     def __init__(self, block: int = _BLOCK) -> None:
         self._block: Final = block
@@ -41,7 +41,7 @@ class RowQueue:
             self._spill()
 
     def peek(self, most: int) -> list[Keyed]:
-        """Return the first rows, fewer where there are no more; they stay."""
+        """Return up to ``most`` first rows without removing them."""
         while len(self._front) < most and (self._blocks or self._back):
             self._front += self._next_block()
         return self._front[:most]
@@ -52,7 +52,7 @@ class RowQueue:
         self._size -= count
 
     def sift(self, keep: Callable[[Keyed], bool]) -> None:
-        """Keep only some of the rows, in their order."""
+        """Remove the rows for which ``keep`` returns false; the order stays."""
         kept = RowQueue(self._block)
         while rows := self.peek(self._block):
             self.drop(len(rows))
@@ -64,7 +64,7 @@ class RowQueue:
         self._file, self._size = kept._file, kept._size
 
     def close(self) -> None:
-        """Remove what is on disk."""
+        """Remove the file on disk."""
         if self._file is not None:
             self._file.close()
             self._file = None

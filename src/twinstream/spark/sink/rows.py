@@ -1,4 +1,4 @@
-"""Rows of a write as messages: which columns there may be, and how they are read."""
+"""Convert the rows of a write to messages: the columns that are allowed, and their values."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ _TYPES: Final[Mapping[str, tuple[str, ...]]] = {
     "ttl": ("bigint", "int"),
 }
 
-#: Types whose values are the same text wherever a row is written: a timestamp's is not, it has the
-#: time zone of the session.
+#: Types whose values have the same text in every session. A timestamp has not: its text depends on
+#: the session's time zone.
 _IDENTITIES: Final = ("string", "bigint", "int")
 
-# Columns of a raw read, so that what was read can be written on as it is.
+# Columns of a raw read, so that its rows can be written without changes.
 _PASSED_OVER: Final = frozenset({"stream", "seq", "timestamp"})
 
 
 @frozen
 class OutMessage:
-    """One row, ready to be published. ``ttl`` is in seconds; ``identity`` is the row's own."""
+    """One row, ready to publish. ``ttl`` is in seconds; ``identity`` is the row's ID, if any."""
 
     subject: str
     data: bytes
@@ -50,9 +50,9 @@ class OutMessage:
 class RowReader:
     """Reads the rows of a write.
 
-    Columns: ``data`` (binary or string), and where wanted ``subject``, ``headers``, ``msg_id``
-    (identity of the row) and ``ttl`` (seconds). Headers that only a server may write, and those of
-    an earlier publication, are left out (:mod:`twinstream.core.publish.copied_headers`). Raises
+    Columns: ``data`` (binary or string), and optionally ``subject``, ``headers``, ``msg_id`` (ID of
+    the row) and ``ttl`` (seconds). Headers that only a server may set, and those of an earlier
+    publication, are dropped (:mod:`twinstream.core.publish.copied_headers`). Raises
     :class:`~twinstream.spark.errors.SchemaError` for columns that are missing, unknown or of
     another type.
     """
@@ -71,14 +71,14 @@ class RowReader:
         if "data" not in names:
             raise SchemaError("the rows have no column 'data' (binary or string) to publish")
         if "subject" not in names and options.subject is None:
-            raise OptionError("subject", "is required when the rows have no column 'subject'")
+            raise OptionError("subject", "is required if the rows have no column 'subject'")
         if options.id_column is not None and options.id_column not in names:
             raise OptionError("idColumn", f"the rows have no column {options.id_column!r}")
         self._must_identify: Final = options.id_column is not None
         if "msg_id" in names and options.idempotence in {"insert", "ledger"}:
             raise SchemaError(
-                f"column 'msg_id' needs idempotence=msgId or none: {options.idempotence} knows a"
-                " row by other means; drop the column"
+                f"column 'msg_id' needs idempotence=msgId or none: {options.idempotence} does not"
+                " use it to identify rows; drop the column"
             )
 
     def read(
@@ -86,10 +86,10 @@ class RowReader:
         batches: Iterator[pa.RecordBatch],
         check: Callable[[pa.RecordBatch], None] = lambda _: None,
     ) -> Iterator[OutMessage]:
-        """Yield all rows in order; ``check`` gets each batch before its rows.
+        """Yield all rows in order; ``check`` is called with each batch before its rows.
 
-        Raises `SchemaError` for a row without a subject, and for headers, an identity or a time to
-        live that no server takes.
+        Raises `SchemaError` for a row without a subject, and for headers, an ID or a TTL that no
+        server accepts.
         """
         for batch in batches:
             check(batch)
@@ -99,15 +99,15 @@ class RowReader:
     def _message(self, row: dict[str, Any]) -> OutMessage:
         subject = row.get("subject") or self._default
         if subject is None:
-            raise SchemaError("a row has no subject; give every row one, or the option 'subject'")
+            raise SchemaError("a row has no subject; give each one, or set the option 'subject'")
         data = row["data"]
         identity, ttl = row.get(self._identity), row.get("ttl")
-        # To the server an empty identity is none, so its content would identify such a row.
+        # The server ignores an empty ID, so the content would identify such a row.
         if identity in {None, ""} and self._must_identify:
             held = "null" if identity is None else "empty text"
             raise SchemaError(
-                f"a row for {subject!r} has {held} in column {self._identity!r}, the option"
-                " idColumn: it must tell each row from all others"
+                f"a row for {subject!r} has {held} in column {self._identity!r}, which the option"
+                " idColumn names: the column must identify each row"
             )
         body = data.encode() if isinstance(data, str) else bytes(data or b"")
         message = OutMessage(
@@ -122,11 +122,11 @@ class RowReader:
 
 
 def _check_message(row: OutMessage) -> None:
-    """Raise `SchemaError` where publishing would fail without a word of which row it was."""
+    """Raise `SchemaError` with the row's subject if publishing the row would fail."""
     identity = row.identity
     is_plain = identity is None or (identity.isprintable() and identity == identity.strip())
     if row.headers is None and row.ttl is None and is_plain:
-        return  # most rows: checking takes as long as making the headers does
+        return  # most rows: the check takes as long as encoding the headers
     request = PublishRequest(row.subject, b"", row.headers, msg_id=row.identity, ttl=row.ttl)
     try:
         publish_headers(request)
@@ -165,9 +165,10 @@ def _headers(
     return {
         name: _values(name, value, subject)
         for name, value in pairs or ()
-        # A counter takes no data: a row without any may increment it, others hold a copied total.
+        # A counter accepts no data: a row without data may increment it, others have a copied
+        # total.
         if (is_copied(name) or (counts and name == INCREMENT))
-        # The column `ttl` says how long this row lives, and replaces the header of a copied one.
+        # The column `ttl` sets the TTL of this row, and replaces the header of a copied message.
         and (ttl is None or name != TTL)
     } or None
 
@@ -177,6 +178,6 @@ def _values(name: str, value: str | list[str | None] | None, subject: str) -> li
     found = [each for each in values if each is not None]
     if len(found) < len(values):
         raise SchemaError(
-            f"column 'headers': a row for {subject!r} has null under {name!r}; leave the name out"
+            f"column 'headers': a row for {subject!r} has null for {name!r}; remove the name"
         )
     return found

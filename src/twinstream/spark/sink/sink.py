@@ -1,4 +1,4 @@
-"""Write rows into streams, from batches and from streaming queries."""
+"""Write rows to streams, from batch and streaming queries."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ __all__ = ["JetStreamStreamWriter", "JetStreamWriter"]
 
 
 class _Writing:
-    """What both writers share."""
+    """The common base of both writers."""
 
     streams = False
 
     def __init__(self, options: SinkOptions, schema: StructType) -> None:
         self._options = options
         self._rows = RowReader(options, schema)
-        # Pickled to all tasks of a batch write, and so the same for every attempt.
+        # Pickled to all tasks of a batch write, so it is the same in every attempt.
         self._write_id = options.write_id or uuid.uuid4().hex
 
     def _write(self, iterator: Iterator[pa.RecordBatch]) -> JetStreamCommit:
@@ -64,7 +64,7 @@ class _Writing:
             return publish_rows(jet, options, rows, identity, window)
 
     def _end(self, messages: list[Any]) -> None:
-        """Every row is acknowledged by now; look whether tasks of another attempt stored more."""
+        """Check, with all rows acknowledged, whether tasks of another attempt stored more."""
         options = self._options
         if options.idempotence == "ledger":
             with options.connection.connect_in_task(options.ack_timeout) as nc:
@@ -115,7 +115,7 @@ def _jetstream(nc: Connection, options: SinkOptions) -> JetStream:
 
 
 def _promised(jet: JetStream, options: SinkOptions) -> Stream | None:
-    """Return the stream, after a look at whether it can keep what the mode promises."""
+    """Return the stream after checking that its settings allow the mode's guarantee."""
     if options.stream is None:
         return None
     name = options.stream

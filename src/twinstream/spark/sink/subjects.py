@@ -1,7 +1,7 @@
-"""Find rows that no stream takes before they are sent.
+"""Find rows whose subject belongs to no stream before they are sent.
 
-A server answers a message on an unknown subject as it answers during the election of a leader, so
-a writer would send such a row again for half a minute, in each of Spark's attempts.
+The server's response to an unknown subject is the same as during a leader election. So a writer
+would retry such a row for half a minute, in each of Spark's attempts.
 """
 
 from __future__ import annotations
@@ -22,15 +22,16 @@ if TYPE_CHECKING:
 
 __all__ = ["KnownSubjects"]
 
-#: Seconds for each question: without an answer the rows are sent unchecked.
+#: Timeout of each request in seconds; without a response the rows are sent unchecked.
 _PATIENCE: Final = 5.0
 
 
 class KnownSubjects:
-    """The subjects of the streams that a task writes to; ``config`` is of the only one, if known.
+    """The subjects of the streams that a task writes to.
 
-    It checks batches of rows by one expression over their column ``subject``, and asks the server
-    only about subjects that are not known. ``default`` is the subject of rows without one.
+    It checks batches of rows with one expression over their column ``subject``, and sends requests
+    only for subjects that are not known. ``config`` is the configuration of the only stream, if
+    known; ``default`` is the subject of rows without one.
     """
 
     def __init__(self, jet: JetStream, config: StreamConfig | None, default: str | None) -> None:
@@ -45,7 +46,7 @@ class KnownSubjects:
         subjects = self._subjects(rows)
         before: str | None = None
         while (subject := self._stranger(subjects)) is not None:
-            if subject == before:  # its stream has changed meanwhile
+            if subject == before:  # its stream has changed in the meantime
                 self._known = None
                 return
             before = subject
@@ -58,7 +59,7 @@ class KnownSubjects:
         return column if self._default is None else column.fill_null(self._default)
 
     def _stranger(self, subjects: pa.Array) -> str | None:
-        """Return the first subject that is not known, None if there is none to look up."""
+        """Return the first subject that is not known, or None."""
         if self._known is None:
             return None
         if not self._known:
@@ -74,10 +75,10 @@ class KnownSubjects:
         return str(found[0].as_py()) if len(found) else None
 
     def _look_up(self, subject: str) -> None:
-        """Learn of the stream of a subject; raises `SchemaError` if there is none.
+        """Look up the stream of a subject; raises `SchemaError` if there is none.
 
-        Nothing is checked any more if that cannot be known: no permission to ask, or an account
-        that maps the subject to another one.
+        If this cannot be found out, checking is turned off: there may be no permission for the
+        request, or the account may map the subject to another one.
         """
         try:
             name = self._jet.stream_name_by_subject(subject, timeout=_PATIENCE)
@@ -94,13 +95,13 @@ class KnownSubjects:
             self._known += [pattern_of(each).decode() for each in filters]
 
     def _probe(self, subject: str) -> None:
-        """Ask on the subject itself; a stream answers, and stores nothing."""
+        """Send a request to the subject itself; a stream responds without storing anything."""
         try:
             self._jet.publish(subject, b"", expected_stream=uuid.uuid4().hex, timeout=_PATIENCE)
         except NoStream as error:
             raise SchemaError(
-                f"a row has the subject {subject!r}, which no stream has: create a stream with it,"
-                " or correct the rows"
+                f"a row has the subject {subject!r}, which belongs to no stream: create a stream"
+                " with it, or correct the rows"
             ) from error
         except TwinstreamError:
             pass

@@ -1,4 +1,4 @@
-"""Who is writing: the query or job, the batch and the partition, the same for every attempt."""
+"""The identity of a writer: query or job, batch and partition, the same in every attempt."""
 
 from __future__ import annotations
 
@@ -14,43 +14,43 @@ __all__ = ["TaskIdentity"]
 _QUERY = "sql.streaming.queryId"
 _BATCH = "streaming.sql.batchId"
 
-# A setting of the session that a micro-batch runs in. Tasks of a write within foreachBatch hear of
-# nothing else if it begins in another thread than the query's, as it does over Spark Connect.
+# A setting of the session in which a micro-batch runs. It is all that the tasks of a write within
+# foreachBatch see if the write starts in another thread than the query's, as over Spark Connect.
 _OF_SOME_BATCH = "spark.sql.streaming.internal.stateStore.partitions"
 
 _NEEDS_NAME = (
     "is required for a batch write within foreachBatch: a name that is the same in each batch, and"
-    " another one for each write into the stream. Without it rows need idColumn, or"
+    " different for each write to the stream. Without it rows need idColumn, or"
     " idempotence=insert or none"
 )
 _NO_BATCH = (
     "does not identify a write within foreachBatch over Spark Connect, or in a thread of your own:"
-    " Spark does not tell its tasks which batch they write, so rows would pass for those of an"
-    " earlier one. They need idColumn, or idempotence=insert or none; or, without Connect, a thread"
+    " Spark does not pass the batch to its tasks, so rows would be mistaken for those of an earlier"
+    " batch. They need idColumn, or idempotence=insert or none; or, without Connect, a thread"
     " whose function was wrapped in pyspark.inheritable_thread_target"
 )
 
 
 @frozen
 class TaskIdentity:
-    """The place of one task's rows among all that the write will ever publish."""
+    """The identity of one task's rows among all rows that the write will ever publish."""
 
     write: str
     batch: int
     partition: int
     refusal: str | None = None
-    """Why another write may have the same; see :meth:`check`."""
+    """Why another write may have the same identity; see :meth:`check`."""
 
     @classmethod
     def here(cls, write_id: str, *, given: bool, streams: bool) -> TaskIdentity:
         """Return the identity of the running task.
 
-        ``write_id`` names a batch write, ``given`` tells whether the user chose it.
-        ``streams`` tells the sink of a streaming query from a batch write within one.
+        ``write_id`` names a batch write; ``given`` is true if the user chose it. ``streams`` is
+        true for the sink of a streaming query, false for a batch write.
         """
         context = TaskContext.get()
         if context is None:
-            raise RuntimeError("not inside a task of Spark")
+            raise RuntimeError("not inside a Spark task")
         query, batch = context.getLocalProperty(_QUERY), context.getLocalProperty(_BATCH)
         partition = context.partitionId()
         if query is None or batch is None:
@@ -68,17 +68,17 @@ class TaskIdentity:
         return cls(f"{query}-{write_id}", batch, partition)
 
     def check(self) -> None:
-        """Raise `OptionError` where two writes of a query would have the same identity.
+        """Raise `OptionError` if two writes of a query would have the same identity.
 
-        Nothing could tell two writes of one batch apart: what Spark says is the same for both, and
-        what is made up here would differ in the next attempt. Where Spark does not name the batch,
-        writes of two batches cannot be told apart either. The second write's rows would pass for
-        the first's.
+        Two writes of one batch cannot be distinguished: Spark's properties are the same for both,
+        and a generated ID would differ in the next attempt. If Spark does not pass the batch, the
+        writes of two batches cannot be distinguished either. The rows of the second write would be
+        mistaken for those of the first.
         """
         if self.refusal is not None:
             raise OptionError("writeId", self.refusal)
 
     def prefix(self) -> str:
-        """Return what the ids of the task's rows begin with. Raises what `check` does."""
+        """Return the prefix of the task's message IDs. Raises the errors of `check`."""
         self.check()
         return f"{self.write}-{self.batch}-{self.partition}-"

@@ -1,4 +1,4 @@
-"""How much of what is new goes into the next batch."""
+"""Limits of a micro-batch: how much of the backlog goes into the next batch."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ __all__ = ["admit", "is_too_little", "read_limit"]
 
 
 def read_limit(options: SourceOptions) -> ReadLimit:
-    """Return the limit that the options ask for.
+    """Return the read limit for Spark that the options set.
 
-    Spark knows single limits only. This one just tells Spark that there is a limit: all limits of
-    the options apply whenever Spark does not ask for everything.
+    Spark accepts one limit only. The returned one only tells Spark that a limit exists: all limits
+    of the options apply whenever Spark does not ask for all available data.
     """
     if options.max_messages_per_trigger is not None:
         return ReadMaxRows(options.max_messages_per_trigger)
@@ -33,7 +33,7 @@ def read_limit(options: SourceOptions) -> ReadLimit:
 
 
 def is_too_little(options: SourceOptions, backlog: Mapping[str, int], waited: float) -> bool:
-    """Tell whether a batch should wait for more; ``waited`` is seconds since the last one."""
+    """Return whether a batch should wait for more; ``waited`` is seconds since the last one."""
     least = options.min_messages_per_trigger
     return (
         least is not None and sum(backlog.values()) < least and waited < options.max_trigger_delay
@@ -45,9 +45,9 @@ def admit(
 ) -> dict[str, int]:
     """Return how many sequences of each stream's backlog the next batch takes.
 
-    ``sizes`` are the mean bytes of a message. Limits count sequences, of which there are at least
-    as many as messages. One sequence is taken in any case, so that a limit never stops a read
-    altogether. Streams share a limit in proportion to what waits in them.
+    ``sizes`` holds the mean bytes of a message. Limits count sequences, which are at least as many
+    as messages. At least one sequence is taken, so that a limit never stops a read altogether.
+    Streams share a limit in proportion to their backlogs.
     """
     admitted = dict(backlog)
     most = options.max_messages_per_trigger

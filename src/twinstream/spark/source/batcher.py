@@ -26,7 +26,7 @@ _VERSION: Final = b"NATS/1.0"
 
 @frozen
 class _Block:
-    """A page with its stream's name, its decoded payloads, and its markers by their position."""
+    """A page with its stream's name, its decoded payloads, and its delete markers by position."""
 
     page: ArrowPage
     stream: str
@@ -75,7 +75,7 @@ class Batcher:
         return batch
 
     def _decoded(self, decoder: PayloadDecoder, page: ArrowPage) -> Payload:
-        """Decode payloads; a message whose wanted headers are unreadable does not fit, either."""
+        """Decode payloads; a message with malformed headers is a misfit if headers are read."""
         bad = _malformed_headers(page) if self._judges_headers else {}
         if not bad:
             return decoder.decode(page.payloads)
@@ -86,11 +86,11 @@ class Batcher:
 
 
 def _malformed_headers(page: ArrowPage) -> dict[int, str]:
-    """Return why headers cannot be read, by the position of the message."""
+    """Return the reasons why headers cannot be read, by the position of the message."""
     if pc.all(pc.or_(_is_empty(page.headers), pc.starts_with(page.headers, _VERSION))).as_py():
         return {}
     return {
-        at: f"headers: not a header block of NATS: {block[:40]!r}"
+        at: f"headers: not a NATS header block: {block[:40]!r}"
         for at, block in enumerate(page.headers.to_pylist())
         if block and not block.startswith(_VERSION)
     }
@@ -109,7 +109,7 @@ def _decoder(
         return EventPayloads()
     return JsonPayloads(
         layout.payload,
-        # A user's own Spark schema follows from_json: a text column takes any value as JSON.
+        # With a user's own Spark schema as in from_json: a string column takes any value as JSON.
         lenient=options.json_schema is None,
         keep_extras=EXTRA in requested.names,
     )

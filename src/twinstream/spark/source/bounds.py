@@ -1,8 +1,8 @@
-"""Where a read starts and ends: words, or a sequence or a time for each stream.
+"""The start and end of a read: a keyword, or a sequence or a time for each stream.
 
-The texts are those of Spark's Kafka source: ``earliest``, ``latest``, or a JSON object that gives
-a sequence for every stream, where -2 stands for the earliest and -1 for the latest; and times, for
-all streams or in such an object, in milliseconds since 1970 or as RFC 3339.
+The syntax is that of Spark's Kafka source: ``earliest``, ``latest``, or a JSON object with a
+sequence for every stream, where -2 means the earliest and -1 the latest; and times, for all
+streams or in such an object, in milliseconds since 1970 or as RFC 3339.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ __all__ = ["Bound", "SeqAt", "Strategy"]
 _Word: TypeAlias = Literal["earliest", "latest"]
 
 Strategy: TypeAlias = Literal["error", "latest"]
-"""What to do if a stream holds nothing at or after the time of a start."""
+"""What to do if a stream has no message at or after the starting time."""
 
 SeqAt: TypeAlias = Callable[[str, datetime], int | None]
-"""Returns the first sequence of a stream at or after a time; None when there is none."""
+"""Returns the first sequence of a stream at or after a time, or None."""
 
 _NUMBERS: Final[Mapping[int, _Word]] = {-2: "earliest", -1: "latest"}
 
@@ -36,7 +36,7 @@ _MOST: Final = 2**64
 
 @frozen
 class Bound:
-    """One end of a read: a word for all streams, or a word, sequence or time for each."""
+    """The start or end of a read: a keyword for all streams, or keyword, sequence or time each."""
 
     option: str
     word: _Word | None = None
@@ -46,7 +46,10 @@ class Bound:
 
     @classmethod
     def parse(cls, option: str, text: str, streams: tuple[str, ...]) -> Bound:
-        """Read an option. Raises `OptionError` when it is neither a word nor names each stream."""
+        """Parse an option.
+
+        Raises `OptionError` if it is neither a keyword nor an object that names each stream.
+        """
         if text.lower() in {"earliest", "latest"}:
             return cls(option, word=cast(_Word, text.lower()))
         wanted = 'earliest, latest or a JSON object as {"S": 1}'
@@ -57,7 +60,7 @@ class Bound:
     def at_time(
         cls, option: str, text: str, streams: tuple[str, ...], otherwise: Strategy
     ) -> Bound:
-        """Read an option that gives one time for all streams. Raises `OptionError`."""
+        """Parse an option with one time for all streams. Raises `OptionError`."""
         time = _time(option, text)
         return cls(option, by_time=dict.fromkeys(streams, time), otherwise=otherwise)
 
@@ -65,17 +68,17 @@ class Bound:
     def at_times(
         cls, option: str, text: str, streams: tuple[str, ...], otherwise: Strategy
     ) -> Bound:
-        """Read an option that gives a time for each stream. Raises `OptionError`."""
+        """Parse an option with a time for each stream. Raises `OptionError`."""
         wanted = 'a JSON object as {"S": 1700000000000}'
         given = _for_each(option, text, streams, "time", wanted)
         times = {name: _time(option, str(at)) for name, at in given.items()}
         return cls(option, by_time=times, otherwise=otherwise)
 
     def resolve(self, state: StreamState, seq_at: SeqAt) -> int:
-        """Return the sequence: inclusive as a start, exclusive as an end.
+        """Return the sequence: inclusive for a start, exclusive for an end.
 
-        Raises `OptionError` if the stream holds nothing at or after a time, unless the options say
-        that this means the latest.
+        Raises `OptionError` if the stream has no message at or after the time, unless the options
+        choose the latest in this case.
         """
         time = self.by_time.get(state.name)
         if time is not None:
@@ -98,9 +101,10 @@ class Bound:
         return state.next
 
     def refuse_end(self, end: Bound) -> None:
-        """Raise `OptionError` for an end before this start: the read would be empty, silently.
+        """Raise `OptionError` for an end before this start: the read would silently be empty.
 
-        A sequence is not compared with a time or a word: only the server knows where those are.
+        Sequences are compared with sequences and times with times. How they relate to each other,
+        and to the keywords, is known to the server only.
         """
         for name, low in self.by_stream.items():
             high = end.by_stream.get(name)
@@ -114,24 +118,24 @@ class Bound:
     def _refuse(self, end: Bound, name: str, high: str, low: str) -> None:
         raise OptionError(
             end.option,
-            f"stream {name}: {high} lies before {self.option}, which is {low}; give a later end, or"
+            f"stream {name}: {high} is before {self.option}, which is {low}; give a later end, or"
             " an earlier start",
         )
 
     def asks_for(self, word: _Word) -> bool:
-        """Tell whether a stream of the read has this word, or the number that stands for it."""
+        """Return whether a stream of the read has this keyword, or the number that means it."""
         return word == self.word or word in self.by_stream.values()
 
     @property
     def is_explicit(self) -> bool:
-        """Tell whether sequences were given: then the messages there have to exist."""
+        """Whether sequences were given: then the messages from there on must exist."""
         return bool(self.by_stream)
 
 
 def _for_each(
     option: str, text: str, streams: tuple[str, ...], what: str, wanted: str
 ) -> dict[str, object]:
-    """Read an object with a member for each stream; ``wanted`` says what the text must be."""
+    """Parse an object with a member for each stream; ``wanted`` describes it in error messages."""
     try:
         value = read_json(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Arrow arrays of a message's own parts: subject, sequence, time, headers, payload."""
+"""Arrow arrays of a message's parts: subject, sequence, time, headers, payload."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _DECIMAL: Final = arrow_type(fields.DECIMAL20)
 def part(name: str, uint64: Uint64) -> Part:
     """Return the builder of a message's part: subject, data, headers, stream, seq or timestamp.
 
-    Sequences are unsigned numbers of 64 bits, so ``uint64`` decides what becomes of them.
+    Sequences are unsigned 64-bit numbers; ``uint64`` decides the type of their column.
     """
     if name == "seq" and uint64 == "decimal":
         return _decimal_seqs
@@ -71,7 +71,7 @@ def _stream(page: ArrowPage, stream: str) -> pa.Array:
 
 
 def _times(page: ArrowPage, stream: str) -> pa.Array:
-    """Microseconds, cut: Spark's timestamps have no more digits."""
+    """Truncate to microseconds, the resolution of Spark's timestamps."""
     return page.times.cast(_MOMENT, safe=False)
 
 

@@ -1,9 +1,9 @@
-"""Whether a stream still is what the checkpoint remembers, and holds what was promised.
+"""Check that a stream is the one the checkpoint records and still has the messages to read.
 
-Five cases are told apart: messages that were lost before they were read (`removal`), a stream that
-was deleted and made again, one that was put back to an earlier state and keeps its time of
-creation, a filter that was changed, and streams that were added to or taken out of the read.
-With ``failOnDataLoss=false`` the read goes on with what there is.
+Five cases are distinguished: messages that were lost before they were read (`removal`), a stream
+that was deleted and re-created, a stream that was restored to an earlier state and kept its
+creation time, a changed filter, and streams that were added to or removed from the read.
+With ``failOnDataLoss=false`` the read continues with the messages that are left.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from twinstream.spark.source.stream_state import StreamState
 
 __all__ = ["Continuity"]
 
-_GO_ON = "; set failOnDataLoss=false to go on with what is there"
+_GO_ON = "; set failOnDataLoss=false to continue with the messages that are left"
 
 
 class Continuity:
@@ -36,43 +36,44 @@ class Continuity:
         self._filter = ",".join(options.subjects)
 
     def first(self, bound: Bound, state: StreamState, seq_at: SeqAt) -> int:
-        """Return where a read begins that nothing was read before.
+        """Return the start of a read without a previous offset.
 
-        Raises what `check_start` and `within` do, and what a bound in times does.
+        Raises the errors of `check_start`, `within` and `Bound.resolve`.
         """
         start = bound.resolve(state, seq_at)
         self.check_start(bound, start, state)
         return self.within(bound, start, state)
 
     def check_start(self, bound: Bound, start: int, state: StreamState) -> None:
-        """Refuse to start at a sequence that was asked for, if messages from there on are lost."""
+        """Raise `DataLossError` if messages from a given start sequence on were lost."""
         if not (self._strict and bound.is_explicit and start < state.first):
             return
         if reason := why_lost(state, start, None):
             raise DataLossError(
-                f"stream {state.name}: startingOffsets asks for sequence {start}, but the first one"
+                f"stream {state.name}: startingOffsets is sequence {start}, but the first sequence"
                 f" left is {state.first}, and {reason}{_GO_ON}"
             )
 
     def within(self, bound: Bound, start: int, state: StreamState) -> int:
-        """Return where a read begins; raises `OptionError` for a start beyond the end.
+        """Return the start of a read. Raises `OptionError` for a start beyond the stream's end.
 
-        Whoever kept that sequence may have read another stream of this name, and would miss what
-        this one holds. Later batches of a query could not tell it from a stream that was put back.
+        Such a sequence may come from another stream of this name, and the read would miss the
+        messages of this one. Later batches of a query could not distinguish this from a stream
+        that was restored to an earlier state.
         """
         if self._strict and start > state.next:
             raise OptionError(
                 bound.option,
-                f"stream {state.name}: asks for sequence {start}, but the stream ends at"
-                f" {state.next - 1}; 'latest' begins there, 'earliest' reads a stream that was made"
-                " anew",
+                f"stream {state.name}: the start is sequence {start}, but the stream ends at"
+                f" {state.next - 1}; use 'latest' to begin there, or 'earliest' if the stream was"
+                " re-created",
             )
         return min(start, state.next)
 
     def stands_at(self, position: Position, state: StreamState) -> int:
-        """Return the first sequence to come for a pipeline that stands at ``position``.
+        """Return the next sequence to read for a pipeline whose position is ``position``.
 
-        Raises `DataLossError` where the sequences below it are not those that were landed.
+        Raises `DataLossError` if the stream is not the one whose messages were landed.
         """
         reason = why_other(position, state, self._time_at)
         if reason is None:
@@ -82,34 +83,35 @@ class Continuity:
         return state.first
 
     def begin(self, start: Offset, states: Mapping[str, StreamState]) -> dict[str, Position]:
-        """Return where the next batch begins in each stream of the read.
+        """Return the start of the next batch in each stream of the read.
 
-        ``since`` is set where the previous offset does not say it.
+        ``since`` is set where the start differs from the previous offset.
         """
         gone = start.streams.keys() - states.keys()
         if gone and self._strict:
             raise CheckpointError(
-                f"the checkpoint also holds stream {min(gone)}, which the option 'stream' does not"
-                f" name any more{_GO_ON}"
+                f"the checkpoint also has stream {min(gone)}, which the option 'stream' no longer"
+                f" names{_GO_ON}"
             )
         return {name: self._begin(start.streams.get(name), state) for name, state in states.items()}
 
     def _begin(self, position: Position | None, state: StreamState) -> Position:
-        # As with a new partition of a Kafka topic: all that it holds is new.
+        # As with a new partition of a Kafka topic: all of its messages are new.
         if position is None or self._is_other(position, state):
             return self._anew(state)
         if self._strict and not same_filter(position.filter, self._filter):
             raise CheckpointError(
                 f"stream {state.name}: the checkpoint was made with the filter"
-                f" {position.filter or '>'!r}, now it is {self._filter or '>'!r}; what was passed"
-                f" over before would never be read: use a new checkpoint{_GO_ON}"
+                f" {position.filter or '>'!r}, now it is {self._filter or '>'!r}; messages that the"
+                f" old filter skipped would never be read: use a new checkpoint{_GO_ON}"
             )
         if state.first > position.next:
             self._refuse_overtaken(position.next, state, position.mark)
-            # Without empty batches for what was removed; in strict reads ranges follow each other.
+            # Start at the first message, to avoid empty batches for removed ones. In strict reads
+            # the ranges stay contiguous.
             anew = self._anew(state)
             return evolve(anew, since=position.next) if self._strict else anew
-        # A copy of the stream has another time of creation.
+        # A copy of the stream has another creation time.
         return evolve(position, since=None, created=state.created)
 
     def _anew(self, state: StreamState) -> Position:
@@ -123,17 +125,17 @@ class Continuity:
         name: str,
         before: Mark | None = None,
     ) -> StreamState | None:
-        """Return the state of a stream that a batch reads, after it was planned.
+        """Return the state of a stream that a planned batch reads.
 
-        ``before`` is the last message that the stream had when the batch before was planned.
+        ``before`` is the stream's last message when the previous batch was planned.
 
-        The state is None if the stream is another one by now and going on is allowed: what it holds
-        under these sequences belongs to the next batch, which begins at its first message.
+        Return None if the stream was replaced by another and the read is allowed to continue: the
+        messages with these sequences belong to the next batch, which begins at the first message.
         """
         if state is None:
             raise CheckpointError(
-                f"the batch that was begun reads stream {name}, which the option 'stream' does not"
-                " name any more; name it until the batch is finished"
+                f"the unfinished batch reads stream {name}, which the option 'stream' no longer"
+                " names; name it until the batch is finished"
             )
         if self._is_other(position, state):
             return None
@@ -142,7 +144,10 @@ class Continuity:
         return state
 
     def _is_other(self, position: Position, state: StreamState) -> bool:
-        """Tell whether a stream is not the one of ``position``; raises unless that is allowed."""
+        """Return whether a stream is not the one of ``position``.
+
+        Raises `DataLossError` in a strict read.
+        """
         reason = why_other(position, state, self._time_at)
         if reason is not None and self._strict:
             raise DataLossError(

@@ -1,4 +1,4 @@
-"""What the driver asks the leaders of streams, over one connection, through short troubles."""
+"""The driver's requests to stream leaders: one connection, and retries for transient errors."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ def _never() -> bool:
 
 
 class Leader:
-    """Asks for the states of the streams of a read.
+    """Requests the states of the streams of a read.
 
-    The connection is made at the first question and kept. A question that meets a lost link or
-    a leader election is repeated as often as ``fetchOffset.numRetries`` says: an error on the
-    driver ends a whole streaming query. It is not repeated once ``is_to_end`` says so. Copies in
-    other processes connect anew.
+    The first request opens the connection, which stays open. A request that fails because of a lost
+    connection or a leader election is retried up to ``fetchOffset.numRetries`` times, because an
+    error on the driver ends a whole streaming query. It is not retried once ``is_to_end`` returns
+    true. An unpickled copy opens its own connection.
     """
 
     def __init__(self, options: SourceOptions, is_to_end: Callable[[], bool] = _never) -> None:
@@ -49,11 +49,11 @@ class Leader:
         return [self._ask(partial(stream_state, name=name)) for name in self._options.streams]
 
     def seq_at(self, stream: str, time: datetime) -> int | None:
-        """Return the first sequence at or after a time; None when there is none."""
+        """Return the first sequence at or after a time, or None."""
         return self._next(stream, start_time=time)
 
     def seq_from(self, stream: str, seq: int) -> int | None:
-        """Return the first sequence from one on that the read takes; None when there is none."""
+        """Return the first sequence at or after ``seq`` that the filters match, or None."""
         found = [
             self._next(stream, subject, seq=seq) for subject in self._options.subjects or (">",)
         ]
@@ -65,7 +65,8 @@ class Leader:
             try:
                 return handle.get_next_message(subject, headers=False, **start).seq
             except MessageNotFound:
-                # "None" may come from a server that does not lead any more.
+                # "Not found" may come from a server that is no longer the leader. Let the leader
+                # confirm its state, then ask again.
                 handle.info(confirmed=True)
             try:
                 return handle.get_next_message(subject, headers=False, **start).seq
@@ -75,7 +76,7 @@ class Leader:
         return self._ask(question)
 
     def time_at(self, stream: str, seq: int) -> str | None:
-        """Return when the message with a sequence was stored; None when there is none."""
+        """Return when the message with a sequence was stored, or None if there is none."""
         return self._ask(partial(stored_at, stream=stream, seq=seq))
 
     def _ask(self, question: Callable[[JetStream], _T]) -> _T:
@@ -87,21 +88,21 @@ class Leader:
                 if not left or self._is_to_end():
                     raise
             except JetStreamError as error:
-                # 503: the cluster has no leader for this just now.
+                # 503: there is no leader for this at the moment.
                 if error.code != 503 or not left or self._is_to_end():
                     raise
             left -= 1
             time.sleep(self._options.fetch_retry_interval)
 
     def jet(self) -> JetStream:
-        """Return a context on the connection, which is made if need be."""
+        """Return a JetStream context; opens the connection if necessary."""
         settings = self._options.connection
         if self._connection is None or self._connection.is_closed:
             self._connection = settings.connect()
         return self._connection.jetstream(domain=settings.domain, prefix=settings.api_prefix)
 
     def close(self) -> None:
-        """Close the connection; the next question makes a new one."""
+        """Close the connection; the next request opens a new one."""
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.close()

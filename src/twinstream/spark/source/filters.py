@@ -1,4 +1,4 @@
-"""Subject filters of a read: when two lists of them mean the same."""
+"""Compare the subject filters of two reads."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["same_filter"]
 
 
 def same_filter(one: str, other: str) -> bool:
-    """Tell whether two lists with commas let the same subjects through, whatever their order."""
+    """Return whether two comma-separated lists match the same subjects, in whatever order."""
     return _meaning(one) == _meaning(other)
 
 

@@ -1,7 +1,7 @@
-"""Sequences that a range lacks: found while it is read, at no cost where there are none.
+"""Find gaps in the sequences of a range while it is read; a page without gaps costs nothing.
 
-A hole is normal: messages were deleted, or a filter passes them over. But if the stream now begins
-above the hole, limits or a purge may have removed messages before they were read.
+A gap is normal: messages were deleted, or a filter skips them. But if the stream now begins above
+the gap, limits or a purge may have removed messages before they were read.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ class Holes:
         self._end = end
 
     def in_page(self, seqs: pa.Array) -> int | None:
-        """Return where the lowest hole up to the end of a page begins, `None` without one."""
+        """Return the start of the first gap up to the end of a page, or `None`."""
         if not len(seqs):
             return None
         low, self._next = self._next, seqs[-1].as_py() + 1
         return None if self._next - low == len(seqs) else low + _run(seqs, low)
 
     def at_end(self) -> int | None:
-        """Return where the hole behind the last page begins, `None` without one."""
+        """Return the start of the gap after the last page, or `None`."""
         return self._next if self._next < self._end else None
 
 
 def _run(seqs: pa.Array, low: int) -> int:
-    """Return how many of the first sequences follow each other without a gap, from ``low`` on."""
+    """Return how many sequences are contiguous from ``low`` on."""
     found, beyond = 0, len(seqs)
     while found < beyond:
         middle = (found + beyond) // 2

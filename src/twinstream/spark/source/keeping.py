@@ -1,4 +1,4 @@
-"""What removes messages from a stream, read from its configuration."""
+"""What removes messages from a stream, according to its configuration."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ __all__ = ["Keeping"]
 
 @frozen(kw_only=True)
 class Keeping:
-    """What removes messages from a stream, by its configuration; 0 stands for no limit."""
+    """What removes messages from a stream; 0 means no limit."""
 
     replaces: bool = False
-    """Whether later messages replace earlier ones, or messages have a time to live of their own."""
+    """Whether later messages replace earlier ones, or messages can have their own TTL."""
     expires: bool = False
-    """Whether messages may have a time to live of their own."""
+    """Whether messages can have their own TTL."""
     is_consumed: bool = False
     """Whether acknowledgements remove messages."""
     max_age: int = 0
@@ -26,7 +26,7 @@ class Keeping:
 
     @classmethod
     def of(cls, config: StreamConfig) -> Keeping:
-        """Read a configuration. A stream that refuses new messages removes none for its size."""
+        """Read a configuration; with discard policy `new`, size limits remove no messages."""
         makes_room = config.discard in (None, DiscardPolicy.OLD)
         expires = bool(config.allow_msg_ttl or config.subject_delete_marker_ttl)
         return cls(

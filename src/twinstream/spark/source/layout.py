@@ -1,8 +1,8 @@
-"""The columns that a read offers, and the payload's part of them.
+"""The columns that a read offers.
 
-Raw reads offer the message as it is. Typed reads offer the payload's own columns. Besides these
-there are the message's parts with a leading underscore, the members without a column, and what does
-not fit.
+Raw reads offer the message's parts: subject, data, stream, sequence and time. Typed reads offer the
+columns of the payload, the message's parts with a leading underscore, the members without a column,
+and the payloads that do not match the schema.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ EXTRA: Final = "_extra"
 """Column with the JSON of members that have no column of their own."""
 
 ERROR: Final = "_error"
-"""Column with the reason why a message does not fit."""
+"""Column with the reason why a message does not match the schema."""
 
 OPERATION: Final = "_operation"
-"""Column that says what a marker did to its key: `DEL` or `PURGE`; null for all other messages."""
+"""Column with the operation of a delete marker, `DEL` or `PURGE`; null for other messages."""
 
 _RAW: Final = ("subject", "data", "stream", "seq", "timestamp")
 _BESIDE: Final = ("stream", "subject", "seq", "timestamp")
@@ -38,9 +38,9 @@ _BESIDE: Final = ("stream", "subject", "seq", "timestamp")
 class Layout:
     """The columns of one read.
 
-    ``payload`` are the payload's own (none for raw reads, and where a typed read asks for none),
-    ``beside`` the others. Raises :class:`~twinstream.spark.errors.SchemaError` when nothing says
-    what JSON payloads hold, or when a member has the name of a column of the source.
+    ``payload`` holds the payload's columns (none for raw reads, or if a typed read requests none),
+    ``beside`` the others. Raises :class:`~twinstream.spark.errors.SchemaError` if a JSON read has
+    no schema, or if a member has the name of a column of the source.
     """
 
     def __init__(self, options: SourceOptions, requested: StructType | None = None) -> None:
@@ -60,10 +60,7 @@ class Layout:
         return StructType([*self.payload.fields, *self.beside.fields])
 
     def check(self, requested: StructType) -> None:
-        """Refuse columns that are not offered, or not with this type, or that are there twice.
-
-        Raises `SchemaError`.
-        """
+        """Raise `SchemaError` for columns that are unknown, duplicate or of another type."""
         _refuse_not_null(requested)
         _refuse_twice(requested)
         offered = {each.name: each for each in self.columns}
@@ -87,8 +84,8 @@ def _payload(
         return struct_of(load_schema(options.json_schema), uint64=options.uint64)
     if requested is None:
         raise SchemaError(
-            "valueFormat=json needs to know the columns: give the option jsonSchema, or a schema"
-            " with .schema(…)"
+            "valueFormat=json needs a schema: give the option jsonSchema, or a Spark schema with"
+            " .schema(…)"
         )
     return StructType([each for each in requested if each.name not in beside])
 
@@ -98,7 +95,7 @@ def _companions(options: SourceOptions) -> list[StructField]:
         fields.optional(EXTRA, fields.STRING, "JSON of the members that have no column."),
         *_parts("_", _BESIDE, options),
         *_operation(options),
-        fields.optional(ERROR, fields.STRING, "Why the message does not fit; null when it does."),
+        fields.optional(ERROR, fields.STRING, "Why the message does not fit; null if it fits."),
     ]
     raw = options.corrupt_column
     if raw.lower() in {each.name for each in others}:
@@ -108,7 +105,7 @@ def _companions(options: SourceOptions) -> list[StructField]:
 
 
 def _operation(options: SourceOptions) -> list[StructField]:
-    """Return the column of markers; events are never deleted by a key."""
+    """Return the column of delete markers; events have no keys and so no markers."""
     if options.value_format != "json":
         return []
     what = "DEL or PURGE in the row of a deleted key, which has no payload."
@@ -125,33 +122,33 @@ def _refuse_clash(payload: StructType, beside: StructType) -> None:
     for name in payload.names:
         if name.lower() in taken:
             raise SchemaError(
-                f"the payload has a member {name!r}, which is the name of a column of the source"
-                " itself; leave it out of the schema (it is kept in _extra), or read raw"
+                f"the payload has a member {name!r}, which is also a column of the source; leave"
+                " it out of the schema (it is kept in _extra), or read raw"
             )
 
 
 def _not_offered(name: str, offered: list[str]) -> str:
-    text = f"column {name!r} is not offered; there are {', '.join(offered)}"
+    text = f"there is no column {name!r}; the columns are {', '.join(offered)}"
     if name.removeprefix("_") == "headers":
         return f"{text}; includeHeaders=true adds the headers"
     same = [each for each in offered if each.lower() == name.lower()]
-    return f"{text}; write {same[0]!r}, in this case" if same else text
+    return f"{text}; column names are case-sensitive, use {same[0]!r}" if same else text
 
 
 def _refuse_twice(requested: StructType) -> None:
-    """Refuse columns of one name: Spark takes such a schema, and fails later at their values."""
+    """Refuse duplicate names: Spark accepts such a schema, and fails later at the values."""
     twice = next((name for name in requested.names if requested.names.count(name) > 1), None)
     if twice is not None:
-        raise SchemaError(f"the schema: column {twice!r} is there twice; leave one of them out")
+        raise SchemaError(f"the schema has column {twice!r} twice; remove one of them")
 
 
 def _refuse_not_null(requested: StructType) -> None:
-    """Refuse NOT NULL: the row of a message that does not fit has null in every column."""
+    """Refuse NOT NULL: the row of a message that does not match has null in every column."""
     strict = next(_not_null(requested, ""), None)
     if strict is not None:
         raise SchemaError(
-            f"column {strict!r} is NOT NULL, which this source cannot promise: leave NOT NULL out,"
-            " and choose the rows afterwards with WHERE … IS NOT NULL"
+            f"column {strict!r} is NOT NULL, which this source cannot guarantee: remove NOT NULL,"
+            " and filter the rows afterwards with WHERE … IS NOT NULL"
         )
 
 

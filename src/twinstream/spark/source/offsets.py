@@ -1,7 +1,7 @@
-"""The offset of a streaming read: for each stream, where the next batch begins.
+"""The offset of a streaming read: the start of the next batch in each stream.
 
-It is what Spark writes ahead of a batch and reads after a crash, so it holds all that a replay
-must have the same: the bounds, and into how many ranges they were split. As JSON::
+Spark writes it before a batch and reads it after a crash. So it holds all that a replay needs to
+be identical: the bounds, and the number of ranges they were split into. As JSON::
 
     {"v": 1, "streams": {"ORDERS": {"next": 101, "created": "…", "filter": "orders.>", "parts": 2,
                                     "mark": {"seq": 170, "time": "…"}}}}
@@ -24,14 +24,14 @@ _VERSION: Final = 1
 
 @frozen
 class Position:
-    """Where one stream stands.
+    """The position of a read in one stream.
 
-    ``next`` is the first sequence that is not read. ``created`` is the creation time of the
-    stream, which tells it from a later one of the same name; ``filter`` is the subject filter of
-    the read. ``parts`` says into how many ranges the batch that ends here is split. ``since`` is
-    where that batch begins when the offset before it does not say: the stream is new in the read.
-    ``mark`` is the last message that the stream had when this was planned, which tells it from an
-    earlier state of it; offsets of older releases have none.
+    ``next`` is the first sequence that is not read yet. ``created`` is the creation time of the
+    stream, which distinguishes it from a later stream of the same name. ``filter`` is the subject
+    filter of the read. ``parts`` is the number of ranges of the batch that ends here. ``since`` is
+    the start of that batch if the previous offset does not hold it, as for a stream that is new in
+    the read. ``mark`` is the last message of the stream when the batch was planned, which
+    distinguishes the stream from an earlier state of itself; offsets of older releases have none.
     """
 
     next: int
@@ -68,10 +68,10 @@ class Offset:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Offset:
-        """Read what Spark stored. Raises `CheckpointError` for what this release cannot read."""
+        """Read what Spark stored. Raises `CheckpointError` if this release cannot read it."""
         if value.get("v") != _VERSION:
             raise CheckpointError(
-                f"the checkpoint holds an offset of version {value.get('v')!r}, this release reads"
+                f"the checkpoint has an offset of version {value.get('v')!r}, this release reads"
                 f" version {_VERSION}; use the release that wrote it, or a new checkpoint"
             )
         try:
@@ -79,5 +79,5 @@ class Offset:
             return cls({name: Position.from_json(members) for name, members in found.items()})
         except (AttributeError, KeyError, TypeError) as error:
             raise CheckpointError(
-                f"the checkpoint holds no offset of this source: {error}"
+                f"the checkpoint has no offset of this source: {error}"
             ) from error

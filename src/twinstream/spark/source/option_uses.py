@@ -1,7 +1,7 @@
-"""Options that only one kind of read or write obeys: the other kind refuses them.
+"""Refuse options that apply only to the other kind of query, batch or streaming.
 
-An end or a limit is set because it is needed; a read that ignores it gives more rows than wanted.
-So is the identity of a write: if it is ignored, rows are stored twice.
+Ignoring an end or a limit would return more rows than the caller wants. Ignoring the ID of a write
+would store rows twice.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ _LIMITS: Final = LEAST | {
 
 
 def refuse_ends(names: Iterable[str]) -> None:
-    """Refuse what says where a batch ends. Raises `OptionError`."""
+    """Refuse the end of a batch in a streaming query. Raises `OptionError`."""
     for name in names:
         if name.lower().startswith("ending"):
             raise OptionError(
-                name, "is for a batch: this read takes all there is, and what comes after it"
+                name, "is for a batch: a streaming query reads all messages, also those to come"
             )
 
 
 def refuse_limits(names: Iterable[str]) -> None:
-    """Refuse what says how much a micro-batch takes. Raises `OptionError`."""
+    """Refuse the limits of a micro-batch in a batch query. Raises `OptionError`."""
     for name in names:
         if name.lower() in _LIMITS:
             raise OptionError(
@@ -40,26 +40,23 @@ def refuse_limits(names: Iterable[str]) -> None:
 
 
 def refuse_lone_delay(names: Iterable[str]) -> None:
-    """Refuse to say how long a micro-batch waits for something it does not wait for.
-
-    Raises `OptionError`.
-    """
+    """Refuse `maxTriggerDelay` without a minimum to wait for. Raises `OptionError`."""
     given = {name.lower(): name for name in names}
     if "maxtriggerdelay" in given and given.keys().isdisjoint(LEAST):
         raise OptionError(
             given["maxtriggerdelay"],
-            "needs minMessagesPerTrigger beside it: without that no batch waits for more messages;"
-            " how often one begins is up to the trigger of the query",
+            "needs minMessagesPerTrigger: without it no batch waits for more messages; the trigger"
+            " of the query sets how often a batch begins",
         )
 
 
 def refuse_write_id(names: Iterable[str]) -> None:
-    """Refuse to name the write of a streaming query. Raises `OptionError`."""
-    # Spark hands the options of a stream on in lower case.
+    """Refuse `writeId` in a streaming query. Raises `OptionError`."""
+    # Spark passes the options of a streaming query in lower case.
     if any(name.lower() == "writeid" for name in names):
         raise OptionError(
             "writeId",
-            "is for a batch write: a streaming query is known by its checkpoint, and with another"
-            " one stores its rows again; leave it out, and give rows an idColumn or"
-            " idempotence=insert if they must be known under any checkpoint",
+            "is for a batch write: a streaming query is identified by its checkpoint, and with a"
+            " new checkpoint it stores its rows again; remove it, and use idColumn or"
+            " idempotence=insert if rows must be recognized under any checkpoint",
         )

@@ -1,6 +1,6 @@
-"""The options of the source, read once and checked; every error names the option.
+"""The options of the source, parsed and checked once; every error names the option.
 
-Where Kafka's source has an option of the same meaning, the name is Kafka's.
+Options that Spark's Kafka source also has use Kafka's names.
 """
 
 from __future__ import annotations
@@ -32,24 +32,25 @@ _MODES: Final[tuple[Mode, ...]] = ("PERMISSIVE", "DROPMALFORMED", "FAILFAST")
 _READ_MODES: Final[tuple[ReadMode, ...]] = ("auto", "direct", "consumer")
 _UINT64: Final[tuple[Uint64, ...]] = ("long", "decimal")
 
-# Spark 4.3 hands a Python source no options at all when a table of the catalog is read.
+# Spark 4.3 passes no options at all to a Python source when a catalog table is read.
 _NO_OPTIONS: Final = (
-    "no option arrived. Spark does not pass the options of CREATE TABLE on to a Python source; use"
-    " CREATE TEMPORARY VIEW … USING jetstream OPTIONS (…), or SELECT … FROM t WITH (…)"
+    "no option was received. Spark does not pass the options of CREATE TABLE to a Python source;"
+    " use CREATE TEMPORARY VIEW … USING jetstream OPTIONS (…), or SELECT … FROM t WITH (…)"
 )
 
 
 @frozen(kw_only=True)
 class SourceOptions:
-    """What one read of the source was asked for."""
+    """The parsed options of one read."""
 
     connection: ConnectionSettings
     streams: tuple[str, ...]
     subjects: tuple[str, ...] = ()
-    """Filters with wildcards, applied by the server, without those that another one covers; empty
-    reads everything."""
+    """Subject filters with wildcards, applied by the server, without those that another filter
+    covers; empty reads all messages."""
     start: Bound | None = None
-    """``None``: the earliest for a batch, the latest for a stream, as in Kafka's source."""
+    """``None``: the earliest for a batch, the latest for a streaming query, as in the Kafka source.
+    """
     end: Bound | None = None
     """``None``: the latest."""
     fail_on_data_loss: bool = True
@@ -59,17 +60,17 @@ class SourceOptions:
     include_headers: bool = False
     value_format: ValueFormat = "raw"
     json_schema: str | None = None
-    """JSON text. A file that the option names is read once, on the driver."""
+    """JSON text. If the option names a file, the driver reads it once."""
     mode: Mode = "PERMISSIVE"
     uint64: Uint64 = "long"
     corrupt_column: str = "_raw"
     fetch_timeout: float = 120.0
-    """Seconds that a read may go without progress."""
+    """Seconds that a read may take without progress."""
     page_messages: int = PAGE_MESSAGES
     fetch_retries: int = 10
-    """Repeats of a question to a stream's leader."""
+    """Retries of a request to a stream's leader."""
     fetch_retry_interval: float = 0.5
-    """Seconds between them: with ten repeats, time for a leader election."""
+    """Seconds between retries: ten of them leave time for a leader election."""
     max_messages_per_trigger: int | None = None
     max_bytes_per_trigger: int | None = None
     min_messages_per_trigger: int | None = None
@@ -118,7 +119,7 @@ class SourceOptions:
 
     def _check(self) -> None:
         if self.json_schema is not None and self.value_format != "json":
-            raise OptionError("jsonSchema", "needs valueFormat=json beside it")
+            raise OptionError("jsonSchema", "needs valueFormat=json")
         if self.start is not None and self.end is not None:
             self.start.refuse_end(self.end)
         most, least = self.max_messages_per_trigger, self.min_messages_per_trigger
@@ -131,7 +132,7 @@ class SourceOptions:
 def _streams(given: OptionsMap) -> tuple[str, ...]:
     streams = given.names("stream", "subscribe")
     if not streams:
-        raise OptionError("stream", "is required: the name of a stream, or several with commas")
+        raise OptionError("stream", "is required: the name of a stream, or several, with commas")
     for name in streams:
         try:
             check_name(name, "stream")
@@ -162,14 +163,15 @@ def _subjects(given: OptionsMap) -> tuple[str, ...]:
 def _bound(
     given: OptionsMap, end: Literal["starting", "ending"], streams: tuple[str, ...]
 ) -> Bound | None:
-    # A start that finds nothing is an error, as in Kafka's source; an end then is the latest.
+    # A start time after the last message is an error, as in the Kafka source; an end time then
+    # means the latest.
     strategies: tuple[Strategy, ...] = ("error", "latest") if end == "starting" else ("latest",)
     otherwise: Strategy = given.word(f"{end}OffsetsByTimestampStrategy", strategies)
     names = (f"{end}Offsets", f"{end}Timestamp", f"{end}OffsetsByTimestamp")
     texts = {name: text for name in names if (text := given.text(name)) is not None}
     if len(texts) > 1:
         one, other = list(texts)[:2]
-        raise OptionError(other, f"given besides {one}; give one of them")
+        raise OptionError(other, f"cannot be combined with {one}; give one of them")
     for name, text in texts.items():
         if name == names[0]:
             bound = Bound.parse(name, text, streams)

@@ -15,28 +15,28 @@ from twinstream.spark.source.stream_state import StreamState
 __all__ = ["SequenceRange", "Way", "partition_count", "read_way", "split"]
 
 Way: TypeAlias = Literal["direct", "consumer", "either"]
-"""How a range is read: by direct get, by an ephemeral consumer, or by whichever suits its size."""
+"""How a range is read: by direct get, by an ephemeral consumer, or by either, depending on size."""
 
-#: Below this many sequences a further task costs more than it saves: a task takes some tens of
+#: Below this many sequences another task costs more than it saves: a task takes some tens of
 #: milliseconds to start, in which one reader reads about as many messages.
 SMALL: Final = 20_000
 
-#: A task reads no more than this, some five seconds of work, however few cores there seem to be:
-#: sources are planned in a process that does not know how many the executors have.
+#: The most that one task reads, some five seconds of work. It applies however few cores this
+#: process sees: the planning process does not know how many cores the executors have.
 MOST: Final = 1_000_000
 
-#: From so many sequences on, a consumer is chosen where both could read a range. It costs the
-#: server about half the CPU of direct gets and sends two thirds of the bytes, but it must be made
-#: and deleted.
+#: From this many sequences on, a consumer is used where both ways are possible. It costs the
+#: server about half the CPU of direct gets and sends two thirds of the bytes, but it must be
+#: created and deleted.
 LARGE: Final = 100_000
 
 
 class SequenceRange(InputPartition):
     """Sequences ``start`` up to, not including, ``end`` of one stream, read by one task.
 
-    ``way`` says what reads it. ``created`` tells the stream from one that was made later: a range
-    may be read long after it was planned. If it is empty, the task does not compare. No message of
-    the range was stored before ``since``, if that is known.
+    ``way`` is how it is read. ``created`` is the stream's creation time: a range may be read long
+    after it was planned, when the stream may have been re-created. If it is empty, the task does
+    not compare it. No message of the range was stored before ``since``, if that is known.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class SequenceRange(InputPartition):
 
     @property
     def by_consumer(self) -> bool:
-        """Whether a consumer reads it, or is tried first where direct get can do it too."""
+        """Whether a consumer reads it, or is tried before direct get."""
         return self.way == "consumer" or (self.way == "either" and self.end - self.start >= LARGE)
 
     def __repr__(self) -> str:
@@ -66,9 +66,9 @@ class SequenceRange(InputPartition):
 
 
 def partition_count(options: SourceOptions, size: int, cores: int | None = None) -> int:
-    """Return into how many ranges ``size`` sequences of one stream are split.
+    """Return the number of ranges for ``size`` sequences of one stream.
 
-    ``cores`` is how many tasks run at a time; by default it is the number of this machine's cores.
+    ``cores`` is the number of concurrent tasks; the default is the number of this machine's cores.
     """
     wanted = options.min_partitions
     if wanted is None:
@@ -99,17 +99,17 @@ def split(
 
 
 def read_way(options: SourceOptions, state: StreamState) -> Way:
-    """Return how the stream is read. Raises `OptionError` if that is not possible."""
+    """Return how the stream is read. Raises `OptionError` if `readMode` is impossible."""
     if state.is_queue and (options.read_mode == "consumer" or not state.allow_direct):
         raise OptionError(
             "readMode",
-            f"stream {state.name} is a work queue, which takes no consumer that only reads; set"
-            " allow_direct on it, and use 'auto'",
+            f"stream {state.name} is a work queue, which accepts no consumer without"
+            " acknowledgements; set allow_direct on it, and use 'auto'",
         )
     if options.read_mode == "auto":
         if not state.allow_direct:
             return "consumer"
-        # Beside a work queue or an interest stream a consumer would change what the stream keeps.
+        # On a work queue or an interest stream a consumer would change what the stream keeps.
         return "either" if state.by_limits else "direct"
     if options.read_mode == "direct" and not state.allow_direct:
         raise OptionError(

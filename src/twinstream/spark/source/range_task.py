@@ -1,4 +1,4 @@
-"""What a task does: read one range over a connection of its own and yield its messages."""
+"""A read task: read one range over its own connection and yield its messages."""
 
 from __future__ import annotations
 
@@ -40,8 +40,9 @@ def read_batches(
 def read_pages(options: SourceOptions, part: SequenceRange) -> Iterator[ArrowPage]:
     """Yield the messages of a range, in the order of their sequences.
 
-    The next page is asked for before one is handed on. While a query takes its time, the connection
-    receives the answer by itself, so that the server is not kept waiting in the middle of it.
+    The next page is requested before the current one is yielded. While the query processes a page,
+    the connection receives the next one in the background, so that the server need not wait in the
+    middle of a response.
     """
     if part.end <= part.start:
         return
@@ -80,7 +81,8 @@ def _begin(
             return reader, reader.next_page()
         except TwinstreamError as error:
             reader.close()
-            # The server refuses a consumer, or one more of them; direct get needs none.
+            # The server refuses the consumer, for example at its limit of consumers; direct get
+            # needs none.
             refused = isinstance(error, JetStreamError | PermissionDenied)
             if part.way == "consumer" or not refused:
                 raise
@@ -110,20 +112,20 @@ def _check_stream(jet: JetStream, options: SourceOptions, part: SequenceRange) -
 
 
 def _refuse_other(state: StreamState, part: SequenceRange) -> None:
-    """Refuse a stream that was made again since the range was planned."""
+    """Raise `DataLossError` if the stream was re-created since the range was planned."""
     if part.created and state.created != part.created:
         raise DataLossError(
-            f"stream {part.stream} was made at {state.created}, the read was planned for one made"
-            f" at {part.created}: it was deleted and made again; load the DataFrame again, replace"
-            " the view, or begin a query with a new checkpoint"
+            f"stream {part.stream} was created at {state.created}, the read was planned for one"
+            f" created at {part.created}: it was deleted and re-created; load the DataFrame again,"
+            " replace the view, or start the query with a new checkpoint"
         )
 
 
 def _aside(leader: Leader, jet: JetStream) -> JetStream:
-    """Return a context on a link of its own for questions, made at the first one.
+    """Return a context on a second connection for requests, opened when first used.
 
-    On the reader's link an answer would come only after the page that was asked for ahead. That
-    link is used if the server accepts no other.
+    On the reader's connection a response would come only after the page that was requested ahead.
+    That connection is used if the server accepts no other.
     """
     try:
         return leader.jet()
@@ -132,7 +134,7 @@ def _aside(leader: Leader, jet: JetStream) -> JetStream:
 
 
 def _time_below(page: ArrowPage, seq: int) -> str | None:
-    """Return when the last message of a page below a sequence was stored, None without one."""
+    """Return when the last message of a page below a sequence was stored, or None."""
     count = bisect_left(range(len(page)), seq, key=lambda at: page.seqs[at].as_py())
     return Timestamp.from_ns(page.times[count - 1].value).rfc3339() if count else None
 
@@ -140,10 +142,10 @@ def _time_below(page: ArrowPage, seq: int) -> str | None:
 def _settle(
     jet: JetStream, options: SourceOptions, part: SequenceRange, hole: int, since: str | None
 ) -> None:
-    """Distinguish messages that were never there (gaps are normal) from those lost while reading.
+    """Raise `DataLossError` if messages of a gap were lost while reading; other gaps are normal.
 
-    A stream that begins at the hole or below has lost nothing in front of the read. No message from
-    the hole on was stored before ``since``.
+    A stream that begins at the gap or below has lost nothing ahead of the read. No message from the
+    gap on was stored before ``since``.
     """
     state = through(lambda: stream_state(jet, part.stream), options.fetch_timeout)
     _refuse_other(state, part)
@@ -152,6 +154,6 @@ def _settle(
     if reason := why_lost(state, hole, since):
         raise DataLossError(
             f"stream {part.stream}: messages from {hole} to {min(state.first, part.end) - 1} were"
-            f" removed before they were read: {reason}; set failOnDataLoss=false to go on with what"
-            " is left"
+            f" removed before they were read: {reason}; set failOnDataLoss=false to continue with"
+            " the messages that are left"
         )

@@ -28,10 +28,10 @@ _LATEST = Bound("endingOffsets", word="latest")
 
 
 class JetStreamReader(DataSourceReader):
-    """Reads what the streams hold between two bounds, resolved once when the query starts."""
+    """Reads the messages between two bounds, which are resolved once, when the query starts."""
 
     def __init__(self, options: SourceOptions, schema: StructType) -> None:
-        Batcher(options, schema)  # refuses columns that are not there before anything runs
+        Batcher(options, schema)  # refuses unknown columns before anything runs
         self._options = options
         self._schema = schema
 
@@ -42,7 +42,7 @@ class JetStreamReader(DataSourceReader):
             states = leader.states()
             for state in states:
                 found += self._ranges(state, leader)
-        # Spark turns an empty list into one partition without a value; an empty range says more.
+        # Spark turns an empty list into one partition without a value; return an empty range.
         return found or [SequenceRange(states[0].name, 1, 1, "direct")]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

@@ -1,7 +1,7 @@
-"""A streaming read that was refused before it began, as a reader that says so when it is asked.
+"""A reader that raises the error for which a streaming read was refused.
 
-PySpark closes the reader behind every error, also where there is none yet: what a source raises
-instead of returning one ends in PySpark's own complaint about a missing variable.
+PySpark closes the reader after every error, even if the source raised one instead of returning a
+reader. The error would then be hidden by PySpark's own error about an undefined variable.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ __all__ = ["RefusedReader"]
 
 
 class RefusedReader(DataSourceStreamReader):
-    """Raises ``error`` at whatever is asked first: a new query begins otherwise than an old one."""
+    """Raises ``error`` in every method: new and resumed queries call different ones first."""
 
     def __init__(self, error: SparkSourceError) -> None:
         self.error: Final = error

@@ -1,15 +1,15 @@
-"""Whether messages that a stream removed before they were read are lost, or were replaced.
+"""Decide whether messages that were removed before they were read were lost or replaced.
 
-Limits of a whole stream (``max_age``, ``max_msgs``, ``max_bytes``) remove the oldest messages, and
-a purge removes whatever it is told to: what was not read by then is lost. Other messages go because
-later ones took their place, or because the publisher limited their time: with
-``max_msgs_per_subject``, rollups, or a time to live. That is not a loss. The first sequence moves
-then only if the subject that has it is concerned.
+The limits of a stream (``max_age``, ``max_msgs``, ``max_bytes``) remove the oldest messages, and a
+purge removes the messages it selects: those not read by then are lost. Other messages are removed
+because later ones replaced them, or because the publisher limited their lifetime: with
+``max_msgs_per_subject``, rollups, or a TTL. That is not a loss. The first sequence of the stream
+then changes only if the message at that sequence was removed.
 
-The server does not say why a message went. So a removal from a stream that replaces messages counts
-as a loss if one of its limits may have done it, as far as its state and configuration tell, or if
-the stream is empty, as replacing always leaves the newest message. A purge that leaves something
-cannot be told from a replacement.
+The server does not report why a message was removed. So a removal from a stream that replaces
+messages counts as a loss if its state and configuration allow that a limit did it, or if the
+stream is empty, as replacing always leaves the newest message. A purge that leaves messages cannot
+be distinguished from a replacement.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _SECOND: Final = 1_000_000_000
 
 
 def why_lost(state: StreamState, low: int, since: str | None) -> str | None:
-    """Return why removed messages from ``low`` on count as lost, `None` if they were replaced.
+    """Return why removed messages from ``low`` on count as lost, or `None` if they were replaced.
 
     No message from ``low`` on was stored before ``since`` (RFC 3339), if that is known.
     """
@@ -39,7 +39,7 @@ def why_lost(state: StreamState, low: int, since: str | None) -> str | None:
         return "a purge or deletes left it empty"
     if keeping.max_age and not _is_younger(state.now, since, keeping.max_age):
         return f"its max_age of {keeping.max_age / _SECOND:g} s may have removed them"
-    # To remove a message for their number, so many have to follow it.
+    # max_msgs removes a message only after this many newer ones.
     if 0 < keeping.max_msgs < state.next - low:
         return f"its max_msgs of {keeping.max_msgs} may have removed them"
     if keeping.max_bytes:
@@ -50,7 +50,7 @@ def why_lost(state: StreamState, low: int, since: str | None) -> str | None:
 def not_before(low: int, state: StreamState, mark: Mark | None) -> str | None:
     """Return a time before which no message from sequence ``low`` on was stored, if one is known.
 
-    ``mark`` is the last message that the stream had at some earlier moment.
+    ``mark`` is the stream's last message at some earlier moment.
     """
     if mark is not None and mark.seq < low:
         return mark.time

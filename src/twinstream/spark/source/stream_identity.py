@@ -1,4 +1,4 @@
-"""Detect that a stream is another one than that whose position was recorded."""
+"""Detect that a stream was re-created or restored since its position was recorded."""
 
 from __future__ import annotations
 
@@ -14,41 +14,41 @@ __all__ = ["advice", "why_other"]
 
 
 def why_other(position: Position, state: StreamState, time_at: TimeAt) -> str | None:
-    """Return why a stream is not the one of ``position``, ``None`` if it is.
+    """Return why a stream is not the one of ``position``, or ``None`` if it is.
 
-    It was made again under its name, or put back to an earlier state and keeps its time of
-    creation. A copy has another time of creation and the same messages: a backup that was restored,
-    or a mirror that was promoted. It is the same stream if the marked message is in it. ``time_at``
+    Either it was re-created under its name, or it was restored to an earlier state and kept its
+    creation time. A copy, such as a restored backup or a promoted mirror, has another creation time
+    and the same messages. It counts as the same stream if it has the marked message. ``time_at``
     looks up when a message was stored.
     """
     if position.created != state.created:
         sign = _no_copy(position.mark, state, time_at)
         if sign is not None:
             return (
-                f"stream {state.name} was made at {state.created}, the one known before at"
-                f" {position.created}: it was deleted and made again{sign}"
+                f"stream {state.name} was created at {state.created}, the one read before at"
+                f" {position.created}: it was deleted and re-created{sign}"
             )
     sign = _put_back(position, state, time_at)
     if sign is None:
         return None
     return (
-        f"stream {state.name} {sign}: it was put back to an earlier state, and what it got since"
-        " has sequences that other messages had before"
+        f"stream {state.name} {sign}: it was restored to an earlier state, and messages stored"
+        " since then reuse the sequences of others"
     )
 
 
 def advice(position: Position, state: StreamState) -> str:
-    """Return what to try where a pipeline's stream is another one."""
+    """Return the remedy if a pipeline's stream was replaced by another."""
     if position.created == state.created:
         return "land it into a new folder"
     return (
-        "land it into a new folder, or, if it is a copy of the stream before, go on behind what is"
-        " landed with twinstream pipeline run --accept-stream"
+        "land it into a new folder, or, if it is a copy of the previous stream, continue after the"
+        " landed messages with twinstream pipeline run --accept-stream"
     )
 
 
 def _no_copy(mark: Mark | None, state: StreamState, time_at: TimeAt) -> str | None:
-    """Return the sign that a stream is no copy, ``None`` if it has the marked message."""
+    """Return the evidence that a stream is no copy, or ``None`` if it has the marked message."""
     if mark is None:
         return ""
     if mark == state.mark:
@@ -57,16 +57,16 @@ def _no_copy(mark: Mark | None, state: StreamState, time_at: TimeAt) -> str | No
     if time == mark.time:
         return None
     if time is None:
-        return f" (whether it is a copy cannot be seen, as it has no message {mark.seq})"
+        return f" (it may be a copy, but it has no message {mark.seq} to compare)"
     return f" with other messages (at {mark.seq}, one stored at {time} instead of {mark.time})"
 
 
 def _put_back(position: Position, state: StreamState, time_at: TimeAt) -> str | None:
-    """Return the sign that a stream was put back, ``None`` if there is none.
+    """Return the evidence that a stream was restored to an earlier state, or ``None``.
 
-    It ends below what it had, or has another message where the mark was. A mark that is gone
-    proves nothing: limits, a purge or a delete removed it. The message is looked up only if the
-    stream got others since.
+    It ends below a sequence it had, or has another message at the mark's sequence. If that message
+    was removed, this proves nothing: limits, a purge or a delete may have done it. The message is
+    looked up only if the stream received others since.
     """
     mark = position.mark
     had = position.next - 1 if mark is None else max(position.next - 1, mark.seq)

@@ -1,7 +1,7 @@
-"""Streaming reads: offsets are stream sequences, and Spark's checkpoint is their only home.
+"""Streaming reads: offsets are stream sequences, stored in Spark's checkpoint only.
 
-Nothing depends on acknowledgements or on a consumer, so a batch can be read again at any time,
-exactly as it was, as long as the stream holds its messages.
+Nothing depends on acknowledgements or on a consumer, so a batch can be read again at any time with
+the same result, as long as the stream has its messages.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
     """Plans batches on the driver and reads their ranges in tasks."""
 
     def __init__(self, options: SourceOptions, schema: StructType) -> None:
-        Batcher(options, schema)  # refuses columns that are not there before anything runs
+        Batcher(options, schema)  # refuses unknown columns before anything runs
         self._options = options
         self._schema = schema
         self._leader = Leader(options)
@@ -51,7 +51,7 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         self._admitted_at = time.monotonic()
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
-        """Return where a query without a checkpoint begins."""
+        """Return the start of a query without a checkpoint."""
         bound = self._options.start or _LATEST
         found: dict[str, Position] = {}
         for state in self._leader.states():
@@ -60,7 +60,7 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         return Offset(found).to_json()
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
-        """Return where the next batch ends; ``start`` when there is nothing to read now."""
+        """Return the end of the next batch, or ``start`` if there is nothing to read."""
         states = {state.name: state for state in self._leader.states()}
         begin = self._continuity.begin(Offset.from_json(start), states)
         ends = {name: self._end_of(state) for name, state in states.items()}
@@ -81,22 +81,22 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         ).to_json()
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
-        """Return the limit that the options ask for."""
+        """Return the limit that the options set."""
         return read_limit(self._options)
 
     def reportLatestOffset(self) -> dict[str, Any]:  # noqa: N802
-        """Return the end of what the streams hold, which the query's progress shows as lag."""
+        """Return the end of the streams, from which the query's progress computes the lag."""
         states = self._leader.states()
         return Offset(
             {each.name: Position(each.next, each.created, self._filter) for each in states}
         ).to_json()
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        """Fix the end of the query: what the streams hold now."""
+        """Fix the end of the query at the current end of the streams."""
         self._target = {state.name: state.next for state in self._leader.states()}
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
-        """Return the ranges of a batch; the same offsets give the same ranges, always."""
+        """Return the ranges of a batch; the same offsets always give the same ranges."""
         before = Offset.from_json(start).streams
         states = {state.name: state for state in self._leader.states()}
         found: list[InputPartition] = []
@@ -118,7 +118,7 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         return read_batches(self._options, Batcher(self._options, self._schema), partition)
 
     def commit(self, end: dict[str, Any]) -> None:
-        """Do nothing: reading takes nothing out of a stream."""
+        """Do nothing: reading removes nothing from a stream."""
 
     def stop(self) -> None:
         """Close the driver's connection."""
@@ -139,7 +139,7 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         if isinstance(limit, ReadAllAvailable):
             return backlog
         waited = time.monotonic() - self._admitted_at
-        # A query that ends with what is there must not wait for more.
+        # A query with a fixed end must not wait for more.
         if self._target is None and is_too_little(self._options, backlog, waited):
             return dict.fromkeys(backlog, 0)
         return admit(self._options, backlog, _sizes(states))
@@ -147,10 +147,10 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
     def _gaps(
         self, begin: Mapping[str, Position], backlog: Mapping[str, int], admitted: Mapping[str, int]
     ) -> dict[str, int]:
-        """Return how many sequences without a message lie in front of each stream's next message.
+        """Return the number of sequences without a message before each stream's next message.
 
-        A limit does not count them: batches of a sparse stream would be empty, one after another.
-        Streams whose backlog is read as a whole are not asked.
+        A limit does not count them: otherwise a sparse stream would give one empty batch after
+        another. No request is sent for streams whose whole backlog is read.
         """
         gaps = dict.fromkeys(backlog, 0)
         for name, count in backlog.items():

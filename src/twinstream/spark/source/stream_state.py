@@ -1,4 +1,4 @@
-"""What planning knows of a stream: the bounds of what it holds, and which stream it is."""
+"""The state of a stream that planning uses: its first and next sequence, and its identity."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ __all__ = ["StreamState", "stored_at", "stream_state"]
 class StreamState:
     """A stream as its leader describes it.
 
-    ``first`` is the first sequence that is there, ``next`` the one that the next message will get;
-    they are equal when the stream is empty. ``created`` tells a stream from one of the same name
-    that was made later.
+    ``first`` is the sequence of the first message, ``next`` the one that the next message will get;
+    they are equal if the stream is empty. ``created`` distinguishes a stream from a later one of
+    the same name.
     """
 
     name: str
@@ -36,16 +36,16 @@ class StreamState:
     bytes: int = 0
     allow_direct: bool = False
     by_limits: bool = False
-    """Whether limits alone decide what it keeps, whatever is consumed."""
+    """Whether only limits remove messages, not acknowledgements."""
     is_queue: bool = False
-    """Whether it is a work queue, which takes no consumer that only reads."""
+    """Whether it is a work queue, which accepts no consumer without acknowledgements."""
     mark: Mark | None = None
-    """Its last message; None when it never had one."""
+    """Its last message, or None if it never had one."""
     keeping: Keeping = field(factory=Keeping)
     first_time: str | None = None
-    """When the first message was stored (RFC 3339); None when there is none."""
+    """When the first message was stored (RFC 3339), or None if there is none."""
     now: str | None = None
-    """The leader's time when it answered (RFC 3339)."""
+    """The leader's time in its response (RFC 3339)."""
 
     @property
     def mean_size(self) -> float:
@@ -54,12 +54,12 @@ class StreamState:
 
     @classmethod
     def of(cls, name: str, info: StreamInfo) -> StreamState:
-        """Read the server's answer."""
+        """Read the server's response."""
         state, config = info.state, info.config
         following = (state.last_seq or 0) + 1
         return cls(
             name,
-            # A stream that never held a message says 0; a purged one says last + 1.
+            # 0 for a stream that never had a message; last + 1 for a purged one.
             max(state.first_seq or 0, 1),
             following,
             info.created.rfc3339(),
@@ -78,7 +78,7 @@ class StreamState:
 
 
 def stream_state(jet: JetStream, name: str) -> StreamState:
-    """Ask the stream's leader. Raises `OptionError` when there is no such stream."""
+    """Request a stream's state from its leader. Raises `OptionError` if there is no such stream."""
     try:
         return StreamState.of(name, jet.bind_stream(name).info(confirmed=True))
     except StreamNotFound as error:
@@ -86,7 +86,7 @@ def stream_state(jet: JetStream, name: str) -> StreamState:
 
 
 def stored_at(jet: JetStream, stream: str, seq: int) -> str | None:
-    """Ask the stream's leader when the message with a sequence was stored; None without one."""
+    """Return when the stream's leader stored a message, or None if there is no such message."""
     try:
         return jet.bind_stream(stream).get_message(seq).time.rfc3339()
     except MessageNotFound:
