@@ -26,8 +26,8 @@ CHOSEN = awk '/^[a-z]/ { keep = $(1) } keep' constraints.txt > $(VENV)/$(2)
 # The fast tests wait for little: one process for each core. Spark's are not even collected.
 FAST := --ignore tests/spark --numprocesses auto --no-loadscope-reorder
 # The server tests that `make coverage` runs beside the fast ones.
-MEASURED := tests/testing tests/cli $(foreach topic,connection streams publish consume fetch_each \
-	ordered kv_entries object_store handlers leader, \
+MEASURED := tests/testing $(foreach topic,consume consumer get pub stream,tests/cli/test_$(topic).py) \
+	$(foreach topic,connection consume fetch_each kv_entries object_store publish streams, \
 	tests/_async/test_$(topic).py tests/_sync/test_$(topic).py)
 PACKAGES := js_async js_sync $(addprefix twinstream/,models core cli testing)
 
@@ -101,12 +101,10 @@ test: setup ## run all tests (real servers included); ARGS="-k name" narrows it
 test-fast: setup-fast ## the tests without servers and Java, in under a minute
 	$(BIN)/python -m pytest -m fast $(FAST) $(ARGS)
 
-# Two runs into one set of figures. Programs of test_start and test_layering look at what is
-# imported, which is more where it is measured.
+# Two runs into one set of figures.
 coverage: setup-fast ## branch coverage of the fast and some server tests, with a floor
 	$(BIN)/coverage erase
-	$(BIN)/coverage run -m pytest -q -m fast $(FAST) $(ARGS) \
-		--ignore tests/test_start.py --ignore tests/test_layering.py
+	$(BIN)/coverage run -m pytest -q -m fast $(FAST) $(ARGS)
 	$(BIN)/coverage run -m pytest -q -m server --numprocesses $(JOBS) $(MEASURED)
 	@$(BIN)/coverage combine --quiet
 	@for package in $(PACKAGES); do printf '%-20s %s %%\n' $$package $$($(BIN)/coverage report \

@@ -17,7 +17,7 @@ import hypothesis
 import pytest
 from xdist.scheduler import LoadScopeScheduling
 
-from tests.markers import HAS_SPARK, kind, no_servers
+from tests.markers import HAS_SPARK, NEED_SPARK, kind, no_servers
 from twinstream.testing import NatsCluster, NatsServer
 
 VERSION = os.environ.get("TWINSTREAM_SERVER")
@@ -27,7 +27,7 @@ SPARK = "tests/spark/test_"
 # and these have their own, one after the other: several at once would leave nothing for the rest.
 APART = ("tests/spark/apart/", "tests/test_readme.py", "tests/cli/test_demo.py")
 # `make setup-fast` leaves PySpark out.
-collect_ignore = [] if HAS_SPARK else ["spark"]
+collect_ignore = [] if HAS_SPARK else list(NEED_SPARK)
 
 # How fast the machine is just now says nothing about the code.
 hypothesis.settings.register_profile(
@@ -36,6 +36,12 @@ hypothesis.settings.register_profile(
     suppress_health_check=[hypothesis.HealthCheck.too_slow],
 )
 hypothesis.settings.load_profile("any machine")
+
+
+# `make coverage` measures the processes of xdist. Programs that tests start are not measured: tests
+# look at what these import, print and write.
+if "PYTEST_XDIST_WORKER" in os.environ:
+    os.environ.pop("COVERAGE_PROCESS_CONFIG", None)
 
 
 class ByFile(LoadScopeScheduling):
@@ -54,7 +60,14 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByFile:
 
 def pytest_report_header() -> str | None:
     """Name what is left out."""
-    return None if HAS_SPARK else "no PySpark here: tests/spark is left out (`make setup` adds it)"
+    return (
+        None
+        if HAS_SPARK
+        else (
+            f"PySpark is not installed, so these are left out: {', '.join(NEED_SPARK)}; "
+            "`make setup` installs it"
+        )
+    )
 
 
 @pytest.hookimpl(tryfirst=True)

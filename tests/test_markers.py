@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import importlib
+import re
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.markers import starts_servers
+from tests.markers import NEED_SPARK, starts_servers
 from twinstream.testing import NatsCluster, NatsServer
 
+TESTS = Path(__file__).parent
 KINDS = {"fast", "long", "server", "spark"}
 
 
@@ -82,6 +85,15 @@ def test_a_fast_test_cannot_start_a_server(request: pytest.FixtureRequest) -> No
     starter = getattr(importlib.import_module("twinstream.testing"), "".join(["Nats", "Server"]))
     with pytest.raises(AssertionError, match="marked `fast`"):
         starter()
+
+
+def test_the_list_of_what_needs_spark_is_whole() -> None:
+    """Without PySpark these are not collected."""
+    importing = re.compile(r"^from twinstream\.spark|\"twinstream\.spark\"", re.MULTILINE)
+    files = [path for path in TESTS.rglob("test_*.py") if "spark" not in path.parts]
+    found = {path for path in files if importing.search(path.read_text("utf-8"))}
+    names = {path.relative_to(TESTS).as_posix() for path in found}
+    assert names - {"test_layering.py", "test_markers.py"} == set(NEED_SPARK) - {"spark"}
 
 
 def test_a_fixture_of_a_server_makes_a_test_one_of_servers(
