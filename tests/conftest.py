@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from collections.abc import Callable, Generator, Iterator
+from contextlib import ExitStack, nullcontext
 from typing import Any
 
 import hypothesis
 import pytest
 from xdist.scheduler import LoadScopeScheduling
 
+from tests.markers import HAS_SPARK, NEED_SPARK, kind, no_servers
 from twinstream.testing import NatsCluster, NatsServer
 
 VERSION = os.environ.get("TWINSTREAM_SERVER")
@@ -25,6 +26,8 @@ VERSION = os.environ.get("TWINSTREAM_SERVER")
 SPARK = "tests/spark/test_"
 # and these have their own, one after the other: several at once would leave nothing for the rest.
 APART = ("tests/spark/apart/", "tests/test_readme.py", "tests/cli/test_demo.py")
+# `make setup-fast` leaves PySpark out.
+collect_ignore = [] if HAS_SPARK else list(NEED_SPARK)
 
 # How fast the machine is just now says nothing about the code.
 hypothesis.settings.register_profile(
@@ -33,6 +36,12 @@ hypothesis.settings.register_profile(
     suppress_health_check=[hypothesis.HealthCheck.too_slow],
 )
 hypothesis.settings.load_profile("any machine")
+
+
+# `make coverage` measures the processes of xdist. Programs that tests start are not measured: tests
+# look at what these import, print and write.
+if "PYTEST_XDIST_WORKER" in os.environ:
+    os.environ.pop("COVERAGE_PROCESS_CONFIG", None)
 
 
 class ByFile(LoadScopeScheduling):
@@ -49,10 +58,32 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByFile:
     return ByFile(config, log)
 
 
+def pytest_report_header() -> str | None:
+    """Name what is left out."""
+    return (
+        None
+        if HAS_SPARK
+        else (
+            f"PySpark is not installed, so these are left out: {', '.join(NEED_SPARK)}; "
+            "`make setup` installs it"
+        )
+    )
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with what takes long; otherwise the order stays."""
+    """Mark each test by what it needs; begin with what takes long, otherwise the order stays."""
+    for item in items:
+        item.add_marker(kind(item, java=(SPARK, *APART)))
     for prefix in ("tests/test_docs.py", APART, SPARK):
         items.sort(key=lambda item: not item.nodeid.startswith(prefix))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Prove of each test that is marked `fast` that it starts no server in this process."""
+    with no_servers() if item.get_closest_marker("fast") else nullcontext():
+        return (yield)
 
 
 @pytest.fixture

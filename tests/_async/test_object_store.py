@@ -89,7 +89,7 @@ async def test_settings_are_replaced_and_what_a_store_does_not_know_stays(opened
         await jet.create_or_update_object_store(other)
         found = {status.bucket async for status in jet.object_stores()}
         assert {name, f"{name}_2"} <= found
-        assert found == {bucket async for bucket in jet.object_store_names()}
+        assert found <= {bucket async for bucket in jet.object_store_names()}
         await jet.delete_object_store(name)
         with pytest.raises(js.ObjectStoreNotFound, match=name):
             await jet.delete_object_store(name)

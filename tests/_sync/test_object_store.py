@@ -90,7 +90,7 @@ def test_settings_are_replaced_and_what_a_store_does_not_know_stays(opened, name
         jet.create_or_update_object_store(other)
         found = {status.bucket for status in jet.object_stores()}
         assert {name, f"{name}_2"} <= found
-        assert found == {bucket for bucket in jet.object_store_names()}
+        assert found <= {bucket for bucket in jet.object_store_names()}
         jet.delete_object_store(name)
         with pytest.raises(js.ObjectStoreNotFound, match=name):
             jet.delete_object_store(name)

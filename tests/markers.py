@@ -1,0 +1,111 @@
+"""Which kind a test is: ``fast``, ``long``, ``server`` or ``spark``.
+
+No test states its kind. It follows from the file of a test, from the fixtures that it asks for,
+and from the names that its code uses, also in the functions of tests/ that it calls.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from types import CodeType, FunctionType
+from typing import Any
+
+import pytest
+
+import twinstream.testing.server
+from twinstream.testing import NatsCluster, NatsServer
+
+# What needs no server but takes seconds even on a quiet machine.
+LONG = (
+    "tests/core/test_lease_machine.py",
+    "tests/core/test_ordered_machine.py",
+    "tests/core/test_pull_machine.py",
+    "tests/fuzz/",
+    "tests/models/test_many.py",
+    "tests/models/test_typing.py",
+    "tests/test_completion.py",
+    "tests/test_project.py::test_soak_runs_every_test_that_has_a_long_form",
+    "tests/test_twins.py::test_the_generated_twin_is_fresh",
+)
+HAS_SPARK = importlib.util.find_spec("pyspark") is not None
+# What imports twinstream.spark, in tests/.
+NEED_SPARK = ("spark", "cli/test_pipeline.py", "core/test_log.py", "test_errors_survive.py")
+STARTERS = (NatsServer, NatsCluster)
+# They are in a program, too, that a test runs in a process of its own.
+WORDS = tuple(each.__name__ for each in STARTERS)
+
+
+def kind(item: pytest.Item, java: tuple[str, ...]) -> str:
+    """Return the marker of a test; ``java`` are the starts of the paths of tests that need Java."""
+    if item.nodeid.startswith(java):
+        return "spark"
+    if any(starts_servers(each) for each in _functions(item)):
+        return "server"
+    return "long" if item.nodeid.startswith(LONG) else "fast"
+
+
+@cache
+def starts_servers(function: Any) -> bool:
+    """Tell whether a function, or what it uses in tests/, starts a server."""
+    return _starts_servers(function, set())
+
+
+def _functions(item: pytest.Item) -> Iterator[Any]:
+    """Yield the function of a test and those of all fixtures that it gets."""
+    yield getattr(item, "function", None)
+    found = getattr(item, "_fixtureinfo", None)
+    for definitions in found.name2fixturedefs.values() if found else ():
+        # The last one is used; it may ask for the one of the same name before it.
+        yield from (each.func for each in definitions)
+
+
+def _starts_servers(thing: Any, seen: set[int]) -> bool:
+    if any(thing is each for each in STARTERS):
+        return True
+    thing = getattr(thing, "__wrapped__", thing)
+    thing = getattr(thing, "__func__", thing)
+    if isinstance(thing, dict | list | tuple) and id(thing) not in seen:
+        seen.add(id(thing))
+        parts = thing.values() if isinstance(thing, dict) else thing
+        return any(_starts_servers(each, seen) for each in parts)
+    if not isinstance(thing, FunctionType | type) or id(thing) in seen:
+        return False
+    seen.add(id(thing))
+    if not thing.__module__.startswith(("tests", "conftest")):
+        return False
+    if isinstance(thing, type):
+        members = (each for base in thing.__mro__ for each in vars(base).values())
+        return any(_starts_servers(each, seen) for each in members)
+    for code in _codes(thing.__code__):
+        texts = (each for each in code.co_consts if isinstance(each, str))
+        if any(word in text for text in texts for word in WORDS):
+            return True
+        used = (thing.__globals__.get(name) for name in code.co_names)
+        if any(_starts_servers(each, seen) for each in used):
+            return True
+    return False
+
+
+def _codes(code: CodeType) -> Iterator[CodeType]:
+    """Yield the code of a function and of the functions within."""
+    yield code
+    for each in code.co_consts:
+        if isinstance(each, CodeType):
+            yield from _codes(each)
+
+
+@contextmanager
+def no_servers() -> Iterator[None]:
+    """Within, a test that starts a server of this package fails."""
+
+    def refused(version: str | None = None) -> Any:
+        raise AssertionError(
+            "a test that is marked `fast` starts a nats-server: tests/markers.py did not see it"
+        )
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(twinstream.testing.server, "find_binary", refused)
+        yield

@@ -1,0 +1,108 @@
+"""Each test has one marker for what it needs; those marked `fast` cannot start a server."""
+
+from __future__ import annotations
+
+import importlib
+import re
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.markers import NEED_SPARK, starts_servers
+from twinstream.testing import NatsCluster, NatsServer
+
+TESTS = Path(__file__).parent
+KINDS = {"fast", "long", "server", "spark"}
+
+
+@contextmanager
+def made(start: bool) -> Any:
+    """Start a server within a function that is decorated."""
+    yield NatsServer().start() if start else None
+
+
+WAYS = {"own": made}
+
+
+class Wrapped:
+    def __init__(self) -> None:
+        self.server = NatsServer()
+
+
+def direct() -> Any:
+    return NatsServer()
+
+
+def through_another() -> Any:
+    return [direct() for _ in range(2)]
+
+
+def nested() -> Any:
+    def inner() -> Any:
+        return NatsCluster(3)
+
+    return inner
+
+
+def through_a_class() -> Any:
+    return Wrapped()
+
+
+def through_a_table() -> Any:
+    return WAYS["own"](True)
+
+
+def in_a_program() -> str:
+    return "from twinstream.testing import NatsServer\nNatsServer().start()"
+
+
+def without(server: NatsServer | None = None) -> bool:
+    return server is None
+
+
+def endless(more: bool = True) -> Any:
+    return endless(False) if more else without()
+
+
+@pytest.mark.parametrize(
+    "function",
+    [direct, through_another, nested, through_a_class, through_a_table, made, in_a_program],
+)
+def test_what_starts_a_server_is_seen(function: Any) -> None:
+    assert starts_servers(function)
+
+
+@pytest.mark.parametrize("function", [without, endless, len, None])
+def test_what_starts_none_is_not(function: Any) -> None:
+    assert not starts_servers(function)
+
+
+def test_a_fast_test_cannot_start_a_server(request: pytest.FixtureRequest) -> None:
+    """The class is named in pieces, so that this test is marked `fast` nevertheless."""
+    assert request.node.get_closest_marker("fast")
+    starter = getattr(importlib.import_module("twinstream.testing"), "".join(["Nats", "Server"]))
+    with pytest.raises(AssertionError, match="marked `fast`"):
+        starter()
+
+
+def test_the_list_of_what_needs_spark_is_whole() -> None:
+    """Without PySpark these are not collected."""
+    importing = re.compile(r"^from twinstream\.spark|\"twinstream\.spark\"", re.MULTILINE)
+    files = [path for path in TESTS.rglob("test_*.py") if "spark" not in path.parts]
+    found = {path for path in files if importing.search(path.read_text("utf-8"))}
+    names = {path.relative_to(TESTS).as_posix() for path in found}
+    assert names - {"test_layering.py", "test_markers.py"} == set(NEED_SPARK) - {"spark"}
+
+
+def test_a_fixture_of_a_server_makes_a_test_one_of_servers(
+    request: pytest.FixtureRequest, server: NatsServer
+) -> None:
+    assert request.node.get_closest_marker("server")
+    assert server.running
+
+
+def test_each_test_has_one_kind(request: pytest.FixtureRequest) -> None:
+    for item in request.session.items:
+        assert len(KINDS & {mark.name for mark in item.iter_markers()}) == 1, item.nodeid
