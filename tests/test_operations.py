@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import js_sync
-from twinstream.core.connect.operations import OPERATIONS
+from twinstream.core.connect.permission_table import OPERATIONS
 
 SOURCE = Path(__file__).resolve().parents[1] / "src"
 

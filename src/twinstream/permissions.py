@@ -14,7 +14,7 @@ import re
 from typing import Final
 
 from twinstream.core.connect.operation import Operation
-from twinstream.core.connect.operations import OPERATIONS, operation
+from twinstream.core.connect.permission_table import OPERATIONS, operation
 from twinstream.core.kv.names import written_behind
 from twinstream.core.wire.subject_match import covers
 from twinstream.core.wire.subjects import ApiSubjects, check_prefix

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from twinstream.core.connect.operations import OPERATIONS
+from twinstream.core.connect.permission_table import OPERATIONS
 from twinstream.core.wire.subject_match import covers
 from twinstream.errors import BadArgument
 from twinstream.permissions import consume, operation, operation_usages, permissions, publish

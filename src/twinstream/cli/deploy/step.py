@@ -46,7 +46,7 @@ class Step:
 
     @property
     def title(self) -> str:
-        """The name of the stream, consumer or bucket: ``stream ORDERS``, ``consumer ORDERS/packers``."""
+        """Kind and name of what the step changes, such as ``stream ORDERS``."""
         if self.kind == "consumer":
             return f"consumer {self.config.stream_name}/{self.name}"
         return f"{TITLES[self.kind]} {self.name}"
