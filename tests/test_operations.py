@@ -81,7 +81,8 @@ def calls() -> list[tuple[str, str]]:
 def test_a_call_declares_its_subjects(call: str, name: str) -> None:
     assert call in SILENT or name in OPERATIONS, (
         f"{call} has no line in twinstream/core/connect/permission_table.py: add one there, and"
-        " what it does in tests/_async/operations.py; a call that needs what another needs goes into SAME"
+        " what it does in tests/_async/operations.py; a call that needs what another needs goes"
+        " into SAME"
     )
 
 

@@ -148,16 +148,16 @@ def test_a_batch_may_wait_for_more_messages_than_it_takes_by_default(tmp_path: P
         ('path = "lake"\n' + SOURCE, r"orders.toml: \[nats\]: servers: is required"),
         (
             'path = "lake"\n[nats]\nservers = 4222\n' + SOURCE,
-            r"\[nats\]: servers: must be an address as .* holds a value of type int",
+            r"\[nats\]: servers: must be an address such as .* has a value of type int",
         ),
         (
             'path = "lake"\n[nats]\nservers = ["nats://h", 4222]\n' + SOURCE,
-            r"\[nats\]: servers: must be an address as .* holds a value of type int",
+            r"\[nats\]: servers: must be an address such as .* has a value of type int",
         ),
         (HEAD + "user = ['a', 'b']\n" + SOURCE, r"\[nats\]: user: must be text"),
         (
             'path = "~nobody-of-this-name/lake"\n[nats]\nservers = "h"\n' + SOURCE,
-            "path: begins in a home folder that is not known",
+            "path: begins in an unknown home folder",
         ),
         ('sinc = "delta"\n' + HEAD + SOURCE, "sinc: is not known; did you mean 'sink'"),
         ('sink = "detla"\n' + HEAD + SOURCE, "got 'detla'; did you mean 'delta'"),
@@ -181,7 +181,7 @@ def test_a_batch_may_wait_for_more_messages_than_it_takes_by_default(tmp_path: P
         (HEAD + SOURCE + 'schema = "x"', 'schema: needs format = "json"'),
         (
             HEAD + SOURCE + 'format = "advisory"\ntable = "t"',
-            "table: advisories have a table a kind",
+            "table: advisories have one table per kind",
         ),
         (HEAD + SOURCE + 'prefix = "x"', "prefix: is for format"),
         (HEAD + SOURCE + "start = 0", "start: must be"),
@@ -190,11 +190,11 @@ def test_a_batch_may_wait_for_more_messages_than_it_takes_by_default(tmp_path: P
         (HEAD + SOURCE + SOURCE, "name: 'orders' is used more than once"),
         (HEAD + SOURCE + SOURCE + 'name = "b"', r"table: 'orders' .* choose another table"),
         (HEAD + SOURCE + "options = {stream = 'X'}", "stream: is the key 'stream' of the source"),
-        (HEAD + SOURCE + "options = {mode = 'FAILFAST'}", "mode: is not for a pipeline"),
-        (HEAD + SOURCE + "options = {checkpointLocation = 'x'}", "Location: is not for a pipeline"),
+        (HEAD + SOURCE + "options = {mode = 'FAILFAST'}", "mode: cannot be set, because the pipeline sets it itself"),
+        (HEAD + SOURCE + "options = {checkpointLocation = 'x'}", "Location: cannot be set, because the pipeline sets it itself"),
         (
             HEAD + SOURCE + "options = {endingOffsetsByTimestamp = '{}'}",
-            "endingOffsetsByTimestamp: is not for a pipeline",
+            "endingOffsetsByTimestamp: cannot be set, because the pipeline sets it itself",
         ),
         (HEAD + SOURCE + "options = {minPartition = 2}", "did you mean 'minPartitions'"),
         (HEAD + SOURCE + "options = {minPartitions = 0}", "minPartitions: must be a whole number"),
@@ -251,7 +251,7 @@ def test_two_sources_do_not_purge_one_stream(tmp_path: Path) -> None:
         one = SOURCE + f'subjects = ["a.>"]\ncommit = "purge"\n{more}\n'
         return HEAD + one + f'[[source]]\nstream = "{stream}"\n' + common
 
-    message = "source b: commit: source ORDERS purges stream ORDERS, too, and each would take"
+    message = "source b: commit: source ORDERS also purges stream ORDERS, and each would report"
     with pytest.raises(ConfigError, match=message):
         read(tmp_path, sources("ORDERS"))
     assert len(read(tmp_path, sources("OTHERS")).sources) == 2
@@ -270,7 +270,7 @@ def test_a_purge_takes_nothing_from_under_another_source(tmp_path: Path) -> None
     for lines in (both(), both(commit="bookmark"), both(purger=lossy)):
         with pytest.raises(ConfigError, match=r"source ORDERS: commit: .* whether source b has"):
             read(tmp_path, lines)
-    with pytest.raises(ConfigError, match="source ORDERS: commit: source b purges stream ORDERS"):
+    with pytest.raises(ConfigError, match="source ORDERS: commit: source b also purges stream ORDERS"):
         read(tmp_path, both(purger=lossy, commit="purge"))
     assert len(read(tmp_path, both(reader=lossy)).sources) == 2
 
