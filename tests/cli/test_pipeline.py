@@ -175,7 +175,7 @@ def test_replay_of_what_was_never_landed_fails_before_spark_starts(
 ) -> None:
     monkeypatch.setattr("twinstream.cli.pipeline.replay.spark_of", None)
     result = run("pipeline", "replay", "--config", str(config), *bounds, "--yes")
-    said = f"error: no batch of source orders holds {wanted}; the last one ended at 12\n"
+    said = f"error: no batch of source orders has {wanted}; the last one ended at 12\n"
     assert (result.exit_code, result.stderr) == (1, said)
     shutil.rmtree(config.parent / "lake")
     result = run("pipeline", "replay", "--config", str(config), *bounds, "--yes")

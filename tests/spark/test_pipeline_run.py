@@ -250,7 +250,7 @@ def test_a_batch_that_failed_is_finished_and_a_lost_checkpoint_made_good(
     monkeypatch.undo()
     shutil.rmtree(Folders(config.path).source("orders").checkpoint)
     failed = run(spark, config, once=True)
-    assert "is gone; put it back" in failed["orders"]
+    assert "is missing; restore it" in failed["orders"]
     fill(stream, [{"id": 15}])
     runs(config, recover=True)
     assert counted(table, sink) == (15, 15)

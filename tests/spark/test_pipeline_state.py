@@ -154,7 +154,7 @@ def test_another_checkpoint_or_stream_is_refused(tmp_path: Path) -> None:
     evolve(identity, query_id="q").check(SOURCE, checkpoint, landed=True)
     with pytest.raises(CheckpointError, match="is not the one of its"):
         evolve(identity, query_id="other").check(SOURCE, checkpoint, landed=True)
-    with pytest.raises(CheckpointError, match="is gone; put it back"):
+    with pytest.raises(CheckpointError, match="is missing; restore it"):
         evolve(identity, query_id="q").check(
             SOURCE, Checkpoint(tmp_path / "none", "ORDERS"), landed=True
         )
@@ -198,7 +198,7 @@ def test_a_folder_that_is_no_batch_is_named(tmp_path: Path) -> None:
         (tmp_path / name).mkdir()
     assert list(batch_folders(tmp_path)) == [2, 10]
     (tmp_path / "batch_id=2.old").mkdir()
-    with pytest.raises(JournalError, match=r"batch_id=2\.old is not the folder of a batch"):
+    with pytest.raises(JournalError, match=r"batch_id=2\.old is not a batch folder"):
         batch_folders(tmp_path)
 
 
