@@ -192,6 +192,6 @@ class PullChannels:
         try:
             await transport.close_mailbox(channel.box, settle=True)
         finally:
-            # Also at program exit: messages in the mailbox will not be handed over.
+            # NAK the messages in the mailbox, also at program exit: the program will not get them.
             if transport.is_connected:
                 await channel.give_back(channel.box.take_all())

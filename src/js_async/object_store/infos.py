@@ -259,7 +259,7 @@ class ObjectPlace:
         await self._purge({"filter": subject, "seq": seq + 1})
 
     async def remove_content(self, nuid: str | None) -> int:
-        """Remove the content with a unique name; return how many messages that were."""
+        """Remove the content of a NUID (unique name); return the number of removed messages."""
         return await self._purge({"filter": self.subjects.chunks(nuid)})
 
     async def _purge(self, body: dict[str, Any]) -> int:

@@ -390,12 +390,12 @@ class ObjectStore:
     async def sweep(
         self, *, older_than: Seconds = _DAY, dry_run: bool = False, timeout: Seconds = _PATIENCE
     ) -> Swept:
-        """Remove content that belongs to no object, as uploads leave it that were killed.
+        """Remove content that belongs to no object, such as that of uploads that were killed.
 
-        Content whose last chunk was stored less than `older_than` seconds ago stays: it may be of
-        an upload that goes on. With `dry_run` nothing is removed.
-        `timeout` is how many seconds there may be no progress. Raises `BadObjectInfo` where a
-        description cannot be read, for its content is not known then.
+        Content is kept if its last chunk was stored less than `older_than` seconds ago, because the
+        upload may still be running. With `dry_run` nothing is removed. `timeout` is the longest
+        time without progress, in seconds. Raises `BadObjectInfo` if the description of an object
+        cannot be read, because it is then unknown which content belongs to that object.
         """
         age = seconds(older_than, "older_than")
         place = await self._place()

@@ -16,7 +16,10 @@ __all__ = ["Pings"]
 
 
 class Pings:
-    """Sends PINGs, with a signal for each one in flight; a server answers them in order."""
+    """Sends PINGs and keeps a signal for each one in flight, in sending order.
+
+    A server answers PINGs in order, so each PONG sets the oldest signal.
+    """
 
     def __init__(self, link: Link) -> None:
         self._link: Final = link

@@ -187,6 +187,6 @@ class PullChannels:
         try:
             transport.close_mailbox(channel.box, settle=True)
         finally:
-            # Also at program exit: messages in the mailbox will not be handed over.
+            # NAK the messages in the mailbox, also at program exit: the program will not get them.
             if transport.is_connected:
                 channel.give_back(channel.box.take_all())

@@ -258,7 +258,7 @@ class ObjectPlace:
         self._purge({"filter": subject, "seq": seq + 1})
 
     def remove_content(self, nuid: str | None) -> int:
-        """Remove the content with a unique name; return how many messages that were."""
+        """Remove the content of a NUID (unique name); return the number of removed messages."""
         return self._purge({"filter": self.subjects.chunks(nuid)})
 
     def _purge(self, body: dict[str, Any]) -> int:

@@ -1,7 +1,8 @@
-"""Validation of configs and pull requests, with the server's own rules, in its own order.
+"""Validation of configs and of a consumer's pull requests, without a connection.
 
-No connection is needed. The first problem without `needs_server` is the error that the server would
-return. Anything that depends on the account, the cluster or other assets is never guessed.
+The rules are the server's, checked in the order in which the server checks them. The first problem
+without `needs_server` is the error that the server would return. What depends on the account, the
+cluster or other assets is not guessed: such a problem is marked with `needs_server`.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ class _Batch:
 
 
 def page(name: str, sink: str, logs: Mapping[str, Sequence[BatchEntry]]) -> str:
-    """Return the page; ``logs`` are the landed batches of each source."""
+    """Return the HTML page of a pipeline; ``logs`` maps each source to its landed batches."""
     batches = sorted(
         (_Batch(source, each, _ended(each)) for source, log in logs.items() for each in log),
         key=lambda batch: batch.ended,

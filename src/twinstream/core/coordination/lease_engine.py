@@ -301,7 +301,7 @@ class LeaseEngine:
             self._wait(now)  # nothing new: an outdated look-up, or an attempt is still in flight
 
     def _own(self, attempt: int, seq: int, token: int, now: float) -> None:
-        """Record that a record of ours is the slot's last."""
+        """Update the state: the last record of the slot is one that this client wrote."""
         sent = self._sent[attempt]
         self.seq, self.token = seq, token
         self._sent = {each: at for each, at in self._sent.items() if each > attempt}

@@ -1,9 +1,10 @@
 """Insert, update and upsert: the outcome of a write, and when to retry.
 
-A write carries an identity, by which a stored message is recognised as the result of this write.
-If a stored write is repeated, servers differ: some acknowledge it as a duplicate, others (2.12 to
-2.15, unreplicated) check the condition first and refuse it. So a refusal does not prove that
-another client was faster: the stored message has to be checked.
+Each write carries a message id, by which its stored message is recognised later. If a client sends
+a write again that is already stored, the response depends on the server: some acknowledge it as a
+duplicate, others (versions 2.12 to 2.15, for unreplicated streams) check the condition first and
+refuse it. So a refusal does not prove that another client wrote first: the stored message has to be
+checked.
 """
 
 from __future__ import annotations

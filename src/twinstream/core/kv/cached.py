@@ -18,7 +18,11 @@ V = TypeVar("V")
 
 
 class CachedEntries(Generic[V]):
-    """Entries by their keys. One caller at a time delivers or writes, any may read."""
+    """The entries of a cache, by key.
+
+    The caller must make changes (entries from the watch, its own writes) one at a time, under a
+    lock. Reads need no lock.
+    """
 
     def __init__(self) -> None:
         self._entries: dict[str, Entry[V]] = {}

@@ -195,7 +195,7 @@ class JsonValues(Generic[V]):
 
     def _cattrs(self) -> Any:
         if self._converter is None:
-            # Loaded by the first value: a program without models does not pay for it.
+            # Imported on first use, so that a program without models does not pay for cattrs.
             from cattrs.preconf.json import make_converter
 
             self._converter = make_converter()

@@ -77,7 +77,7 @@ class InvalidKey(BadArgument):
 
 
 class KeyNotFound(TwinstreamError, LookupError):
-    """The key has no value, or no such revision."""
+    """The key has no value, or the requested revision of it does not exist."""
 
     def __init__(self, bucket: str, key: str, reason: str = "") -> None:
         self.bucket = bucket

@@ -30,7 +30,8 @@ __all__ = [
     "resumed_at",
 ]
 
-# Room for the headers of a chunk: an id, the expected stream and what brokers may add.
+# Bytes reserved for the headers of a chunk: the message id, the expected stream, and headers that
+# servers on the way may add.
 _HEADERS: Final = 512
 
 

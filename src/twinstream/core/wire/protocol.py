@@ -115,7 +115,10 @@ class ByteTaker(Protocol):
 
 
 class HeldBack(ByteTaker, Protocol):
-    """Consumes the bytes of one subscription, across reads, until its response is complete."""
+    """Takes the bytes of one subscription before they are parsed, until the response is complete.
+
+    The response may arrive in several reads from the socket.
+    """
 
     @property
     def size(self) -> int:
