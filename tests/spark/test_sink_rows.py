@@ -177,7 +177,7 @@ def test_an_id_column_has_no_null() -> None:
     batch = pa.RecordBatch.from_pylist([{"data": "x", "id": 7}, {"data": "y", "id": None}])
     rows = reader("data string, id bigint", idColumn="id").read(iter([batch]))
     assert next(rows).identity == "7"
-    with pytest.raises(SchemaError, match="has null in column 'id', the option idColumn"):
+    with pytest.raises(SchemaError, match="has null in column 'id', which the option idColumn"):
         next(rows)
     batch = pa.RecordBatch.from_pylist([{"data": "x", "id": ""}])
     with pytest.raises(SchemaError, match="has empty text in column 'id', the option idColumn"):
