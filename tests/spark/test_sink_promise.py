@@ -30,7 +30,7 @@ def check(config: dict[str, Any], **options: str) -> None:
         ({}, {"idempotence": "msgId"}, "forgets message IDs after 0 s"),
         ({}, LEDGER, "needs allow_atomic"),
         ({"allow_atomic": True, "retention": "interest"}, LEDGER, "removes a ledger entry"),
-        ({"allow_atomic": True, "retention": "workqueue"}, LEDGER, "retention=workqueue and removes"),
+        ({"allow_atomic": True, "retention": "workqueue"}, LEDGER, "=workqueue and removes"),
         ({"allow_atomic": True}, {**LEDGER, "ledgerSubject": "t"}, "'t.write.0'"),
         ({"allow_atomic": True, "subjects": ["s.*"]}, LEDGER, "'s.ledger.write.0'"),
         ({"allow_atomic": True, "max_msgs_per_subject": 1}, LEDGER, "keeps 1 messages per subject"),
