@@ -35,6 +35,8 @@ import TWIN as js
 from twinstream.models import AckPolicy, ConsumerConfig, StreamConfig
 
 URL = sys.argv[1]
+# A shell that starts the tests in the background lets their programs ignore it.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def sockets():

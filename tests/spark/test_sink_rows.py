@@ -180,7 +180,9 @@ def test_an_id_column_has_no_null() -> None:
     with pytest.raises(SchemaError, match="has null in column 'id', which the option idColumn"):
         next(rows)
     batch = pa.RecordBatch.from_pylist([{"data": "x", "id": ""}])
-    with pytest.raises(SchemaError, match="has empty text in column 'id', which the option idColumn"):
+    with pytest.raises(
+        SchemaError, match="has empty text in column 'id', which the option idColumn"
+    ):
         next(reader("data string, id string", idColumn="id").read(iter([batch])))
     # Without the option the column may be empty: its content identifies such a row.
     batch = pa.RecordBatch.from_pylist([{"data": "x", "msg_id": None}])
