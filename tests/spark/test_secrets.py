@@ -241,12 +241,12 @@ def test_a_schema_is_read_once_on_the_driver(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("given", "option", "reason"),
     [
-        ({"nats.token": "t", "nats.user": "u"}, "nats.token", "besides a user"),
-        ({"nats.secretNkeySeed": "S", "nats.token": "t"}, "nats.secretNkeySeed", "besides a token"),
+        ({"nats.token": "t", "nats.user": "u"}, "nats.token", "combined with a user"),
+        ({"nats.secretNkeySeed": "S", "nats.token": "t"}, "nats.secretNkeySeed", "combined with a token"),
         (
             {"nats.secretNkeySeed": "S", "nats.nkeySeedEnv": "NATS_E"},
             "nats.secretNkeySeed",
-            "besides nats.nkeySeedEnv",
+            "combined with nats.nkeySeedEnv",
         ),
         ({"nats.password": "p"}, "nats.password", "needs nats.user"),
         ({"nats.tls.keyFile": "k.key"}, "nats.tls.keyFile", "needs nats.tls.certFile"),
