@@ -242,7 +242,11 @@ def test_a_schema_is_read_once_on_the_driver(tmp_path: Path) -> None:
     ("given", "option", "reason"),
     [
         ({"nats.token": "t", "nats.user": "u"}, "nats.token", "combined with a user"),
-        ({"nats.secretNkeySeed": "S", "nats.token": "t"}, "nats.secretNkeySeed", "combined with a token"),
+        (
+            {"nats.secretNkeySeed": "S", "nats.token": "t"},
+            "nats.secretNkeySeed",
+            "combined with a token",
+        ),
         (
             {"nats.secretNkeySeed": "S", "nats.nkeySeedEnv": "NATS_E"},
             "nats.secretNkeySeed",
