@@ -97,7 +97,7 @@ test: setup ## run all tests (real servers included); ARGS="-k name" narrows it
 	$(BIN)/python -m pytest --numprocesses $(JOBS) --no-loadscope-reorder $(ARGS)
 
 # Markers are set by tests/markers.py.
-test-fast: setup-fast ## the tests without servers and Java, in under a minute
+test-fast: setup-fast ## the tests without servers and Java, in about a minute and a half
 	$(BIN)/python -m pytest -m fast $(FAST) $(ARGS)
 
 # Two runs into one set of figures.
