@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from twinstream.models import KeyValueConfig
 
-__all__ = ["bucket", "listed", "state", "told"]
+__all__ = ["bucket", "listed", "state", "summary"]
 
 
 async def bucket(jet, name, **settings):
@@ -17,8 +17,8 @@ async def bucket(jet, name, **settings):
     return await jet.create_key_value(KeyValueConfig(bucket=name, **settings))
 
 
-def told(entry):
-    """Return what an entry says in short; None for the end of the initial values."""
+def summary(entry):
+    """Return key, operation and value of an entry; None for the end of the initial values."""
     return entry and (entry.key, entry.operation.value, entry.value)
 
 
@@ -26,7 +26,7 @@ async def state(watch):
     """Return what a watch delivers before it has caught up."""
     found = []
     while (entry := await watch.next(20)) is not None:
-        found.append(told(entry))
+        found.append(summary(entry))
     return found
 
 

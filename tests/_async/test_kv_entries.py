@@ -8,7 +8,7 @@ import pytest
 
 import js_async as js
 from js_async.kv import writes as _kv_writes
-from tests._async.buckets import bucket, listed, told
+from tests._async.buckets import bucket, listed, summary
 from tests._async.flow import eventually, together
 from tests._async.lossy import Lossy
 from twinstream.errors import ConnectionLost
@@ -95,7 +95,7 @@ async def test_create_needs_a_key_without_a_value(opened, name):
         assert await made.create("a", b"3") == 3
         await made.purge("a")
         assert await made.create("a", b"4") == 5
-        assert [told(each) for each in await made.history("a")] == [
+        assert [summary(each) for each in await made.history("a")] == [
             ("a", "purge", None),
             ("a", "put", b"4"),
         ]
@@ -235,7 +235,7 @@ async def test_history_is_told_oldest_first(opened, name):
         await made.delete("a")
         found = await made.history("a")
         assert [each.revision for each in found] == [2, 3, 4]
-        assert told(found[-1]) == ("a", "delete", None)
+        assert summary(found[-1]) == ("a", "delete", None)
 
 
 # ---- lost answers
@@ -343,7 +343,7 @@ async def test_times_to_live_are_whole_and_make_no_old_value_come_back(opened, n
         await deep.delete("b")
         await deep.create("b", b"new", ttl=60)
         # Nothing is below it that could come back.
-        assert [told(each) for each in await deep.history("b")] == [("b", "put", b"new")]
+        assert [summary(each) for each in await deep.history("b")] == [("b", "put", b"new")]
 
 
 @pytest.mark.since("2.11")

@@ -10,7 +10,7 @@ import pytest
 from nats.js.errors import KeyNotFoundError, KeyWrongLastSequenceError
 
 import js_async as js
-from tests._async.buckets import listed, state, told
+from tests._async.buckets import listed, state, summary
 from tests._async.flow import eventually
 from tests.conftest import VERSION
 from twinstream.models import KeyValueConfig
@@ -109,7 +109,7 @@ async def test_watches_see_what_the_other_does(server, name, maker):
             await theirs.put("b", b"2")
             await ours.delete("a")
             await theirs.purge("b")
-            seen = [told(await watch.next(20)) for _ in range(3)]
+            seen = [summary(await watch.next(20)) for _ in range(3)]
             assert seen == [("b", "put", b"2"), ("a", "delete", None), ("b", "purge", None)]
             also = [await watching.updates() for _ in range(3)]
             assert [(each.key, each.operation) for each in also] == [

@@ -10,7 +10,7 @@ import pytest
 from attrs import frozen
 
 import js_async as js
-from tests._async.buckets import bucket, listed, state, told
+from tests._async.buckets import bucket, listed, state, summary
 from tests._async.flow import eventually, together
 from twinstream.models import KeyValueConfig
 
@@ -124,7 +124,7 @@ async def test_what_cannot_be_decoded_is_told(opened, name):
             first, second = await watch.next(20), await watch.next(20)
         assert (first.key, first.raw_value, first.value) == ("bad", b"{", None)
         assert isinstance(first.error, ValueError)
-        assert told(second) == ("good", "delete", None)
+        assert summary(second) == ("good", "delete", None)
         with pytest.raises(ValueError, match="Expecting"):
             await made.get_many()
 
@@ -215,7 +215,7 @@ async def test_a_cache_sees_what_others_write(opened, name):
                 return "a.x" not in cache
 
             await eventually(gone)
-        assert [told(each) for each in changes] == [
+        assert [summary(each) for each in changes] == [
             ("a.x", "put", 1),
             ("a.y", "put", 4),
             ("a.x", "delete", None),

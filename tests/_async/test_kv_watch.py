@@ -7,7 +7,7 @@ from functools import partial
 import pytest
 
 import js_async as js
-from tests._async.buckets import bucket, listed, state, told
+from tests._async.buckets import bucket, listed, state, summary
 from tests._async.flow import eventually, together
 from tests._async.leaders import step_down
 from tests.conftest import VERSION
@@ -38,9 +38,9 @@ async def test_a_watch_gives_the_state_then_a_mark_then_each_change(opened, name
             assert watch.is_current
             await made.put("a", b"2")
             await made.purge("b")
-            assert told(await watch.next(20)) == ("a", "put", b"2")
+            assert summary(await watch.next(20)) == ("a", "put", b"2")
             entry = await watch.next(20)
-            assert (told(entry), entry.revision) == (("b", "purge", None), 7)
+            assert (summary(entry), entry.revision) == (("b", "purge", None), 7)
             assert watch.position == 7
             with pytest.raises(js.RequestTimeout):
                 await watch.next(0.05)
@@ -73,7 +73,7 @@ async def test_the_end_of_the_state_is_told_where_there_is_none(opened, name, hi
         async with made.watch() as watch:
             assert await state(watch) == []
             await made.put("a.1", b"")
-            assert told(await watch.next(20)) == ("a.1", "put", b"")
+            assert summary(await watch.next(20)) == ("a.1", "put", b"")
 
 
 async def test_what_a_watch_delivers_can_be_chosen(opened, name):
@@ -208,7 +208,7 @@ async def test_a_bucket_that_is_gone_and_one_that_is_created_again(opened, name)
             assert await state(watch) == [("c", "put", b"new")]
             assert watch.generation == 2
             await again.put("d", b"new")
-            assert told(await watch.next(20)) == ("d", "put", b"new")
+            assert summary(await watch.next(20)) == ("d", "put", b"new")
 
 
 async def test_an_unread_watch_closes_at_once(opened, name):
@@ -328,7 +328,7 @@ async def test_markers_are_dropped_and_newer_values_stay(opened, name, monkeypat
         await made.delete("kept")
         done = await made.purge_deletes()
         assert (done.removed, done.kept) == (0, 1)
-        assert [told(each) for each in await made.history("kept")] == [("kept", "delete", None)]
+        assert [summary(each) for each in await made.history("kept")] == [("kept", "delete", None)]
         assert await consumers(made) == []
 
 

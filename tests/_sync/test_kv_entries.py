@@ -9,7 +9,7 @@ import pytest
 
 import js_sync as js
 from js_sync.kv import writes as _kv_writes
-from tests._sync.buckets import bucket, listed, told
+from tests._sync.buckets import bucket, listed, summary
 from tests._sync.flow import eventually, together
 from tests._sync.lossy import Lossy
 from twinstream.errors import ConnectionLost
@@ -96,7 +96,7 @@ def test_create_needs_a_key_without_a_value(opened, name):
         assert made.create("a", b"3") == 3
         made.purge("a")
         assert made.create("a", b"4") == 5
-        assert [told(each) for each in made.history("a")] == [
+        assert [summary(each) for each in made.history("a")] == [
             ("a", "purge", None),
             ("a", "put", b"4"),
         ]
@@ -236,7 +236,7 @@ def test_history_is_told_oldest_first(opened, name):
         made.delete("a")
         found = made.history("a")
         assert [each.revision for each in found] == [2, 3, 4]
-        assert told(found[-1]) == ("a", "delete", None)
+        assert summary(found[-1]) == ("a", "delete", None)
 
 
 # ---- lost answers
@@ -344,7 +344,7 @@ def test_times_to_live_are_whole_and_make_no_old_value_come_back(opened, name):
         deep.delete("b")
         deep.create("b", b"new", ttl=60)
         # Nothing is below it that could come back.
-        assert [told(each) for each in deep.history("b")] == [("b", "put", b"new")]
+        assert [summary(each) for each in deep.history("b")] == [("b", "put", b"new")]
 
 
 @pytest.mark.since("2.11")

@@ -11,7 +11,7 @@ import pytest
 from attrs import frozen
 
 import js_sync as js
-from tests._sync.buckets import bucket, listed, state, told
+from tests._sync.buckets import bucket, listed, state, summary
 from tests._sync.flow import eventually, together
 from twinstream.models import KeyValueConfig
 
@@ -125,7 +125,7 @@ def test_what_cannot_be_decoded_is_told(opened, name):
             first, second = watch.next(20), watch.next(20)
         assert (first.key, first.raw_value, first.value) == ("bad", b"{", None)
         assert isinstance(first.error, ValueError)
-        assert told(second) == ("good", "delete", None)
+        assert summary(second) == ("good", "delete", None)
         with pytest.raises(ValueError, match="Expecting"):
             made.get_many()
 
@@ -216,7 +216,7 @@ def test_a_cache_sees_what_others_write(opened, name):
                 return "a.x" not in cache
 
             eventually(gone)
-        assert [told(each) for each in changes] == [
+        assert [summary(each) for each in changes] == [
             ("a.x", "put", 1),
             ("a.y", "put", 4),
             ("a.x", "delete", None),

@@ -8,7 +8,7 @@ from functools import partial
 import pytest
 
 import js_sync as js
-from tests._sync.buckets import bucket, listed, state, told
+from tests._sync.buckets import bucket, listed, state, summary
 from tests._sync.flow import eventually, together
 from tests._sync.leaders import step_down
 from tests.conftest import VERSION
@@ -39,9 +39,9 @@ def test_a_watch_gives_the_state_then_a_mark_then_each_change(opened, name, hist
             assert watch.is_current
             made.put("a", b"2")
             made.purge("b")
-            assert told(watch.next(20)) == ("a", "put", b"2")
+            assert summary(watch.next(20)) == ("a", "put", b"2")
             entry = watch.next(20)
-            assert (told(entry), entry.revision) == (("b", "purge", None), 7)
+            assert (summary(entry), entry.revision) == (("b", "purge", None), 7)
             assert watch.position == 7
             with pytest.raises(js.RequestTimeout):
                 watch.next(0.05)
@@ -74,7 +74,7 @@ def test_the_end_of_the_state_is_told_where_there_is_none(opened, name, history)
         with made.watch() as watch:
             assert state(watch) == []
             made.put("a.1", b"")
-            assert told(watch.next(20)) == ("a.1", "put", b"")
+            assert summary(watch.next(20)) == ("a.1", "put", b"")
 
 
 def test_what_a_watch_delivers_can_be_chosen(opened, name):
@@ -209,7 +209,7 @@ def test_a_bucket_that_is_gone_and_one_that_is_created_again(opened, name):
             assert state(watch) == [("c", "put", b"new")]
             assert watch.generation == 2
             again.put("d", b"new")
-            assert told(watch.next(20)) == ("d", "put", b"new")
+            assert summary(watch.next(20)) == ("d", "put", b"new")
 
 
 def test_an_unread_watch_closes_at_once(opened, name):
@@ -329,7 +329,7 @@ def test_markers_are_dropped_and_newer_values_stay(opened, name, monkeypatch):
         made.delete("kept")
         done = made.purge_deletes()
         assert (done.removed, done.kept) == (0, 1)
-        assert [told(each) for each in made.history("kept")] == [("kept", "delete", None)]
+        assert [summary(each) for each in made.history("kept")] == [("kept", "delete", None)]
         assert consumers(made) == []
 
 

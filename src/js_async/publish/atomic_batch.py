@@ -47,7 +47,6 @@ __all__ = ["AtomicBatch"]
 
 _SINCE_END_OF_BATCH: Final = (2, 14, 0)
 # Error code for a batch with a gap, or one that the server has dropped.
-_INCOMPLETE: Final = BATCH_INCOMPLETE
 
 
 @frozen
@@ -363,7 +362,7 @@ class AtomicBatch(Owned, BlockHint):
     def _explained(self, error: BaseException) -> str:
         text = str(error) or type(error).__name__
         idle = monotonic() - self._sent_at if self._sent else 0.0
-        if isinstance(error, JetStreamError) and error.err_code == _INCOMPLETE:
+        if isinstance(error, JetStreamError) and error.err_code == BATCH_INCOMPLETE:
             text += f"; the last message was sent {idle:.1f} s before, servers wait 10 s"
         return text
 

@@ -336,7 +336,7 @@ class Pipeline:
                 await self.recover()
                 continue
             self._look_for_denial()
-            # All callers share the signal. Whoever clears it checks again, on behalf of all.
+            # All callers share the signal. The caller that clears it checks the state again.
             signal = await self._flag(entry)
             signal.clear()
             # The outcome may have arrived before the signal existed. A message that another caller

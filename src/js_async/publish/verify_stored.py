@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 __all__ = ["prove"]
 
-_ROLLUP_NOT_PERMITTED: Final = ROLLUP_NOT_PERMITTED
 _ASKS_WITHOUT_TRACE: Final = (2, 12, 0)
 
 
@@ -52,7 +51,7 @@ async def prove(
             return await _find(api, request, refusal, deadline)
         return await _ask(api, request, deadline)
     except JetStreamError as error:
-        if error.err_code == _ROLLUP_NOT_PERMITTED:
+        if error.err_code == ROLLUP_NOT_PERMITTED:
             raise refusal from None
         raise _unknown(request.subject, error) from refusal
     except OutcomeUnknown:

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 __all__ = ["prove"]
 
-_ROLLUP_NOT_PERMITTED: Final = ROLLUP_NOT_PERMITTED
 _ASKS_WITHOUT_TRACE: Final = (2, 12, 0)
 
 
@@ -53,7 +52,7 @@ def prove(
             return _find(api, request, refusal, deadline)
         return _ask(api, request, deadline)
     except JetStreamError as error:
-        if error.err_code == _ROLLUP_NOT_PERMITTED:
+        if error.err_code == ROLLUP_NOT_PERMITTED:
             raise refusal from None
         raise _unknown(request.subject, error) from refusal
     except OutcomeUnknown:

@@ -26,6 +26,7 @@ from twinstream.models.buckets.streams import (
     key_value_sources,
     key_value_stream,
     own_metadata,
+    servers_metadata,
 )
 
 __all__ = [
@@ -41,7 +42,6 @@ _MOST_HISTORY: Final = 64
 _LEAST_TTL: Final = timedelta(milliseconds=100)
 _LEAST_MARKER: Final = timedelta(seconds=1)
 _WINDOW: Final = timedelta(minutes=2)
-_SERVERS: Final = "_nats."
 
 _UNLIMITED: Final = {"max_value_size": -1, "max_bytes": -1, "history": 1, "num_replicas": 1}
 
@@ -144,10 +144,10 @@ def changed_stream(
     if after.compression != before.compression:
         changes["compression"] = Compression.S2 if after.compression else Compression.NONE
     if after.metadata != before.metadata:
-        servers = {
-            key: value for key, value in (stream.metadata or {}).items() if key.startswith(_SERVERS)
+        changes["metadata"] = {
+            **servers_metadata(stream.metadata),
+            **(own_metadata(after.metadata) or {}),
         }
-        changes["metadata"] = {**servers, **(own_metadata(after.metadata) or {})}
     if after.mirror != before.mirror:
         changes |= _new_mirror(after)
     if after.sources != before.sources:

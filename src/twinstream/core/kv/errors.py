@@ -16,7 +16,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from twinstream.errors import (
     BadArgument,
@@ -51,10 +51,6 @@ __all__ = [
     "bucket_error",
     "raise_for_bucket",
 ]
-
-_TOO_LARGE: Final = MESSAGE_TOO_LARGE
-_NO_TTL: Final = TTL_DISABLED
-_FULL: Final = STORE_REFUSED
 
 
 class BucketNotFound(StreamNotFound):
@@ -153,16 +149,16 @@ def bucket_error(bucket: str, error: TwinstreamError) -> TwinstreamError:
     if isinstance(error, StreamNotFound) and not isinstance(error, BucketNotFound):
         return BucketNotFound(_missing(bucket), code=error.code, err_code=error.err_code)
     if isinstance(error, JetStreamError):
-        if error.err_code == _TOO_LARGE:
+        if error.err_code == MESSAGE_TOO_LARGE:
             return ValueTooLarge(
                 f"bucket {bucket}: the value with its headers is larger than max_value_size;"
                 " conditional writes add about 150 bytes of headers",
                 code=error.code,
                 err_code=error.err_code,
             )
-        if error.err_code == _NO_TTL:
+        if error.err_code == TTL_DISABLED:
             error.add_note(f"set limit_marker_ttl of bucket {bucket}, which cannot be undone")
-        if error.err_code == _FULL:
+        if error.err_code == STORE_REFUSED:
             error.add_note(
                 f"bucket {bucket} has reached max_bytes; servers before 2.14 refuse to overwrite a"
                 " key then, too"

@@ -14,6 +14,7 @@ from attrs import frozen
 from twinstream.core.kv.errors import InvalidKey
 from twinstream.errors import BadArgument
 from twinstream.models import StreamConfig
+from twinstream.models.buckets.streams import KEY_VALUE_PREFIX
 
 __all__ = [
     "PREFIX",
@@ -27,7 +28,7 @@ __all__ = [
     "written_behind",
 ]
 
-PREFIX: Final = "KV_"
+PREFIX: Final = KEY_VALUE_PREFIX
 """What the names of the streams of buckets begin with."""
 
 _DEFAULT_API: Final = "$JS.API"

@@ -5,8 +5,6 @@ Source: ADR-20, ADR-57.
 
 from __future__ import annotations
 
-from typing import Final
-
 from attrs import frozen
 
 from twinstream.core.object_store.errors import NotAnObjectStore
@@ -21,7 +19,7 @@ from twinstream.models import (
     StreamInfo,
     evolve,
 )
-from twinstream.models.buckets.streams import object_store_stream
+from twinstream.models.buckets.streams import object_store_stream, own_metadata, servers_metadata
 
 __all__ = [
     "ObjectStoreStatus",
@@ -31,9 +29,6 @@ __all__ = [
     "store_config",
     "store_stream_config",
 ]
-
-# Metadata that servers add.
-_OF_SERVERS: Final = "_nats."
 
 
 def check_store_config(config: object) -> ObjectStoreConfig:
@@ -59,12 +54,7 @@ def changed_stream_config(present: StreamConfig, config: ObjectStoreConfig) -> S
     What a store has no setting for stays.
     """
     wanted = store_stream_config(config)
-    kept = {
-        name: value
-        for name, value in (present.metadata or {}).items()
-        if name.startswith(_OF_SERVERS)
-    }
-    metadata = {**kept, **(wanted.metadata or {})}
+    metadata = {**servers_metadata(present.metadata), **(wanted.metadata or {})}
     return evolve(
         present,
         description=wanted.description,
@@ -87,11 +77,6 @@ def store_config(stream: StreamConfig) -> ObjectStoreConfig:
             f"stream {stream.name} is not an object store: its subjects are"
             f" {', '.join(stream.subjects or ()) or 'missing'}"
         )
-    metadata = {
-        name: value
-        for name, value in (stream.metadata or {}).items()
-        if not name.startswith(_OF_SERVERS)
-    }
     return ObjectStoreConfig(
         bucket=bucket,
         description=stream.description,
@@ -101,7 +86,7 @@ def store_config(stream: StreamConfig) -> ObjectStoreConfig:
         num_replicas=stream.num_replicas,
         placement=stream.placement,
         compression=stream.compression not in (None, Compression.NONE),
-        metadata=metadata or None,
+        metadata=own_metadata(stream.metadata) or None,
         mirror=stream.mirror,
     )
 

@@ -17,6 +17,7 @@ from attrs import field, frozen
 
 from twinstream.core.wire.subjects import check_filter
 from twinstream.errors import BadArgument
+from twinstream.models.buckets.streams import OBJECT_STORE_PREFIX
 
 __all__ = [
     "ObjectSubjects",
@@ -28,7 +29,6 @@ __all__ = [
     "stream_of",
 ]
 
-_STREAM: Final = "OBJ_"
 _BUCKET: Final = re.compile(r"[A-Za-z0-9_-]+")
 # A token that no wildcard of a purge can be: what another client wrote is not trusted.
 _NUID: Final = re.compile(r"[A-Za-z0-9_=+/-]+")
@@ -73,14 +73,14 @@ def check_nuid(nuid: str | None) -> str:
 
 def stream_of(bucket: str) -> str:
     """Return the name of the stream behind a bucket."""
-    return f"{_STREAM}{check_bucket(bucket)}"
+    return f"{OBJECT_STORE_PREFIX}{check_bucket(bucket)}"
 
 
 def bucket_of(stream: str | None) -> str | None:
     """Return the bucket that a stream is named after, None for other streams."""
-    if stream is None or not stream.startswith(_STREAM):
+    if stream is None or not stream.startswith(OBJECT_STORE_PREFIX):
         return None
-    bucket = stream[len(_STREAM) :]
+    bucket = stream[len(OBJECT_STORE_PREFIX) :]
     return bucket if _BUCKET.fullmatch(bucket) else None
 
 

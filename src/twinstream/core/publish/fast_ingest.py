@@ -59,9 +59,6 @@ _APPEND: Final = 1
 _COMMIT: Final = 3
 _PING: Final = 4
 
-_UNKNOWN_BATCH: Final = FAST_BATCH_ID_UNKNOWN
-_TOO_MANY_BATCHES: Final = FAST_BATCH_TOO_MANY
-
 
 @frozen
 class Ingested:
@@ -290,5 +287,5 @@ class FastBatch:
 def _passes(error: TwinstreamError) -> bool:
     """Return whether a refusal was temporary, or concerns the batch rather than the message."""
     if isinstance(error, JetStreamError):
-        return error.err_code in (_UNKNOWN_BATCH, _TOO_MANY_BATCHES) or passes(error)
+        return error.err_code in (FAST_BATCH_ID_UNKNOWN, FAST_BATCH_TOO_MANY) or passes(error)
     return isinstance(error, NoResponders)

@@ -40,7 +40,6 @@ EVERYTHING: Final = ">"
 """The filter that matches every subject."""
 
 _NOT_FOUND: Final = 404
-_NO_MESSAGE_FOUND: Final = NO_MESSAGE
 
 
 def seq_request(seq: int) -> dict[str, Any]:
@@ -113,7 +112,7 @@ def from_direct(frame: Frame, subject: str, *, headers: bool = True) -> StreamMe
 def _no_message(block: bytes, subject: str) -> TwinstreamError:
     code, text = parse_status(block)
     if code == _NOT_FOUND:
-        return MessageNotFound(text, code=code, err_code=_NO_MESSAGE_FOUND, subject=subject)
+        return MessageNotFound(text, code=code, err_code=NO_MESSAGE, subject=subject)
     if code:
         return JetStreamError(text or "no reason given", code=code, err_code=0, subject=subject)
     return BadAnswer(f"{subject}: not a reply to a direct get: {block!r}")

@@ -138,3 +138,8 @@ def own_metadata(metadata: Mapping[str, str] | None) -> dict[str, str] | None:
     if metadata is None:
         return None
     return {key: value for key, value in metadata.items() if not key.startswith(_SERVERS)}
+
+
+def servers_metadata(metadata: Mapping[str, str] | None) -> dict[str, str]:
+    """Return the part of metadata that the server added."""
+    return {key: value for key, value in (metadata or {}).items() if key.startswith(_SERVERS)}

@@ -16,8 +16,6 @@ from twinstream.models.rules.consumer_stored import stored_consumer
 from twinstream.models.rules.rule import Found, Hit, Rule
 from twinstream.models.version import Version
 
-FIXED = CONSUMER_CREATE
-
 _ALWAYS: Version = (0, 0, 0)
 
 _MEMBERS: dict[str, Version] = {
@@ -103,7 +101,7 @@ UPDATE_RULES = (
     ),
     UR(
         "U-FIXED",
-        FIXED,
+        CONSUMER_CREATE,
         "",
         "{detail} and cannot change.",
         "Keep the old value, or make a new consumer.",
@@ -111,7 +109,7 @@ UPDATE_RULES = (
     ),
     UR(
         "U-PUSH-PULL",
-        FIXED,
+        CONSUMER_CREATE,
         "deliver_subject",
         "a pull consumer cannot become a push consumer, nor the other way round.",
         "Make a new consumer.",

@@ -29,8 +29,6 @@ from twinstream.models.rules.stream_origin import (
 from twinstream.models.rules.stream_subjects import SUBJECT_RULES
 from twinstream.models.version import Version
 
-INVALID = STREAM_INVALID_CONFIG
-
 DESCRIPTION_MAX_BYTES = 4_096
 REPLICAS_MAX = 5
 MINUTE = 60_000_000_000
@@ -56,7 +54,7 @@ def _path_separator(case: StreamCase) -> Found:
 def _metadata_rule(test: Callable[[StreamCase], Found]) -> SR:
     return SR(
         "S-META-LEN",
-        INVALID,
+        STREAM_INVALID_CONFIG,
         "metadata",
         "the metadata is larger than 128 KiB less the server's own 16 bytes.",
         "Shorten keys or values.",
@@ -134,7 +132,7 @@ NAME_RULES = (
     ),
     SR(
         "S-SEALED-CREATE",
-        INVALID,
+        STREAM_INVALID_CONFIG,
         "sealed",
         "a stream cannot be sealed when it is made.",
         "Seal it by an update later.",
@@ -142,7 +140,7 @@ NAME_RULES = (
     ),
     SR(
         "S-MIRROR-DIRECT",
-        INVALID,
+        STREAM_INVALID_CONFIG,
         "mirror_direct",
         "mirror_direct needs a mirror.",
         "Add mirror or remove mirror_direct.",
@@ -150,7 +148,7 @@ NAME_RULES = (
     ),
     SR(
         "S-NAME",
-        INVALID,
+        STREAM_INVALID_CONFIG,
         "name",
         "the name {detail}.",
         "Use letters, digits, - and _.",
@@ -158,7 +156,7 @@ NAME_RULES = (
     ),
     SR(
         "S-NAME-LEN",
-        INVALID,
+        STREAM_INVALID_CONFIG,
         "name",
         "the name is longer than 255 bytes.",
         "Shorten it.",
@@ -169,7 +167,7 @@ NAME_RULES = (
 LIMIT_RULES = (
     SR(
         "S-DESC-LEN",
-        INVALID,
+        STREAM_INVALID_CONFIG,
         "description",
         "the description is longer than 4096 bytes.",
         "Shorten it.",
@@ -178,7 +176,7 @@ LIMIT_RULES = (
     _metadata_rule(_metadata),
     SR(
         "S-REPL-MAX",
-        INVALID,
+        STREAM_INVALID_CONFIG,
         "num_replicas",
         "{value} replicas are more than 5.",
         "Use 1, 3 or 5.",
@@ -198,7 +196,7 @@ LIMIT_RULES = (
     _window_above_age(until="2.12.0"),
     SR(
         "S-AGE-NEG",
-        INVALID,
+        STREAM_INVALID_CONFIG,
         "max_age",
         "max_age is negative.",
         "Use 0 for no limit.",
@@ -206,7 +204,7 @@ LIMIT_RULES = (
     ),
     SR(
         "S-AGE-MIN",
-        INVALID,
+        STREAM_INVALID_CONFIG,
         "max_age",
         "a max_age of {value} ns is below 100 ms.",
         "Durations are in nanoseconds; 100 ms is 100000000.",
@@ -215,7 +213,7 @@ LIMIT_RULES = (
     _window_above_age(since="2.12.0"),
     SR(
         "S-DUP-NEG",
-        INVALID,
+        STREAM_INVALID_CONFIG,
         "duplicate_window",
         "duplicate_window is negative.",
         "Leave it out for the default.",
@@ -223,7 +221,7 @@ LIMIT_RULES = (
     ),
     SR(
         "S-DUP-AGE",
-        INVALID,
+        STREAM_INVALID_CONFIG,
         "duplicate_window",
         "duplicate_window is longer than max_age.",
         "Shorten it to max_age or less.",
@@ -231,7 +229,7 @@ LIMIT_RULES = (
     ),
     SR(
         "S-DUP-MIN",
-        INVALID,
+        STREAM_INVALID_CONFIG,
         "duplicate_window",
         "a duplicate_window of {value} ns is below 100 ms.",
         "Durations are in nanoseconds; 100 ms is 100000000.",
@@ -242,7 +240,7 @@ LIMIT_RULES = (
 FLAG_RULES = (
     SR(
         "S-ROLLUP-PURGE",
-        INVALID,
+        STREAM_INVALID_CONFIG,
         "allow_rollup_hdrs",
         "allow_rollup_hdrs and deny_purge exclude each other.",
         "Remove one of them.",
@@ -250,7 +248,7 @@ FLAG_RULES = (
     ),
     SR(
         "S-CTR-DISCARD",
-        INVALID,
+        STREAM_INVALID_CONFIG,
         "discard",
         "a stream of counters cannot discard new messages.",
         "Use discard old.",
@@ -259,7 +257,7 @@ FLAG_RULES = (
     ),
     SR(
         "S-CTR-TTL",
-        INVALID,
+        STREAM_INVALID_CONFIG,
         "allow_msg_ttl",
         "counters and allow_msg_ttl exclude each other.",
         "Remove one of them.",
@@ -268,7 +266,7 @@ FLAG_RULES = (
     ),
     SR(
         "S-CTR-SCHED",
-        INVALID,
+        STREAM_INVALID_CONFIG,
         "allow_msg_schedules",
         "counters and schedules exclude each other.",
         "Remove one of them.",
@@ -277,7 +275,7 @@ FLAG_RULES = (
     ),
     SR(
         "S-CTR-RETENTION",
-        INVALID,
+        STREAM_INVALID_CONFIG,
         "retention",
         "counters need retention limits.",
         "Use retention limits.",
@@ -286,7 +284,7 @@ FLAG_RULES = (
     ),
     SR(
         "S-DNPS-DISCARD",
-        INVALID,
+        STREAM_INVALID_CONFIG,
         "discard_new_per_subject",
         "discard_new_per_subject needs discard new.",
         "Set discard to new.",
@@ -294,7 +292,7 @@ FLAG_RULES = (
     ),
     SR(
         "S-DNPS-MAX",
-        INVALID,
+        STREAM_INVALID_CONFIG,
         "discard_new_per_subject",
         "discard_new_per_subject needs max_msgs_per_subject above 0.",
         "Set max_msgs_per_subject.",
@@ -302,7 +300,7 @@ FLAG_RULES = (
     ),
     SR(
         "S-SDM-MIN",
-        INVALID,
+        STREAM_INVALID_CONFIG,
         "subject_delete_marker_ttl",
         "a subject_delete_marker_ttl of {value} ns is below one second.",
         "Durations are in nanoseconds; one second is 1000000000.",
@@ -310,7 +308,7 @@ FLAG_RULES = (
     ),
     SR(
         "S-SDM-NEG",
-        INVALID,
+        STREAM_INVALID_CONFIG,
         "subject_delete_marker_ttl",
         "subject_delete_marker_ttl is negative.",
         "Use 0 for no marker.",
@@ -318,7 +316,7 @@ FLAG_RULES = (
     ),
     SR(
         "S-SDM-TTL",
-        INVALID,
+        STREAM_INVALID_CONFIG,
         "allow_msg_ttl",
         "subject_delete_marker_ttl needs allow_msg_ttl.",
         "Set allow_msg_ttl.",
@@ -327,7 +325,7 @@ FLAG_RULES = (
     ),
     SR(
         "S-SDM-TTL-PED",
-        INVALID,
+        STREAM_INVALID_CONFIG,
         "allow_msg_ttl",
         "subject_delete_marker_ttl needs allow_msg_ttl; the server would turn it on.",
         "Set allow_msg_ttl.",
@@ -337,7 +335,7 @@ FLAG_RULES = (
     ),
     SR(
         "S-SDM-ROLLUP-PED",
-        INVALID,
+        STREAM_INVALID_CONFIG,
         "allow_rollup_hdrs",
         "subject_delete_marker_ttl needs allow_rollup_hdrs; the server would turn it on.",
         "Set allow_rollup_hdrs.",
@@ -347,7 +345,7 @@ FLAG_RULES = (
     ),
     SR(
         "S-SCHED-DISCARD",
-        INVALID,
+        STREAM_INVALID_CONFIG,
         "discard",
         "a stream with schedules cannot discard new messages.",
         "Use discard old.",
@@ -356,7 +354,7 @@ FLAG_RULES = (
     ),
     SR(
         "S-SCHED-ROLLUP-PED",
-        INVALID,
+        STREAM_INVALID_CONFIG,
         "allow_rollup_hdrs",
         "schedules need allow_rollup_hdrs; the server would turn it on.",
         "Set allow_rollup_hdrs.",
@@ -370,7 +368,7 @@ FLAG_RULES = (
     ),
     SR(
         "S-ASYNC-STORAGE",
-        INVALID,
+        STREAM_INVALID_CONFIG,
         "persist_mode",
         "persist_mode async needs file storage.",
         "Use storage file or remove persist_mode.",
@@ -379,7 +377,7 @@ FLAG_RULES = (
     ),
     SR(
         "S-ASYNC-REPL",
-        INVALID,
+        STREAM_INVALID_CONFIG,
         "persist_mode",
         "persist_mode async needs one replica.",
         "Use num_replicas 1 or remove persist_mode.",
@@ -388,7 +386,7 @@ FLAG_RULES = (
     ),
     SR(
         "S-ASYNC-ATOMIC",
-        INVALID,
+        STREAM_INVALID_CONFIG,
         "persist_mode",
         "persist_mode async and allow_atomic exclude each other.",
         "Remove one of them.",
@@ -405,7 +403,7 @@ def _is_async(case: StreamCase) -> bool:
 PLACEMENT_RULES = (
     SR(
         "S-PLACE-PREFERRED",
-        INVALID,
+        STREAM_INVALID_CONFIG,
         "placement.preferred",
         "a preferred server is only valid when a leader is asked to step down.",
         "Remove preferred.",

@@ -55,8 +55,6 @@ from twinstream.models.rules.rule import ForEach, Found, Hit, Judge, Rule
 from twinstream.models.rules.stream_case import StreamCase
 from twinstream.models.version import Version
 
-INVALID = STREAM_INVALID_CONFIG
-
 SEPARATORS_SEEN_SINCE: Version = (2, 12, 8)
 """First server that refuses path separators in the name of an origin."""
 
@@ -191,7 +189,7 @@ MIRROR_RULES = (
             ),
         ),
     ),
-    _mirror_excludes("S-SDM-MIRROR", INVALID, "subject_delete_marker_ttl"),
+    _mirror_excludes("S-SDM-MIRROR", STREAM_INVALID_CONFIG, "subject_delete_marker_ttl"),
     ForEach(
         mirrors,
         (
@@ -364,7 +362,7 @@ EXTERNAL_RULES = (
         (
             Rule[OriginCase](
                 "S-EXT-API",
-                INVALID,
+                STREAM_INVALID_CONFIG,
                 "",
                 "the API prefix {value} is not a subject without wildcards.",
                 "Use a literal subject such as $JS.hub.API.",
@@ -385,7 +383,7 @@ EXTERNAL_RULES = (
         (
             Rule[OriginCase](
                 "S-CYCLE",
-                INVALID,
+                STREAM_INVALID_CONFIG,
                 "",
                 "the stream copies itself.",
                 "Name another stream, or filter on subjects that are not its own.",

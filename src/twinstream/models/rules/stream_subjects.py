@@ -17,8 +17,6 @@ from twinstream.models.rules.rule import ForEach, Found, Hit, Judge, Rule
 from twinstream.models.rules.stream_case import StreamCase
 from twinstream.models.version import Firsts, Version, is_from
 
-INVALID = STREAM_INVALID_CONFIG
-
 _API_SUBJECTS = ("$JS.>", "$JSC.>", "$NRG.>")
 _SYSTEM_SUBJECTS = ("$SYS.>",)
 
@@ -106,7 +104,7 @@ def _meets_later(case: SubjectCase) -> Found:
 _OF_EACH_SUBJECT = (
     Rule[SubjectCase](
         "S-SUBJ-INVALID",
-        INVALID,
+        STREAM_INVALID_CONFIG,
         "",
         "{value} is not a subject.",
         "Write tokens without blanks, separated by dots; > is only allowed at the end.",
@@ -114,7 +112,7 @@ _OF_EACH_SUBJECT = (
     ),
     Rule[SubjectCase](
         "S-SUBJ-ALL-NOACK",
-        INVALID,
+        STREAM_INVALID_CONFIG,
         "",
         "a stream on > needs no_ack.",
         "Set no_ack, or name the subjects.",
@@ -122,7 +120,7 @@ _OF_EACH_SUBJECT = (
     ),
     Rule[SubjectCase](
         "S-SUBJ-ALL-R1",
-        INVALID,
+        STREAM_INVALID_CONFIG,
         "",
         "a stream on > needs one replica.",
         "Set num_replicas to 1, or name the subjects.",
@@ -130,7 +128,7 @@ _OF_EACH_SUBJECT = (
     ),
     Rule[SubjectCase](
         "S-SUBJ-JSAPI",
-        INVALID,
+        STREAM_INVALID_CONFIG,
         "",
         "{value} can meet the subjects of the JetStream API.",
         "Set no_ack, or narrow the subject.",
@@ -138,7 +136,7 @@ _OF_EACH_SUBJECT = (
     ),
     Rule[SubjectCase](
         "S-SUBJ-SYS",
-        INVALID,
+        STREAM_INVALID_CONFIG,
         "",
         "{value} can meet the subjects of the system.",
         "Set no_ack, or narrow the subject.",
@@ -146,7 +144,7 @@ _OF_EACH_SUBJECT = (
     ),
     Rule[SubjectCase](
         "S-SUBJ-SELF",
-        INVALID,
+        STREAM_INVALID_CONFIG,
         "",
         "{value} can meet {detail}.",
         "Make the subjects disjoint.",
@@ -254,7 +252,7 @@ SUBJECT_RULES: tuple[Judge[StreamCase], ...] = (
     ),
     Rule[StreamCase](
         "S-REPUB-CYCLE",
-        INVALID,
+        STREAM_INVALID_CONFIG,
         "",
         "republishing to {value} can meet the stream's own {detail}.",
         "Publish again on subjects that the stream does not capture.",
@@ -262,7 +260,7 @@ SUBJECT_RULES: tuple[Judge[StreamCase], ...] = (
     ),
     Rule[StreamCase](
         "S-REPUB-TR",
-        INVALID,
+        STREAM_INVALID_CONFIG,
         "",
         "the change of subject is not valid: {detail}.",
         "Compare source and destination token by token.",

@@ -28,8 +28,6 @@ from twinstream.models.rules.stream_origin import unbuildable, unseen_transforms
 from twinstream.models.rules.stream_stored import SEALED, stored_stream
 from twinstream.models.version import Version
 
-INVALID = STREAM_INVALID_CONFIG
-
 
 class StreamUpdateCase:
     """A stream's config and its replacement."""
@@ -113,7 +111,7 @@ UPDATE_RULES = (
     UR(
         # An update is checked again after the implicit changes; a marker had enabled TTLs.
         "U-CTR-MARKER",
-        INVALID,
+        STREAM_INVALID_CONFIG,
         "subject_delete_marker_ttl",
         "counters and subject_delete_marker_ttl exclude each other in an update.",
         "Remove one of them.",
@@ -130,7 +128,7 @@ UPDATE_RULES = (
     ),
     UR(
         "U-MAX-CONSUMERS",
-        INVALID,
+        STREAM_INVALID_CONFIG,
         "max_consumers",
         "max_consumers is {detail} and cannot change before server 2.12.5.",
         "Keep it, or use a newer server.",
@@ -139,7 +137,7 @@ UPDATE_RULES = (
     ),
     UR(
         "U-STORAGE",
-        INVALID,
+        STREAM_INVALID_CONFIG,
         "storage",
         "storage is {detail} and cannot change.",
         "Write the old value; left out it means file.",
@@ -147,7 +145,7 @@ UPDATE_RULES = (
     ),
     UR(
         "U-RETENTION",
-        INVALID,
+        STREAM_INVALID_CONFIG,
         "retention",
         "retention is {detail} and cannot become {value}; only limits and interest can change.",
         "Make a new stream with the old one as source.",
@@ -155,7 +153,7 @@ UPDATE_RULES = (
     ),
     UR(
         "U-UNSEAL",
-        INVALID,
+        STREAM_INVALID_CONFIG,
         "sealed",
         "the stream is sealed, which cannot be undone.",
         "Set sealed.",
@@ -163,7 +161,7 @@ UPDATE_RULES = (
     ),
     UR(
         "U-DENY-DELETE",
-        INVALID,
+        STREAM_INVALID_CONFIG,
         "deny_delete",
         "deny_delete is on and cannot be turned off.",
         "Set deny_delete.",
@@ -171,7 +169,7 @@ UPDATE_RULES = (
     ),
     UR(
         "U-DENY-PURGE",
-        INVALID,
+        STREAM_INVALID_CONFIG,
         "deny_purge",
         "deny_purge is on and cannot be turned off; schedules and markers turn it off unasked.",
         "Set deny_purge.",
@@ -196,7 +194,7 @@ UPDATE_RULES = (
     ),
     UR(
         "U-TTL",
-        INVALID,
+        STREAM_INVALID_CONFIG,
         "allow_msg_ttl",
         "allow_msg_ttl cannot change before server 2.11.2.",
         "Keep it, or use a newer server.",
@@ -205,7 +203,7 @@ UPDATE_RULES = (
     ),
     UR(
         "U-TTL-OFF",
-        INVALID,
+        STREAM_INVALID_CONFIG,
         "allow_msg_ttl",
         "allow_msg_ttl is on and cannot be turned off; a marker had turned it on unasked.",
         "Set allow_msg_ttl.",
@@ -214,7 +212,7 @@ UPDATE_RULES = (
     ),
     UR(
         "U-COUNTER",
-        INVALID,
+        STREAM_INVALID_CONFIG,
         "allow_msg_counter",
         "allow_msg_counter cannot change.",
         "Make a new stream.",
@@ -223,7 +221,7 @@ UPDATE_RULES = (
     ),
     UR(
         "U-SCHED-OFF",
-        INVALID,
+        STREAM_INVALID_CONFIG,
         "allow_msg_schedules",
         "allow_msg_schedules is on and cannot be turned off.",
         "Set allow_msg_schedules.",
@@ -232,7 +230,7 @@ UPDATE_RULES = (
     ),
     UR(
         "U-PERSIST",
-        INVALID,
+        STREAM_INVALID_CONFIG,
         "persist_mode",
         "persist_mode cannot change.",
         "Make a new stream.",
