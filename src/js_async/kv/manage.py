@@ -6,8 +6,7 @@ from typing import Final
 
 from js_async.api.api import Api
 from js_async.api.create_update import create_stream, update_stream
-from js_async.api.listing import Listing, ListPage
-from js_async.api.pager import StreamInfos, StreamNames
+from js_async.api.streams_of_kind import NamesOfKind, StatusesOfKind
 from js_async.kv.place import Place
 from js_async.runtime.concurrency import sleep
 from js_async.stream import Stream
@@ -140,38 +139,21 @@ async def delete_bucket(api: Api, bucket: str, timeout: Seconds | None) -> None:
         raise_for_bucket(bucket, error)
 
 
-class Buckets(Listing[KeyValueStatus]):
-    """The status of each bucket; the server lists streams, those that are none are left out."""
+class Buckets(StatusesOfKind[KeyValueStatus]):
+    """The status of each bucket."""
 
-    def __init__(self, api: Api, timeout: Seconds | None) -> None:
-        super().__init__()
-        self._streams: Final = StreamInfos(api, None, timeout)
+    def _has_name(self, stream: str) -> bool:
+        return stream.startswith(PREFIX)
 
-    async def _ask(self, offset: int) -> ListPage[KeyValueStatus]:
-        page = await self._streams._ask(offset)
-        found: list[KeyValueStatus] = []
-        for info in page.items:
-            try:
-                found.append(KeyValueStatus.of(info))
-            except NotABucket:
-                continue
-        return ListPage(
-            found,
-            page.total,
-            page.limit or len(page.items),
-            [name for name in page.missing if name.startswith(PREFIX)],
-            {name: why for name, why in page.offline.items() if name.startswith(PREFIX)},
-        )
+    def _status(self, info: StreamInfo) -> KeyValueStatus | None:
+        try:
+            return KeyValueStatus.of(info)
+        except NotABucket:
+            return None
 
 
-class BucketNames(Listing[str]):
+class BucketNames(NamesOfKind):
     """The names of buckets: of the streams whose names begin as those of buckets do."""
 
-    def __init__(self, api: Api, timeout: Seconds | None) -> None:
-        super().__init__()
-        self._streams: Final = StreamNames(api, None, timeout)
-
-    async def _ask(self, offset: int) -> ListPage[str]:
-        page = await self._streams._ask(offset)
-        names = [bucket_of(name) for name in page.items if name.startswith(PREFIX)]
-        return ListPage(names, page.total, page.limit or len(page.items))
+    def _name(self, stream: str) -> str | None:
+        return bucket_of(stream) if stream.startswith(PREFIX) else None

@@ -5,8 +5,7 @@ from __future__ import annotations
 
 from js_sync.api.api import Api
 from js_sync.api.create_update import create_stream, update_stream
-from js_sync.api.listing import Listing, ListPage
-from js_sync.api.pager import StreamInfos, StreamNames
+from js_sync.api.streams_of_kind import NamesOfKind, StatusesOfKind
 from js_sync.object_store.store import ObjectStore
 from js_sync.stream import Stream
 from twinstream.core.deadline import Seconds
@@ -89,38 +88,21 @@ def _not_found(bucket: str, error: StreamNotFound) -> ObjectStoreNotFound:
     )
 
 
-class Statuses(Listing[ObjectStoreStatus]):
+class Statuses(StatusesOfKind[ObjectStoreStatus]):
     """The status of each store."""
 
-    def __init__(self, api: Api, timeout: Seconds | None) -> None:
-        super().__init__()
-        # Not by subject: mirrors have none.
-        self._infos = StreamInfos(api, None, timeout)
+    def _has_name(self, stream: str) -> bool:
+        return bucket_of(stream) is not None
 
-    def _ask(self, offset: int) -> ListPage[ObjectStoreStatus]:
-        page = self._infos._ask(offset)
-        found: list[ObjectStoreStatus] = []
-        for info in page.items:
-            if bucket_of(info.config.name) is not None:
-                try:
-                    found.append(ObjectStoreStatus.of(info))
-                except NotAnObjectStore:
-                    # Another stream of such a name.
-                    continue
-        missing = [name for name in page.missing if bucket_of(name)]
-        offline = {name: why for name, why in page.offline.items() if bucket_of(name)}
-        size = page.limit or len(page.items)
-        return ListPage(found, page.total, size, missing, offline)
+    def _status(self, info: StreamInfo) -> ObjectStoreStatus | None:
+        try:
+            return ObjectStoreStatus.of(info)
+        except NotAnObjectStore:
+            return None
 
 
-class Names(Listing[str]):
+class Names(NamesOfKind):
     """The bucket of each store."""
 
-    def __init__(self, api: Api, timeout: Seconds | None) -> None:
-        super().__init__()
-        self._names = StreamNames(api, None, timeout)
-
-    def _ask(self, offset: int) -> ListPage[str]:
-        page = self._names._ask(offset)
-        found = [bucket for bucket in map(bucket_of, page.items) if bucket is not None]
-        return ListPage(found, page.total, page.limit or len(page.items))
+    def _name(self, stream: str) -> str | None:
+        return bucket_of(stream)
