@@ -173,6 +173,31 @@ def test_a_snapshot_that_stops_is_probed_until_it_is_over():
                 server.tell("handed over")
 
 
+def test_a_probe_without_responders_reveals_a_deleted_consumer():
+    """The server forgets the pull request as well, so nothing else would end the wait."""
+
+    def script(peer: FakePeer) -> None:
+        peer.handshake()
+        create(peer, last_seq=40, keeps=5)
+        deliver(peer, peer.expect_pull(), 1, 11)
+        peer.status(probed(peer), 503)
+        # The read repeats its request after a pause, and sends more probes until then.
+        while (pull := peer.expect_pull()).json["batch"] == 1:
+            peer.status(pull, 503)
+        peer.status(pull, 503)
+        config = create(peer, last_seq=40, keeps=5)
+        deliver(peer, peer.expect_pull(), 1, 14)
+        leave(peer, config["name"])
+
+    with FakeServer(script) as server:
+        with js.connect(server.url) as connection:
+            stream = connection.jetstream(timeout=20).bind_stream("S")
+            options = {"deliver_policy": "last_per_subject", "max_messages": 30}
+            with stream.ordered(**options, **SLOW) as messages:
+                assert taken(messages, 2) == [11, 14]
+                assert messages.resets == 1
+
+
 @pytest.mark.parametrize(
     ("keeps", "options"),
     [(1, {"deliver_policy": "last_per_subject"}), (5, {}), (5, {"deliver_policy": "new"})],

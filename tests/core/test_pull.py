@@ -296,6 +296,19 @@ def test_an_end_of_a_request_that_is_not_open_changes_nothing(
     assert (bench.engine.outstanding, bench.engine.open_requests) == (10, 1)
 
 
+def test_a_probe_without_responders_lets_the_engine_pull_again() -> None:
+    bench = Bench()
+    bench.poll()
+    bench.engine.probe_failed(bench.now)
+    assert bench.poll() == [], "it pulls after a pause only"
+    # More probes fail meanwhile: they do not extend the pause.
+    wake_at = bench.engine.wake_at()
+    bench.engine.probe_failed(bench.now)
+    assert bench.engine.wake_at() == wake_at > bench.now
+    bench.now = wake_at
+    assert len(bench.pulls()) == 1
+
+
 @CASES
 def test_no_status_becomes_a_tight_loop(code: int, text: str, wanted: Then, error: Any) -> None:
     """A server that ends every request at once gets few of them in a simulated minute."""

@@ -91,6 +91,7 @@ class Messages(Iteration[Message]):
         self.late = 0
         """Messages that were skipped because their ack_wait was over (see `Message.is_late`)."""
         self._on_heartbeat: Callable[[Status, int], None] | None = None
+        self._probe_token: bytes | None = None
         """Called with each idle heartbeat and the number of messages buffered before it."""
 
     @property
@@ -135,7 +136,7 @@ class Messages(Iteration[Message]):
     def _probe(self, limits: PullLimits) -> bytes:
         """Send a pull request that the engine does not count; return its token."""
         channel, _ = self._open()
-        token = channel.token()
+        token = self._probe_token = channel.token()
         channel.pull(token, limits.max_messages, None, limits)
         return token
 
@@ -507,6 +508,8 @@ class Messages(Iteration[Message]):
                 status = read_status(frame)
                 if status.kind is not Kind.NO_RESPONDERS:
                     self._decisions.doubt.clear()
+                elif status.token == self._probe_token:
+                    engine.probe_failed(monotonic())
                 if status.kind is Kind.HEARTBEAT and self._on_heartbeat is not None:
                     self._on_heartbeat(status, len(self._ready))
                 engine.status(status, monotonic())

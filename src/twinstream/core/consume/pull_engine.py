@@ -283,6 +283,15 @@ class PullEngine:
         # Only a request that got no messages could lead to a tight loop.
         self._react(status, request.sent_behind == self._arrived, now)
 
+    def probe_failed(self, now: float) -> None:
+        """Record that a probe had no responders: pull again after a pause, to find out why.
+
+        The consumer was deleted or has no leader, so the open requests may never be answered.
+        """
+        if self._requests:
+            self._void()
+            self._back_off(now)
+
     def _settle(self, request: _Request, status: Status) -> None:
         if status.pending_messages is None or not self._requests:
             return
