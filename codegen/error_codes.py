@@ -33,6 +33,11 @@ def module() -> str:
         + _table(
             "ADVICE", "What to do, where the server does not say it.", _members(rows, "x-advice")
         )
+        + _table(
+            "TRANSIENT",
+            "Errors after which a retry may succeed: of the `request`, or of the whole `batch`.",
+            _members(rows, "x-transient"),
+        )
     )
 
 

@@ -10,7 +10,7 @@ from js_async.api.api import Api
 from js_async.consume.iterator import Iteration
 from js_async.consume.message import Message
 from js_async.consume.messages import Messages
-from js_async.consume.ordered_consumer import TRANSIENT, OrderedConsumer
+from js_async.consume.ordered_consumer import OrderedConsumer
 from js_async.runtime.concurrency import Signal
 from twinstream.core.base.check_arguments import check_whole
 from twinstream.core.consume.batch import Batch, BatchEnd
@@ -20,6 +20,7 @@ from twinstream.core.consume.probing import LIFE, Probing
 from twinstream.core.consume.pull_request import PullLimits, Wait, fetch_limits
 from twinstream.core.consume.reports import PullReport, PullWarning
 from twinstream.core.deadline import Deadline, Seconds, monotonic
+from twinstream.core.error_details.transient import FAILED_REQUEST
 from twinstream.core.wire.status import Status
 from twinstream.core.wire.subjects import check_name
 from twinstream.errors import (
@@ -28,7 +29,6 @@ from twinstream.errors import (
     ConsumerDeleted,
     ConsumerExists,
     IterationEnded,
-    JetStreamError,
     NoResponders,
     PullError,
     RequestTimeout,
@@ -437,7 +437,7 @@ class OrderedMessages(Iteration[Message]):
                 raise
             except ConsumerExists:
                 continue
-            except (*TRANSIENT, JetStreamError) as error:
+            except FAILED_REQUEST as error:
                 self._failures += 1
                 first = not self._began and not isinstance(error, ConnectionLost)
                 if first or self._failures == self._attempts:

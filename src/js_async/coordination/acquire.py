@@ -14,7 +14,7 @@ from zlib import crc32
 
 from js_async.client.transport import Box
 from js_async.coordination.lease import Lease
-from js_async.coordination.slot import Place, Slot, Slots, passes
+from js_async.coordination.slot import Place, Slot, Slots, may_pass
 from twinstream.core.coordination.lease_engine import LeaseEngine, Terms
 from twinstream.core.coordination.lease_record import SlotRecord
 from twinstream.core.deadline import Deadline, monotonic, unsleeping
@@ -101,7 +101,7 @@ class Asking(ABC):
         try:
             given = await self.attempt(deadline)
         except TwinstreamError as error:
-            if not passes(error):
+            if not may_pass(error):
                 raise
             self.holder, self._trouble = None, error
             return None
@@ -129,7 +129,7 @@ class Asking(ABC):
         try:
             since = await self._clock.seconds_since(holder.time, self.patience(deadline))
         except TwinstreamError as error:
-            if not passes(error):
+            if not may_pass(error):
                 raise
             return pause
         left = holder.ttl + _REMOVAL - since

@@ -6,7 +6,7 @@ from typing import Final
 
 from js_async.coordination.acquire import SlotAsking
 from js_async.coordination.lease import Lease
-from js_async.coordination.slot import Place, Slot, Slots, passes
+from js_async.coordination.slot import Place, Slot, Slots, may_pass
 from js_async.runtime.concurrency import Handler, call, check_handler
 from twinstream.core.coordination.lease_engine import Terms
 from twinstream.core.coordination.lease_record import HELD, LeaseRecord, SlotRecord
@@ -171,7 +171,7 @@ class Once:
         try:
             record = await self._slots.look(self._subject, patience)
         except TwinstreamError as error:
-            if not passes(error):
+            if not may_pass(error):
                 raise
             return error
         return None if record is None or record.state == HELD else _result(record)

@@ -7,7 +7,7 @@ from typing import Final
 
 from js_sync.coordination.acquire import SlotAsking
 from js_sync.coordination.lease import Lease
-from js_sync.coordination.slot import Place, Slot, Slots, passes
+from js_sync.coordination.slot import Place, Slot, Slots, may_pass
 from js_sync.runtime.concurrency import Handler, call, check_handler
 from twinstream.core.coordination.lease_engine import Terms
 from twinstream.core.coordination.lease_record import HELD, LeaseRecord, SlotRecord
@@ -172,7 +172,7 @@ class Once:
         try:
             record = self._slots.look(self._subject, patience)
         except TwinstreamError as error:
-            if not passes(error):
+            if not may_pass(error):
                 raise
             return error
         return None if record is None or record.state == HELD else _result(record)

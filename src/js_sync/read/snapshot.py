@@ -34,6 +34,7 @@ from js_sync.read.range_reader import RangeReader
 from js_sync.read.stream_range import open_range
 from js_sync.runtime.concurrency import sleep
 from twinstream.core.deadline import Deadline
+from twinstream.core.error_details.transient import LOST_RESPONSE, NO_RESPONSE
 from twinstream.core.read.direct_get import EVERYTHING, last_request
 from twinstream.core.read.multi_last import MultiAnswer, MultiEnd, chunks, multi_request
 from twinstream.core.read.page import PageEnd, StoredPage
@@ -47,7 +48,7 @@ from twinstream.core.read.range_read import (
 )
 from twinstream.core.read.read_request import SnapshotRequest, choose
 from twinstream.core.read.snapshot import Latest, Snapshot
-from twinstream.errors import ConnectionLost, NoResponders, RequestTimeout
+from twinstream.errors import RequestTimeout
 from twinstream.models import RetentionPolicy, StorageType, StreamInfo, StreamState
 from twinstream.models._sequences import HIDDEN_FROM
 
@@ -215,7 +216,7 @@ class _Snapshot:
                 ask = Page(asked, PAGE_MESSAGES, PAGE_BYTES)
                 try:
                     end = pages.page(ask, read, page)
-                except (ConnectionLost, RequestTimeout, NoResponders) as error:
+                except NO_RESPONSE as error:
                     end = PageEnd(failure=str(error))
                 self._latest.add(page)
                 # Nothing is pending, and not only because a replica lags.
@@ -285,7 +286,7 @@ class _Snapshot:
             while end is None:
                 self._inbox.wait(box, epoch)
                 end = answer.take(box.take_all())
-        except (ConnectionLost, RequestTimeout) as error:
+        except LOST_RESPONSE as error:
             return MultiEnd(failure=str(error))
         if end.missing:
             # No responders: the leader knows whether the stream is deleted or moving.

@@ -10,15 +10,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from twinstream.models.error_codes import CLUSTER_NOT_AVAILABLE, CLUSTER_NOT_LEADER
+from twinstream.core.error_details.transient import is_transient
+from twinstream.errors import JetStreamError
 
-__all__ = ["ASK_AGAIN", "CLUSTER_WITHOUT_LEADER", "is_repeatable", "pause_before_repeat"]
+__all__ = ["ASK_AGAIN", "is_repeatable", "pause_before_repeat"]
 
 ASK_AGAIN: Final = 1.0
 """Seconds without a response before a request is sent again; doubled after each retry."""
-
-CLUSTER_WITHOUT_LEADER: Final = frozenset({CLUSTER_NOT_AVAILABLE, CLUSTER_NOT_LEADER})
-"""Error codes of a cluster that has no leader, or not enough running servers."""
 
 _FIRST_PAUSE: Final = 0.1
 _LONGEST_PAUSE: Final = 1.0
@@ -46,12 +44,12 @@ def is_repeatable(subject: str, prefix: str) -> bool:
     return subject.removeprefix(prefix + ".").startswith(_VERBS)
 
 
-def pause_before_repeat(err_code: int, attempts: int, left: float) -> float | None:
+def pause_before_repeat(error: JetStreamError, attempts: int, left: float) -> float | None:
     """Return the seconds to wait before a refused request is retried; None means no retry.
 
     `attempts` were made so far, `left` are the seconds until the deadline.
     """
-    if err_code not in CLUSTER_WITHOUT_LEADER:
+    if not is_transient(error):
         return None
     pause = min(_FIRST_PAUSE * 2 ** min(attempts - 1, 10), _LONGEST_PAUSE)
     return pause if pause < left else None
