@@ -39,8 +39,7 @@ from twinstream.core.read.multi_last import MultiAnswer, MultiEnd, chunks, multi
 from twinstream.core.read.page import PageEnd, StoredPage
 from twinstream.core.read.page_limits import PAGE_BYTES, PAGE_MESSAGES
 from twinstream.core.read.range_read import (
-    FIRST_PAUSE,
-    LONGEST_PAUSE,
+    BACKOFF,
     OPEN_END,
     Page,
     RangeRead,
@@ -97,7 +96,7 @@ class _Snapshot:
             info.config.storage != StorageType.MEMORY or self._has_right_lists(info.state)
         )
         self._deadline: Final = Deadline.after(timeout)
-        self._pause = FIRST_PAUSE
+        self._pauses = 0
         self._inbox: Final = Inbox(api)
         self._latest: Final = Latest()
 
@@ -299,5 +298,5 @@ class _Snapshot:
                 f"stream {self._stream}: no snapshot within {self._timeout:g} s;"
                 f" last trouble: {reason}"
             )
-        await sleep(self._pause)
-        self._pause = min(self._pause * 2, LONGEST_PAUSE)
+        self._pauses += 1
+        await sleep(BACKOFF.pause(self._pauses))

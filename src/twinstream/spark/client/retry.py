@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from typing import Final, TypeVar
 
-from twinstream.core.deadline import Deadline
+from twinstream.core.deadline import Backoff, Deadline
 from twinstream.core.error_details.transient import is_transient
 from twinstream.errors import JetStreamOff, TwinstreamError
 
@@ -16,7 +16,7 @@ _T = TypeVar("_T")
 
 #: Seconds between attempts. After a leader steps down, a new one is elected within some tenths of
 #: a second; after a leader is lost, within four to nine seconds.
-_PAUSES: Final = (0.1, 0.2, 0.5, 1.0)
+_BACKOFF: Final = Backoff(0.1, 1.0)
 
 
 class Patience:
@@ -28,10 +28,10 @@ class Patience:
 
     def spend(self, error: TwinstreamError) -> None:
         """Pause before another attempt; raises the error if the time is over."""
-        pause = _PAUSES[min(self._pauses, len(_PAUSES) - 1)]
+        self._pauses += 1
+        pause = _BACKOFF.pause(self._pauses)
         if self._deadline.remaining() <= pause:
             raise error
-        self._pauses += 1
         time.sleep(pause)
 
 
