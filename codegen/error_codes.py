@@ -1,4 +1,4 @@
-"""Write the module of named error codes from ``schema/errors.json``."""
+"""Write the modules of error codes and of their classes from ``schema/errors.json``."""
 
 from __future__ import annotations
 
@@ -19,6 +19,37 @@ from typing import Final
 '''
 
 
+CLASSES = '''"""Errors of the server that are told apart by their class alone.
+
+Generated from schema/errors.json by codegen/error_codes.py. Edit that file instead. Programs import
+the classes from `twinstream.errors`.
+"""
+
+from __future__ import annotations
+
+from twinstream.core.error_details.jetstream_error import JetStreamError, JetStreamOff
+
+'''
+
+
+def classes() -> str:
+    """Return the text of ``server_errors.py``."""
+    spec: dict[str, Any] = json.loads((FOLDER / "errors.json").read_text())
+    codes: dict[str, list[int]] = {}
+    for row in spec["errors"]:
+        codes.setdefault(row.get("x-class", ""), []).append(row["err_code"])
+    names = [row["name"] for row in spec["classes"]]
+    body = "".join(_class(row, codes[row["name"]]) for row in spec["classes"])
+    return f"{CLASSES}__all__ = {sorted(names)}\n\n{body}"
+
+
+def _class(row: dict[str, Any], codes: list[int]) -> str:
+    bases = ", ".join(row.get("bases", ["JetStreamError"]))
+    doc = f"{row['description'].rstrip('.')} ({', '.join(map(str, codes))})."
+    head = f'class {row["name"]}({bases}):\n    """{doc}"""\n\n'
+    return head + '    __module__ = "twinstream.errors"\n\n'
+
+
 def module() -> str:
     """Return the text of ``error_codes.py``."""
     rows: list[dict[str, Any]] = json.loads((FOLDER / "errors.json").read_text())["errors"]
@@ -32,6 +63,11 @@ def module() -> str:
         )
         + _table(
             "ADVICE", "What to do, where the server does not say it.", _members(rows, "x-advice")
+        )
+        + _table(
+            "TRANSIENT",
+            "Errors after which a retry may succeed: of the `request`, or of the whole `batch`.",
+            _members(rows, "x-transient"),
         )
     )
 

@@ -24,6 +24,7 @@ from schemas import FOLDER, ROOT, Schemas
 
 MODELS = ROOT / "src" / "twinstream" / "models"
 GENERATED = MODELS / "generated"
+SERVER_ERRORS = ROOT / "src/twinstream/core/error_details/server_errors.py"
 FRONT = ROOT / "src" / "js_async" / "__init__.py"
 OTHERS = ("twin.py", "spark_types.py")
 
@@ -34,6 +35,7 @@ def texts(schemas: Schemas) -> dict[Path, Callable[[], str]]:
         MODELS / "_index.py": lambda: exports.index(schemas),
         MODELS / "__init__.py": lambda: exports.package(schemas),
         MODELS / "error_codes.py": lambda: error_codes.module(),
+        SERVER_ERRORS: lambda: error_codes.classes(),
         MODELS / "event_subjects.py": lambda: event_subjects.module(schemas),
         MODELS / "_shapes.py": lambda: shapes.module(schemas),
         FRONT.with_name("_index.py"): lambda: fronts.index(FRONT),

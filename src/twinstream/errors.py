@@ -52,9 +52,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Self
 
-from twinstream.core.error_details.api_target import api_target
+from twinstream.core.error_details.jetstream_error import (
+    JetStreamError,
+    JetStreamOff,
+    NoResponders,
+    TwinstreamError,
+)
+from twinstream.core.error_details.server_errors import (
+    ConsumerNotFound,
+    InvalidConfig,
+    JetStreamNotEnabled,
+    MessageNotFound,
+    StoreRefused,
+    StreamNotFound,
+    SubjectOverlap,
+    WrongLastMessageId,
+    WrongLastSequence,
+    WrongStream,
+)
 from twinstream.models.error_codes import ADVICE, CLASSES
-from twinstream.models.restorable import Restorable
 
 if TYPE_CHECKING:
     from twinstream.core.error_details.atomic_outcome import AtomicOutcome
@@ -116,10 +132,6 @@ __all__ = [
     "WrongStream",
     "api_error",
 ]
-
-
-class TwinstreamError(Restorable):
-    """Base class of all errors of this package."""
 
 
 class BadArgument(TwinstreamError, ValueError):
@@ -210,20 +222,12 @@ class NotPromised(TwinstreamError):
         super().__init__(f"{stream} does not guarantee {promise}: {'; '.join(map(str, holes))}")
 
 
-class NoResponders(TwinstreamError):
-    """There are no responders for the subject: no such stream or consumer, or no leader."""
-
-
 class NoStream(NoResponders):
     """No stream of this account and domain has the subject, so the message is not stored."""
 
 
 class NoLeader(NoResponders):
     """A stream has the subject but no leader, so the message is not stored; try again."""
-
-
-class JetStreamOff(NoResponders):
-    """JetStream is not available: off for the server or account, or another prefix or domain."""
 
 
 class PublishFailures(TwinstreamError):
@@ -242,37 +246,6 @@ class PublishFailures(TwinstreamError):
 
 class BadAnswer(TwinstreamError):
     """A response that JetStream does not send, so another client sent it."""
-
-
-class JetStreamError(TwinstreamError):
-    """The JetStream API returned an error.
-
-    `err_code` is the server's stable code, `code` its HTTP-like class, `description` its text.
-    """
-
-    def __init__(self, description: str, *, code: int, err_code: int, subject: str = "") -> None:
-        self.description = description
-        self.code = code
-        self.err_code = err_code
-        self.subject = subject
-        where = f" [{api_target(subject)}]" if subject else ""
-        super().__init__(f"{description} (err_code {err_code}){where}")
-
-
-class JetStreamNotEnabled(JetStreamError, JetStreamOff):
-    """JetStream is off on this server or for this account, as the server reports (10039, 10076)."""
-
-
-class StreamNotFound(JetStreamError):
-    """No such stream (10059)."""
-
-
-class ConsumerNotFound(JetStreamError):
-    """No such consumer (10014, 10149)."""
-
-
-class MessageNotFound(JetStreamError):
-    """No message with this sequence or subject (10037, 10043, 10057)."""
 
 
 class _Exists(JetStreamError):
@@ -303,30 +276,6 @@ class ConsumerExists(_Exists):
 
     `differences` lists the fields that differ, if the existing configuration was looked up.
     """
-
-
-class SubjectOverlap(JetStreamError):
-    """Another stream already captures one of the subjects (10065)."""
-
-
-class InvalidConfig(JetStreamError):
-    """The server refuses the configuration (10012, 10025, 10052)."""
-
-
-class WrongLastSequence(JetStreamError):
-    """An expected last sequence did not match (10071, 10164)."""
-
-
-class WrongLastMessageId(JetStreamError):
-    """The expected last message id did not match (10070)."""
-
-
-class WrongStream(JetStreamError):
-    """The message reached another stream than expected (10060)."""
-
-
-class StoreRefused(JetStreamError):
-    """The stream is full and discards new messages (10077)."""
 
 
 class MessageExists(StoreRefused):

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from datetime import timedelta
+from itertools import islice
 
 import pytest
 
 from twinstream.core import deadline
 from twinstream.core.consume.acks import nak
 from twinstream.core.coordination.lease_engine import Terms
-from twinstream.core.deadline import NEVER, Deadline, seconds
+from twinstream.core.deadline import NEVER, Backoff, Deadline, seconds
 from twinstream.core.publish.request import PublishRequest, publish_headers
 from twinstream.core.publish.schedules import Schedule
 from twinstream.core.workers.retry import TryLater
@@ -82,3 +83,25 @@ def test_waits_of_more_than_ten_years_are_nanoseconds_by_mistake() -> None:
     with pytest.raises(BadArgument, match="10 years") as caught:
         seconds(timedelta(days=4000), "poll")
     assert "nanoseconds" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("backoff", "pauses"),
+    [
+        (Backoff(0.1), [0.1, 0.2, 0.4, 0.8, 1.6]),
+        (Backoff(0.1, 0.5), [0.1, 0.2, 0.4, 0.5, 0.5]),
+        (Backoff(1.0, 100.0, 3.0), [1.0, 3.0, 9.0, 27.0, 81.0]),
+        (Backoff(2.0, 5.0, 1.0), [2.0] * 5),
+        (Backoff(2.0, 1.0), [1.0] * 5),
+        (Backoff(0.0, 5.0), [0.0] * 5),
+    ],
+)
+def test_pauses_grow_up_to_the_longest(backoff: Backoff, pauses: list[float]) -> None:
+    assert [backoff.pause(attempt) for attempt in range(1, 6)] == pauses
+    assert list(islice(backoff, 5)) == pauses
+
+
+def test_no_number_of_attempts_is_too_large() -> None:
+    assert Backoff(0.1, 5.0).pause(10**9) == 5.0
+    assert Backoff(0.1, factor=2).pause(10**9) == math.inf
+    assert Backoff(0.0, 5.0).pause(10**9) == 0.0

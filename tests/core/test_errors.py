@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import re
 
 import pytest
 
@@ -11,6 +12,7 @@ from twinstream import errors
 from twinstream.core.consume.pull_error import of_consumer
 from twinstream.core.wire.response import read_answer
 from twinstream.errors import JetStreamError, PullRefused, api_error
+from twinstream.models.error_codes import CLASSES
 
 
 @pytest.mark.parametrize(
@@ -44,6 +46,18 @@ def test_an_error_in_an_answer_is_raised_as_the_class_of_its_code(code: int, nam
     assert str(error) == f"words of the server (err_code {code}) [$JS.API.X]"
     again = pickle.loads(pickle.dumps(error))
     assert (type(again), str(again), again.err_code) == (type(error), str(error), code)
+
+
+@pytest.mark.parametrize("name", sorted(set(CLASSES.values())))
+def test_the_codes_of_a_class_are_in_its_docstring(name: str) -> None:
+    codes = {code for code, each in CLASSES.items() if each == name}
+    text = getattr(errors, name).__doc__ or ""
+    assert {int(code) for code in re.findall(r"\b10\d{3}\b", text)} == codes
+
+
+@pytest.mark.parametrize("name", errors.__all__)
+def test_tracebacks_show_the_public_name(name: str) -> None:
+    assert getattr(errors, name).__module__ == "twinstream.errors"
 
 
 def test_what_a_stream_must_allow_first_is_a_note_of_the_error() -> None:

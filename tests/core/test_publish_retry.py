@@ -45,6 +45,7 @@ NOBODY = NoResponders("x")
 SILENCE = RequestTimeout("x")
 LOST = ConnectionLost("x")
 BUSY = api(JetStreamError, 10167)
+NOT_LEADER = api(JetStreamError, 10009)
 WRONG = api(WrongLastSequence, 10071)
 STEPPED_DOWN = JetStreamError("raft: not leader", code=503, err_code=0)
 FULL = api(StoreRefused, 10077)
@@ -65,6 +66,7 @@ FULL = api(StoreRefused, 10077)
         (BUSY, False, False, 1, Step.REPEAT),
         (BUSY, False, False, 0, Step.FAIL),
         (BUSY, True, True, 0, Step.PROVE),
+        (NOT_LEADER, False, False, 1, Step.REPEAT),
         (STEPPED_DOWN, False, False, 1, Step.REPEAT),
         (STEPPED_DOWN, False, False, 0, Step.FAIL),
         (WRONG, True, False, 1, Step.FAIL),

@@ -7,6 +7,7 @@ from itertools import count
 import pytest
 
 from twinstream.core.api.idempotent_calls import is_repeatable, pause_before_repeat
+from twinstream.errors import JetStreamError
 
 
 @pytest.mark.parametrize(
@@ -33,10 +34,15 @@ def test_reads_and_creation_are_repeatable(prefix: str, verb: str, expected: boo
     assert is_repeatable(f"{prefix}.{verb}", prefix) is expected
 
 
-def test_a_refusal_that_passes_is_repeated_until_the_deadline() -> None:
+def refusal(err_code: int) -> JetStreamError:
+    return JetStreamError("no", code=500, err_code=err_code)
+
+
+@pytest.mark.parametrize("err_code", [10004, 10007, 10008, 10009])
+def test_a_transient_refusal_is_repeated_until_the_deadline(err_code: int) -> None:
     left, pauses = 5.0, []
     for attempts in count(1):
-        pause = pause_before_repeat(10008, attempts, left)
+        pause = pause_before_repeat(refusal(err_code), attempts, left)
         if pause is None:
             break
         pauses.append(pause)
@@ -47,4 +53,4 @@ def test_a_refusal_that_passes_is_repeated_until_the_deadline() -> None:
 
 @pytest.mark.parametrize("err_code", [10058, 10059, 0])
 def test_any_other_refusal_stands(err_code: int) -> None:
-    assert pause_before_repeat(err_code, 1, 60.0) is None
+    assert pause_before_repeat(refusal(err_code), 1, 60.0) is None

@@ -35,6 +35,7 @@ def answer(err_code: int, description: str = "no") -> TwinstreamError:
         (answer(10158), Refusal.IN_PROCESS),
         (answer(10163), Refusal.PASSING),
         (answer(10008), Refusal.PASSING),
+        (answer(0, "raft: not leader"), Refusal.PASSING),
         (NoResponders("x"), Refusal.PASSING),
         (RequestTimeout("x"), Refusal.LOST),
         (ConnectionLost("x"), Refusal.LOST),

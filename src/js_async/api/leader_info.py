@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from js_async.api.api import Api
 from js_async.runtime.concurrency import sleep
 from twinstream.core.api.leadership import doubt_of_leader
-from twinstream.core.deadline import Deadline
+from twinstream.core.deadline import Backoff, Deadline
 from twinstream.errors import RequestTimeout
 
 if TYPE_CHECKING:
@@ -17,8 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["confirmed_info"]
 
 # Pauses between two requests in seconds: an election takes some tenths, or some seconds.
-_FIRST_PAUSE: Final = 0.01
-_LONGEST_PAUSE: Final = 0.25
+_BACKOFF: Final = Backoff(0.01, 0.25)
 
 
 async def confirmed_info(
@@ -32,13 +31,13 @@ async def confirmed_info(
     Raises `RequestTimeout` if no response is certainly the leader's, and the errors of `Api.call`.
     """
     deadline = deadline or api.deadline()
-    pause = _FIRST_PAUSE
+    pauses = iter(_BACKOFF)
     while True:
         info = await api.stream_info(stream, deadline, body)
         doubt = doubt_of_leader(info.cluster)
         if not doubt:
             return info
+        pause = next(pauses)
         if deadline.remaining() <= pause:
             raise RequestTimeout(f"stream {stream}: no answer of its leader in time; last: {doubt}")
         await sleep(pause)
-        pause = min(pause * 2, _LONGEST_PAUSE)

@@ -16,6 +16,7 @@ from twinstream.core.backup.backup import DATA_FILE, Backup, TransferProgress
 from twinstream.core.backup.s2_frames import S2Frames
 from twinstream.core.base.check_callbacks import check_told
 from twinstream.core.deadline import Deadline, Seconds, monotonic, seconds
+from twinstream.core.error_details.transient import LOST_RESPONSE
 from twinstream.core.log.events import Restored
 from twinstream.core.log.logger import Log
 from twinstream.core.wire.protocol import Frame
@@ -26,7 +27,6 @@ from twinstream.errors import (
     BadArgument,
     ConnectionLost,
     NoResponders,
-    RequestTimeout,
     StreamNotFound,
     TwinstreamError,
 )
@@ -92,7 +92,7 @@ async def restore(
     try:
         # Only the response distinguishes a partly restored stream from one that existed before.
         answer = await api.call_through(subject, request, undo)
-    except (RequestTimeout, ConnectionLost) as error:
+    except LOST_RESPONSE as error:
         error.add_note(
             f"the server may have begun: if {backup.stream} did not exist before, delete the"
             " present one, and restore again"

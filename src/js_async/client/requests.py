@@ -244,14 +244,13 @@ class Replies:
         call: OpenCall | None,
     ) -> None:
         """Wait for a response, and send the request again when none comes."""
-        pause = ASK_AGAIN
-        while not await self._channel.wait(answer.signal, deadline.earlier(monotonic() + pause)):
-            if deadline.expired():
+        for pause in ASK_AGAIN:
+            end = deadline.earlier(monotonic() + pause)
+            if await self._channel.wait(answer.signal, end) or deadline.expired():
                 return
             if call is not None:
                 call.attempts += 1
             await self._send(answer, headers, payload, True)
-            pause *= 2
 
     def watch(self, watcher: Watcher) -> None:
         """Notify a watcher of missing responses, until `unwatch`."""

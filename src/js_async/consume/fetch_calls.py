@@ -18,7 +18,7 @@ from twinstream.core.consume.fetch import Fetch
 from twinstream.core.consume.pin import pin_of
 from twinstream.core.consume.pull_error import of_consumer
 from twinstream.core.consume.pull_request import Priority, PullLimits, Wait, fetch_limits
-from twinstream.core.deadline import Deadline, Seconds, seconds
+from twinstream.core.deadline import Backoff, Deadline, Seconds, seconds
 from twinstream.errors import AlreadyAcknowledged, NoResponders, TwinstreamError
 from twinstream.models.records import evolve
 
@@ -32,7 +32,7 @@ __all__ = ["FetchCalls"]
 # time for which a fetch is repeated, and the first pause.
 _SPREADING: Final = 0.5
 _LEAST: Final = 0.1
-_FIRST_PAUSE: Final = 0.01
+_BACKOFF: Final = Backoff(0.01)
 
 
 class FetchCalls:
@@ -271,10 +271,10 @@ class FetchCalls:
 
         In a cluster, it takes some milliseconds until every server knows the consumer's leader.
         """
-        end, pause = Deadline.after(min(max(patience, _LEAST), _SPREADING)), _FIRST_PAUSE
+        end = Deadline.after(min(max(patience, _LEAST), _SPREADING))
+        pauses = iter(_BACKOFF)
         while True:
-            await sleep(min(pause, end.remaining()))
-            pause *= 2
+            await sleep(min(next(pauses), end.remaining()))
             fetch = await self._fetch_once(limits, patience)
             if not isinstance(fetch.error, NoResponders) or end.expired():
                 return fetch

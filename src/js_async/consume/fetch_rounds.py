@@ -8,7 +8,8 @@ from js_async.consume.message import Message
 from js_async.runtime.concurrency import sleep
 from twinstream.core.consume.batch import Batch, BatchEnd
 from twinstream.core.consume.fetch import frame_size
-from twinstream.errors import ConnectionLost, PullError, RequestTimeout, TwinstreamError
+from twinstream.core.error_details.transient import LOST_RESPONSE
+from twinstream.errors import PullError, TwinstreamError
 
 __all__ = ["ROUND", "fetch_rounds"]
 
@@ -37,7 +38,7 @@ async def fetch_rounds(
     while True:
         try:
             batch = await fetch(max_messages - len(messages), left)
-        except (RequestTimeout, ConnectionLost):
+        except LOST_RESPONSE:
             # Disconnected, and the round has waited for the connection.
             continue
         except TwinstreamError as error:

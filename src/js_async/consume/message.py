@@ -11,13 +11,12 @@ from twinstream.core.base.nats_py_names import hint_attributes
 from twinstream.core.consume.acks import ACK, ACK_COMMAND, IN_PROGRESS, nak, term
 from twinstream.core.consume.metadata import Metadata, parse_ack_reply
 from twinstream.core.deadline import Deadline, Seconds, monotonic
+from twinstream.core.error_details.transient import LOST_RESPONSE
 from twinstream.core.wire.protocol import Frame
 from twinstream.errors import (
     AlreadyAcknowledged,
     BadAnswer,
-    ConnectionLost,
     NotAcknowledgeable,
-    RequestTimeout,
 )
 
 __all__ = ["Message", "message_of", "messages_of"]
@@ -151,7 +150,7 @@ class Message(CoreMessage):
         deadline = Deadline.after(self._delivery.timeout if timeout is None else timeout)
         try:
             frame = await transport.ask(self._frame[1].decode(), b"", word, deadline)
-        except (RequestTimeout, ConnectionLost) as error:
+        except LOST_RESPONSE as error:
             raise type(error)(
                 f"{self.subject}: the acknowledgement is not confirmed and may or may not count;"
                 " unless it is repeated, the message may be redelivered after the consumer's"

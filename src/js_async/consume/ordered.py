@@ -10,7 +10,7 @@ from js_async.api.api import Api
 from js_async.consume.iterator import Iteration
 from js_async.consume.message import Message
 from js_async.consume.messages import Messages
-from js_async.consume.ordered_consumer import TRANSIENT, OrderedConsumer
+from js_async.consume.ordered_consumer import OrderedConsumer
 from js_async.runtime.concurrency import Signal
 from twinstream.core.base.check_arguments import check_whole
 from twinstream.core.consume.batch import Batch, BatchEnd
@@ -19,7 +19,8 @@ from twinstream.core.consume.ordered import Mark, OrderedRead
 from twinstream.core.consume.probing import LIFE, Probing
 from twinstream.core.consume.pull_request import PullLimits, Wait, fetch_limits
 from twinstream.core.consume.reports import PullReport, PullWarning
-from twinstream.core.deadline import Deadline, Seconds, monotonic
+from twinstream.core.deadline import Backoff, Deadline, Seconds, monotonic
+from twinstream.core.error_details.transient import FAILED_REQUEST
 from twinstream.core.wire.status import Status
 from twinstream.core.wire.subjects import check_name
 from twinstream.errors import (
@@ -28,7 +29,6 @@ from twinstream.errors import (
     ConsumerDeleted,
     ConsumerExists,
     IterationEnded,
-    JetStreamError,
     NoResponders,
     PullError,
     RequestTimeout,
@@ -40,8 +40,7 @@ from twinstream.models.records import evolve
 
 __all__ = ["OrderedMessages"]
 
-_FIRST_PAUSE: Final = 0.1
-_LONGEST_PAUSE: Final = 10.0
+_BACKOFF: Final = Backoff(0.1, 10.0)
 # A consumer that lived this long (seconds) counts as stable: its successor needs no pause.
 _LONG_LIFE: Final = 1.0
 # Interval at which to check whether a probe was answered (seconds).
@@ -110,7 +109,7 @@ class OrderedMessages(Iteration[Message]):
         # The next message, which exceeds the remaining bytes of a fetch.
         self._kept: Message | None = None
         self._draining = self._closed = self._began = self._has_rested = False
-        self._pause = _FIRST_PAUSE
+        self._pauses = 0
         self._failures = 0
         # Consumers in a row that were lost soon after their creation.
         self._short_lives = 0
@@ -437,7 +436,7 @@ class OrderedMessages(Iteration[Message]):
                 raise
             except ConsumerExists:
                 continue
-            except (*TRANSIENT, JetStreamError) as error:
+            except FAILED_REQUEST as error:
                 self._failures += 1
                 first = not self._began and not isinstance(error, ConnectionLost)
                 if first or self._failures == self._attempts:
@@ -452,8 +451,9 @@ class OrderedMessages(Iteration[Message]):
 
     async def _wait(self, error: TwinstreamError, deadline: Deadline) -> None:
         self._consumer.report(PullWarning(f"no consumer for the ordered read yet: {error}"))
-        await self._ended.sleep(Deadline.after(self._pause).earlier(deadline.at))
-        self._pause = min(self._pause * 2, _LONGEST_PAUSE)
+        self._pauses += 1
+        pause = Deadline.after(_BACKOFF.pause(self._pauses))
+        await self._ended.sleep(pause.earlier(deadline.at))
         # Check here, not after one more attempt: that would time out and hide this error.
         if deadline.expired() and not (self._closed or self._draining):
             raise RequestTimeout("no message in time") from error
@@ -465,7 +465,7 @@ class OrderedMessages(Iteration[Message]):
             self._consumer.report(report)
             self._has_rested = False
             if self.position > self._position_then or monotonic() - self._made_at >= _LONG_LIFE:
-                self._pause, self._short_lives = _FIRST_PAUSE, 0
+                self._pauses = self._short_lives = 0
             else:
                 # From the second one on there are pauses, to avoid a busy loop.
                 self._short_lives += 1

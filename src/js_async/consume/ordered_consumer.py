@@ -15,20 +15,17 @@ from twinstream.core.consume.ordered import OrderedRead
 from twinstream.core.consume.pull_request import DEFAULT_MESSAGES, PullLimits
 from twinstream.core.consume.reports import PullReport, Recreated
 from twinstream.core.deadline import Deadline
+from twinstream.core.error_details.transient import FAILED_REQUEST
 from twinstream.core.log.reporter import Reporter
 from twinstream.errors import (
     ConnectionClosed,
     ConnectionLost,
     ConsumerExists,
-    JetStreamError,
-    NoResponders,
-    RequestTimeout,
 )
 from twinstream.models.records import evolve
 
-__all__ = ["TRANSIENT", "OrderedConsumer"]
+__all__ = ["OrderedConsumer"]
 
-TRANSIENT: Final = (NoResponders, RequestTimeout, ConnectionLost)
 """Errors that a later attempt may not meet."""
 
 # How long a deletion waits for a connection at the end of a read (seconds).
@@ -144,7 +141,7 @@ class OrderedConsumer:
                 # A reconnect may come in time.
                 if not patience.expired():
                     continue
-            except (*TRANSIENT, ConnectionClosed, JetStreamError):
+            except (*FAILED_REQUEST, ConnectionClosed):
                 # It is deleted, or the server deletes it after `inactive_threshold`.
                 pass
             return

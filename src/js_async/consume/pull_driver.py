@@ -15,13 +15,13 @@ from twinstream.core.consume.pull_error import of_consumer
 from twinstream.core.consume.pull_request import PullLimits
 from twinstream.core.consume.reports import Pinned, PullReport, PullWarning, Recreated, Unpinned
 from twinstream.core.deadline import monotonic
+from twinstream.core.error_details.transient import FAILED_REQUEST, NO_RESPONSE
 from twinstream.core.log.reporter import Reporter
 from twinstream.core.wire.protocol import Frame
 from twinstream.core.wire.status import Kind
 from twinstream.errors import (
     ConnectionLost,
     ConsumerDeleted,
-    JetStreamError,
     NoResponders,
     PermissionDenied,
     RequestTimeout,
@@ -119,7 +119,7 @@ class Decisions:
             # It cannot be checked: treat it as deleted if this persists, otherwise ignore it.
             gone = None
             self.doubt.grow(monotonic())
-        except (NoResponders, RequestTimeout, ConnectionLost, JetStreamError):
+        except FAILED_REQUEST:
             # No leader now: keep pulling.
             return
         error = self.doubt.grow(monotonic()) if self.doubt.is_known else gone
@@ -143,7 +143,7 @@ class Decisions:
         try:
             if await self._missing.recreate():
                 self.report(Recreated(self._missing.name))
-        except (NoResponders, RequestTimeout, ConnectionLost):
+        except NO_RESPONSE:
             # No server can create it now: try later.
             self._remake_at = engine.go_on(monotonic(), DELETION)
         else:

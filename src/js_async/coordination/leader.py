@@ -8,7 +8,7 @@ from js_async.client.closing import WorksBeside
 from js_async.client.owned import Owned
 from js_async.coordination.acquire import SlotAsking
 from js_async.coordination.lease import Lease
-from js_async.coordination.slot import Place, Slots, passes
+from js_async.coordination.slot import Place, Slots, may_pass
 from js_async.runtime.concurrency import Handler, Signal, Task, call, check_handler, spawn
 from twinstream.core.coordination.coordination import check_coordination
 from twinstream.core.coordination.lease_engine import Terms
@@ -196,7 +196,7 @@ class Leader(Owned, WorksBeside):
         """Pause after the stream was deleted: it may be re-created, and then needs a leader."""
         if isinstance(error, StreamNotFound):
             self._gone = True
-        elif not self._gone or not passes(error):
+        elif not self._gone or not may_pass(error):
             return False
         self._log(WillRetry(f"the campaign for leader {self._name}", error))
         await self._stopping.sleep(Deadline.after(_GONE))

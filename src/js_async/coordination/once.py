@@ -6,11 +6,11 @@ from typing import Final
 
 from js_async.coordination.acquire import SlotAsking
 from js_async.coordination.lease import Lease
-from js_async.coordination.slot import Place, Slot, Slots, passes
+from js_async.coordination.slot import Place, Slot, Slots, may_pass
 from js_async.runtime.concurrency import Handler, call, check_handler
 from twinstream.core.coordination.lease_engine import Terms
 from twinstream.core.coordination.lease_record import HELD, LeaseRecord, SlotRecord
-from twinstream.core.deadline import Deadline, Seconds
+from twinstream.core.deadline import Backoff, Deadline, Seconds
 from twinstream.errors import BadArgument, LeaseLost, RequestTimeout, TwinstreamError
 from twinstream.models.records import frozen
 
@@ -22,8 +22,7 @@ _RUNNING: Final = "running"
 _LONGEST_NOTE: Final = 1000
 # Bytes for headers, and for the fields of a record that its holder adds.
 _ROOM: Final = 1000
-_FIRST_PAUSE: Final = 0.25
-_LONGEST_PAUSE: Final = 5.0
+_BACKOFF: Final = Backoff(0.25, 5.0)
 
 
 @frozen(kw_only=True)
@@ -150,7 +149,7 @@ class Once:
         deadline = Deadline.after(timeout)
         transport = self._place.api.transport
         box = await transport.open_mailbox(self._place.subjects.freed("once", self._key).encode())
-        pause = _FIRST_PAUSE
+        pauses = iter(_BACKOFF)
         trouble = ""
         try:
             while not deadline.expired():
@@ -159,8 +158,8 @@ class Once:
                 if isinstance(found, OnceResult):
                     return found
                 trouble = "" if found is None else f" ({found})"
-                await transport.wait(box.signal, deadline.earlier(Deadline.after(pause).at))
-                pause = min(pause * 2, _LONGEST_PAUSE)
+                pause = Deadline.after(next(pauses))
+                await transport.wait(box.signal, deadline.earlier(pause.at))
         finally:
             await transport.close_mailbox(box)
         raise RequestTimeout(f"once {self._key}: the work has not ended in time{trouble}")
@@ -171,7 +170,7 @@ class Once:
         try:
             record = await self._slots.look(self._subject, patience)
         except TwinstreamError as error:
-            if not passes(error):
+            if not may_pass(error):
                 raise
             return error
         return None if record is None or record.state == HELD else _result(record)

@@ -15,7 +15,7 @@ from js_async.exactly_once.outbox_store import OutboxStore
 from js_async.exactly_once.outbox_store_calls import StoreCalls, StoreTrouble
 from js_async.exactly_once.outbox_window import OutboxWindow
 from js_async.runtime.concurrency import Signal, Task, spawn
-from twinstream.core.deadline import NEVER, Deadline, Seconds, seconds
+from twinstream.core.deadline import NEVER, Backoff, Deadline, Seconds, seconds
 from twinstream.core.exactly_once.conditional_write import Stored
 from twinstream.core.exactly_once.outbox import (
     Lanes,
@@ -83,7 +83,8 @@ class OutboxRelay(Owned, WorksBeside):
         self._stop: Final = Signal()
         self._awake: Final = Signal()
         self._task: Task | None = None
-        self._pause = self._poll
+        self._backoff: Final = Backoff(self._poll, max(self._poll, _LONGEST_PAUSE))
+        self._pauses = 0
         # With `on_report` the user gets each failure when it happens.
         self._unseen: Final = UnreadFailures(on_report is None)
         self.stored = 0
@@ -181,7 +182,7 @@ class OutboxRelay(Owned, WorksBeside):
                     return self.stored - before
                 if self._stop.is_set():
                     raise TwinstreamError(f"events are still pending; {trouble}") from trouble
-                if deadline.remaining() < self._pause:
+                if deadline.remaining() < self._backoff.pause(self._pauses + 1):
                     raise RequestTimeout(f"events are still pending; {trouble}") from trouble
                 await self._rest()
         finally:
@@ -198,7 +199,7 @@ class OutboxRelay(Owned, WorksBeside):
                     break
                 trouble = await self._claim() or await self._round(NEVER)
                 if trouble is None:
-                    self._pause = self._poll
+                    self._pauses = 0
                     await self._awake.sleep(Deadline.after(self._poll))
                 elif not self._stop.is_set():
                     await self._rest()
@@ -210,8 +211,8 @@ class OutboxRelay(Owned, WorksBeside):
 
     async def _rest(self) -> None:
         """Pause after trouble, longer each time."""
-        await self._stop.sleep(Deadline.after(self._pause))
-        self._pause = min(2 * self._pause, _LONGEST_PAUSE)
+        self._pauses += 1
+        await self._stop.sleep(Deadline.after(self._backoff.pause(self._pauses)))
 
     async def _claim(self) -> TwinstreamError | None:
         """Claim the outbox for this relay; return why that is not possible yet."""
@@ -289,7 +290,7 @@ class OutboxRelay(Owned, WorksBeside):
             for event, result in zip(wave, results, strict=True):
                 if isinstance(result, Stored):
                     done.append(event.number)
-                    self._pause = self._poll
+                    self._pauses = 0
                 else:
                     lanes.hold(event)
                     trouble = graver(trouble, await self._failed(event, result))

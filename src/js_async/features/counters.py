@@ -11,6 +11,7 @@ from js_async.runtime.concurrency import Stream as Generated
 from js_async.runtime.concurrency import sleep
 from js_async.stream import Stream
 from twinstream.core.deadline import Deadline, Seconds
+from twinstream.core.error_details.transient import LOST_RESPONSE
 from twinstream.core.publish.counters import (
     Counter,
     check_counters,
@@ -26,12 +27,10 @@ from twinstream.core.wire.subjects import check_subject
 from twinstream.errors import (
     BadAnswer,
     BadArgument,
-    ConnectionLost,
     MessageIdInProcess,
     MessageNotFound,
     NoResponders,
     OutcomeUnknown,
-    RequestTimeout,
     TwinstreamError,
 )
 from twinstream.models import PubAck
@@ -148,7 +147,7 @@ class Counters:
                 await transport.ready(deadline)
                 frame = await transport.ask(request.subject, headers, b"", attempt)
                 return read_pub_ack(frame, request.subject)
-            except (RequestTimeout, ConnectionLost) as error:
+            except LOST_RESPONSE as error:
                 problem: TwinstreamError = error
                 doubt = True
             except NoResponders as error:

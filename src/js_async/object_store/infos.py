@@ -17,7 +17,7 @@ from js_async.publish.publish import publish
 from js_async.read.get_message import get_message
 from js_async.runtime.concurrency import sleep
 from js_async.stream import Stream
-from twinstream.core.deadline import Deadline
+from twinstream.core.deadline import Backoff, Deadline
 from twinstream.core.object_store.config import origin_of
 from twinstream.core.object_store.errors import (
     BadObjectInfo,
@@ -51,8 +51,7 @@ from twinstream.models import (
 __all__ = ["ObjectPlace", "Replaced", "object_place"]
 
 # Between two attempts while other clients write the same description (seconds).
-_FIRST_PAUSE: Final = 0.005
-_LONGEST_PAUSE: Final = 0.25
+_BACKOFF: Final = Backoff(0.005, 0.25)
 
 
 async def object_place(api: Api, bucket: str, stream: Stream) -> ObjectPlace:
@@ -212,7 +211,7 @@ class ObjectPlace:
         """
         self.check_writable()
         deadline = deadline or self.api.deadline()
-        pause = _FIRST_PAUSE
+        pauses = iter(_BACKOFF)
         while True:
             message = await self.last(name)
             old = None
@@ -229,10 +228,10 @@ class ObjectPlace:
             try:
                 stored = await self._store(subject, new, expected)
             except WrongLastSequence:
+                pause = next(pauses)
                 if deadline.remaining() <= pause:
                     raise
                 await sleep(pause)
-                pause = min(pause * 2, _LONGEST_PAUSE)
                 continue
             if message is not None and elsewhere:
                 await self.remove(message.subject, message.seq)

@@ -6,7 +6,6 @@ from typing import Final
 
 import twinstream.models
 from js_async.api.api import Api
-from twinstream.core.api.idempotent_calls import CLUSTER_WITHOUT_LEADER
 from twinstream.core.deadline import Deadline
 from twinstream.errors import (
     JetStreamError,
@@ -17,6 +16,7 @@ from twinstream.errors import (
     RequestTimeout,
     TwinstreamError,
 )
+from twinstream.models.error_codes import CLUSTER_NOT_AVAILABLE, CLUSTER_NOT_LEADER
 
 __all__ = ["Reasons", "reason"]
 
@@ -76,7 +76,7 @@ class Reasons:
         except NoResponders as error:
             return _because(JetStreamOff(f"{problem}; {error}"), error)
         except JetStreamError as error:
-            if error.err_code in CLUSTER_WITHOUT_LEADER:
+            if error.err_code in {CLUSTER_NOT_AVAILABLE, CLUSTER_NOT_LEADER}:
                 text = "JetStream's cluster has no leader now"
                 return _because(NoLeader(f"{problem}; {text}"), error)
             return _unexplained(problem, error)

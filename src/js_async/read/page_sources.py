@@ -14,6 +14,7 @@ from typing import Any, Final, cast
 from js_async.api.api import Api
 from js_async.api.inbox import Inbox
 from js_async.client.transport import Box
+from twinstream.core.error_details.transient import FAILED_REQUEST, is_transient
 from twinstream.core.read.bulk_page import LEAST, BulkAnswer, DirectBulk, PullBulk
 from twinstream.core.read.direct_get import EVERYTHING, next_request
 from twinstream.core.read.page import DirectAnswer, PageEnd, PullAnswer, StoredPage
@@ -21,10 +22,8 @@ from twinstream.core.read.range_read import Page, RangeRead
 from twinstream.core.wire.subject_match import crossing, matcher, widest
 from twinstream.errors import (
     BadAnswer,
-    ConnectionLost,
     JetStreamError,
     MessageNotFound,
-    NoResponders,
     RequestTimeout,
     TwinstreamError,
 )
@@ -45,8 +44,6 @@ _CROSSING_SINCE: Final = (2, 12, 5)
 
 # Messages of a page read from the leader one by one: some tenths of a second of round trips.
 _LEADER_PAGE: Final = 500
-_NO_LEADER: Final = 503
-_NOT_DELETED: Final = (ConnectionLost, JetStreamError, NoResponders, RequestTimeout)
 _UNKNOWN: Final[dict[str, Any]] = {"seq": 0}
 
 
@@ -280,7 +277,7 @@ class ConsumerPages:
             return
         try:
             await self._api.call_raw(target, None)
-        except _NOT_DELETED:
+        except FAILED_REQUEST:
             pass  # deleted already, or the server deletes it when idle
 
     async def close(self) -> None:
@@ -312,7 +309,7 @@ class LeaderPages:
             try:
                 found = await self._after(seq)
             except JetStreamError as error:
-                if error.code != _NO_LEADER:
+                if not is_transient(error):
                     raise
                 return PageEnd(failure=str(error))
             if found is None:

@@ -13,6 +13,7 @@ from js_async.read.get_message import check_not_hidden, next_seq
 from js_async.read.page_sources import ConsumerPages, LeaderPages
 from js_async.runtime.concurrency import sleep
 from twinstream.core.deadline import Deadline
+from twinstream.core.error_details.transient import LOST_RESPONSE, is_transient
 from twinstream.core.read.page import PageEnd, StoredPage
 from twinstream.core.read.range_read import (
     AskLeader,
@@ -23,8 +24,6 @@ from twinstream.core.read.range_read import (
 )
 from twinstream.errors import (
     BadArgument,
-    ConnectionLost,
-    JetStreamError,
     NoResponders,
     RequestTimeout,
     TwinstreamError,
@@ -155,7 +154,7 @@ class RangeReader:
         page = self._unfinished = self._unfinished or StoredPage()
         try:
             end = await self._source.page(step, self._read, page)
-        except (ConnectionLost, RequestTimeout) as error:
+        except LOST_RESPONSE as error:
             end = PageEnd(failure=str(error))
         except NoResponders as error:
             end = PageEnd(failure=str(error), missing=True)
@@ -222,10 +221,8 @@ class RangeReader:
         while True:
             try:
                 return await next_seq(self._api, self._stream, self._asked or (">",), seq)
-            except (ConnectionLost, RequestTimeout, NoResponders) as error:
-                await self._retry(error)
-            except JetStreamError as error:
-                if error.code != 503:  # no leader just now
+            except TwinstreamError as error:
+                if not is_transient(error):
                     raise
                 await self._retry(error)
 

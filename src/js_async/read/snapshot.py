@@ -33,20 +33,20 @@ from js_async.read.range_reader import RangeReader
 from js_async.read.stream_range import open_range
 from js_async.runtime.concurrency import sleep
 from twinstream.core.deadline import Deadline
+from twinstream.core.error_details.transient import LOST_RESPONSE, NO_RESPONSE
 from twinstream.core.read.direct_get import EVERYTHING, last_request
 from twinstream.core.read.multi_last import MultiAnswer, MultiEnd, chunks, multi_request
 from twinstream.core.read.page import PageEnd, StoredPage
 from twinstream.core.read.page_limits import PAGE_BYTES, PAGE_MESSAGES
 from twinstream.core.read.range_read import (
-    FIRST_PAUSE,
-    LONGEST_PAUSE,
+    BACKOFF,
     OPEN_END,
     Page,
     RangeRead,
 )
 from twinstream.core.read.read_request import SnapshotRequest, choose
 from twinstream.core.read.snapshot import Latest, Snapshot
-from twinstream.errors import ConnectionLost, NoResponders, RequestTimeout
+from twinstream.errors import RequestTimeout
 from twinstream.models import RetentionPolicy, StorageType, StreamInfo, StreamState
 from twinstream.models._sequences import HIDDEN_FROM
 
@@ -96,7 +96,7 @@ class _Snapshot:
             info.config.storage != StorageType.MEMORY or self._has_right_lists(info.state)
         )
         self._deadline: Final = Deadline.after(timeout)
-        self._pause = FIRST_PAUSE
+        self._pauses = 0
         self._inbox: Final = Inbox(api)
         self._latest: Final = Latest()
 
@@ -214,7 +214,7 @@ class _Snapshot:
                 ask = Page(asked, PAGE_MESSAGES, PAGE_BYTES)
                 try:
                     end = await pages.page(ask, read, page)
-                except (ConnectionLost, RequestTimeout, NoResponders) as error:
+                except NO_RESPONSE as error:
                     end = PageEnd(failure=str(error))
                 self._latest.add(page)
                 # Nothing is pending, and not only because a replica lags.
@@ -284,7 +284,7 @@ class _Snapshot:
             while end is None:
                 await self._inbox.wait(box, epoch)
                 end = answer.take(box.take_all())
-        except (ConnectionLost, RequestTimeout) as error:
+        except LOST_RESPONSE as error:
             return MultiEnd(failure=str(error))
         if end.missing:
             # No responders: the leader knows whether the stream is deleted or moving.
@@ -298,5 +298,5 @@ class _Snapshot:
                 f"stream {self._stream}: no snapshot within {self._timeout:g} s;"
                 f" last trouble: {reason}"
             )
-        await sleep(self._pause)
-        self._pause = min(self._pause * 2, LONGEST_PAUSE)
+        self._pauses += 1
+        await sleep(BACKOFF.pause(self._pauses))

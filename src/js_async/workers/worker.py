@@ -31,14 +31,12 @@ from js_async.workers.job_outcome import Outcomes
 from js_async.workers.jobs import Job, JobsHere, is_repeated
 from js_async.workers.settings import WorkSettings
 from twinstream.core.deadline import NEVER, Deadline, Seconds, monotonic
+from twinstream.core.error_details.transient import FAILED_REQUEST
 from twinstream.core.log.events import WorkerStarted, WorkerStopped
 from twinstream.core.workers.work_queue import WorkQueue
 from twinstream.errors import (
     AlreadyAcknowledged,
     BadArgument,
-    ConnectionLost,
-    JetStreamError,
-    NoResponders,
     PermissionDenied,
     RequestTimeout,
     WrongHandler,
@@ -47,7 +45,7 @@ from twinstream.models import AckPolicy, ConsumerConfig
 
 __all__ = ["Worker"]
 
-_NOT_NOW: Final = (NoResponders, RequestTimeout, ConnectionLost, JetStreamError, PermissionDenied)
+_UNCONFIRMED: Final = (*FAILED_REQUEST, PermissionDenied)
 # Redeliveries trigger a check of the consumer's settings, at most once in this many seconds.
 _BETWEEN_LOOKS: Final = 5.0
 
@@ -227,7 +225,7 @@ class Worker(Owned, WorksBeside):
         try:
             if self._consumer is not None and self._error is None:
                 await self._consumer.info()
-        except _NOT_NOW:
+        except _UNCONFIRMED:
             # Without a connection or permission nothing can be confirmed. A message whose ack was
             # lost is redelivered.
             return
@@ -296,7 +294,7 @@ class Worker(Owned, WorksBeside):
         async with self._lock:
             earlier = self._here.waiting(message)
             is_over = self._here.is_over(message)
-        with suppress(AlreadyAcknowledged, *_NOT_NOW):
+        with suppress(AlreadyAcknowledged, *_UNCONFIRMED):
             if is_over:
                 await message.ack()
             elif earlier is not None:
@@ -314,7 +312,7 @@ class Worker(Owned, WorksBeside):
         except PermissionDenied:
             self._next_look = NEVER
             return
-        except _NOT_NOW:
+        except _UNCONFIRMED:
             return
         ack_wait = ack_wait_of(info)
         if info.config is not None and ack_wait is not None:

@@ -223,7 +223,7 @@ class Api:
                         f" {self.transport.server_info.version} has a lower one"
                     )
                 left = deadline.remaining() if again else 0.0
-                pause = pause_before_repeat(error.err_code, attempts, left)
+                pause = pause_before_repeat(error, attempts, left)
                 if pause is None:
                     raise
             sleep(pause)

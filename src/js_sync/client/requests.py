@@ -245,14 +245,13 @@ class Replies:
         call: OpenCall | None,
     ) -> None:
         """Wait for a response, and send the request again when none comes."""
-        pause = ASK_AGAIN
-        while not self._channel.wait(answer.signal, deadline.earlier(monotonic() + pause)):
-            if deadline.expired():
+        for pause in ASK_AGAIN:
+            end = deadline.earlier(monotonic() + pause)
+            if self._channel.wait(answer.signal, end) or deadline.expired():
                 return
             if call is not None:
                 call.attempts += 1
             self._send(answer, headers, payload, True)
-            pause *= 2
 
     def watch(self, watcher: Watcher) -> None:
         """Notify a watcher of missing responses, until `unwatch`."""

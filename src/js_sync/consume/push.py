@@ -18,14 +18,12 @@ from js_sync.consume.message import Message, message_of
 from twinstream.core.consume.absence_timer import Doubt
 from twinstream.core.consume.reports import PullReport, PullWarning
 from twinstream.core.deadline import Deadline, monotonic
+from twinstream.core.error_details.transient import FAILED_REQUEST
 from twinstream.core.log.reporter import Reporter
 from twinstream.core.wire.headers import Headers
 from twinstream.core.wire.protocol import Frame
 from twinstream.core.wire.status import Kind, is_status, read_status
 from twinstream.errors import (
-    ConnectionLost,
-    JetStreamError,
-    NoResponders,
     PermissionDenied,
     RequestTimeout,
 )
@@ -246,7 +244,7 @@ class PushMessages(Iteration[Message]):
                 # Silence alone proves nothing.
                 return
             self._doubt.grow(monotonic())
-        except (NoResponders, RequestTimeout, ConnectionLost, JetStreamError):
+        except FAILED_REQUEST:
             # No leader or no connection now: check again later.
             return
         unknown = self._doubt.grow(monotonic())

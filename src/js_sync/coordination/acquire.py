@@ -15,16 +15,15 @@ from zlib import crc32
 
 from js_sync.client.transport import Box
 from js_sync.coordination.lease import Lease
-from js_sync.coordination.slot import Place, Slot, Slots, passes
+from js_sync.coordination.slot import Place, Slot, Slots, may_pass
 from twinstream.core.coordination.lease_engine import LeaseEngine, Terms
 from twinstream.core.coordination.lease_record import SlotRecord
-from twinstream.core.deadline import Deadline, monotonic, unsleeping
+from twinstream.core.deadline import Backoff, Deadline, monotonic, unsleeping
 from twinstream.errors import RequestTimeout, TwinstreamError
 
 __all__ = ["Asking", "NumberedAsking", "SlotAsking"]
 
-_FIRST_PAUSE: Final = 0.5
-_LONGEST_PAUSE: Final = 10.0
+_BACKOFF: Final = Backoff(0.5, 10.0)
 # Servers remove expired records at once, or up to about 0.3 s later (2.11 to 2.15).
 _REMOVAL: Final = 0.02
 _OVERDUE: Final = 0.1
@@ -44,7 +43,7 @@ class Asking(ABC):
         self._terms: Final = terms
         self._note: Final = note
         self._clock: Final = ServerClock(place)
-        self._pause = _FIRST_PAUSE
+        self._pauses = 0
         self._box: Box | None = None
         self._given_up = False
         self._trouble: TwinstreamError | None = None
@@ -102,7 +101,7 @@ class Asking(ABC):
         try:
             given = self.attempt(deadline)
         except TwinstreamError as error:
-            if not passes(error):
+            if not may_pass(error):
                 raise
             self.holder, self._trouble = None, error
             return None
@@ -122,15 +121,15 @@ class Asking(ABC):
 
     def _wait_for(self, deadline: Deadline) -> float:
         """Return how many seconds to wait for the message of a release."""
-        pause = self._pause
-        self._pause = min(pause * 2, _LONGEST_PAUSE)
+        self._pauses += 1
+        pause = _BACKOFF.pause(self._pauses)
         holder = self.holder
         if holder is None or holder.ttl is None:
             return pause
         try:
             since = self._clock.seconds_since(holder.time, self.patience(deadline))
         except TwinstreamError as error:
-            if not passes(error):
+            if not may_pass(error):
                 raise
             return pause
         left = holder.ttl + _REMOVAL - since

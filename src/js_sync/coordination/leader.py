@@ -9,7 +9,7 @@ from js_sync.client.closing import WorksBeside
 from js_sync.client.owned import Owned
 from js_sync.coordination.acquire import SlotAsking
 from js_sync.coordination.lease import Lease
-from js_sync.coordination.slot import Place, Slots, passes
+from js_sync.coordination.slot import Place, Slots, may_pass
 from js_sync.runtime.concurrency import Handler, Signal, Task, call, check_handler, spawn
 from twinstream.core.coordination.coordination import check_coordination
 from twinstream.core.coordination.lease_engine import Terms
@@ -197,7 +197,7 @@ class Leader(Owned, WorksBeside):
         """Pause after the stream was deleted: it may be re-created, and then needs a leader."""
         if isinstance(error, StreamNotFound):
             self._gone = True
-        elif not self._gone or not passes(error):
+        elif not self._gone or not may_pass(error):
             return False
         self._log(WillRetry(f"the campaign for leader {self._name}", error))
         self._stopping.sleep(Deadline.after(_GONE))

@@ -7,11 +7,11 @@ from typing import Final
 
 from js_sync.coordination.acquire import SlotAsking
 from js_sync.coordination.lease import Lease
-from js_sync.coordination.slot import Place, Slot, Slots, passes
+from js_sync.coordination.slot import Place, Slot, Slots, may_pass
 from js_sync.runtime.concurrency import Handler, call, check_handler
 from twinstream.core.coordination.lease_engine import Terms
 from twinstream.core.coordination.lease_record import HELD, LeaseRecord, SlotRecord
-from twinstream.core.deadline import Deadline, Seconds
+from twinstream.core.deadline import Backoff, Deadline, Seconds
 from twinstream.errors import BadArgument, LeaseLost, RequestTimeout, TwinstreamError
 from twinstream.models.records import frozen
 
@@ -23,8 +23,7 @@ _RUNNING: Final = "running"
 _LONGEST_NOTE: Final = 1000
 # Bytes for headers, and for the fields of a record that its holder adds.
 _ROOM: Final = 1000
-_FIRST_PAUSE: Final = 0.25
-_LONGEST_PAUSE: Final = 5.0
+_BACKOFF: Final = Backoff(0.25, 5.0)
 
 
 @frozen(kw_only=True)
@@ -151,7 +150,7 @@ class Once:
         deadline = Deadline.after(timeout)
         transport = self._place.api.transport
         box = transport.open_mailbox(self._place.subjects.freed("once", self._key).encode())
-        pause = _FIRST_PAUSE
+        pauses = iter(_BACKOFF)
         trouble = ""
         try:
             while not deadline.expired():
@@ -160,8 +159,8 @@ class Once:
                 if isinstance(found, OnceResult):
                     return found
                 trouble = "" if found is None else f" ({found})"
-                transport.wait(box.signal, deadline.earlier(Deadline.after(pause).at))
-                pause = min(pause * 2, _LONGEST_PAUSE)
+                pause = Deadline.after(next(pauses))
+                transport.wait(box.signal, deadline.earlier(pause.at))
         finally:
             transport.close_mailbox(box)
         raise RequestTimeout(f"once {self._key}: the work has not ended in time{trouble}")
@@ -172,7 +171,7 @@ class Once:
         try:
             record = self._slots.look(self._subject, patience)
         except TwinstreamError as error:
-            if not passes(error):
+            if not may_pass(error):
                 raise
             return error
         return None if record is None or record.state == HELD else _result(record)

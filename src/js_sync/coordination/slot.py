@@ -14,6 +14,7 @@ from twinstream.core.coordination.coordination import CoordinationSubjects
 from twinstream.core.coordination.lease_engine import Action, Drop, LeaseEngine, Look, Phase, Put
 from twinstream.core.coordination.lease_record import HELD, LeaseRecord, SlotRecord, read_slot
 from twinstream.core.deadline import Deadline, unsleeping
+from twinstream.core.error_details.transient import is_transient
 from twinstream.core.log.events import WillRetry
 from twinstream.core.log.logger import Log
 from twinstream.core.publish.request import PublishRequest
@@ -21,21 +22,17 @@ from twinstream.core.read.direct_get import from_leader
 from twinstream.errors import (
     BadAnswer,
     ConnectionClosed,
-    ConnectionLost,
-    JetStreamError,
     MessageNotFound,
     NoResponders,
     RequestTimeout,
+    StoreRefused,
     TwinstreamError,
     WrongLastSequence,
 )
 from twinstream.models import StreamMessageDeleteResponse, StreamMessageGetResponse
 from twinstream.models.records import frozen
 
-__all__ = ["Place", "Slot", "Slots", "passes"]
-
-# Status codes of temporary refusals: unavailable (503), too many (429), conflict (409).
-_PASSING: Final = {409, 429, 503}
+__all__ = ["Place", "Slot", "Slots", "may_pass"]
 
 
 @frozen
@@ -180,7 +177,7 @@ class Slot:
             engine.fail(str(error))
             raise
         except TwinstreamError as error:
-            if engine.phase is Phase.ASKING and not passes(error):
+            if engine.phase is Phase.ASKING and not may_pass(error):
                 raise
             # No stream behind the subject: the look asks the server, which knows the reason.
             look = isinstance(error, NoResponders)
@@ -214,8 +211,7 @@ class Slot:
         )
 
 
-def passes(error: TwinstreamError) -> bool:
-    """Tell whether an error is temporary: no response, or a refusal that may pass."""
-    if isinstance(error, JetStreamError):
-        return error.code in _PASSING
-    return isinstance(error, RequestTimeout | NoResponders | ConnectionLost)
+def may_pass(error: TwinstreamError) -> bool:
+    """Tell whether to keep asking after an error."""
+    # A full stream has space again when records expire.
+    return is_transient(error) or isinstance(error, StoreRefused)

@@ -16,7 +16,7 @@ from js_sync.exactly_once.outbox_store import OutboxStore
 from js_sync.exactly_once.outbox_store_calls import StoreCalls, StoreTrouble
 from js_sync.exactly_once.outbox_window import OutboxWindow
 from js_sync.runtime.concurrency import Signal, Task, spawn
-from twinstream.core.deadline import NEVER, Deadline, Seconds, seconds
+from twinstream.core.deadline import NEVER, Backoff, Deadline, Seconds, seconds
 from twinstream.core.exactly_once.conditional_write import Stored
 from twinstream.core.exactly_once.outbox import (
     Lanes,
@@ -84,7 +84,8 @@ class OutboxRelay(Owned, WorksBeside):
         self._stop: Final = Signal()
         self._awake: Final = Signal()
         self._task: Task | None = None
-        self._pause = self._poll
+        self._backoff: Final = Backoff(self._poll, max(self._poll, _LONGEST_PAUSE))
+        self._pauses = 0
         # With `on_report` the user gets each failure when it happens.
         self._unseen: Final = UnreadFailures(on_report is None)
         self.stored = 0
@@ -182,7 +183,7 @@ class OutboxRelay(Owned, WorksBeside):
                     return self.stored - before
                 if self._stop.is_set():
                     raise TwinstreamError(f"events are still pending; {trouble}") from trouble
-                if deadline.remaining() < self._pause:
+                if deadline.remaining() < self._backoff.pause(self._pauses + 1):
                     raise RequestTimeout(f"events are still pending; {trouble}") from trouble
                 self._rest()
         finally:
@@ -199,7 +200,7 @@ class OutboxRelay(Owned, WorksBeside):
                     break
                 trouble = self._claim() or self._round(NEVER)
                 if trouble is None:
-                    self._pause = self._poll
+                    self._pauses = 0
                     self._awake.sleep(Deadline.after(self._poll))
                 elif not self._stop.is_set():
                     self._rest()
@@ -211,8 +212,8 @@ class OutboxRelay(Owned, WorksBeside):
 
     def _rest(self) -> None:
         """Pause after trouble, longer each time."""
-        self._stop.sleep(Deadline.after(self._pause))
-        self._pause = min(2 * self._pause, _LONGEST_PAUSE)
+        self._pauses += 1
+        self._stop.sleep(Deadline.after(self._backoff.pause(self._pauses)))
 
     def _claim(self) -> TwinstreamError | None:
         """Claim the outbox for this relay; return why that is not possible yet."""
@@ -290,7 +291,7 @@ class OutboxRelay(Owned, WorksBeside):
             for event, result in zip(wave, results, strict=True):
                 if isinstance(result, Stored):
                     done.append(event.number)
-                    self._pause = self._poll
+                    self._pauses = 0
                 else:
                     lanes.hold(event)
                     trouble = graver(trouble, self._failed(event, result))

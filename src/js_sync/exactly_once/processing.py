@@ -18,6 +18,7 @@ from js_sync.exactly_once.stored_results import KnownResults
 from js_sync.runtime.concurrency import BlockHint, Handler, Lock, call, check_handler
 from twinstream.core.base.check_arguments import check_kind
 from twinstream.core.deadline import Seconds, seconds
+from twinstream.core.error_details.transient import NO_RESPONSE
 from twinstream.core.exactly_once.conditional_write import Stored
 from twinstream.core.exactly_once.processing import (
     InputStream,
@@ -32,11 +33,8 @@ from twinstream.core.publish.request import PublishRequest
 from twinstream.errors import (
     BadArgument,
     ConnectionClosed,
-    ConnectionLost,
-    NoResponders,
     NotPromised,
     OutcomeUnknown,
-    RequestTimeout,
     WrongHandler,
 )
 from twinstream.models import ConsumerConfig
@@ -45,8 +43,6 @@ if TYPE_CHECKING:
     from twinstream.core.consume.pull_request import Priority
 
 __all__ = ["Processing"]
-
-_UNCONFIRMED: Final = (ConnectionLost, RequestTimeout, NoResponders)
 
 
 class Processing(Owned, BlockHint):
@@ -195,7 +191,7 @@ class Processing(Owned, BlockHint):
         if not message.is_acknowledged:
             try:
                 message.nak(delay)
-            except _UNCONFIRMED as trouble:
+            except NO_RESPONSE as trouble:
                 # It is redelivered after the ack_wait of its consumer.
                 self._report(message, trouble)
         self._report(message, error, delay=delay)
@@ -203,7 +199,7 @@ class Processing(Owned, BlockHint):
     def _reject(self, message: Message, reason: Reject) -> None:
         try:
             message.term(str(reason) or None)
-        except _UNCONFIRMED as trouble:
+        except NO_RESPONSE as trouble:
             # It is redelivered, and rejected then.
             self._report(message, trouble)
         else:
@@ -212,7 +208,7 @@ class Processing(Owned, BlockHint):
     def _confirm(self, message: Message) -> None:
         try:
             message.double_ack(self._timeout)
-        except _UNCONFIRMED as error:
+        except NO_RESPONSE as error:
             # It may be redelivered; its results are known by then.
             self._report(message, error)
         else:

@@ -12,6 +12,7 @@ from js_sync.runtime.concurrency import Stream as Generated
 from js_sync.runtime.concurrency import sleep
 from js_sync.stream import Stream
 from twinstream.core.deadline import Deadline, Seconds
+from twinstream.core.error_details.transient import LOST_RESPONSE
 from twinstream.core.publish.counters import (
     Counter,
     check_counters,
@@ -27,12 +28,10 @@ from twinstream.core.wire.subjects import check_subject
 from twinstream.errors import (
     BadAnswer,
     BadArgument,
-    ConnectionLost,
     MessageIdInProcess,
     MessageNotFound,
     NoResponders,
     OutcomeUnknown,
-    RequestTimeout,
     TwinstreamError,
 )
 from twinstream.models import PubAck
@@ -149,7 +148,7 @@ class Counters:
                 transport.ready(deadline)
                 frame = transport.ask(request.subject, headers, b"", attempt)
                 return read_pub_ack(frame, request.subject)
-            except (RequestTimeout, ConnectionLost) as error:
+            except LOST_RESPONSE as error:
                 problem: TwinstreamError = error
                 doubt = True
             except NoResponders as error:

@@ -14,6 +14,7 @@ from js_sync.read.get_message import check_not_hidden, next_seq
 from js_sync.read.page_sources import ConsumerPages, LeaderPages
 from js_sync.runtime.concurrency import sleep
 from twinstream.core.deadline import Deadline
+from twinstream.core.error_details.transient import LOST_RESPONSE, is_transient
 from twinstream.core.read.page import PageEnd, StoredPage
 from twinstream.core.read.range_read import (
     AskLeader,
@@ -24,8 +25,6 @@ from twinstream.core.read.range_read import (
 )
 from twinstream.errors import (
     BadArgument,
-    ConnectionLost,
-    JetStreamError,
     NoResponders,
     RequestTimeout,
     TwinstreamError,
@@ -156,7 +155,7 @@ class RangeReader:
         page = self._unfinished = self._unfinished or StoredPage()
         try:
             end = self._source.page(step, self._read, page)
-        except (ConnectionLost, RequestTimeout) as error:
+        except LOST_RESPONSE as error:
             end = PageEnd(failure=str(error))
         except NoResponders as error:
             end = PageEnd(failure=str(error), missing=True)
@@ -223,10 +222,8 @@ class RangeReader:
         while True:
             try:
                 return next_seq(self._api, self._stream, self._asked or (">",), seq)
-            except (ConnectionLost, RequestTimeout, NoResponders) as error:
-                self._retry(error)
-            except JetStreamError as error:
-                if error.code != 503:  # no leader just now
+            except TwinstreamError as error:
+                if not is_transient(error):
                     raise
                 self._retry(error)
 

@@ -28,6 +28,7 @@ from js_sync.runtime.concurrency import Stream as Generated
 from js_sync.stream import Stream
 from twinstream.core.consume.reports import PullReport, PullWarning
 from twinstream.core.deadline import Deadline, Seconds
+from twinstream.core.error_details.transient import FAILED_REQUEST, LOST_RESPONSE
 from twinstream.core.log.events import DeadLettered, NoDeadLetter
 from twinstream.core.log.reporter import Reporter
 from twinstream.core.publish.request import PublishRequest
@@ -49,11 +50,9 @@ from twinstream.core.workers.dead_letter import (
 )
 from twinstream.errors import (
     BadArgument,
-    ConnectionLost,
     JetStreamError,
     MessageExists,
     MessageNotFound,
-    NoResponders,
     RequestTimeout,
     StreamNotFound,
     SubjectOverlap,
@@ -62,7 +61,6 @@ from twinstream.models import PubAck, RetentionPolicy, StreamConfig, StreamInfo,
 
 __all__ = ["DeadLetters"]
 
-_TRANSIENT: Final = (NoResponders, RequestTimeout, ConnectionLost, JetStreamError)
 # Seconds until a failure that could not be processed is retried.
 _AGAIN: Final = 1.0
 _BATCH: Final = 50
@@ -184,7 +182,7 @@ class DeadLetters(Owned, WorksBeside):
                 self._report.log(NoDeadLetter(found.reason))
             else:
                 self._keep(found)
-        except _TRANSIENT as error:
+        except FAILED_REQUEST as error:
             text = f"no dead letter yet for an advisory: {error}"
             self._report(PullWarning(text), kind=type(error).__name__)
             self._later(advisory)
@@ -195,7 +193,7 @@ class DeadLetters(Owned, WorksBeside):
     def _later(self, advisory: Message) -> None:
         try:
             advisory.nak(_AGAIN)
-        except (ConnectionLost, RequestTimeout):
+        except LOST_RESPONSE:
             # It is redelivered after the ack_wait of its consumer.
             return
 

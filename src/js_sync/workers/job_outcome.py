@@ -9,22 +9,18 @@ from js_sync.runtime.concurrency import Lock
 from js_sync.workers.jobs import Job
 from js_sync.workers.settings import WorkSettings
 from twinstream.core.consume.reports import HandlerFailed, PullWarning, WorkReport
+from twinstream.core.error_details.transient import FAILED_REQUEST
 from twinstream.core.exactly_once.processing import Reject
 from twinstream.core.log.reporter import Reporter
 from twinstream.core.workers.dead_letter import stored_reason
 from twinstream.core.workers.retry import TryLater, nak_delay
 from twinstream.errors import (
-    ConnectionLost,
-    JetStreamError,
-    NoResponders,
-    RequestTimeout,
     TwinstreamError,
 )
 from twinstream.models import ConsumerConfig
 
 __all__ = ["Outcomes"]
 
-_TRANSIENT: Final = (NoResponders, RequestTimeout, ConnectionLost, JetStreamError)
 # Seconds until redelivery of a message whose dead letter could not be stored.
 _AGAIN: Final = 1.0
 _LINE: Final = 400
@@ -57,7 +53,7 @@ class Outcomes:
         if not job.message.is_acknowledged:
             try:
                 job.message.ack()
-            except _TRANSIENT as error:
+            except FAILED_REQUEST as error:
                 # It is redelivered after the ack_wait of its consumer.
                 self._warn(job, "acknowledged", error)
 
@@ -108,14 +104,14 @@ class Outcomes:
             job.message.term(reason)
             with self._counting:
                 self.rejected += 1
-        except _TRANSIENT as trouble:
+        except FAILED_REQUEST as trouble:
             self._warn(job, "rejected", trouble)
             self._nak(job, _AGAIN)
 
     def _nak(self, job: Job, delay: float | None) -> None:
         try:
             job.message.nak(delay)
-        except _TRANSIENT as error:
+        except FAILED_REQUEST as error:
             self._warn(job, "returned", error)
 
     def give_back(self, job: Job) -> None:

@@ -32,14 +32,12 @@ from js_sync.workers.job_outcome import Outcomes
 from js_sync.workers.jobs import Job, JobsHere, is_repeated
 from js_sync.workers.settings import WorkSettings
 from twinstream.core.deadline import NEVER, Deadline, Seconds, monotonic
+from twinstream.core.error_details.transient import FAILED_REQUEST
 from twinstream.core.log.events import WorkerStarted, WorkerStopped
 from twinstream.core.workers.work_queue import WorkQueue
 from twinstream.errors import (
     AlreadyAcknowledged,
     BadArgument,
-    ConnectionLost,
-    JetStreamError,
-    NoResponders,
     PermissionDenied,
     RequestTimeout,
     WrongHandler,
@@ -48,7 +46,7 @@ from twinstream.models import AckPolicy, ConsumerConfig
 
 __all__ = ["Worker"]
 
-_NOT_NOW: Final = (NoResponders, RequestTimeout, ConnectionLost, JetStreamError, PermissionDenied)
+_UNCONFIRMED: Final = (*FAILED_REQUEST, PermissionDenied)
 # Redeliveries trigger a check of the consumer's settings, at most once in this many seconds.
 _BETWEEN_LOOKS: Final = 5.0
 
@@ -228,7 +226,7 @@ class Worker(Owned, WorksBeside):
         try:
             if self._consumer is not None and self._error is None:
                 self._consumer.info()
-        except _NOT_NOW:
+        except _UNCONFIRMED:
             # Without a connection or permission nothing can be confirmed. A message whose ack was
             # lost is redelivered.
             return
@@ -297,7 +295,7 @@ class Worker(Owned, WorksBeside):
         with self._lock:
             earlier = self._here.waiting(message)
             is_over = self._here.is_over(message)
-        with suppress(AlreadyAcknowledged, *_NOT_NOW):
+        with suppress(AlreadyAcknowledged, *_UNCONFIRMED):
             if is_over:
                 message.ack()
             elif earlier is not None:
@@ -315,7 +313,7 @@ class Worker(Owned, WorksBeside):
         except PermissionDenied:
             self._next_look = NEVER
             return
-        except _NOT_NOW:
+        except _UNCONFIRMED:
             return
         ack_wait = ack_wait_of(info)
         if info.config is not None and ack_wait is not None:

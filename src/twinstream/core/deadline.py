@@ -1,4 +1,4 @@
-"""The clock, and absolute deadlines that are passed down through calls.
+"""The clock, absolute deadlines that are passed down through calls, and the pauses of retries.
 
 The clock is monotonic, so that a step of the system clock neither ends nor prolongs a wait.
 """
@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Iterator
 from datetime import timedelta
+from itertools import count
 from time import monotonic
 from typing import Final
 
@@ -17,6 +19,7 @@ __all__ = [
     "LONGEST",
     "LONGEST_WAIT",
     "NEVER",
+    "Backoff",
     "Deadline",
     "Seconds",
     "finite_seconds",
@@ -119,3 +122,26 @@ class Deadline:
 
 
 NEVER: Final = Deadline(math.inf)
+
+
+class Backoff:
+    """Pauses between attempts: `first` seconds, then `factor` times as long, at most `longest`."""
+
+    __slots__ = ("factor", "first", "longest")
+
+    def __init__(self, first: float, longest: float = math.inf, factor: float = 2.0) -> None:
+        self.first: Final = first
+        self.longest: Final = longest
+        # A power of integers could be too large to compute.
+        self.factor: Final = float(factor)
+
+    def pause(self, attempt: int) -> float:
+        """Return the seconds to wait after a failed attempt; the first attempt is 1."""
+        try:
+            return min(self.first * self.factor ** (attempt - 1), self.longest)
+        except OverflowError:
+            return self.longest if self.first else 0.0
+
+    def __iter__(self) -> Iterator[float]:
+        """Iterate over the pauses after the first failed attempt, the second and so on."""
+        return map(self.pause, count(1))

@@ -1038,3 +1038,18 @@ ADVICE: Final[dict[int, str]] = {
     10227: "only servers write Nats-Stream-Source; to publish a received message again, pass copied_headers(message.headers)",
 }
 """What to do, where the server does not say it."""
+
+TRANSIENT: Final[dict[int, str]] = {
+    10004: "request",
+    10007: "request",
+    10008: "request",
+    10009: "request",
+    10158: "request",
+    10163: "request",
+    10167: "request",
+    10176: "batch",
+    10208: "batch",
+    10210: "batch",
+    10211: "batch",
+}
+"""Errors after which a retry may succeed: of the `request`, or of the whole `batch`."""

@@ -124,9 +124,9 @@ class Durable:
 
     def give_back(self) -> None:
         """Return to the server what was not done."""
-        from twinstream.errors import ConnectionLost, RequestTimeout
+        from twinstream.core.error_details.transient import LOST_RESPONSE
 
-        with suppress(ConnectionLost, RequestTimeout):
+        with suppress(*LOST_RESPONSE):
             while self._ready:
                 message = self._ready.popleft()
                 # Others have what is late by now: to give it back would take it from them.
@@ -135,14 +135,14 @@ class Durable:
 
     def done(self, message: Message) -> None:
         """Acknowledge the message, if that is wanted."""
-        from twinstream.errors import ConnectionLost, RequestTimeout
+        from twinstream.core.error_details.transient import LOST_RESPONSE
 
         self._ready.popleft()
         if not self.acknowledge:
             return
         try:
             message.ack()
-        except (ConnectionLost, RequestTimeout):
+        except LOST_RESPONSE:
             text = f"{message.metadata.stream_seq} could not be acknowledged and will come again"
             notes().print(text, style="yellow")
 

@@ -54,11 +54,11 @@ class Patience:
     @contextmanager
     def tried(self) -> Generator[None]:
         """Wait a little if the block fails; raise its error when the patience is at its end."""
-        from twinstream.errors import ConnectionLost, NoResponders, RequestTimeout
+        from twinstream.core.error_details.transient import NO_RESPONSE
 
         try:
             yield
-        except (ConnectionLost, NoResponders, RequestTimeout) as error:
+        except NO_RESPONSE as error:
             self.trouble = error
             now = time.monotonic()
             if not self._nc.is_connected or self._since is None:

@@ -10,18 +10,16 @@ from __future__ import annotations
 
 from typing import Final
 
-from twinstream.models.error_codes import CLUSTER_NOT_AVAILABLE, CLUSTER_NOT_LEADER
+from twinstream.core.deadline import Backoff
+from twinstream.core.error_details.transient import is_transient
+from twinstream.errors import JetStreamError
 
-__all__ = ["ASK_AGAIN", "CLUSTER_WITHOUT_LEADER", "is_repeatable", "pause_before_repeat"]
+__all__ = ["ASK_AGAIN", "is_repeatable", "pause_before_repeat"]
 
-ASK_AGAIN: Final = 1.0
-"""Seconds without a response before a request is sent again; doubled after each retry."""
+ASK_AGAIN: Final = Backoff(1.0)
+"""Seconds without a response before a request is sent again."""
 
-CLUSTER_WITHOUT_LEADER: Final = frozenset({CLUSTER_NOT_AVAILABLE, CLUSTER_NOT_LEADER})
-"""Error codes of a cluster that has no leader, or not enough running servers."""
-
-_FIRST_PAUSE: Final = 0.1
-_LONGEST_PAUSE: Final = 1.0
+_BACKOFF: Final = Backoff(0.1, 1.0)
 
 # Reads, and creating a stream, which returns the same response for the same configuration. Updates
 # are not included: another client may have made a later one meanwhile.
@@ -46,12 +44,12 @@ def is_repeatable(subject: str, prefix: str) -> bool:
     return subject.removeprefix(prefix + ".").startswith(_VERBS)
 
 
-def pause_before_repeat(err_code: int, attempts: int, left: float) -> float | None:
+def pause_before_repeat(error: JetStreamError, attempts: int, left: float) -> float | None:
     """Return the seconds to wait before a refused request is retried; None means no retry.
 
     `attempts` were made so far, `left` are the seconds until the deadline.
     """
-    if err_code not in CLUSTER_WITHOUT_LEADER:
+    if not is_transient(error):
         return None
-    pause = min(_FIRST_PAUSE * 2 ** min(attempts - 1, 10), _LONGEST_PAUSE)
+    pause = _BACKOFF.pause(attempts)
     return pause if pause < left else None

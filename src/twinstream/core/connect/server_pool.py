@@ -12,7 +12,7 @@ from itertools import islice, pairwise
 from typing import Final
 
 from twinstream.core.base.check_arguments import check_whole
-from twinstream.core.deadline import Seconds, seconds
+from twinstream.core.deadline import Backoff, Seconds, seconds
 from twinstream.errors import BadArgument
 from twinstream.models.records import field, frozen
 
@@ -242,8 +242,7 @@ class ReconnectPolicy:
         """Return the seconds to wait before a round; the first one, 0, starts immediately."""
         if round_ <= 0:
             return 0.0
-        base = min(self.max_wait, self.wait * 2.0 ** min(round_ - 1, 30))
-        return base * (1.0 + self.jitter * random)
+        return Backoff(self.wait, self.max_wait).pause(round_) * (1.0 + self.jitter * random)
 
 
 class Rounds:

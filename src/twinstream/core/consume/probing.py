@@ -12,6 +12,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from twinstream.core.deadline import Backoff
+
 __all__ = ["LIFE", "Probing"]
 
 LIFE: Final = 20
@@ -20,8 +22,7 @@ LIFE: Final = 20
 # Seconds without a message before the first probe.
 _QUIET: Final = 0.01
 # Seconds between the heartbeats of a probe; the interval grows while probes have no effect.
-_FASTEST: Final = 0.001
-_SLOWEST: Final = 0.25
+_HEARTBEATS: Final = Backoff(0.001, 0.25)
 
 
 class Probing:
@@ -35,7 +36,7 @@ class Probing:
     def __init__(self, pause: float | None = None) -> None:
         self._pause: Final = pause
         self._due: float | None = None
-        self._heartbeat = _FASTEST
+        self._futile = 1
         self._seen: object = None
 
     def moved(self) -> None:
@@ -67,6 +68,7 @@ class Probing:
         """
         stuck = progress == self._seen
         self._seen = progress
-        self._heartbeat = min(self._heartbeat * 2, _SLOWEST) if stuck else _FASTEST
-        self._due = now + self._heartbeat * LIFE
-        return self._heartbeat
+        self._futile = self._futile + 1 if stuck else 1
+        heartbeat = _HEARTBEATS.pause(self._futile)
+        self._due = now + heartbeat * LIFE
+        return heartbeat

@@ -47,14 +47,14 @@ from typing import Final
 from twinstream.core.consume.pull_error import pull_error, refused_limit
 from twinstream.core.consume.pull_request import MANY, PullLimits
 from twinstream.core.consume.reports import PullWarning
+from twinstream.core.deadline import Backoff
 from twinstream.core.wire.status import Kind, Status
 from twinstream.errors import TwinstreamError
 from twinstream.models.records import frozen
 
 __all__ = ["Action", "DropPin", "Finish", "PullEngine", "SendPull"]
 
-_FIRST_PAUSE: Final = 0.05
-_LONGEST_PAUSE: Final = 5.0
+_BACKOFF: Final = Backoff(0.05, 5.0)
 # Seconds. A request that lived this long was accepted, so its end causes no back-off.
 _LONG_LIFE: Final = 1.0
 _RETRYABLE: Final = {Kind.EXPIRED, Kind.COMPLETED, Kind.INTERRUPTED, Kind.UNPINNED}
@@ -131,7 +131,7 @@ class PullEngine:
         self._pace = 0.0
         self._handed_at = 0.0
         self._paused_until = 0.0
-        self._pause = _FIRST_PAUSE
+        self._pauses = 0
         self._pulled_at = now
         self._heard_at = now
         self._arrived = 0
@@ -203,7 +203,7 @@ class PullEngine:
 
     def _note_progress(self) -> None:
         self._note_life()
-        self._pause = _FIRST_PAUSE
+        self._pauses = 0
         self._paused_until = 0.0
         self._hasty_ends = 0
 
@@ -278,7 +278,7 @@ class PullEngine:
             return
         self._settle(request, status)
         if now - request.sent_at >= _LONG_LIFE:
-            self._pause = _FIRST_PAUSE
+            self._pauses = 0
             self._hasty_ends = 0
         # Only a request that got no messages could lead to a tight loop.
         self._react(status, request.sent_behind == self._arrived, now)
@@ -475,8 +475,8 @@ class PullEngine:
         self._actions.append(SendPull(token, batch, max_bytes))
 
     def _back_off(self, now: float) -> None:
-        self._paused_until = now + self._pause
-        self._pause = min(self._pause * 2, _LONGEST_PAUSE)
+        self._pauses += 1
+        self._paused_until = now + _BACKOFF.pause(self._pauses)
 
     def _finish(self, error: TwinstreamError) -> None:
         self._stopped = True

@@ -30,7 +30,7 @@ from enum import Enum, auto
 from typing import Final
 
 from twinstream.core.coordination.lease_record import SlotRecord
-from twinstream.core.deadline import Seconds, finite_seconds
+from twinstream.core.deadline import Backoff, Seconds, finite_seconds
 from twinstream.errors import BadArgument
 from twinstream.models.records import frozen
 
@@ -158,7 +158,10 @@ class LeaseEngine:
         self._sent: dict[int, float] = {}
         self._look = False
         self._empty_looks = 0
-        self._pause = _FIRST_PAUSE
+        self._pauses = 0
+        self._backoff: Final = Backoff(
+            _FIRST_PAUSE, min(_LONGEST_PAUSE, max(terms.interval, _FIRST_PAUSE))
+        )
         self._again_at = now
         self._final = False
         self._expired_at = math.inf
@@ -290,8 +293,8 @@ class LeaseEngine:
     def _wait(self, now: float) -> None:
         if self.phase is Phase.LEAVING and now >= self._expired_at:
             self._end(f"its record expired ({self.reason})")
-        self._again_at = now + self._pause
-        self._pause = min(self._pause * 2, _LONGEST_PAUSE, max(self.terms.interval, _FIRST_PAUSE))
+        self._pauses += 1
+        self._again_at = now + self._backoff.pause(self._pauses)
 
     def _recognise(self, record: SlotRecord, now: float) -> None:
         """Handle a record of our tenure, possibly one whose confirmation was lost."""
@@ -305,7 +308,7 @@ class LeaseEngine:
         sent = self._sent[attempt]
         self.seq, self.token = seq, token
         self._sent = {each: at for each, at in self._sent.items() if each > attempt}
-        self._pause = _FIRST_PAUSE
+        self._pauses = 0
         if self.phase is Phase.LEAVING:
             if self._final and attempt == self._attempt:
                 self.phase = Phase.LEFT

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from twinstream.core.deadline import Deadline
+from twinstream.core.deadline import Backoff, Deadline
 from twinstream.errors import OutcomeUnknown, TwinstreamError
 
 __all__ = ["Tries"]
 
-# Seconds between attempts that got a response; the last one is repeated. After a leader stepped
-# down it takes about a second to elect another one, after it was lost about four.
-_PAUSES: Final = (0.05, 0.1, 0.2, 0.4)
+# Seconds between attempts that got a response. After a leader stepped down it takes about a second
+# to elect another one, after it was lost about four.
+_BACKOFF: Final = Backoff(0.05, 0.4)
 # An attempt may use at most a third of the timeout: if its response is lost, the next attempt needs
 # time as well.
 _SHARE: Final = 3.0
@@ -41,8 +41,8 @@ class Tries:
 
         Raises if there is no time left: `OutcomeUnknown` after a lost response, else the error.
         """
-        pause = _PAUSES[min(self._answered, len(_PAUSES) - 1)]
         self._answered += 1
+        pause = _BACKOFF.pause(self._answered)
         if self.deadline.remaining() <= pause:
             raise self.end(error, what)
         return pause

@@ -10,43 +10,19 @@ checked.
 from __future__ import annotations
 
 from enum import Enum, auto
-from typing import Final
 
+from twinstream.core.error_details.transient import LOST_RESPONSE, is_transient
 from twinstream.core.read.stream_message import StreamMessage
 from twinstream.core.wire.header_names import MSG_ID
 from twinstream.errors import (
-    ConnectionLost,
-    JetStreamError,
     MessageExists,
     MessageIdInProcess,
-    NoResponders,
-    RequestTimeout,
     TwinstreamError,
     WrongLastSequence,
-)
-from twinstream.models.error_codes import (
-    CLUSTER_INCOMPLETE,
-    CLUSTER_NOT_ASSIGNED,
-    CLUSTER_NOT_AVAILABLE,
-    CLUSTER_NOT_LEADER,
-    EXPECTATION_UNDECIDED,
-    TOO_MANY_REQUESTS,
 )
 from twinstream.models.records import frozen
 
 __all__ = ["AlreadyThere", "Refusal", "Stored", "is_mine", "judge"]
-
-# In process, leader not ready, overloaded, cluster change: the same write may succeed soon.
-_TEMPORARY: Final = frozenset(
-    {
-        CLUSTER_INCOMPLETE,
-        CLUSTER_NOT_ASSIGNED,
-        CLUSTER_NOT_AVAILABLE,
-        CLUSTER_NOT_LEADER,
-        EXPECTATION_UNDECIDED,
-        TOO_MANY_REQUESTS,
-    }
-)
 
 
 @frozen(kw_only=True)
@@ -98,15 +74,11 @@ def judge(error: TwinstreamError) -> Refusal:
     """Return the meaning of an error of an attempt."""
     if isinstance(error, WrongLastSequence | MessageExists):
         return Refusal.HELD
-    if isinstance(error, RequestTimeout | ConnectionLost):
+    if isinstance(error, LOST_RESPONSE):
         return Refusal.LOST
-    if isinstance(error, NoResponders):
-        return Refusal.PASSING
     if isinstance(error, MessageIdInProcess):
         return Refusal.IN_PROCESS
-    if isinstance(error, JetStreamError) and error.err_code in _TEMPORARY:
-        return Refusal.PASSING
-    return Refusal.FINAL
+    return Refusal.PASSING if is_transient(error) else Refusal.FINAL
 
 
 def is_mine(message: StreamMessage, msg_id: str) -> bool:

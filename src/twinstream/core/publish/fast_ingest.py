@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
 import twinstream.models
 from twinstream.core.base.digits import natural
+from twinstream.core.error_details.transient import is_transient
 from twinstream.core.publish.limits import INGEST_INTERVAL, INGEST_INTERVALS
-from twinstream.core.publish.retry import passes
 from twinstream.core.wire.protocol import Frame
 from twinstream.core.wire.response import read_object
 from twinstream.core.wire.status import is_unserved
@@ -34,7 +34,6 @@ from twinstream.errors import (
     TwinstreamError,
     api_error,
 )
-from twinstream.models.error_codes import FAST_BATCH_ID_UNKNOWN, FAST_BATCH_TOO_MANY
 from twinstream.models.records import frozen
 
 if TYPE_CHECKING:
@@ -276,16 +275,10 @@ class FastBatch:
         if refusal is not None:
             # If gaps are allowed the batch has continued, and a retry would be out of order.
             ended = self._fails or number > handled
-            return Fate.AGAIN if ended and _passes(refusal) else Fate.REFUSED
+            passes = is_transient(refusal, repeatable=False, batch=True)
+            return Fate.AGAIN if ended and passes else Fate.REFUSED
         if not self._fails and any(number in lost for lost in self._lost):
             return Fate.LOST
         if number <= handled:
             return Fate.STORED if self._fails else Fate.PASSED
         return Fate.UNKNOWN if self.ack is None else Fate.AGAIN
-
-
-def _passes(error: TwinstreamError) -> bool:
-    """Return whether a refusal was temporary, or concerns the batch rather than the message."""
-    if isinstance(error, JetStreamError):
-        return error.err_code in (FAST_BATCH_ID_UNKNOWN, FAST_BATCH_TOO_MANY) or passes(error)
-    return isinstance(error, NoResponders)

@@ -18,6 +18,7 @@ from functools import lru_cache
 from typing import Final
 
 from twinstream.core.deadline import Seconds, finite_seconds
+from twinstream.core.error_details.transient import LOST_RESPONSE, is_transient
 from twinstream.errors import (
     BadArgument,
     ConnectionLost,
@@ -29,11 +30,6 @@ from twinstream.errors import (
     RequestTimeout,
     TwinstreamError,
 )
-from twinstream.models.error_codes import (
-    EXPECTATION_UNDECIDED,
-    MESSAGE_ID_IN_PROCESS,
-    TOO_MANY_REQUESTS,
-)
 from twinstream.models.records import evolve, field, frozen
 
 __all__ = [
@@ -43,16 +39,8 @@ __all__ = [
     "may_get_leader",
     "needs_pause",
     "next_step",
-    "passes",
     "retry_policy",
 ]
-
-# The message id is in process, the expectation cannot be checked yet, too many requests: each means
-# that this attempt was not stored, and is temporary.
-_TEMPORARY: Final = frozenset({MESSAGE_ID_IN_PROCESS, EXPECTATION_UNDECIDED, TOO_MANY_REQUESTS})
-
-# The error, without a code, of a leader that has just stepped down before 2.12: nothing was stored.
-_NOT_LEADER: Final = "raft: not leader"
 
 _RETRIES: Final = 2
 # Seconds. Retries with shorter pauses would flood a stream that has no leader for a long time.
@@ -153,7 +141,7 @@ def next_step(error: TwinstreamError, *, repeatable: bool, doubt: bool, left: in
             return Step.REPEAT if left and repeatable else Step.EXPLAIN
         case ConnectionLost():
             return Step.REPEAT if left and repeatable else Step.FAIL
-        case JetStreamError() if left and passes(error):
+        case JetStreamError() if left and is_transient(error, repeatable=False):
             return Step.REPEAT
         case JetStreamError() | BadArgument() | PermissionDenied() if doubt:
             # The reason may be that the earlier attempt was stored, that the message is too large
@@ -163,14 +151,9 @@ def next_step(error: TwinstreamError, *, repeatable: bool, doubt: bool, left: in
             return Step.FAIL
 
 
-def passes(error: JetStreamError) -> bool:
-    """Return whether a refusal means that nothing was stored and that a retry may succeed."""
-    return error.err_code in _TEMPORARY or error.description == _NOT_LEADER
-
-
 def leaves_doubt(error: TwinstreamError) -> bool:
     """Return whether the attempt that failed may have been stored."""
-    return isinstance(error, RequestTimeout | ConnectionLost)
+    return isinstance(error, LOST_RESPONSE)
 
 
 def may_get_leader(why: NoResponders) -> bool:

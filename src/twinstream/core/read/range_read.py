@@ -26,6 +26,7 @@ from __future__ import annotations
 
 from typing import Final, TypeAlias, TypeVar
 
+from twinstream.core.deadline import Backoff
 from twinstream.core.read.page_limits import PAGE_BYTES, PAGE_MESSAGES
 from twinstream.core.read.read_report import ReadEnd
 from twinstream.errors import BadAnswer
@@ -36,8 +37,7 @@ OPEN_END: Final = 1 << 63
 
 #: First and longest pause in seconds while a replica catches up. Replicas lag by milliseconds; the
 #: upper limit prevents a busy loop during a long stall.
-FIRST_PAUSE: Final = 0.005
-LONGEST_PAUSE: Final = 0.25
+BACKOFF: Final = Backoff(0.005, 0.25)
 
 
 @frozen
@@ -94,7 +94,7 @@ class RangeRead:
         "_next",
         "_page_bytes",
         "_page_messages",
-        "_pause",
+        "_pauses",
         "_step",
         "reason",
     )
@@ -115,7 +115,7 @@ class RangeRead:
         self._end = end
         self._page_messages = page_messages
         self._page_bytes = page_bytes
-        self._pause = FIRST_PAUSE
+        self._pauses = 0
         self._kept = 0
         self._first = 0
         self._last = 0
@@ -192,7 +192,7 @@ class RangeRead:
         if self._next >= self._end:
             self._finish(ReadEnd.SEEN)
         elif more and self._next > page.seq:
-            self._pause = FIRST_PAUSE
+            self._pauses = 0
             self._step = self._page_or_finish()
         else:
             self._step = AskLeader(self._next)
@@ -233,8 +233,8 @@ class RangeRead:
         return Page(self._next, min(left, self._page_messages), self._page_bytes)
 
     def _wait(self) -> None:
-        self._step = Pause(self._pause)
-        self._pause = min(self._pause * 2, LONGEST_PAUSE)
+        self._pauses += 1
+        self._step = Pause(BACKOFF.pause(self._pauses))
 
     def _finish(self, reason: ReadEnd) -> None:
         self.reason = reason

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Final
 
-from twinstream.core.deadline import Seconds, finite_seconds
+from twinstream.core.deadline import Backoff, Seconds, finite_seconds
 from twinstream.errors import BadArgument, TwinstreamError
 from twinstream.models.records import field, frozen
 
@@ -55,12 +55,7 @@ class Retry:
 
     def delay(self, attempt: int) -> float:
         """Return the seconds to wait after a failed attempt; the first attempt is 1."""
-        delay = self.first
-        for _ in range(attempt - 1):
-            delay *= self.factor
-            if delay >= self.longest:
-                break
-        return min(delay, self.longest)
+        return Backoff(self.first, self.longest, self.factor).pause(attempt)
 
     def is_last(self, attempt: int) -> bool:
         """Return whether this attempt is the last one."""

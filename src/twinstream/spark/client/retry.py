@@ -6,38 +6,17 @@ import time
 from collections.abc import Callable
 from typing import Final, TypeVar
 
-from twinstream.core.deadline import Deadline
-from twinstream.errors import (
-    AuthenticationFailed,
-    ConnectionFailed,
-    ConnectionLost,
-    JetStreamError,
-    JetStreamNotEnabled,
-    RequestTimeout,
-    TwinstreamError,
-)
+from twinstream.core.deadline import Backoff, Deadline
+from twinstream.core.error_details.transient import is_transient
+from twinstream.errors import JetStreamOff, TwinstreamError
 
-__all__ = ["Patience", "passes", "through"]
+__all__ = ["Patience", "through"]
 
 _T = TypeVar("_T")
 
-_UNAVAILABLE: Final = 503
 #: Seconds between attempts. After a leader steps down, a new one is elected within some tenths of
 #: a second; after a leader is lost, within four to nine seconds.
-_PAUSES: Final = (0.1, 0.2, 0.5, 1.0)
-
-
-def passes(error: TwinstreamError) -> bool:
-    """Return whether an error is transient, so that a retry of the request may succeed.
-
-    That is so if the connection was lost or could not be opened, no response came in time, or there
-    was no leader.
-    """
-    if isinstance(error, JetStreamError):
-        return error.code == _UNAVAILABLE and not isinstance(error, JetStreamNotEnabled)
-    if isinstance(error, AuthenticationFailed):
-        return False
-    return isinstance(error, ConnectionLost | ConnectionFailed | RequestTimeout)
+_BACKOFF: Final = Backoff(0.1, 1.0)
 
 
 class Patience:
@@ -49,10 +28,10 @@ class Patience:
 
     def spend(self, error: TwinstreamError) -> None:
         """Pause before another attempt; raises the error if the time is over."""
-        pause = _PAUSES[min(self._pauses, len(_PAUSES) - 1)]
+        self._pauses += 1
+        pause = _BACKOFF.pause(self._pauses)
         if self._deadline.remaining() <= pause:
             raise error
-        self._pauses += 1
         time.sleep(pause)
 
 
@@ -66,6 +45,7 @@ def through(ask: Callable[[], _T], seconds: float) -> _T:
         try:
             return ask()
         except TwinstreamError as error:
-            if not passes(error):
+            # JetStreamOff: usually a wrong domain or account, so that the job fails at once.
+            if isinstance(error, JetStreamOff) or not is_transient(error):
                 raise
             patience.spend(error)

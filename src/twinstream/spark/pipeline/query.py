@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
+from twinstream.core.deadline import Backoff
 from twinstream.spark.pipeline.batch_log import BatchEntry, BatchLog
 from twinstream.spark.pipeline.checkpoint import Checkpoint
 from twinstream.spark.pipeline.config import PipelineConfig, SourceConfig
@@ -261,9 +262,8 @@ class SourceQuery:
         if is_lasting(error) or (most is not None and self._failures > most):
             self._end(error)
             return
-        pause = min(
-            self._config.restarts.first * 2 ** (self._failures - 1), self._config.restarts.longest
-        )
+        restarts = self._config.restarts
+        pause = Backoff(restarts.first, restarts.longest).pause(self._failures)
         self._start_at = time.monotonic() + pause
         self._tell(self._failure(error, pause))
 

@@ -11,30 +11,13 @@ from attrs import evolve
 from twinstream.core.publish.request import PublishRequest, publish_headers
 from twinstream.core.wire.headers import Headers
 from twinstream.core.wire.response import read_answer
-from twinstream.errors import JetStreamError, NoResponders, TwinstreamError
-from twinstream.models.error_codes import BATCH_INCOMPLETE, BATCH_TOO_MANY
-from twinstream.spark.client.retry import passes
 from twinstream.spark.sink.ledger_entry import Entry
 from twinstream.spark.sink.rows import OutMessage
 
 if TYPE_CHECKING:
     from js_sync import Connection
 
-__all__ = ["FencedBatch", "may_be_sent_again"]
-
-#: A new leader does not have the messages that the old one staged. Too many open batches are those
-#: of attempts that died; the server drops them after ten seconds.
-_PASSING: Final = frozenset({BATCH_INCOMPLETE, BATCH_TOO_MANY})
-
-
-def may_be_sent_again(error: TwinstreamError) -> bool:
-    """Return whether a retry may store the batch; it may also be stored already.
-
-    A retry is safe: if the batch is stored, the expected sequence of the retry is wrong.
-    """
-    if isinstance(error, JetStreamError) and error.err_code in _PASSING:
-        return True
-    return isinstance(error, NoResponders) or passes(error)
+__all__ = ["FencedBatch"]
 
 
 class FencedBatch:

@@ -35,12 +35,13 @@ from typing import TYPE_CHECKING, Final
 
 from attrs import evolve
 
+from twinstream.core.error_details.transient import is_transient
 from twinstream.core.wire.subject_match import matcher
 from twinstream.errors import JetStreamError, MessageNotFound, TwinstreamError, WrongLastSequence
 from twinstream.models.error_codes import BATCH_DISABLED
 from twinstream.spark.client.retry import Patience, through
 from twinstream.spark.errors import LedgerError, SchemaError
-from twinstream.spark.sink.fenced_batch import FencedBatch, may_be_sent_again
+from twinstream.spark.sink.fenced_batch import FencedBatch
 from twinstream.spark.sink.ledger_entry import Entry
 from twinstream.spark.sink.options import SinkOptions
 from twinstream.spark.sink.report import JetStreamCommit
@@ -213,7 +214,10 @@ class LedgerWriter:
             except TwinstreamError as error:
                 if tries == _SUSPICIOUS or _is_of_another(error):
                     self._refuse_strangers(rows)
-                if not may_be_sent_again(error):
+                # A new leader lacks the messages that the old one staged, and open batches of
+                # attempts that died count until they expire. A retry is safe: if the batch is
+                # stored, the expected sequence of the retry is wrong.
+                if not is_transient(error, batch=True):
                     raise
                 patience.spend(error)
 

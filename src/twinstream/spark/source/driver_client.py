@@ -8,13 +8,8 @@ from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from twinstream.errors import (
-    ConnectionLost,
-    JetStreamError,
-    MessageNotFound,
-    NoResponders,
-    RequestTimeout,
-)
+from twinstream.core.error_details.transient import is_transient
+from twinstream.errors import MessageNotFound, TwinstreamError
 from twinstream.spark.source.options import SourceOptions
 from twinstream.spark.source.stream_state import StreamState, stored_at, stream_state
 
@@ -84,12 +79,8 @@ class Leader:
         while True:
             try:
                 return question(self.jet())
-            except (ConnectionLost, NoResponders, RequestTimeout):
-                if not left or self._is_to_end():
-                    raise
-            except JetStreamError as error:
-                # 503: there is no leader for this at the moment.
-                if error.code != 503 or not left or self._is_to_end():
+            except TwinstreamError as error:
+                if not is_transient(error) or not left or self._is_to_end():
                     raise
             left -= 1
             time.sleep(self._options.fetch_retry_interval)

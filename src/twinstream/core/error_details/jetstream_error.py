@@ -1,0 +1,46 @@
+"""The base classes of the generated error classes.
+
+Programs import them from `twinstream.errors`.
+"""
+
+from __future__ import annotations
+
+from twinstream.core.error_details.api_target import api_target
+from twinstream.models.restorable import Restorable
+
+__all__ = ["JetStreamError", "JetStreamOff", "NoResponders", "TwinstreamError"]
+
+
+class TwinstreamError(Restorable):
+    """Base class of all errors of this package."""
+
+    __module__ = "twinstream.errors"
+
+
+class NoResponders(TwinstreamError):
+    """There are no responders for the subject: no such stream or consumer, or no leader."""
+
+    __module__ = "twinstream.errors"
+
+
+class JetStreamOff(NoResponders):
+    """JetStream is not available: off for the server or account, or another prefix or domain."""
+
+    __module__ = "twinstream.errors"
+
+
+class JetStreamError(TwinstreamError):
+    """The JetStream API returned an error.
+
+    `err_code` is the server's stable code, `code` its HTTP-like class, `description` its text.
+    """
+
+    __module__ = "twinstream.errors"
+
+    def __init__(self, description: str, *, code: int, err_code: int, subject: str = "") -> None:
+        self.description = description
+        self.code = code
+        self.err_code = err_code
+        self.subject = subject
+        where = f" [{api_target(subject)}]" if subject else ""
+        super().__init__(f"{description} (err_code {err_code}){where}")

@@ -1,0 +1,82 @@
+"""Errors of the server that are told apart by their class alone.
+
+Generated from schema/errors.json by codegen/error_codes.py. Edit that file instead. Programs import
+the classes from `twinstream.errors`.
+"""
+
+from __future__ import annotations
+
+from twinstream.core.error_details.jetstream_error import JetStreamError, JetStreamOff
+
+__all__ = [
+    "ConsumerNotFound",
+    "InvalidConfig",
+    "JetStreamNotEnabled",
+    "MessageNotFound",
+    "StoreRefused",
+    "StreamNotFound",
+    "SubjectOverlap",
+    "WrongLastMessageId",
+    "WrongLastSequence",
+    "WrongStream",
+]
+
+
+class JetStreamNotEnabled(JetStreamError, JetStreamOff):
+    """JetStream is off on this server or for this account, as the server reports (10039, 10076)."""
+
+    __module__ = "twinstream.errors"
+
+
+class StreamNotFound(JetStreamError):
+    """No such stream (10059)."""
+
+    __module__ = "twinstream.errors"
+
+
+class ConsumerNotFound(JetStreamError):
+    """No such consumer (10014, 10149)."""
+
+    __module__ = "twinstream.errors"
+
+
+class MessageNotFound(JetStreamError):
+    """No message with this sequence or subject (10037, 10043, 10057)."""
+
+    __module__ = "twinstream.errors"
+
+
+class SubjectOverlap(JetStreamError):
+    """Another stream already captures one of the subjects (10065)."""
+
+    __module__ = "twinstream.errors"
+
+
+class InvalidConfig(JetStreamError):
+    """The server refuses the configuration (10012, 10025, 10052)."""
+
+    __module__ = "twinstream.errors"
+
+
+class WrongLastSequence(JetStreamError):
+    """An expected last sequence did not match (10071, 10164)."""
+
+    __module__ = "twinstream.errors"
+
+
+class WrongLastMessageId(JetStreamError):
+    """The expected last message id did not match (10070)."""
+
+    __module__ = "twinstream.errors"
+
+
+class WrongStream(JetStreamError):
+    """The message reached another stream than expected (10060)."""
+
+    __module__ = "twinstream.errors"
+
+
+class StoreRefused(JetStreamError):
+    """The stream is full and discards new messages (10077)."""
+
+    __module__ = "twinstream.errors"
