@@ -190,7 +190,7 @@ def test_a_server_that_died_is_told_with_what_came_before(
     arguments = ["consume", "S", *consumer, "--wait", "0.1", "--timeout", "1"]
     result = CliRunner().invoke(twinstream, [*arguments, "--server", mortal.url])
     assert result.exit_code == 1
-    assert "1 message\nerror: the link to the server is lost" in result.stderr
+    assert "1 message\nerror: the connection to the server is lost" in result.stderr
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
@@ -228,7 +228,7 @@ def test_reading_goes_on_when_the_server_comes_back(
         assert consumer
         assert notes == ["1 could not be acknowledged and will come again"]
     assert "is lost" in lost
-    assert "is back" in back
+    assert "is restored" in back
 
 
 @pytest.mark.parametrize("consumer", [[], ["w", "--create"]])

@@ -37,7 +37,7 @@ def test_without_letters_the_command_that_keeps_them_is_named(run: Run, stream: 
         result = run("dlq", *command)
         assert (result.exit_code, result.stdout) == (1, "")
         assert f"there is no stream {stream}-dead" in result.stderr
-        assert f"`twinstream dlq run {stream}` makes it" in result.stderr
+        assert f"`twinstream dlq run {stream}` creates it" in result.stderr
 
 
 def test_failures_are_kept_listed_and_replayed(run: Run, server: NatsServer, stream: str) -> None:

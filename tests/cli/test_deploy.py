@@ -551,7 +551,7 @@ def test_the_account_may_want_smaller_ones(write: Write) -> None:
     assert planned.stderr == "2 to create, 4 refused\n"
     for reason in (
         "the account allows no max_consumers above 5",
-        "the account has streams with max_bytes only",
+        "the account requires max_bytes for streams",
         "the account allows no max_bytes above 5,000",
         "the account allows no max_ack_pending above 9",
     ):

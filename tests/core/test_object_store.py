@@ -117,7 +117,7 @@ def test_subjects_of_names_whose_encodings_differ() -> None:
 
 @pytest.mark.parametrize("nuid", ["", None, ">", "*", "a.b", "a b"])
 def test_content_of_other_objects_is_out_of_reach(nuid: str | None) -> None:
-    with pytest.raises(BadArgument, match="unique name"):
+    with pytest.raises(BadArgument, match="not a valid NUID"):
         SUBJECTS.chunks(nuid)
 
 

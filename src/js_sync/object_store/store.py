@@ -299,8 +299,7 @@ class ObjectStore:
         headers: HeaderValues | Keep | None = KEEP,
         metadata: Mapping[str, str] | Keep | None = KEEP,
     ) -> ObjectInfo:
-        """Change the name or other parts of an object's description, and return the new
-        description.
+        """Change an object's name or description, and return the new description.
 
         Omitted arguments leave their part unchanged; None removes it. The content is not sent
         again. Renaming an object breaks the links to it.
