@@ -181,7 +181,7 @@ def test_a_bound_bucket_asks_when_it_has_to(opened, name):
         ({"limit_marker_ttl": timedelta(milliseconds=999)}, "at least 1 s"),
         ({"bucket": "a.b"}, "bucket name 'a.b'"),
         ({"bucket": "a\n"}, "bucket name"),
-        ({"mirror": StreamSource()}, "mirror needs a name"),
+        ({"mirror": StreamSource()}, "mirror needs the name"),
         ({"mirror": StreamSource(name="o"), "sources": [StreamSource(name="p")]}, "not both"),
     ],
 )

@@ -152,7 +152,7 @@ def test_a_consumer_can_start_again_at_its_first_letter(
     fail(server, stream, b"one", b"two")
     collected(run, stream, 2)
     result = run("dlq", "replay", stream, "--by-reset", "w", "--yes")
-    assert result.stdout == f"w starts again at sequence 1 of {stream}\n"
+    assert result.stdout == f"w restarts at sequence 1 of {stream}\n"
     assert json_lines(run("dlq", "ls", stream, "--json")) == []
 
 

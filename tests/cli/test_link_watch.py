@@ -62,7 +62,10 @@ def test_a_link_that_broke_and_was_mended_unseen_is_told(
     assert capsys.readouterr().err == ""
     nc.epoch = 2
     assert link.look()
-    assert [line[-4:] for line in capsys.readouterr().err.splitlines()] == ["d it", "back"]
+    assert [line.split()[-1] for line in capsys.readouterr().err.splitlines()] == [
+        "reconnecting",
+        "restored",
+    ]
     assert link.look()
     assert capsys.readouterr().err == ""
 

@@ -204,7 +204,7 @@ def test_a_description_is_written_and_read() -> None:
         (b"7", "no JSON object"),
         (b"{}", "name"),
         (b'{"name":"a","size":"1"}', "size"),
-        (b'{"name":"a","nuid":">"}', "unique name"),
+        (b'{"name":"a","nuid":">"}', "valid NUID"),
         (b'{"name":"a","chunks":1}', "no nuid"),
     ],
 )

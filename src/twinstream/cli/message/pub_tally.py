@@ -56,7 +56,7 @@ class Tally:
             console.print(f"stored in {where} at sequence {self.last.seq}{known}")
             return
         seconds = time.monotonic() - self._started
-        known = f", {self.duplicates:,} known already" if self.duplicates else ""
+        known = f", {self.duplicates:,} already known" if self.duplicates else ""
         console.print(
             f"{self.stored:,} stored in {where}, the last at sequence {self.last.seq}{known}"
             f" ({self.sent / seconds:,.0f} a second)"
