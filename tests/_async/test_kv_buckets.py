@@ -102,7 +102,7 @@ async def test_per_key_ttl_is_allowed_by_an_update(opened, name):
 
 async def test_what_is_missing_and_what_is_no_bucket(opened, name):
     async with opened() as jet:
-        with pytest.raises(js.BucketNotFound, match="create_key_value makes it"):
+        with pytest.raises(js.BucketNotFound, match="create it with create_key_value"):
             await jet.get_key_value(name)
         with pytest.raises(js.BucketNotFound):
             await jet.update_key_value(KeyValueConfig(bucket=name, description="x"))
@@ -182,7 +182,7 @@ async def test_a_bound_bucket_asks_when_it_has_to(opened, name):
         ({"limit_marker_ttl": timedelta(milliseconds=999)}, "at least 1 s"),
         ({"bucket": "a.b"}, "bucket name 'a.b'"),
         ({"bucket": "a\n"}, "bucket name"),
-        ({"mirror": StreamSource()}, "mirror needs a name"),
+        ({"mirror": StreamSource()}, "mirror needs the name"),
         ({"mirror": StreamSource(name="o"), "sources": [StreamSource(name="p")]}, "not both"),
     ],
 )

@@ -87,7 +87,7 @@ async def test_create_needs_a_key_without_a_value(opened, name):
     async with opened() as jet:
         made = await bucket(jet, name, history=4)
         assert await made.create("a", b"1") == 1
-        with pytest.raises(js.KeyExists, match="update replaces it on condition") as caught:
+        with pytest.raises(js.KeyExists, match="use update to replace it conditionally") as caught:
             await made.create("a", b"2")
         assert caught.value.entry.value == b"1"
         assert caught.value.actual == 1
@@ -143,7 +143,7 @@ async def test_counting_up_by_update_loses_nothing(opened, name):
         ("", "is empty"),
         (".a", "begins or ends with a dot"),
         ("a.", "begins or ends with a dot"),
-        ("a..b", "two in a row"),
+        ("a..b", "two dots in a row"),
         ("a b", "holds ' '"),
         ("a\n", r"holds '\\n'"),
         ("a.*", r"holds '\*'"),
@@ -333,9 +333,9 @@ async def test_times_to_live_are_whole_and_make_no_old_value_come_back(opened, n
             with pytest.raises(js.BadArgument, match="ttl"):
                 await made.put("a", b"1", ttl=bad)
         deep = await bucket(jet, f"{name}_deep", history=3, limit_marker_ttl=6)
-        with pytest.raises(js.BadArgument, match="an older one would come back"):
+        with pytest.raises(js.BadArgument, match="an older one would reappear"):
             await deep.put("a", b"1", ttl=60)
-        with pytest.raises(js.BadArgument, match="an older one would come back"):
+        with pytest.raises(js.BadArgument, match="an older one would reappear"):
             await deep.update("a", b"1", 1, ttl=60)
         with pytest.raises(js.BadArgument, match="is below limit_marker_ttl, 6 s"):
             await deep.create("a", b"1", ttl=2)

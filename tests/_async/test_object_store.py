@@ -579,7 +579,7 @@ async def test_an_object_gets_another_name(opened, name):
         await store.put("live", b"live")
         await store.put("dead", b"dead")
         await store.delete("dead")
-        with pytest.raises(js.ObjectExists, match="'live' already"):
+        with pytest.raises(js.ObjectExists, match="already has an object 'live'"):
             await store.update_meta("a", new_name="live")
         assert (await store.update_meta("a", new_name="b", description="d")).name == "b"
         with pytest.raises(js.ObjectNotFound):

@@ -84,7 +84,7 @@ def test_keys_that_are_paths(opened, name):
         made.put("/x/z/", b"")
         assert (made.get("/x/z")).key == "/x/z"
         assert listed(made.keys("/x/*")) == ["/x/y", "/x/z"]
-        with pytest.raises(js.BadArgument, match="holds a dot"):
+        with pytest.raises(js.BadArgument, match="contains a dot"):
             made.put("/x.y", b"")
 
 

@@ -261,7 +261,7 @@ def test_a_unique_name_with_wildcards_removes_nothing(opened, name, nuid):
         info = described(store, "a", nuid=nuid)
         subject = f"$O.{name}.M.{base64.urlsafe_b64encode(b'a').decode()}"
         jet.publish(subject, json.dumps(info).encode())
-        with pytest.raises(js.BadObjectInfo, match=r"unique name|nuid"):
+        with pytest.raises(js.BadObjectInfo, match=r"valid NUID|nuid"):
             store.get_bytes("a")
         store.put("a", b"ours")
         store.delete("a")

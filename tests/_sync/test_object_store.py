@@ -580,7 +580,7 @@ def test_an_object_gets_another_name(opened, name):
         store.put("live", b"live")
         store.put("dead", b"dead")
         store.delete("dead")
-        with pytest.raises(js.ObjectExists, match="'live' already"):
+        with pytest.raises(js.ObjectExists, match="already has an object 'live'"):
             store.update_meta("a", new_name="live")
         assert (store.update_meta("a", new_name="b", description="d")).name == "b"
         with pytest.raises(js.ObjectNotFound):

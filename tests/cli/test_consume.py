@@ -131,7 +131,7 @@ def test_what_only_a_new_consumer_takes_is_not_passed_over(run: Run, filled: str
     for other in (["--from", "2"], ["--from", "all"], ["--subject", f"{filled}.s1"]):
         refused = run(*worker, *other)
         assert (refused.exit_code, refused.stdout) == (1, "")
-        assert f"worker exists, with another {other[0]}" in refused.stderr
+        assert f"worker exists with another {other[0]}" in refused.stderr
 
 
 def test_filters_pick_subjects(run: Run, filled: str) -> None:
@@ -190,7 +190,7 @@ def test_a_server_that_died_is_told_with_what_came_before(
     arguments = ["consume", "S", *consumer, "--wait", "0.1", "--timeout", "1"]
     result = CliRunner().invoke(twinstream, [*arguments, "--server", mortal.url])
     assert result.exit_code == 1
-    assert "1 message\nerror: the link to the server is lost" in result.stderr
+    assert "1 message\nerror: the connection to the server is lost" in result.stderr
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
@@ -226,9 +226,9 @@ def test_reading_goes_on_when_the_server_comes_back(
     if notes:
         # The server had left when the consumer's message was acknowledged.
         assert consumer
-        assert notes == ["1 could not be acknowledged and will come again"]
+        assert notes == ["1 was not acknowledged and will be redelivered"]
     assert "is lost" in lost
-    assert "is back" in back
+    assert "is restored" in back
 
 
 @pytest.mark.parametrize("consumer", [[], ["w", "--create"]])
@@ -265,7 +265,7 @@ def test_a_message_whose_acknowledgement_got_lost_is_named(
     monkeypatch.setattr(js_sync.Message, "ack", lost)
     result = run("consume", filled, "w", "--create", "--count", "1")
     assert result.exit_code == 0, result.stderr
-    assert "1 could not be acknowledged and will come again" in result.stderr
+    assert "1 was not acknowledged and will be redelivered" in result.stderr
 
 
 def test_no_more_is_taken_than_was_asked_for(run: Run, server: NatsServer, filled: str) -> None:
@@ -422,7 +422,7 @@ def test_a_work_queue_is_read_through_a_consumer(run: Run, server: NatsServer) -
         jet.create_stream(StreamConfig(name="QUEUE", subjects=["QUEUE.*"], retention="workqueue"))
     result = run("consume", "QUEUE", "--wait", "1")
     assert result.exit_code == 1
-    assert "name one; `twinstream consumer ls QUEUE` shows them" in result.stderr
+    assert "give its name (`twinstream consumer ls QUEUE` lists consumers)" in result.stderr
     failure = json.loads(run("consume", "QUEUE", "--wait", "1", "--json").stderr)
     assert (failure["kind"], failure["err_code"]) == ("JetStreamError", 10084)
 

@@ -37,7 +37,7 @@ def test_without_letters_the_command_that_keeps_them_is_named(run: Run, stream: 
         result = run("dlq", *command)
         assert (result.exit_code, result.stdout) == (1, "")
         assert f"there is no stream {stream}-dead" in result.stderr
-        assert f"`twinstream dlq run {stream}` makes it" in result.stderr
+        assert f"`twinstream dlq run {stream}` creates it" in result.stderr
 
 
 def test_failures_are_kept_listed_and_replayed(run: Run, server: NatsServer, stream: str) -> None:
@@ -152,7 +152,7 @@ def test_a_consumer_can_start_again_at_its_first_letter(
     fail(server, stream, b"one", b"two")
     collected(run, stream, 2)
     result = run("dlq", "replay", stream, "--by-reset", "w", "--yes")
-    assert result.stdout == f"w starts again at sequence 1 of {stream}\n"
+    assert result.stdout == f"w restarts at sequence 1 of {stream}\n"
     assert json_lines(run("dlq", "ls", stream, "--json")) == []
 
 

@@ -157,7 +157,7 @@ def test_what_cannot_change_is_refused_or_made_anew(
         for _ in range(2):
             nc.jetstream().publish("DEP4.1", b"x")
     lost = "without its 2 messages and 1 consumer"
-    assert f"refused: only a new one can be so, {lost};" in run("plan", folder).stdout
+    assert f"refused: it must be re-created, {lost};" in run("plan", folder).stdout
     assert f"It is re-created {lost}.\n" in run("plan", folder, "--allow-recreate").stdout
     result = run("apply", folder, "--yes", "--allow-recreate", "--json")
     assert result.exit_code == 0
@@ -185,7 +185,7 @@ def test_a_stream_stays_where_no_new_one_can_be_made(
     assert run("apply", write(stream_of("DEP11"), other), "--yes").exit_code == 0
     result = run("apply", write(stream_of("DEP11", **more)), "--yes", "--allow-recreate")
     assert result.exit_code == 1
-    assert "error: stream DEP11 was left as it is, because" in result.stderr
+    assert "error: stream DEP11 is unchanged, because" in result.stderr
     assert reason in result.stderr
     with js_sync.connect(server.url) as nc:
         names = [name for name in nc.jetstream().stream_names() if name.startswith("DEP11")]
@@ -394,7 +394,7 @@ def test_a_consumer_that_cannot_be_made_anew_is_told(
     anew = write(stream_of("DEP15"), consumer_of("DEP15", ack_policy="explicit"))
     result = run("apply", anew, "--yes", "--allow-recreate")
     assert result.exit_code == 1
-    assert "consumer DEP15/C was removed for a new one, which could not be made" in result.stderr
+    assert "consumer DEP15/C was removed to be re-created, but creating it failed" in result.stderr
 
 
 def test_a_copy_is_made_anew(run: Run, write: Write, server: NatsServer) -> None:
@@ -551,7 +551,7 @@ def test_the_account_may_want_smaller_ones(write: Write) -> None:
     assert planned.stderr == "2 to create, 4 refused\n"
     for reason in (
         "the account allows no max_consumers above 5",
-        "the account has streams with max_bytes only",
+        "the account requires max_bytes for streams",
         "the account allows no max_bytes above 5,000",
         "the account allows no max_ack_pending above 9",
     ):
@@ -583,7 +583,7 @@ def test_the_stream_of_a_consumer_may_be_on_the_server(run: Run, write: Write, s
     assert actions(run, folder) == {"C": "create"}
     missing = run("plan", write(consumer_of("NOWHERE")))
     assert missing.exit_code == 1
-    assert "there is no stream 'NOWHERE', neither here nor on the server." in missing.stdout
+    assert "stream 'NOWHERE' exists neither in the files nor on the server." in missing.stdout
 
 
 def test_a_consumer_becomes_durable_for_good(

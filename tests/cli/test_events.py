@@ -81,7 +81,7 @@ def test_a_server_that_died_is_no_silence(monkeypatch: pytest.MonkeyPatch) -> No
         arguments = ["events", "--wait", "0.1", "--server", server.url]
         result = CliRunner().invoke(twinstream, arguments)
     assert result.exit_code == 1
-    assert "0 events\nerror: the link to the server broke" in result.stderr
+    assert "0 events\nerror: the connection to the server is lost" in result.stderr
 
 
 def test_a_link_that_was_mended_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -99,7 +99,7 @@ def test_a_link_that_was_mended_is_told(monkeypatch: pytest.MonkeyPatch) -> None
         arguments = ["events", "--wait", "0.1", "--server", proxy.url]
         result = CliRunner().invoke(twinstream, arguments)
     assert result.exit_code == 0, result.output
-    assert "0 events\nthe link broke meanwhile: events may be missing" in result.stderr
+    assert "0 events\nthe connection was lost meanwhile: events may be missing" in result.stderr
 
 
 @pytest.mark.parametrize(

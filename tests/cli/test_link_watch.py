@@ -49,8 +49,8 @@ def test_it_goes_on_when_the_server_comes_back(
         arguments = [*command, "--timeout", "0.5", "--server", server.url]
         result = CliRunner().invoke(twinstream, arguments)
     assert result.exit_code == 0, result.output
-    lost = result.stderr.index("the link to the server is lost")
-    assert lost < result.stderr.index("the link to the server is back")
+    lost = result.stderr.index("the connection to the server is lost")
+    assert lost < result.stderr.index("the connection to the server is restored")
 
 
 def test_a_link_that_broke_and_was_mended_unseen_is_told(
@@ -62,7 +62,10 @@ def test_a_link_that_broke_and_was_mended_unseen_is_told(
     assert capsys.readouterr().err == ""
     nc.epoch = 2
     assert link.look()
-    assert [line[-4:] for line in capsys.readouterr().err.splitlines()] == ["d it", "back"]
+    assert [line.split()[-1] for line in capsys.readouterr().err.splitlines()] == [
+        "reconnecting",
+        "restored",
+    ]
     assert link.look()
     assert capsys.readouterr().err == ""
 

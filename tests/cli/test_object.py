@@ -63,8 +63,8 @@ def test_a_file_goes_in_and_comes_out(run: Run, bucket: str, tmp_path: Path) -> 
     assert back.exit_code == 0, back.stderr
     assert copy.read_bytes() == data
     # Neither an object nor a file is replaced without a yes.
-    assert "no answer" in run("object", "put", bucket, str(source)).stderr
-    assert "no answer" in run("object", "get", bucket, "in.bin", "-O", str(copy)).stderr
+    assert "not answered" in run("object", "put", bucket, str(source)).stderr
+    assert "not answered" in run("object", "get", bucket, "in.bin", "-O", str(copy)).stderr
     source.write_bytes(b"new")
     assert run("object", "put", bucket, str(source), "--yes").exit_code == 0
     (got,) = json_lines(

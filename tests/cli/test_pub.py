@@ -38,7 +38,7 @@ def test_the_same_id_is_stored_once(run: Run, server: NatsServer, stream: str) -
     again = run("pub", f"{stream}.new", "hello", "--msg-id", "a", "--json")
     assert json_lines(first) == [{"stream": stream, "seq": 1}]
     assert json_lines(again) == [{"stream": stream, "seq": 1, "duplicate": True}]
-    assert "known already" in run("pub", f"{stream}.new", "x", "--msg-id", "a").stdout
+    assert "already known" in run("pub", f"{stream}.new", "x", "--msg-id", "a").stdout
     assert len(stored(server, stream)) == 1
 
 

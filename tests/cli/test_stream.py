@@ -131,7 +131,7 @@ def test_rm_deletes_only_when_told(run: Run, jet: js_sync.JetStream, stream: str
     assert jet.get_stream(stream).name == stream
     unasked = run("stream", "rm", stream)
     assert unasked.exit_code == 1
-    assert "error: no answer came, and nothing was done; --yes answers" in unasked.stderr
+    assert "error: the question was not answered, nothing was done; add --yes" in unasked.stderr
     assert run("stream", "rm", stream, "--yes").stdout == f"deleted {stream}\n"
     with pytest.raises(js_sync.StreamNotFound):
         jet.get_stream(stream)

@@ -73,7 +73,7 @@ def test_a_file_that_holds_no_seed_is_named(run: Run, tmp_path: Path) -> None:
     file.write_bytes(b"\xff\xfe")
     result = run("stream", "ls", "--nkey", str(file))
     assert result.exit_code == 1
-    assert f"{file} holds no seed of an nkey" in result.stderr
+    assert f"{file} contains no nkey seed" in result.stderr
 
 
 OTHER_SEED = nkeys.encode_seed(bytes(32), nkeys.PREFIX_BYTE_ACCOUNT).decode()
@@ -85,7 +85,7 @@ def test_a_file_without_a_users_seed_is_named(run: Run, tmp_path: Path, text: st
     file.write_text(text)
     result = run("stream", "ls", "--nkey", str(file))
     assert result.exit_code == 1
-    assert f"{file} holds no seed of a user's nkey" in result.stderr
+    assert f"{file} contains no seed of a user's nkey" in result.stderr
     assert "SU is expected" in result.stderr
     assert OTHER_SEED not in result.stderr
 

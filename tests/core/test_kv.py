@@ -166,7 +166,7 @@ def test_a_mirror_has_no_subjects() -> None:
     stream = stream_config(KeyValueConfig(bucket="M", mirror=StreamSource(name="O")))
     assert stream.subjects is None
     assert (stream.mirror_direct, stream.allow_direct) == (True, True)
-    with pytest.raises(BadArgument, match="makes no markers"):
+    with pytest.raises(BadArgument, match="creates no markers"):
         stream_config(evolve(FULL, mirror=StreamSource(name="O")))
 
 

@@ -117,7 +117,7 @@ def test_subjects_of_names_whose_encodings_differ() -> None:
 
 @pytest.mark.parametrize("nuid", ["", None, ">", "*", "a.b", "a b"])
 def test_content_of_other_objects_is_out_of_reach(nuid: str | None) -> None:
-    with pytest.raises(BadArgument, match="unique name"):
+    with pytest.raises(BadArgument, match="not a valid NUID"):
         SUBJECTS.chunks(nuid)
 
 
@@ -204,7 +204,7 @@ def test_a_description_is_written_and_read() -> None:
         (b"7", "no JSON object"),
         (b"{}", "name"),
         (b'{"name":"a","size":"1"}', "size"),
-        (b'{"name":"a","nuid":">"}', "unique name"),
+        (b'{"name":"a","nuid":">"}', "valid NUID"),
         (b'{"name":"a","chunks":1}', "no nuid"),
     ],
 )

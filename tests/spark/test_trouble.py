@@ -44,4 +44,4 @@ def test_errors_of_this_package_keep_their_words() -> None:
 
 @pytest.mark.parametrize("error", ["disk on fire", "disk on fire."])
 def test_the_board_ends_the_sentence(error: str) -> None:
-    assert told(Failed("S", error, 1.0, "RuntimeError")) == "disk on fire. Starts again in 1 s."
+    assert told(Failed("S", error, 1.0, "RuntimeError")) == "disk on fire. Restarts in 1 s."

@@ -35,7 +35,7 @@ V = TypeVar("V")
 W = TypeVar("W")
 
 _HALF_AN_HOUR: Final = 1800.0
-# Seconds without progress after which a read of many keys gives up.
+# Default timeout for reads of many keys: seconds without progress.
 _PATIENCE: Final = 120.0
 
 
@@ -48,12 +48,12 @@ def handle(place: Place) -> KeyValue[bytes]:
 class KeyValue(Generic[V]):
     """A bucket of keys and values. Get one from `JetStream.get_key_value` or `create_key_value`.
 
-    A key is text of A-Z a-z 0-9 - / _ = and dots that part it into tokens; a value is bytes. Each
-    write is a revision, a number that rises over all keys of the bucket. The `timeout` of a call
-    is in seconds; its default is that of the context.
+    A key consists of tokens separated by dots; tokens contain A-Z a-z 0-9 - / _ =. A value is
+    bytes. Each write creates a revision, a number that increases over all keys of the bucket. The
+    `timeout` of a call is in seconds; its default is that of the context.
 
-    Reads see every write that was acknowledged before, unless `stale` ones are asked for: those
-    are answered by any replica, which may be behind.
+    Reads see every write that was acknowledged before them. Reads with `stale=True` may be answered
+    by any replica, which may lag behind.
     """
 
     def __init__(self, place: Place, codecs: Codecs[V]) -> None:
@@ -72,26 +72,26 @@ class KeyValue(Generic[V]):
 
     @property
     def stream(self) -> Stream:
-        """The stream underneath, with stored subjects and without codecs."""
+        """The stream of the bucket, with stored subjects and without codecs."""
         return self._place.stream
 
     @property
     def cached_status(self) -> KeyValueStatus:
-        """What the server said last. Raises `BadArgument` when it was never asked."""
+        """The last status that the server reported. Raises `BadArgument` if there is none yet."""
         return KeyValueStatus.of(self._place.stream.cached_info)
 
     async def status(self, *, timeout: Seconds | None = None) -> KeyValueStatus:
-        """Ask for settings and state. Raises `BucketNotFound`."""
+        """Request settings and state. Raises `BucketNotFound`."""
         try:
             return KeyValueStatus.of(await self._place.stream.info(timeout=timeout))
         except TwinstreamError as error:
             raise_for_bucket(self.bucket, error)
 
     async def change(self, edit: Edit, *, timeout: Seconds | None = None) -> KeyValueStatus:
-        """Read the settings, let `edit` return a changed copy, and store what differs.
+        """Read the settings, let `edit` return a changed copy, and store the differences.
 
-        Settings that belong to the stream alone stay as they are. Raises `BucketNotFound`,
-        `InvalidConfig` for what the server cannot change, such as the storage.
+        Stream settings that are not settings of a bucket are kept. Raises `BucketNotFound`, and
+        `InvalidConfig` for changes that the server does not support, such as another storage.
         """
         from js_async.kv.manage import change_bucket
 
@@ -110,10 +110,10 @@ class KeyValue(Generic[V]):
         stale: bool = False,
         timeout: Seconds | None = None,
     ) -> Entry[V]:
-        """Return the entry of a key, or that of one `revision` of it.
+        """Return the last entry of a key, or its entry at `revision`.
 
-        Raises `KeyNotFound`; that is a `KeyDeleted`, with the marker as its `entry`, where the key
-        was deleted or purged, or its value expired. Raises `InvalidKey`, `BucketNotFound`.
+        Raises `KeyNotFound`. If the key was deleted or purged, or its value expired, this is a
+        `KeyDeleted` with the marker as its `entry`. Also raises `InvalidKey`, `BucketNotFound`.
         """
         entry = await self._find(key, revision, stale, timeout)
         if entry is None:
@@ -133,9 +133,9 @@ class KeyValue(Generic[V]):
         stale: bool = False,
         timeout: Seconds | None = None,
     ) -> Entry[V] | None:
-        """Return the last entry of a key, or that of a `revision`: a value or a marker, or None.
+        """Return the last entry of a key, or its entry at `revision`, or None.
 
-        A value that a codec cannot decode is an entry with an `error`.
+        The entry may be a value or a marker. If a codec cannot decode it, its `error` is set.
         """
         return await self._find(key, revision, stale, timeout)
 
@@ -161,16 +161,23 @@ class KeyValue(Generic[V]):
         ttl: Ttl | None = None,
         timeout: Seconds | None = None,
     ) -> int:
-        """Store a value, whatever the key holds, and return its revision.
+        """Store a value, regardless of the key's current one, and return the new revision.
 
-        With `ttl`, in seconds rounded up to whole ones, the value expires; that needs a bucket
-        with `limit_marker_ttl` and a history of 1. Without it the key does not expire, also where
-        it would have before.
+        With `ttl` (seconds, rounded up to whole ones) the value expires; this requires a bucket
+        with `limit_marker_ttl` and a history of 1. Without `ttl` the new value does not expire,
+        even if the previous one had a TTL.
 
-        When the connection breaks before the answer came, the key is looked at: what was stored is
-        not stored again, and what was not is. Raises `OutcomeUnknown` where another client wrote
-        the key meanwhile. Raises `BucketNotFound`, `ValueTooLarge`, `StoreRefused` when the bucket
-        is full, `Unsupported`, `InvalidKey`, and what `JetStream.publish` raises.
+        If the connection breaks before the response arrives, the call reads the key to find out
+        whether the value was stored, and stores it again if it was not.
+
+        Raises:
+            OutcomeUnknown: The response was lost and another client wrote the key since.
+            BucketNotFound: The bucket does not exist.
+            ValueTooLarge: The value exceeds the bucket's `max_value_size`.
+            StoreRefused: The bucket is full.
+            Unsupported: The bucket has no TTL for keys.
+            InvalidKey: The key contains invalid characters.
+            JetStreamError: And whatever else `JetStream.publish` raises.
         """
         stored, data = self._codecs.encode_key(key), self._codecs.encode_value(value)
         if ttl is not None:
@@ -185,11 +192,11 @@ class KeyValue(Generic[V]):
         ttl: Ttl | None = None,
         timeout: Seconds | None = None,
     ) -> int:
-        """Store the value of a key that has none, and return its revision.
+        """Store a value if the key has none, and return its revision.
 
-        A key that was deleted or purged, or whose value expired, has none. `ttl` is as in `put`,
-        with any history: then older revisions of the key are removed. Raises `KeyExists` with the
-        `entry` that is there, `OutcomeUnknown`, and what `put` raises.
+        A key has no value if it was deleted or purged, or if its value expired. `ttl` is as in
+        `put`, but with any history: the key's older revisions are then removed. Raises `KeyExists`
+        with the existing `entry`, `OutcomeUnknown`, and what `put` raises.
         """
         stored, data = self._codecs.encode_key(key), self._codecs.encode_value(value)
         ttl = await self._writes.key_ttl(ttl, single=False)
@@ -206,8 +213,8 @@ class KeyValue(Generic[V]):
     ) -> int:
         """Replace the value of a key if it is still at `revision`, and return the new revision.
 
-        Raises `RevisionMismatch` when another client was faster, `OutcomeUnknown` when a lost
-        answer leaves that unknown, and what `put` raises.
+        Raises `RevisionMismatch` if another client was faster, `OutcomeUnknown` if a lost response
+        leaves that unknown, and what `put` raises.
         """
         stored, data = self._codecs.encode_key(key), self._codecs.encode_value(value)
         check_revision(revision, instead="; create stores a key that has no value")
@@ -217,10 +224,10 @@ class KeyValue(Generic[V]):
     async def delete(
         self, key: str, *, revision: int | None = None, timeout: Seconds | None = None
     ) -> int:
-        """Mark a key as deleted and return the marker's revision; its history stays.
+        """Mark a key as deleted and return the marker's revision. The history is kept.
 
-        With `revision` only if the key is still at it: raises `RevisionMismatch`. A key that has
-        no value gets a marker, too.
+        With `revision`, delete only if the key is still at this revision; otherwise raise
+        `RevisionMismatch`. A key without a value gets a marker, too.
         """
         stored = self._codecs.encode_key(key)
         if revision is None:
@@ -238,8 +245,8 @@ class KeyValue(Generic[V]):
     ) -> int:
         """Remove all revisions of a key, leave a marker, and return the marker's revision.
 
-        `revision` is as in `delete`. With `ttl`, as in `put` but with any history, the server
-        removes the marker after that time and sends nothing to watchers.
+        `revision` is as in `delete`. `ttl` is as in `put`, but with any history: the server then
+        removes the marker without sending anything to watchers.
         """
         stored = self._codecs.encode_key(key)
         ttl = await self._writes.key_ttl(ttl, single=False)
@@ -255,10 +262,10 @@ class KeyValue(Generic[V]):
     # ---- many keys
 
     def keys(self, *filters: str, timeout: Seconds = _PATIENCE) -> Generated[str]:
-        """Iterate over the keys that have a value, each once; `filters` may hold wildcards.
+        """Iterate over the keys that have a value, each once; `filters` may contain wildcards.
 
-        A key that is written meanwhile is neither missing nor there twice. `timeout` is how long
-        there may be no progress. Raises `BucketNotFound`, `InvalidKey`, `RequestTimeout`.
+        A key that is written meanwhile is neither missed nor returned twice. `timeout` is the
+        maximum time without progress. Raises `BucketNotFound`, `InvalidKey`, `RequestTimeout`.
         """
         from js_async.kv.keys import keys_of
 
@@ -266,9 +273,9 @@ class KeyValue(Generic[V]):
         return keys_of(self._place, self._maker, stored, seconds(timeout))
 
     async def history(self, key: str, *, timeout: Seconds = _PATIENCE) -> list[Entry[V]]:
-        """Return the revisions of a key that are kept, oldest first, with its markers.
+        """Return the kept revisions of a key, oldest first, including markers.
 
-        Raises `KeyNotFound` when there are none.
+        Raises `KeyNotFound` if there are none.
         """
         from js_async.kv.keys import history_of
 
@@ -278,10 +285,11 @@ class KeyValue(Generic[V]):
     async def get_many(
         self, *filters: str, at_revision: int | None = None, timeout: Seconds = _PATIENCE
     ) -> Entries[V]:
-        """Return the values of keys or filters (none: all), as they were at one revision.
+        """Return the values of keys or filters (by default of all keys), as of one revision.
 
-        It includes every write that was acknowledged before the call. With `at_revision` it is the
-        state right after that revision, as far as the bucket still has it.
+        This revision includes every write that was acknowledged before the call. With
+        `at_revision`, the result is the state right after that revision, as far as the bucket still
+        stores it.
         """
         from js_async.kv.keys import entries_of
 
@@ -300,13 +308,20 @@ class KeyValue(Generic[V]):
     ) -> Opening[Watch[V]]:
         """Iterate over the last entry of each key, then None, then each new revision.
 
-        Only keys that match one of `filters`, if there are any. With `history` it begins with all
-        revisions that are kept, with `resume_from` at that revision, with `updates_only` after
-        what is there now. Without `deletes` markers are left out; with `meta_only` entries have no
-        values. Lost and re-created consumers are passed to `on_report`.
+        Args:
+            filters: Only watch keys that match one of these; by default all keys.
+            history: Begin with all kept revisions instead of the last ones.
+            updates_only: Skip the existing entries.
+            resume_from: Begin at this revision.
+            deletes: Whether to return markers of deleted keys.
+            meta_only: Return entries without values.
+            on_report: Called when the consumer was lost or re-created.
 
-        Raises `BucketNotFound`, `InvalidKey`, and `BadArgument` for a `resume_from` that the bucket
-        has not reached: it was deleted and created again.
+        Raises:
+            BucketNotFound: The bucket does not exist.
+            InvalidKey: A filter is invalid.
+            BadArgument: The bucket has not reached `resume_from`, because it was deleted and
+                re-created.
         """
         from js_async.kv.watch import WatchOptions, open_watch
 
@@ -323,10 +338,10 @@ class KeyValue(Generic[V]):
     async def purge_deletes(
         self, *, older_than: Seconds = _HALF_AN_HOUR, timeout: Seconds = _PATIENCE
     ) -> PurgedMarkers:
-        """Remove what deleted keys left behind; markers younger than `older_than` seconds stay.
+        """Remove the remains of deleted keys, except markers younger than `older_than` seconds.
 
-        A watch that was away for longer than that misses those deletes. A value that another
-        client writes meanwhile stays.
+        A watch that is disconnected for longer than `older_than` misses these deletes. A value that
+        another client writes meanwhile is kept.
         """
         from js_async.kv.keys import purge_markers
 
@@ -343,7 +358,7 @@ class KeyValue(Generic[V]):
     def with_codecs(
         self, *, key: KeyCodec | None = None, value: ValueCodec[W] | None = None
     ) -> KeyValue[V] | KeyValue[W]:
-        """Return the bucket with codecs, which come before those that this one has (ADR-54)."""
+        """Return the bucket with additional codecs, applied before the existing ones (ADR-54)."""
         codecs = self._codecs.with_codecs(key, value)
         return cast("KeyValue[V] | KeyValue[W]", KeyValue(self._place, cast("Codecs[V]", codecs)))
 
@@ -353,12 +368,12 @@ class KeyValue(Generic[V]):
         on_change: Callable[[Entry[V]], None] | None = None,
         on_report: Callable[[PullReport], None] | None = None,
     ) -> Opening[KeyValueCache[V]]:
-        """Return a copy of the bucket in memory, or of the keys that match `filters`.
+        """Return an in-memory copy of the bucket, or of the keys that match `filters`.
 
-        A watch keeps it fresh, and what is written through it can be read from it at once.
-        `on_change` is a plain function in both twins, called with each new revision that the watch
-        delivers; it must be quick. Raises `NotPromised` for a bucket with a `ttl` and without
-        `limit_marker_ttl`: nothing says there that a value expired.
+        A watch keeps the copy current. Writes through the copy can be read from it immediately.
+        `on_change` is called with each new revision that the watch delivers; it is a plain function
+        in both twins and must be quick. Raises `NotPromised` for a bucket with a `ttl` but without
+        `limit_marker_ttl`, where nothing reports that a value expired.
         """
         from js_async.kv.cache import open_cache
 

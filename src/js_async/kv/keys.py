@@ -1,4 +1,4 @@
-"""Reading many keys: their names, their history, all as of one revision, and dropping markers."""
+"""Read the names, the history or the values of many keys, and remove old markers."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ V = TypeVar("V")
 async def keys_of(
     place: Place, maker: EntryMaker[V], filters: Sequence[str], timeout: float
 ) -> Generated[str]:
-    """Iterate over the keys that have a value, each once, whatever is written meanwhile.
+    """Iterate over the keys that have a value, each once, despite concurrent writes.
 
-    For each key that was stored at the start, only a hash of 8 bytes is kept. It shows whether a
-    key that is written meanwhile was delivered already.
+    For each key that existed at the start, only a hash of 8 bytes is kept. It detects that a key
+    which is written during the iteration was already returned.
     """
     watch = KeyWatch(place, _key_reader(maker), filters, WatchOptions(meta_only=True))
-    # Keys by their last word, where that is newer than the start.
+    # Whether each key that was written since the start has a value.
     written: dict[str, bool] = {}
     numbers = array("q")
     generation = 1
@@ -45,7 +45,7 @@ async def keys_of(
             if step is None or isinstance(step, CaughtUp):
                 break
             if watch.state.generation != generation:
-                # The bucket was created again, and its state comes from the beginning.
+                # The bucket was re-created, so its whole state is delivered again.
                 generation = watch.state.generation
                 written.clear()
             key, revision, is_value = step
@@ -65,7 +65,7 @@ async def keys_of(
 async def history_of(
     place: Place, maker: EntryMaker[V], key: str, shown: str, timeout: float
 ) -> list[Entry[V]]:
-    """Return the revisions of a stored key, oldest first, markers included."""
+    """Return the revisions of a stored key, oldest first, including markers."""
     subject = place.subjects.stored + key
     try:
         reading = place.stream.read(subjects=subject, timeout=timeout)
@@ -97,12 +97,12 @@ async def entries_of(
 
 @frozen
 class PurgedMarkers:
-    """What `KeyValue.purge_deletes` did."""
+    """The result of `KeyValue.purge_deletes`."""
 
     removed: int
-    """Keys whose markers were removed, with the revisions below them."""
+    """The number of keys whose markers and older revisions were removed."""
     kept: int
-    """Keys whose markers are too young and stay; the revisions below them were removed."""
+    """The number of keys with a marker too young to remove; only older revisions were removed."""
 
 
 def _is_value(message: Message) -> bool:
@@ -113,7 +113,7 @@ def _is_value(message: Message) -> bool:
 
 
 def _key_reader(maker: EntryMaker[V]) -> Callable[[Message], tuple[str, int, bool]]:
-    """Return what reads of a message its key, its revision, and whether it is a value."""
+    """Return a function that reads a message's key, its revision, and whether it is a value."""
 
     def read(message: Message) -> tuple[str, int, bool]:
         return maker.key(message.subject), message.metadata.stream_seq, _is_value(message)
@@ -122,14 +122,14 @@ def _key_reader(maker: EntryMaker[V]) -> Callable[[Message], tuple[str, int, boo
 
 
 def _read_marker(message: Message) -> tuple[str, int, int] | None:
-    """Return the subject of a marker, its revision and its time; None for a value."""
+    """Return the subject, revision and time of a marker, or None for a value."""
     if _is_value(message):
         return None
     return message.subject, message.metadata.stream_seq, message.metadata.timestamp_ns
 
 
 async def purge_markers(place: Place, older_than: Seconds, timeout: float) -> PurgedMarkers:
-    """Remove what is left of deleted keys. A value written meanwhile stays."""
+    """Remove the remains of deleted keys. A value that is written meanwhile is kept."""
     age = timedelta(seconds=seconds(older_than, "older_than"))
     watch = KeyWatch(place, _read_marker, (), WatchOptions(meta_only=True))
     markers: list[tuple[str, int, int]] = []
@@ -143,12 +143,12 @@ async def purge_markers(place: Place, older_than: Seconds, timeout: float) -> Pu
         info = await place.stream.info()
     finally:
         await watch.close()
-    # By the server's clock, which stamped the markers.
+    # Based on the server's clock, which also timestamped the markers.
     limit = Timestamp.of((info.ts or datetime.now(UTC)) - age).ns
     removed = kept = 0
     for subject, revision, created in markers:
         is_old = created <= limit
-        # Only up to the marker: what was written since has a higher revision.
+        # Purge only up to the marker: a value that was written since has a higher revision.
         before = revision + 1 if is_old else revision
         await place.stream.purge(subject=subject, before_seq=before)
         removed, kept = removed + is_old, kept + (not is_old)

@@ -1,4 +1,4 @@
-"""Creating, changing, deleting and listing buckets."""
+"""Create, change, delete and list buckets."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ __all__ = [
 ]
 
 _LIMIT_MARKERS_SINCE: Final = (2, 11, 0)
-# Between two rounds of creating or updating, while another client creates or deletes (seconds).
+# Pause before another create or update while other clients create or delete the bucket (seconds).
 _PAUSE: Final = 0.01
 
 
 async def create_bucket(api: Api, config: KeyValueConfig, deadline: Deadline) -> Place:
-    """Create a bucket; an equal one that exists is fine."""
+    """Create a bucket. An existing bucket with equal settings is accepted."""
     wanted = stream_config(config)
     name = wanted.name or ""
     if config.limit_marker_ttl:
@@ -51,7 +51,7 @@ async def create_bucket(api: Api, config: KeyValueConfig, deadline: Deadline) ->
         await create_stream(api, name, wanted, False, deadline)
     except StreamExists as error:
         raise _exists(config.bucket, error) from error
-    # Asked once more: what is said of a new stream lacks its domain.
+    # A second request is needed: the response to a stream's creation lacks the domain.
     return await get_bucket(api, config.bucket, deadline)
 
 
@@ -68,7 +68,7 @@ def _exists(bucket: str, error: StreamExists) -> BucketExists:
 
 
 async def get_bucket(api: Api, bucket: str, deadline: Deadline) -> Place:
-    """Return a bucket that exists. Raises `BucketNotFound`, `NotABucket`."""
+    """Return an existing bucket. Raises `BucketNotFound`, `NotABucket`."""
     info = await _info(api, bucket, deadline)
     check_is_bucket(info.config)
     return Place(api, bucket, info)
@@ -83,7 +83,7 @@ async def _info(api: Api, bucket: str, deadline: Deadline) -> StreamInfo:
 
 
 async def update_bucket(api: Api, config: KeyValueConfig, deadline: Deadline) -> Place:
-    """Change what a configuration gives, and leave the rest. Raises `BucketNotFound`."""
+    """Change the settings that a configuration sets. Raises `BucketNotFound`."""
     stream_config(config)
     return await change_bucket(
         api, config.bucket, lambda current: merged(current, config), deadline
@@ -91,7 +91,7 @@ async def update_bucket(api: Api, config: KeyValueConfig, deadline: Deadline) ->
 
 
 async def change_bucket(api: Api, bucket: str, edit: Edit, deadline: Deadline) -> Place:
-    """Read the settings of a bucket, and store what `edit` makes of them."""
+    """Read the settings of a bucket, and store what `edit` returns for them."""
     place = await get_bucket(api, bucket, deadline)
     stream = place.stream.config
     before = key_value_config(stream)
@@ -114,9 +114,9 @@ async def change_bucket(api: Api, bucket: str, edit: Edit, deadline: Deadline) -
 
 
 async def create_or_update_bucket(api: Api, config: KeyValueConfig, deadline: Deadline) -> Place:
-    """Change a bucket, or create it where there is none.
+    """Change a bucket, or create it if it does not exist.
 
-    Other clients may create or delete it meanwhile: both are tried until the deadline.
+    Other clients may create or delete it meanwhile, so both are tried until the deadline.
     """
     while True:
         try:
@@ -153,7 +153,7 @@ class Buckets(StatusesOfKind[KeyValueStatus]):
 
 
 class BucketNames(NamesOfKind):
-    """The names of buckets: of the streams whose names begin as those of buckets do."""
+    """The names of buckets, derived from the stream names with the prefix of buckets."""
 
     def _name(self, stream: str) -> str | None:
         return bucket_of(stream) if stream.startswith(PREFIX) else None

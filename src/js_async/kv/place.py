@@ -1,4 +1,4 @@
-"""Where the keys of a bucket are read and where they are written."""
+"""The streams that the keys of a bucket are read from and written to."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ __all__ = ["Place"]
 
 
 class Place:
-    """The stream of a bucket, and its origin's where the bucket is a mirror.
+    """The stream of a bucket and, if the bucket is a mirror, the stream of its origin.
 
-    A place that was bound without asking takes its bucket for one that is no mirror.
+    If `info` is None, the bucket is assumed not to be a mirror.
     """
 
     def __init__(self, api: Api, bucket: str, info: StreamInfo | None) -> None:
@@ -33,20 +33,20 @@ class Place:
         self.is_mirror: Final = self.subjects.origin is not None
         self._origin: Stream | None = None
         self.seen = 0 if info is None else info.state.last_seq
-        """The last revision of the bucket that this program knows of."""
+        """The last revision of the bucket that this process has seen."""
 
     def saw(self, revision: int) -> None:
-        """Note a revision that the server acknowledged or delivered."""
+        """Record a revision that the server acknowledged or delivered."""
         if revision > self.seen:
             self.seen = revision
 
     @property
     def config(self) -> StreamConfig | None:
-        """The configuration of the stream as it was last seen; None if it never was."""
+        """The last known configuration of the stream, or None if it was never requested."""
         return None if self.stream._info is None else self.stream.config
 
     async def known(self, deadline: Deadline) -> StreamConfig:
-        """Return the configuration, asking for it if that was never done."""
+        """Return the configuration. Requests it only the first time."""
         if self.stream._info is None:
             try:
                 await self.stream.info(timeout=deadline.remaining())
@@ -55,7 +55,7 @@ class Place:
         return self.stream.config
 
     async def target(self, deadline: Deadline) -> Stream:
-        """Return the stream that writes go to, whose domain and settings are known."""
+        """Return the stream for writes, with its info loaded."""
         if not self.is_mirror:
             await self.known(deadline)
             return self.stream
@@ -67,7 +67,7 @@ class Place:
 
     @property
     def target_api(self) -> Api:
-        """The API that the stream of `target` is reached by."""
+        """The API of the stream that `target` returns."""
         prefix = self.subjects.origin_api
         if prefix is None:
             return self.api
@@ -81,7 +81,7 @@ class Place:
         return await self._get(request, self._reads_directly(stale), deadline)
 
     async def at(self, key: str, revision: int, deadline: Deadline) -> StreamMessage | None:
-        """Return one revision of a stored key, or None. What is stored never changes."""
+        """Return one revision of a stored key, or None. Stored revisions never change."""
         config = self.config
         direct = config is None or bool(config.allow_direct)
         found = await self._get({"seq": revision}, direct, deadline)
@@ -90,9 +90,10 @@ class Place:
         return found
 
     def _reads_directly(self, stale: bool) -> bool:
-        """Whether to read without asking the leader.
+        """Return whether to use a direct get instead of asking the leader.
 
-        With one replica only the leader answers, besides mirrors, whose answers are recognised.
+        With one replica, only the leader or a mirror answers a direct get, and the answer of a
+        mirror is recognised by its stream name.
         """
         config = self.config
         if config is None:
@@ -108,7 +109,7 @@ class Place:
                 found = await self._ask(request, True, deadline)
                 if found is not None and found.stream == name:
                     return found
-                # Nothing is no proof, and another stream is a mirror: both may be behind.
+                # A replica or a mirror answered, which may lag behind, so ask the leader.
             return await self._ask(request, False, deadline)
         except TwinstreamError as error:
             raise_for_bucket(self.bucket, error)

@@ -1,4 +1,4 @@
-"""Watching keys: the state of a bucket, then each change, through any trouble."""
+"""Watch keys: the state of a bucket, then each change, across reconnects."""
 
 from __future__ import annotations
 
@@ -32,21 +32,21 @@ V = TypeVar("V")
 
 _NO_HEADERS: Final = Headers()
 
-# Between two questions while a replica is behind the leader (seconds).
+# Pause between requests while a replica lags behind the leader (seconds).
 _PAUSE: Final = 0.01
-# How long to wait for a message that the server said is to come, before asking (seconds).
+# How long to wait for a message that the server announced before sending a request (seconds).
 _EXPECTED: Final = 0.05
 
 
 class CaughtUp:
-    """Says that the initial values are over."""
+    """The marker for the end of the initial values."""
 
 
 CAUGHT_UP: Final = CaughtUp()
 
 
 class WatchOptions:
-    """What a watch delivers; raises `BadArgument` for options that exclude each other."""
+    """The options of a watch. Raises `BadArgument` for options that exclude each other."""
 
     def __init__(
         self,
@@ -87,7 +87,7 @@ async def open_watch(
     options: WatchOptions,
     on_report: Callable[[PullReport], None] | None,
 ) -> Watch[V]:
-    """Return a watch whose consumer is created: what is written from now on is seen."""
+    """Return a watch with a created consumer, so that it sees every later write."""
     steps = KeyWatch(place, _reader(maker, options), filters, options, on_report)
     try:
         await steps.open()
@@ -98,7 +98,7 @@ async def open_watch(
 
 
 def _reader(maker: EntryMaker[V], options: WatchOptions) -> Callable[[Message], Entry[V] | None]:
-    """Return what makes entries of messages; None for one that is not wanted."""
+    """Return a function that converts a message to an entry, or to None if it is filtered out."""
     make, deletes, has_value = maker.make, options.deletes, not options.meta_only
 
     def read(message: Message) -> Entry[V] | None:
@@ -119,7 +119,7 @@ def _reader(maker: EntryMaker[V], options: WatchOptions) -> Callable[[Message], 
 
 
 class KeyWatch(Iteration["S | CaughtUp"], Generic[S]):
-    """The steps of a watch: what `read` makes of messages, and `CAUGHT_UP` once for each state."""
+    """The steps of a watch: the results of `read`, and `CAUGHT_UP` once for each state."""
 
     def __init__(
         self,
@@ -135,7 +135,7 @@ class KeyWatch(Iteration["S | CaughtUp"], Generic[S]):
         self._options: Final = options
         self._on_report: Final = on_report
         self.state: Final = WatchState(updates_only=options.updates_only)
-        # Of the last message: its revision, and whether the server had more to deliver.
+        # The revision of the last message, and whether the server had more to deliver after it.
         self._revision = 0
         self._has_more = False
         stored = place.subjects.stored
@@ -178,7 +178,7 @@ class KeyWatch(Iteration["S | CaughtUp"], Generic[S]):
 
     @property
     def buffered(self) -> int:
-        """How many revisions are buffered."""
+        """The number of buffered revisions."""
         return self.messages.buffered
 
     async def close(self) -> None:
@@ -215,9 +215,9 @@ class KeyWatch(Iteration["S | CaughtUp"], Generic[S]):
             raise_for_bucket(self._place.bucket, error)
 
     async def _initial(self, deadline: Deadline) -> Message | None:
-        """Return the next message if one is stored, else None: all of them were delivered."""
+        """Return the next message, or None if all stored messages were delivered."""
         if self._has_more:
-            # It is in flight, nearly always: a question would be one more request to the server.
+            # The next message is almost always in flight, so a request would usually be wasted.
             self._has_more = False
             try:
                 return await self.messages._take(deadline.earlier(monotonic() + _EXPECTED))
@@ -228,18 +228,19 @@ class KeyWatch(Iteration["S | CaughtUp"], Generic[S]):
             if batch:
                 return batch[0]
             if batch.reason is BatchEnd.EXPIRED:
-                # Refused questions count as signs of life: no missed heartbeat would show that.
+                # Error responses count as signs of life, so missed heartbeats cannot detect this
+                # case.
                 await self.messages._renew("it did not answer within the time of a request")
         except IterationEnded:
             return None
         except RequestTimeout:
-            # The server did not answer within the time of a call; the watch waits longer.
+            # The server did not answer in the time of one request. The watch keeps waiting.
             if deadline.expired():
                 raise
         return None
 
     async def _judge(self, deadline: Deadline) -> None:
-        """Find out whether the state is complete, once the read has come far enough."""
+        """Find out whether the state is complete, once the read has progressed far enough."""
         place, messages, state = self._place, self.messages, self.state
         if not (messages.is_current and state.reached(messages.scanned)):
             return
@@ -257,14 +258,15 @@ class KeyWatch(Iteration["S | CaughtUp"], Generic[S]):
 
 
 class Watch(Owned, BlockHint, LoopHint, Generic[V]):
-    """Iterates over the revisions of keys until it is closed; made by `KeyValue.watch`.
+    """Iterates over the revisions of keys until it is closed. Created by `KeyValue.watch`.
 
-    First come the initial values, then None, once: the watch has caught up. Then each new revision
-    comes, once and in order, whatever happens to the connection, the consumer or its leader. If
-    the bucket is deleted and created again, its new state comes, and None again. Tasks or threads
-    may share a watch.
+    The initial values come first, followed by None once: the watch has caught up. Then each new
+    revision comes, once and in order, even if the connection, the consumer or its leader changes.
+    If the bucket is deleted and re-created, the watch delivers its new state and None again. Tasks
+    or threads may share a watch.
 
-    Raises `BucketNotFound` when the bucket is gone, `ConnectionClosed` when the connection is.
+    Raises `BucketNotFound` if the bucket was deleted, `ConnectionClosed` if the connection was
+    closed.
     """
 
     def __init__(self, steps: KeyWatch[Entry[V]]) -> None:
@@ -277,7 +279,7 @@ class Watch(Owned, BlockHint, LoopHint, Generic[V]):
 
     @property
     def is_current(self) -> bool:
-        """Whether the initial values are over."""
+        """Whether the watch has delivered the initial values."""
         return self._steps.state.is_live
 
     @property
@@ -287,24 +289,24 @@ class Watch(Owned, BlockHint, LoopHint, Generic[V]):
 
     @property
     def generation(self) -> int:
-        """How many states it has begun: more than 1 if the bucket was created again."""
+        """The number of initial states so far: more than 1 if the bucket was re-created."""
         return self._steps.state.generation
 
     @property
     def position(self) -> int:
-        """The revision up to which everything was delivered: resume from the next one."""
+        """The revision up to which everything was delivered. To resume, pass the next one."""
         return self._steps.messages.scanned
 
     @property
     def buffered(self) -> int:
-        """How many revisions are buffered."""
+        """The number of buffered revisions."""
         return self._steps.buffered
 
     def __aiter__(self) -> Self:
         return self
 
     async def __anext__(self) -> Entry[V] | None:
-        """Return the next revision, or None when the initial values are over."""
+        """Return the next revision, or None once the initial values are complete."""
         step = await self._steps._take(NEVER)
         if step is None:
             raise StopAsyncIteration
@@ -313,16 +315,16 @@ class Watch(Owned, BlockHint, LoopHint, Generic[V]):
     async def next(self, timeout: Seconds | None = None) -> Entry[V] | None:
         """Return the next revision within `timeout` seconds, or None: the watch has caught up.
 
-        Without a timeout it waits without limit. Raises `RequestTimeout`, and `IterationEnded`
+        Without a timeout it waits without a limit. Raises `RequestTimeout`, and `IterationEnded`
         after the end.
         """
         step = await self._steps.next(timeout)
         return None if isinstance(step, CaughtUp) else step
 
     async def initial(self) -> Generated[Entry[V]]:
-        """Iterate over the initial values; ends when the watch has caught up.
+        """Iterate over the initial values only.
 
-        The watch goes on: iterate over it for the updates.
+        The watch stays open afterwards: iterate over it to get the updates.
         """
         while not self._steps.state.is_marked:
             step = await self._steps._take(NEVER)

@@ -1,9 +1,10 @@
-"""Writes of a bucket, and what becomes of them when an answer is lost.
+"""Write the keys of a bucket, and find out what was stored if a response is lost.
 
-A write with a condition carries an identity, by which the server recognises a repeat and a reader
-the message itself. A write without one does not: the server would keep the identity of each put in
-memory for the duplicate window, and put took a quarter longer (server 2.15.1). Where its answer is
-lost with the connection, the key is looked at, and the repeat has a condition.
+Conditional writes carry a unique id, by which the server detects duplicates and the client finds
+its own message. Unconditional writes do not: the server would keep the id of each put in memory for
+the duplicate window, and a put took a quarter longer (server 2.15.1). If the response to an
+unconditional write is lost with the connection, the client reads the key and repeats the write
+conditionally.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ class BucketWrites:
         ttl: Ttl | None = None,
         timeout: Seconds | None = None,
     ) -> int:
-        """Store a revision, whatever the key holds, and return its number."""
+        """Store a revision, regardless of the key's current one, and return its number."""
         place, seen = self._place, self._place.seen
         fields = (self._prefix + key, data, headers, *_NO_CONDITIONS, rollup, ttl)
         request = request_of(fields)
@@ -98,12 +99,12 @@ class BucketWrites:
         deadline: Deadline,
         error: ConnectionLost,
     ) -> int:
-        """Return the revision of a write whose answer was lost with the connection.
+        """Return the revision of a write whose response was lost with the connection.
 
-        The key is looked at. If it holds what was written, in a revision that is newer than all
-        that were known before, that is the one. If it still holds an older revision, the write goes
-        out again, for that revision only. Otherwise another client wrote the key, before this write
-        or after it.
+        The key is read. If it contains the written value in a revision newer than all known before,
+        the write succeeded. If it still has an older revision, the write is repeated on the
+        condition that this revision is unchanged. Otherwise another client wrote the key, before or
+        after this write.
         """
         tries = Tries(deadline)
         tries.lost()
@@ -124,7 +125,7 @@ class BucketWrites:
                 return again
 
     async def _look(self, key: str, request: PublishRequest, tries: Tries) -> StreamMessage | None:
-        """Return what the key holds, as the leader says."""
+        """Return the last message of the key, as stored by the leader."""
         while True:
             try:
                 stream = await self._place.target(tries.deadline)
@@ -141,7 +142,7 @@ class BucketWrites:
     async def _repeated(
         self, key: str, request: PublishRequest, at: int, tries: Tries
     ) -> int | None:
-        """Store a message again if the key is still at a revision; None if it is not."""
+        """Store a message again if the key is still at a revision; otherwise return None."""
         rest = (request.headers, request.rollup, request.ttl)
         write = await self._conditional(key, request.data, at, *rest, tries.deadline)
         if at == 0:
@@ -164,7 +165,7 @@ class BucketWrites:
         ttl: Ttl | None = None,
         timeout: Seconds | None = None,
     ) -> int:
-        """Store a revision in the place of another one. Raises `RevisionMismatch`."""
+        """Replace a revision. Raises `RevisionMismatch` if the key has another one."""
         deadline = self._place.api.deadline(timeout)
         try:
             write = await self._conditional(key, data, revision, headers, rollup, ttl, deadline)
@@ -186,11 +187,11 @@ class BucketWrites:
         ttl: Ttl | None = None,
         timeout: Seconds | None = None,
     ) -> int:
-        """Store the first revision of a key that has no value. Raises `KeyExists`."""
+        """Store a value if the key has none. Raises `KeyExists`."""
         deadline = self._place.api.deadline(timeout)
         tries = Tries(deadline)
         try:
-            # Older revisions below a value with a TTL would come back when it expires.
+            # Older revisions below a value with a TTL would reappear when it expires.
             rollup: Rollup | None = None
             if ttl is not None and (await self._place.known(deadline)).max_msgs_per_subject != 1:
                 rollup = "sub"
@@ -226,7 +227,7 @@ class BucketWrites:
         ttl: Ttl | None,
         tries: Tries,
     ) -> int | None:
-        """Create a key in the place of its marker; None where another client was faster."""
+        """Create a key by replacing its marker. Return None if another client was faster."""
         write = await self._conditional(
             key, data, marker.revision, None, rollup, ttl, tries.deadline
         )
@@ -262,21 +263,21 @@ class BucketWrites:
         return SubjectWrite(self._writes, stream, request, Tries(deadline), self._stored + key)
 
     async def _raise(self, error: TwinstreamError) -> None:
-        """Raise what an error of a conditional write means for the bucket."""
+        """Raise the bucket's error for an error of a conditional write."""
         if isinstance(error, NoResponders):
-            # The bucket may have been deleted since it was looked at.
+            # The bucket may have been deleted since its status was last read.
             try:
                 await self._place.stream.info()
             except StreamNotFound as missing:
                 raise_for_bucket(self._place.bucket, missing)
         raise_for_bucket(self._place.bucket, error)
 
-    # ---- what keys may have
+    # ---- TTL of keys
 
     async def key_ttl(self, ttl: Seconds | str | None, *, single: bool) -> Ttl | None:
-        """Return the TTL of a key as the server takes it; `single` keys may have no history.
+        """Return the TTL of a key in the server's format. With `single`, the history must be 1.
 
-        Raises `BadArgument`, and `Unsupported` where the bucket has no TTL for keys.
+        Raises `BadArgument`, and `Unsupported` if the bucket has no TTL for keys.
         """
         if ttl is None:
             return None
@@ -284,7 +285,7 @@ class BucketWrites:
         place = self._place
         config = await place.known(place.api.deadline())
         if not config.allow_msg_ttl and not place.is_mirror:
-            # It may have been allowed since.
+            # The cached configuration may be outdated, so request the current one.
             config = (await place.stream.info()).config
             if not config.allow_msg_ttl:
                 raise Unsupported(
@@ -296,7 +297,7 @@ class BucketWrites:
 
 
 def _is_same(found: StreamMessage, request: PublishRequest) -> bool:
-    """Whether a stored message says what was to be written."""
+    """Return whether a stored message equals the requested write."""
     given = request.headers or {}
     return (
         found.data == request.data

@@ -1,4 +1,4 @@
-"""Objects to files: written beside their place, and moved there when they are verified."""
+"""Write objects to files: into a temporary file first, which is renamed once it is verified."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ async def get_file(
                 await whole(file.close)
         await whole(lambda: _moved(part, path))
     except BaseException as error:
-        # A part with wrong content would never become a whole one.
+        # Resuming with wrong content could never succeed.
         if not resume or isinstance(error, DigestMismatch):
             await whole(lambda: part.unlink(missing_ok=True))
         raise
@@ -57,13 +57,13 @@ async def get_file(
 
 def _opened(part: Path) -> BinaryIO:
     if part.exists():
-        # Checked to be a regular file before it was continued.
+        # `_resumed` verified that it is a regular file.
         return open(part, "ab")
     return create_private(part)
 
 
 def _resumed(part: Path, index: list[StoredChunk], content: Content) -> int:
-    """Cut a part of an earlier attempt to whole chunks, and return where the next one is stored."""
+    """Truncate an earlier attempt's file to whole chunks; return the next chunk's sequence."""
     with open_regular(part) as file:
         count, size = resumed_at(index, os.fstat(file.fileno()).st_size)
         left = size

@@ -1,7 +1,7 @@
-"""Reading and writing the descriptions of objects.
+"""Read and write the descriptions of objects.
 
-They are read from the leader, which knows every acknowledged write, and written only in the place
-of the one that was read.
+Descriptions are read from the leader, which knows every acknowledged write. A description is
+written only if it replaces the one that was read.
 """
 
 from __future__ import annotations
@@ -50,24 +50,24 @@ from twinstream.models import (
 
 __all__ = ["ObjectPlace", "Replaced", "object_place"]
 
-# Between two attempts while other clients write the same description (seconds).
+# Pause before a retry if another client writes the same description (seconds).
 _BACKOFF: Final = Backoff(0.005, 0.25)
 
 
 async def object_place(api: Api, bucket: str, stream: Stream) -> ObjectPlace:
-    """Return where the objects of a bucket lie; asks for the stream unless its info is known."""
+    """Return the stream of a bucket. Requests the stream's info if it is not cached."""
     info = stream._info or await stream.info()
     origin = origin_of(info.config)
-    # A mirror holds the subjects of its origin.
+    # The subjects of a mirror are those of its origin.
     subjects = ObjectSubjects(origin or bucket)
-    # Servers leave the domain out when they answer that they created a stream.
+    # The response to a stream's creation lacks the domain.
     domain = info.domain or api.subjects.domain
     return ObjectPlace(api, bucket, stream, subjects, info.config, domain)
 
 
 @frozen
 class Replaced:
-    """What an object's description was, and what it is now."""
+    """The previous description of an object, and the new one."""
 
     old: ObjectInfo | None
     new: ObjectInfo
@@ -85,9 +85,9 @@ class ObjectPlace:
     domain: str | None
 
     def check_ack(self, ack: PubAck) -> None:
-        """Raise `BadAnswer` where a store of this name in another domain took a message.
+        """Raise `BadAnswer` if a store of the same name in another domain stored a message.
 
-        It is published to the same subject, whichever domain is meant.
+        The stores of all domains have the same subjects.
         """
         if self.domain and ack.domain and ack.domain != self.domain:
             raise BadAnswer(
@@ -106,7 +106,7 @@ class ObjectPlace:
     # ---- reading
 
     async def last(self, name: str) -> StreamMessage | None:
-        """Return the message with an object's description, None where there is none."""
+        """Return the message with an object's description, or None."""
         subjects = self.subjects
         for subject in (subjects.info(name), subjects.other_info(name)):
             if subject is None:
@@ -120,7 +120,7 @@ class ObjectPlace:
         return None
 
     async def find(self, name: str) -> ObjectInfo | None:
-        """Return an object's description, also of a deleted one. Raises `BadObjectInfo`."""
+        """Return an object's description, even if it was deleted. Raises `BadObjectInfo`."""
         message = await self.last(name)
         return None if message is None else read_info(message, self.bucket)
 
@@ -129,7 +129,7 @@ class ObjectPlace:
         return self.existing(name, await self.find(name), deleted=deleted)
 
     def existing(self, name: str, info: ObjectInfo | None, *, deleted: bool = False) -> ObjectInfo:
-        """Return a description. Raises `ObjectNotFound` for none, `ObjectDeleted`."""
+        """Return `info`. Raises `ObjectNotFound` if it is None, `ObjectDeleted`."""
         if info is None:
             raise ObjectNotFound(f"bucket {self.bucket} has no object {name!r}")
         if info.deleted and not deleted:
@@ -139,7 +139,7 @@ class ObjectPlace:
         return info
 
     async def followed(self, name: str) -> tuple[ObjectPlace, ObjectInfo]:
-        """Return the description of an object, or of the object that a link leads to."""
+        """Return an object's description; for a link, that of the link's target."""
         info = await self.info(name)
         link = info.options.link if info.options is not None and is_link(info) else None
         if link is None:
@@ -154,7 +154,7 @@ class ObjectPlace:
             place = await self._other(link.bucket)
             target = await place.info(link.name)
         except (BadArgument, ObjectNotFound, StreamNotFound) as error:
-            # nats.net writes a link to a bucket with its own name as that of the target.
+            # nats.net writes the link's own name as the target's name in a link to a bucket.
             whole = ", or it is a link to the whole bucket" if link.name == name else ""
             raise _link_error(
                 f"{what}, which is not there{whole}", link.bucket, link.name
@@ -164,7 +164,7 @@ class ObjectPlace:
         return place, target
 
     async def target(self, wanted: ObjectInfo) -> ObjectInfo:
-        """Return the present description of what a link is to lead to. Raises `LinkError`."""
+        """Return the current description of a link's target. Raises `LinkError`."""
         try:
             place = await self._other(wanted.bucket or self.bucket)
             return await place.info(wanted.name, deleted=True)
@@ -176,9 +176,9 @@ class ObjectPlace:
             ) from error
 
     async def is_older(self, subject: str, age: float) -> bool:
-        """Tell whether the last message of a subject was stored more than `age` seconds ago.
+        """Return whether the last message of a subject was stored more than `age` seconds ago.
 
-        By the server's clock, if it says its time.
+        The age is measured with the server's clock if the server reports its time.
         """
         info = await self.stream.info()
         now = info.ts or datetime.now(UTC)
@@ -204,10 +204,10 @@ class ObjectPlace:
         make: Callable[[ObjectInfo | None], ObjectInfo],
         deadline: Deadline | None = None,
     ) -> Replaced:
-        """Store the description that `make` returns for the present one.
+        """Store the description that `make` returns for the current one.
 
-        `make` is called again when another client was faster. A description that cannot be read is
-        None to it. Raises what `publish` does.
+        If another client writes first, `make` is called again with the newer description. `make`
+        receives None if the current description cannot be read. Raises what `publish` raises.
         """
         self.check_writable()
         deadline = deadline or self.api.deadline()
@@ -219,7 +219,7 @@ class ObjectPlace:
                 try:
                     old = read_info(message, self.bucket)
                 except BadObjectInfo:
-                    # Nothing in it is of use, and it is to be replaced.
+                    # The unreadable description is replaced.
                     pass
             new = make(old)
             subject = self.subjects.info(name)
@@ -251,14 +251,14 @@ class ObjectPlace:
         self.check_ack(ack)
         return evolve(info, revision=ack.seq, mtime=Timestamp.of(now))
 
-    # Each of these does the same when it is sent twice, so it is repeated after a lost answer.
+    # The following requests are idempotent, so they are repeated if the response is lost.
 
     async def remove(self, subject: str, seq: int) -> None:
-        """Remove the description at a sequence and what the subject held before."""
+        """Remove the description at `seq` and all earlier messages of its subject."""
         await self._purge({"filter": subject, "seq": seq + 1})
 
     async def remove_content(self, nuid: str | None) -> int:
-        """Remove the content of a NUID (unique name); return the number of removed messages."""
+        """Remove the content with a NUID and return the number of removed messages."""
         return await self._purge({"filter": self.subjects.chunks(nuid)})
 
     async def _purge(self, body: dict[str, Any]) -> int:
@@ -267,13 +267,13 @@ class ObjectPlace:
         return answer.purged or 0
 
     async def remove_message(self, seq: int) -> None:
-        """Remove a message, if it is there."""
+        """Remove a message if it exists."""
         target = self.api.subjects.message("DELETE", self.stream.name)
         body = {"seq": seq, "no_erase": True}
         try:
             await self.api.call(target, body, StreamMessageDeleteResponse, repeatable=True)
         except MessageNotFound:
-            # An attempt whose answer was lost removed it.
+            # An earlier attempt, whose response was lost, removed it.
             pass
 
 

@@ -1,16 +1,17 @@
-"""Storing an object: its chunks, many in flight, then its description.
+"""Store an object: its chunks first, with several in flight, then its description.
 
 Theory of operation
 -------------------
-The chunks of new content lie under a unique name of their own, so that readers and other writers
-do not see them before the description with this name is stored, in the place of the one before.
-That is stored only when each chunk is acknowledged, and the acknowledgements rise in the order of
-sending: a chunk that was turned away and sent again may lie behind its successors. Then the
-successors are removed and sent again, with fewer bytes in flight. So the source is read once, and
-memory holds what is in flight.
+The chunks of an upload are published under a new unique name (NUID). Readers and other writers do
+not see them until the description that contains this NUID replaces the previous description.
 
-When anything fails before the description is sent, the chunks are removed. When it is not known
-whether the description was stored, they stay: the object may be there.
+The description is published only after every chunk is acknowledged and the acknowledged sequences
+rise in the order of sending. A chunk that the server refused and that was sent again may be stored
+after its successors. In this case the successors are removed and sent again, with fewer bytes in
+flight. So the source is read only once, and memory holds only the bytes in flight.
+
+If anything fails before the description is sent, the chunks are removed. If it is unknown whether
+the description was stored, the chunks are kept, because the object may exist.
 """
 
 from __future__ import annotations
@@ -48,13 +49,13 @@ from twinstream.models import ObjectInfo
 __all__ = ["WINDOW", "ObjectUpload"]
 
 WINDOW: Final = 8 << 20
-"""Bytes of chunks in flight."""
+"""Maximum bytes of chunks in flight."""
 
 _SMALL: Final = 16 * 1024
 _LOG: Final = Log("object")
-# These say it all; other errors are the cause of a `PutFailed`.
+# Raised unchanged. Any other error becomes the cause of a `PutFailed`.
 _AS_THEY_ARE: Final = (BadArgument, DigestMismatch)
-# Whether the description was stored is not known after these.
+# After these errors it is unknown whether the description was stored.
 _UNKNOWN: Final = (
     BadAnswer,
     ConnectionClosed,
@@ -65,7 +66,7 @@ _UNKNOWN: Final = (
 
 
 class ObjectUpload:
-    """One object that is being stored."""
+    """The upload of one object."""
 
     def __init__(
         self,
@@ -94,7 +95,7 @@ class ObjectUpload:
         self._size: int | None = None
 
     async def run(self, source: ObjectSource) -> ObjectInfo:
-        """Store the content of a source, and return its description."""
+        """Store the content of a source and return its description."""
         self._size = size_of(source)
         name, is_sent = self._meta.name, False
 
@@ -159,7 +160,7 @@ class ObjectUpload:
             self._on_progress(ObjectProgress(name=name, transferred=transferred, size=self._size))
 
     async def _cleaned(self, error: BaseException) -> bool:
-        """Remove the chunks, also when the caller was cancelled; tell whether they are gone."""
+        """Remove the chunks, even if the caller was cancelled; return whether that succeeded."""
         failures: list[TwinstreamError] = []
 
         async def clean() -> None:
@@ -178,7 +179,7 @@ class ObjectUpload:
         return not failures
 
     async def _remove_old(self, replaced: Replaced) -> None:
-        """Remove the content that was replaced. That it remains is no failure of the call."""
+        """Remove the replaced content. If that fails, the upload still succeeds."""
         old = replaced.old
         if old is None or not old.nuid or old.nuid == self._nuid:
             return
@@ -189,7 +190,7 @@ class ObjectUpload:
 
 
 def _is_refusal(error: BaseException) -> bool:
-    """Tell whether an error says for sure that the description was not stored."""
+    """Return whether an error proves that the description was not stored."""
     return isinstance(error, TwinstreamError) and not isinstance(error, _UNKNOWN)
 
 
@@ -200,7 +201,7 @@ def _unknown(name: str, error: TwinstreamError) -> OutcomeUnknown:
 
 
 class _Chunks:
-    """The chunks of an object, in order; at most `window` bytes of them are in flight."""
+    """The chunks of an object, in order, with at most `window` bytes in flight."""
 
     def __init__(
         self,
@@ -224,22 +225,23 @@ class _Chunks:
         self._last_seq = 0
         self._sent = 0
         self.count = 0
-        """How many chunks the object has so far."""
+        """The number of chunks so far."""
 
     async def send(self, chunk: bytes) -> None:
-        """Send a chunk; waits while the window is full."""
+        """Send a chunk. Waits while the window is full."""
         self.count += 1
         await self._send(chunk)
 
     async def finish(self) -> None:
-        """Return when all chunks are stored."""
+        """Wait until all chunks are stored."""
         while self._in_flight:
             await self._settle()
 
     async def _send(self, chunk: bytes) -> None:
         while self._in_flight and self._bytes + len(chunk) > self._window:
             await self._settle()
-        # Sent again after it was removed, a chunk needs another id: the server knows the first.
+        # A chunk that is sent again after its removal needs a new message id: the server would drop
+        # a message with the old one as a duplicate.
         self._sent += 1
         request = PublishRequest(
             self._subject,
@@ -266,7 +268,7 @@ class _Chunks:
         self._report(self._stored)
 
     async def _roll_back(self) -> None:
-        """Remove the chunks in flight, which are out of order, and send them again."""
+        """Remove the chunks in flight, which were stored out of order, and send them again."""
         acks = [await handle.result() for handle in self._in_flight]
         for ack in acks:
             self._place.check_ack(ack)

@@ -1,4 +1,4 @@
-"""Reading the content of an object, in order and in bounded memory."""
+"""Read the content of an object, in order and in bounded memory."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from twinstream.models import ObjectInfo
 
 __all__ = ["ObjectReader", "chunk_index"]
 
-# Messages and bytes of a page; one page is read ahead.
+# Limits of a page in messages and bytes. One page is read ahead.
 _PAGE_MESSAGES: Final = 20_000
 _PAGE_BYTES: Final = 8 << 20
 _SIZE: Final = "Nats-Msg-Size"
@@ -53,15 +53,18 @@ async def chunk_index(place: ObjectPlace, info: ObjectInfo) -> list[StoredChunk]
 
 
 class ObjectReader(Owned, BlockHint, LoopHint):
-    """The content of an object; made by `ObjectStore.get`.
+    """The content of an object. Created by `ObjectStore.get`.
 
-    Iterate over it in pieces of any size, or `read` it like a file. The last piece is handed over
-    only when the content has the digest that it was stored with. While nothing was handed over, an
-    object that is replaced is read in its new form.
+    Iterate over it in pieces of arbitrary size, or `read` it like a file. The last piece is
+    returned only after the content was verified against the stored digest. If the object is
+    replaced before the first piece was returned, the reader starts over with the new content.
 
-    Raises `DigestMismatch`, `ObjectIncomplete` where chunks are missing, `ObjectChanged` where the
-    object was replaced or deleted meanwhile, another `JetStreamError`, or `RequestTimeout` when
-    there was no progress for the whole timeout.
+    Raises:
+        DigestMismatch: The content does not match the stored digest.
+        ObjectIncomplete: Chunks are missing from the stream.
+        ObjectChanged: The object was replaced or deleted during the read.
+        RequestTimeout: There was no progress for the whole timeout.
+        JetStreamError: The server refused a request.
     """
 
     def __init__(
@@ -75,21 +78,21 @@ class ObjectReader(Owned, BlockHint, LoopHint):
     ) -> None:
         super().__init__()
         self.info = info
-        """The description of the object that is read."""
+        """The description of the object."""
         self._place: Final = place
         self._timeout: Final = timeout
         self._on_progress: Final = on_progress
-        # Of the whole object, from its beginning: it may begin again.
+        # A read of the whole object from its beginning, which can therefore start over.
         self._is_plain: Final = content is None
         self._content = content or Content(info)
         self._first_seq: Final = first_seq
         self._reader: RangeReader | None = None
-        # What may be handed over.
+        # Verified pieces that the caller can read.
         self._ready: Final[deque[bytes]] = deque()
-        # Bytes of the content, with what was received by an earlier reader.
+        # Bytes of content so far, including those that an earlier reader received.
         self._handed = content.size if isinstance(content, Content) else 0
         self._closed = False
-        # Why the content cannot be read to its end; raised by each further read.
+        # Why the content cannot be read to its end. Each further read raises it.
         self._error: TwinstreamError | None = None
 
     def __repr__(self) -> str:
@@ -99,14 +102,14 @@ class ObjectReader(Owned, BlockHint, LoopHint):
         return self
 
     async def __anext__(self) -> bytes:
-        """Return the next piece; the iteration ends with the content, or after `close`."""
+        """Return the next piece. The iteration ends after the content, or after `close`."""
         await self._fill()
         if not self._ready:
             raise StopAsyncIteration
         return self._hand_over(self._ready.popleft())
 
     async def read(self, size: int = -1) -> bytes:
-        """Return up to `size` bytes, all that is left by default; none at the end."""
+        """Return up to `size` bytes, by default all remaining bytes; empty at the end."""
         if size < 0:
             return await self.read_all()
         await self._fill()
@@ -119,7 +122,7 @@ class ObjectReader(Owned, BlockHint, LoopHint):
         return self._hand_over(piece)
 
     async def read_all(self, max_bytes: int | None = None) -> bytes:
-        """Return all that is left. Raises `BadArgument` for an object of more than `max_bytes`."""
+        """Return all remaining bytes. Raises `BadArgument` if the object exceeds `max_bytes`."""
         if max_bytes is not None and (self.info.size or 0) > max_bytes:
             raise BadArgument(
                 f"object {self.info.name!r} has {self.info.size} bytes, at most {max_bytes} were"
@@ -131,7 +134,7 @@ class ObjectReader(Owned, BlockHint, LoopHint):
         return b"".join(found)
 
     async def _portion(self) -> list[bytes]:
-        """Return all pieces that were received, at least one unless the content is over."""
+        """Return all received pieces, at least one unless the content has ended."""
         await self._fill()
         found = list(self._ready)
         self._ready.clear()
@@ -147,7 +150,7 @@ class ObjectReader(Owned, BlockHint, LoopHint):
         return piece
 
     async def _fill(self) -> None:
-        """Receive until there is something to hand over, or the content is over."""
+        """Receive until a piece can be returned or the content has ended."""
         if self._error is not None:
             raise self._error
         try:
@@ -164,7 +167,8 @@ class ObjectReader(Owned, BlockHint, LoopHint):
             if page is None:
                 await self._look_again()
                 continue
-            # Hashing does not keep an event loop, and is done to its end: a page comes once.
+            # A page is delivered only once, so it is processed completely, even on cancellation.
+            # Hashing does not block the event loop.
             await whole(partial(self._take, page.payloads))
         if self._content.is_whole and not self._ready:
             await self.close()
@@ -175,7 +179,7 @@ class ObjectReader(Owned, BlockHint, LoopHint):
     def _open(self) -> RangeReader:
         place = self._place
         version = place.api.transport.server_info.version_numbers
-        # The description is stored behind all chunks.
+        # The description has a higher sequence than all chunks.
         read = RangeRead(
             self._first_seq,
             max(self.info.revision or 1, self._first_seq),
@@ -193,7 +197,7 @@ class ObjectReader(Owned, BlockHint, LoopHint):
         )
 
     async def _look_again(self) -> None:
-        """Begin again with an object that was replaced; raises why chunks are missing."""
+        """Start over if the object was replaced; otherwise raise why chunks are missing."""
         info, content = self.info, self._content
         if self._reader is not None:
             await self._reader.close()
@@ -214,7 +218,7 @@ class ObjectReader(Owned, BlockHint, LoopHint):
         self._content = Content(now)
 
     async def close(self) -> None:
-        """End the read. Closing again does nothing."""
+        """End the read. Further calls do nothing."""
         if not self._closed:
             self._closed = True
             if self._reader is not None:

@@ -1,4 +1,4 @@
-"""What an object is put from: bytes, a binary file, or an iterable of bytes."""
+"""The sources of an object's content: bytes, a binary file, or an iterable of bytes."""
 
 from __future__ import annotations
 
@@ -12,34 +12,34 @@ from twinstream.errors import BadArgument
 
 __all__ = ["ObjectSource", "Readable", "pieces", "size_of"]
 
-# Read and hashed at once: long enough that changing threads for it does not matter.
+# Bytes per read. Large enough that switching threads for each read costs little.
 _PIECE: Final = 1 << 20
 
 
 class Readable(Protocol):
-    """A binary file, or anything else that is read like one."""
+    """A binary file, or another object with its `read` method."""
 
     def read(self, size: int, /) -> bytes:
-        """Return up to `size` bytes, none at the end."""
+        """Return up to `size` bytes; empty at the end."""
         ...
 
 
 ObjectSource = bytes | bytearray | memoryview | Readable | Iterable[bytes] | AsyncIterable[bytes]
-"""What an object can be put from."""
+"""The content of an object: bytes, a binary file, or an iterable of bytes."""
 
 
 _Several = Iterable[bytes] | AsyncIterable[bytes]
 
 
 def size_of(source: ObjectSource) -> int | None:
-    """Return how many bytes a source has, None where that is not known."""
+    """Return the size of a source in bytes, or None if it is unknown."""
     return memoryview(source).nbytes if isinstance(source, bytes | bytearray | memoryview) else None
 
 
 async def pieces(source: ObjectSource) -> Generated[memoryview]:
-    """Iterate over the bytes of a source, in pieces of any size. Raises `BadArgument`.
+    """Iterate over the bytes of a source, in pieces of arbitrary size. Raises `BadArgument`.
 
-    Files are read aside, in pieces of 1 MiB.
+    Files are read in pieces of 1 MiB, without blocking the event loop.
     """
     if isinstance(source, bytes | bytearray | memoryview):
         whole = _view(source)
@@ -49,7 +49,7 @@ async def pieces(source: ObjectSource) -> Generated[memoryview]:
     if isinstance(source, str):
         raise BadArgument("the content of an object is bytes, got a text: encode it")
     read = getattr(source, "read", None)
-    # What has no plain `read` is iterated over.
+    # An object without a plain `read` is treated as an iterable.
     if callable(read) and not iscoroutinefunction(read):
         while True:
             data = await aside(lambda: cast("Readable", source).read(_PIECE))

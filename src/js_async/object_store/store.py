@@ -1,4 +1,4 @@
-"""A store of objects of any size, kept in one stream (ADR-20)."""
+"""A store of objects of arbitrary size, kept in one stream (ADR-20)."""
 
 from __future__ import annotations
 
@@ -43,16 +43,16 @@ if TYPE_CHECKING:
 __all__ = ["ObjectStore"]
 
 _PATIENCE: Final = 120.0
-# A third of it is what passes before a chunk is sent again whose acknowledgement is lost.
+# A chunk is sent again after a third of this time without an acknowledgement.
 _FOR_A_CHUNK: Final = 60.0
 _DAY: Final = 86_400.0
 
 
 class ObjectStore:
-    """Objects of any size under names; made by `JetStream.get_object_store` and its kin.
+    """Named objects of arbitrary size. Created by `JetStream.get_object_store` and similar methods.
 
-    An object is a sequence of bytes with a description (`ObjectInfo`). Others read an object as it
-    was or as it is, never a mixture, while it is replaced.
+    An object is a sequence of bytes with a description (`ObjectInfo`). While an object is replaced,
+    readers get either the old or the new content, never a mixture.
     """
 
     def __init__(self, api: Api, bucket: str, info: StreamInfo | None) -> None:
@@ -60,7 +60,7 @@ class ObjectStore:
         self.bucket: Final = check_bucket(bucket)
         """The name of the store."""
         self.stream: Final = Stream(api, stream_of(bucket), info)
-        """The stream that the store is kept in."""
+        """The stream of the store."""
         self._known: ObjectPlace | None = None
 
     def __repr__(self) -> str:
@@ -83,16 +83,27 @@ class ObjectStore:
         timeout: Seconds = _FOR_A_CHUNK,
         on_progress: Callable[[ObjectProgress], None] | None = None,
     ) -> ObjectInfo:
-        """Store an object, in the place of what has its name, and return its description.
+        """Store an object under its name, replacing an existing one, and return its description.
 
-        The source is bytes, a binary file or an iterable of bytes; it is read once, and memory
-        holds about `window` bytes of it, which are in flight. `digest` is what the content must
-        have, `SHA-256=` and the hash in base64. `timeout` is how many seconds a chunk may wait for
-        its acknowledgement, behind all that is in flight. Of two clients that put one name at once,
-        the later one counts. When the call fails, the name has the object that it had before.
+        If two clients store the same name at the same time, the later one wins. If the call fails,
+        the previous object remains.
 
-        Raises `PutFailed`, `DigestMismatch` for another `digest`, `BadArgument`, `OutcomeUnknown`
-        when the description may be stored or not, and what the source raises.
+        Args:
+            name: The name of the object, or an `ObjectMeta` with further settings.
+            source: Bytes, a binary file or an iterable of bytes. It is read only once.
+            digest: The expected digest of the content: `SHA-256=` and the hash in base64.
+            window: Maximum bytes in flight, which is about the memory that the call uses.
+            timeout: Seconds that a chunk may wait for its acknowledgement, including the time
+            behind
+                the chunks that were sent before it.
+            on_progress: Called with the progress after each acknowledgement.
+
+        Raises:
+            PutFailed: The object was not stored.
+            DigestMismatch: The content does not have the given `digest`.
+            BadArgument: An argument is invalid.
+            OutcomeUnknown: The description may or may not have been stored.
+            Exception: Whatever the source raises.
         """
         meta = ObjectMeta.of(name)
         upload = ObjectUpload(
@@ -115,9 +126,9 @@ class ObjectStore:
         timeout: Seconds = _FOR_A_CHUNK,
         on_progress: Callable[[ObjectProgress], None] | None = None,
     ) -> ObjectInfo:
-        """Store a file of this machine; its name, without folders, unless one is given.
+        """Store a local file. The default name is the file's name without its folders.
 
-        Raises `OSError`, and what `put` does.
+        Raises `OSError`, and what `put` raises.
         """
         from js_async.backup.disk import open_regular
         from twinstream.core.base.local_path import local_path
@@ -148,12 +159,23 @@ class ObjectStore:
         timeout: Seconds = _PATIENCE,
         on_progress: Callable[[ObjectProgress], None] | None = None,
     ) -> Opening[ObjectReader]:
-        """Return a reader of an object's content; close it, best by a `with` block.
+        """Return a reader of an object's content. Close it, preferably by using a `with` block.
 
-        It reads the bytes from `start` up to, not including, `end`; by default all, which are
-        verified by the digest. A part is not: only that its chunks are all there, by a consumer
-        that lists them. A link is followed unless `follow` is off. `timeout` is how many seconds
-        there may be no progress. Raises `ObjectNotFound`, `ObjectDeleted`, `LinkError`.
+        The reader verifies the digest if it reads the whole object. For a part, it can only verify
+        that all chunks exist; it lists them with a consumer first.
+
+        Args:
+            name: The name of the object.
+            start: The first byte to read.
+            end: The end of the range, exclusive; by default the end of the object.
+            follow: Whether to follow a link.
+            timeout: Maximum seconds without progress.
+            on_progress: Called with the progress after each page.
+
+        Raises:
+            ObjectNotFound: There is no object of this name.
+            ObjectDeleted: The object was deleted.
+            LinkError: The object is a link that cannot be followed.
         """
         check_told(on_progress, "on_progress")
         check_whole(start, "start", least=0)
@@ -191,9 +213,9 @@ class ObjectStore:
     async def get_bytes(
         self, name: str, *, max_bytes: int | None = None, timeout: Seconds = _PATIENCE
     ) -> bytes:
-        """Return the content of an object, all of it in memory.
+        """Return the content of an object as bytes, all in memory.
 
-        Raises `BadArgument` for one of more than `max_bytes`, and what `get` and its reader do.
+        Raises `BadArgument` if the object exceeds `max_bytes`, and what `get` and its reader raise.
         """
         async with self.get(name, timeout=timeout) as reader:
             return await reader.read_all(max_bytes)
@@ -207,12 +229,12 @@ class ObjectStore:
         timeout: Seconds = _PATIENCE,
         on_progress: Callable[[ObjectProgress], None] | None = None,
     ) -> ObjectInfo:
-        """Write the content of an object to a file, in the place of what is there.
+        """Write the content of an object to a file, replacing an existing file.
 
-        The file gets its name when its content is verified and on the disk; only its owner may
-        read it. With `resume` a part that was received before a failure stays beside it, under a
-        hidden name, and the next call goes on behind it. Raises `OSError`, and what `get` and its
-        reader do.
+        The file appears under its name once its content is verified and synced to disk. Only its
+        owner may read it. With `resume`, an incomplete file of a failed call stays in the same
+        folder under a hidden name, and the next call continues it. Raises `OSError`, and what `get`
+        and its reader raise.
         """
         from js_async.object_store.files import get_file
         from twinstream.core.base.local_path import local_path
@@ -231,10 +253,10 @@ class ObjectStore:
     # ---- descriptions
 
     async def info(self, name: str, *, deleted: bool = False) -> ObjectInfo:
-        """Return the description of an object, or of a link itself.
+        """Return the description of an object. For a link, it is the link's own description.
 
-        With `deleted` also of an object that was deleted. Raises `ObjectNotFound`,
-        `ObjectDeleted`, `BadObjectInfo`.
+        With `deleted`, deleted objects are included. Raises `ObjectNotFound`, `ObjectDeleted`,
+        `BadObjectInfo`.
         """
         return await (await self._place()).info(check_object_name(name), deleted=deleted)
 
@@ -243,9 +265,9 @@ class ObjectStore:
     ) -> Generated[ObjectInfo]:
         """Iterate over the descriptions of all objects, as of one moment, oldest first.
 
-        All of them are in memory at once. `timeout` is how many seconds there may be no progress.
-        A description that cannot be read has only a name, and
-        the reason as `error` in its `unknown` members.
+        All descriptions are in memory at once. `timeout` is the maximum time without progress, in
+        seconds. A description that cannot be read has only a name, and the reason as `error` in its
+        `unknown` members.
         """
         place = await self._place()
         stored = await place.stream.snapshot(place.subjects.all_infos, timeout=timeout)
@@ -255,10 +277,10 @@ class ObjectStore:
                 yield info
 
     def watch(self, *, updates_only: bool = False, deletes: bool = True) -> Opening[ObjectWatch]:
-        """Iterate over the descriptions of objects: of all that are there, and of all changes.
+        """Iterate over the current descriptions of all objects, and then over all changes.
 
-        None says that those that were there at the beginning are over; with `updates_only` it is
-        the first. Without `deletes` deleted objects are left out.
+        The iteration returns None once, after the current descriptions. With `updates_only` it
+        skips these and begins with None. Without `deletes` it skips deleted objects.
         """
         return opening(self._watch(updates_only, deletes))
 
@@ -278,12 +300,17 @@ class ObjectStore:
         headers: HeaderValues | Keep | None = KEEP,
         metadata: Mapping[str, str] | Keep | None = KEEP,
     ) -> ObjectInfo:
-        """Change the description of an object, or its name, and return the new description.
+        """Change an object's name or description, and return the new description.
 
-        What is not given stays; None removes it. The content is not sent again. Links to an object
-        that gets another name lead nowhere from then on. Raises `ObjectNotFound`, `ObjectDeleted`,
-        `ObjectExists` for a name that is in use, `ObjectChanged` when the object was replaced
-        while it got its name, and what `JetStream.publish` does.
+        Omitted arguments leave their part unchanged; None removes it. The content is not sent
+        again. Renaming an object breaks the links to it.
+
+        Raises:
+            ObjectNotFound: There is no object of this name.
+            ObjectDeleted: The object was deleted.
+            ObjectExists: The new name is in use.
+            ObjectChanged: Another client replaced the object while it was renamed.
+            JetStreamError: And whatever else `JetStream.publish` raises.
         """
         place = await self._place()
         check_object_name(name)
@@ -313,7 +340,7 @@ class ObjectStore:
         new = (await place.replace(new_name, edit)).new
         now = await place.last(name)
         if now is None or now.seq != old.revision:
-            # Its content is gone, or belongs to another name: the new name must not lead to it.
+            # The content was removed or has a new owner, so the new name must not refer to it.
             await place.remove(place.subjects.info(new_name), new.revision or 0)
             raise ObjectChanged(
                 f"object {name!r} of bucket {self.bucket} was changed while it got the name"
@@ -323,9 +350,9 @@ class ObjectStore:
         return new
 
     async def delete(self, name: str) -> ObjectInfo:
-        """Delete an object and its content, and return what is left of its description.
+        """Delete an object with its content, and return the remaining description.
 
-        Deleting it again removes what may be left of its content. Raises `ObjectNotFound`.
+        Deleting it again removes any content that a failed call left. Raises `ObjectNotFound`.
         """
         place = await self._place()
         check_object_name(name)
@@ -340,10 +367,10 @@ class ObjectStore:
         return info
 
     async def add_link(self, name: str | ObjectMeta, target: ObjectInfo) -> ObjectInfo:
-        """Make a link to an object of this store or another, and return its description.
+        """Create a link to an object of this or another store, and return the link's description.
 
-        A link of that name is replaced. Getting a link gets what its target has then. Raises
-        `ObjectExists`, and `LinkError` for a target that is a link itself or deleted.
+        An existing link of this name is replaced. Reading a link returns the current content of its
+        target. Raises `ObjectExists`, and `LinkError` if the target is a link or was deleted.
         """
         check_kind(target, ObjectInfo, "target", "the ObjectInfo of an object")
         place = await self._place()
@@ -351,10 +378,10 @@ class ObjectStore:
         return await self._link(name, found.bucket or self.bucket, found)
 
     async def add_bucket_link(self, name: str | ObjectMeta, bucket: str) -> ObjectInfo:
-        """Make a link to a whole store, and return its description.
+        """Create a link to a whole store, and return the link's description.
 
-        It tells programs of the store: `info(name).options.link` has its bucket. Raises
-        `ObjectExists`, and `LinkError` for a link to the store that it is in.
+        Programs find the linked store as `info(name).options.link.bucket`. Raises `ObjectExists`,
+        and `LinkError` if the link points to its own store.
         """
         if check_bucket(bucket) == self.bucket:
             raise LinkError(f"a link in bucket {bucket} cannot lead to the bucket itself")
@@ -377,13 +404,13 @@ class ObjectStore:
     # ---- the whole store
 
     async def status(self, *, timeout: Seconds | None = None) -> ObjectStoreStatus:
-        """Ask for settings and size of the store. Raises `StreamNotFound`."""
+        """Request the settings and the size of the store. Raises `StreamNotFound`."""
         return ObjectStoreStatus.of(await self.stream.info(timeout=timeout))
 
     async def seal(self, *, timeout: Seconds | None = None) -> ObjectStoreStatus:
-        """Have nothing added or removed any more, not even by its `ttl`. There is no way back.
+        """Make the store permanently read-only. Its `ttl` no longer removes objects either.
 
-        What failed uploads left stays, too: `sweep` first.
+        Content that failed uploads left behind stays as well, so call `sweep` first.
         """
         return ObjectStoreStatus.of(await self.stream.seal(timeout=timeout))
 
@@ -403,7 +430,7 @@ class ObjectStore:
         chunks = {
             each: count async for each, count in self.stream.subjects(place.subjects.all_chunks)
         }
-        # After the chunks: whatever was stored by now is known.
+        # The descriptions are read after the chunks, so they include every finished upload.
         stored = await self.stream.snapshot(place.subjects.all_infos, timeout=timeout)
         infos = [read_info(message, self.bucket) for message in stored.values()]
         uploads = messages = 0

@@ -1,4 +1,4 @@
-"""Making, changing, finding and deleting object stores."""
+"""Create, change, find and delete object stores."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ async def create(api: Api, config: ObjectStoreConfig, timeout: Seconds | None) -
 
 
 async def get(api: Api, bucket: str, timeout: Seconds | None) -> ObjectStore:
-    """Return a store that exists."""
+    """Return an existing store."""
     info = await _info(api, bucket, timeout)
-    # For its check.
+    # Raises `NotAnObjectStore` if the stream is not an object store.
     store_config(info.config)
     return ObjectStore(api, bucket, info)
 
 
 async def update(api: Api, config: ObjectStoreConfig, timeout: Seconds | None) -> ObjectStore:
-    """Replace the settings of a store that exists."""
+    """Replace the settings of an existing store."""
     bucket = check_store_config(config).bucket
     present = (await _info(api, bucket, timeout)).config
     store_config(present)
@@ -52,7 +52,7 @@ async def update(api: Api, config: ObjectStoreConfig, timeout: Seconds | None) -
 async def create_or_update(
     api: Api, config: ObjectStoreConfig, timeout: Seconds | None
 ) -> ObjectStore:
-    """Replace the settings of a store, or create it where there is none."""
+    """Replace the settings of a store, or create it if it does not exist."""
     check_store_config(config)
     try:
         return await update(api, config, timeout)
@@ -61,7 +61,7 @@ async def create_or_update(
     try:
         return await create(api, config, timeout)
     except StreamExists:
-        # Another client was faster.
+        # Another client created it first.
         return await update(api, config, timeout)
 
 

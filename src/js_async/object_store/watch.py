@@ -1,4 +1,4 @@
-"""Watching the descriptions of the objects of a store."""
+"""Watch the descriptions of the objects of a store."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _BATCH: Final = 500
 
 
 async def open_watch(place: ObjectPlace, *, updates_only: bool, deletes: bool) -> ObjectWatch:
-    """Return a watch that begins now."""
+    """Return a watch that starts now."""
     subjects = place.subjects.all_infos
     if updates_only:
         behind = (await place.stream.info(confirmed=True)).state.last_seq + 1
@@ -34,13 +34,14 @@ async def open_watch(place: ObjectPlace, *, updates_only: bool, deletes: bool) -
 
 
 class ObjectWatch(Owned, BlockHint, LoopHint):
-    """Iterates over the descriptions of objects as they are and change; from `ObjectStore.watch`.
+    """Iterates over the current and later descriptions. Created by `ObjectStore.watch`.
 
-    None comes once: all that the store held when the watch began was handed over. The iteration
-    goes on through reconnects and changes of leaders until it is closed. A description that cannot
-    be read has only a name, and the reason as `error` in its `unknown` members.
+    After all descriptions that existed when the watch began, the iteration returns None once. It
+    continues through reconnects and leader changes until it is closed. A description that cannot be
+    read has only a name, and the reason as `error` in its `unknown` members.
 
-    Raises `StreamNotFound` when the store is gone, `ConnectionClosed` when the connection is.
+    Raises `StreamNotFound` if the store was deleted, `ConnectionClosed` if the connection was
+    closed.
     """
 
     def __init__(
@@ -54,30 +55,31 @@ class ObjectWatch(Owned, BlockHint, LoopHint):
         self._initial: Final[deque[ObjectInfo]] = deque()
         self._has_all = updates_only
         self.is_current = False
-        """Whether None was handed over: the store's state when the watch began is known."""
+        """Whether None was returned: all descriptions of the beginning were returned before."""
 
     def __repr__(self) -> str:
         return f"<ObjectWatch of {self._place.bucket} at {self.revision}>"
 
     @property
     def revision(self) -> int:
-        """The revision of the last description that was received."""
+        """The revision of the last received description."""
         return self._messages.position
 
     def __aiter__(self) -> Self:
         return self
 
     async def __anext__(self) -> ObjectInfo | None:
-        """Return the next description, or None once; the iteration ends after `close`."""
+        """Return the next description, or None once. The iteration ends after `close`."""
         try:
             return await self._take(NEVER)
         except IterationEnded:
             raise StopAsyncIteration from None
 
     async def next(self, timeout: Seconds | None = None) -> ObjectInfo | None:
-        """Do as the iteration, within `timeout` seconds; without one there is no limit.
+        """Return the next description or None, as the iteration does, within `timeout` seconds.
 
-        Raises `RequestTimeout`, and `IterationEnded` after the end.
+        Without a timeout it waits without a limit. Raises `RequestTimeout`, and `IterationEnded`
+        after the end.
         """
         return await self._take(Deadline.after(timeout))
 
@@ -109,7 +111,7 @@ class ObjectWatch(Owned, BlockHint, LoopHint):
                 return info
 
     async def _receive(self, deadline: Deadline) -> None:
-        """Receive what the store holds now; waits while no server answers."""
+        """Receive the current descriptions. Waits while no server answers."""
         try:
             batch = await self._messages.fetch(_BATCH, wait="none")
         except RequestTimeout:
@@ -133,7 +135,7 @@ class ObjectWatch(Owned, BlockHint, LoopHint):
         return info if self._deletes or not info.deleted else None
 
     async def close(self) -> None:
-        """End the watch; the server keeps nothing of it. Closing again does nothing."""
+        """End the watch. It leaves nothing on the server. Further calls do nothing."""
         await self._messages.close()
 
     async def __aenter__(self) -> Self:

@@ -1,4 +1,4 @@
-"""Asking before something is done that cannot be undone."""
+"""Ask for confirmation before an operation that cannot be undone."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from twinstream.cli.failures import JSON_ASKED, Failure
 
 
 def no_question_in_json(*, yes: bool, as_json: bool) -> None:
-    """Refuse what would have to ask a machine, before anything is looked at or done."""
+    """Refuse a confirmation in JSON mode before any work is done, because nobody could answer."""
     if as_json and not yes:
         raise click.UsageError("--json cannot ask; add --yes")
 
@@ -24,7 +24,7 @@ yes_option: Final = click.option("--yes", "-y", is_flag=True, callback=_yes, hel
 
 
 def sure(question: str, *, yes: bool) -> None:
-    """Ask on standard error; without a yes the command ends with exit code 1."""
+    """Ask on standard error. Without a "yes" the command ends with exit code 1."""
     if yes:
         return
     try:
@@ -32,5 +32,5 @@ def sure(question: str, *, yes: bool) -> None:
     except click.Abort as abort:
         if not isinstance(abort.__context__, EOFError):
             raise
-        click.echo(err=True)  # behind the question
-        raise Failure("no answer came, and nothing was done; --yes answers") from None
+        click.echo(err=True)  # end the line of the question
+        raise Failure("the question was not answered, nothing was done; add --yes") from None

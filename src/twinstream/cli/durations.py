@@ -1,4 +1,4 @@
-"""Numbers, sequences, and lengths of time as people write them: `90s`, `30m`, `1h30m`."""
+"""Parse numbers, sequences, and durations such as `90s`, `30m`, `1h30m`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["LAST_SEQUENCE", "SEQUENCE", "Finite", "Life", "length"]
 
 LAST_SEQUENCE: Final = 2**64 - 1
 SEQUENCE: Final = click.IntRange(1, LAST_SEQUENCE)
-"""Where a message is in its stream."""
+"""The type of an option for the sequence of a message in its stream."""
 
 
 class Finite(click.FloatRange):
@@ -31,7 +31,7 @@ class Finite(click.FloatRange):
 
 
 class Life(click.IntRange):
-    """The life of a message: whole seconds from 1 up, or `never`."""
+    """A message's TTL: whole seconds from 1 up, or `never`."""
 
     name = "seconds or never"
 
@@ -46,8 +46,8 @@ class Life(click.IntRange):
 
 
 def length(_: click.Context, __: click.Parameter, text: str) -> float:
-    """Return the seconds, more than zero, that an argument names; a callback of click."""
+    """Parse an argument as a positive duration in seconds; a callback of click."""
     found = parse_go_duration(text)
     if found is None or found <= 0:
-        raise click.BadParameter(f"{text!r} is no length of time, such as 90s, 30m or 1h30m")
+        raise click.BadParameter(f"{text!r} is not a duration, such as 90s, 30m or 1h30m")
     return found / 1e9

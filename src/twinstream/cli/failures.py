@@ -17,11 +17,11 @@ from twinstream.cli.escapes import harmless, json_line
 from twinstream.models import error_codes
 
 JSON_ASKED: Final = "twinstream.cli.json"
-"""Under this key the context of a command notes whether it got `--json`."""
+"""The key in click's context for whether the command got `--json`."""
 
 
 class Failure(click.ClickException):
-    """The work could not be done; the message names the thing, the reason and what to try."""
+    """An error for the user. The message names the thing, the reason and what to try."""
 
     exit_code = 1
 
@@ -29,10 +29,10 @@ class Failure(click.ClickException):
         self, message: str, *, kind: str | None = None, err_code: int | None = None
     ) -> None:
         super().__init__(message)
-        # What is known of an error that is no cause here: it was in another process, say.
+        # The kind of an error that is not the cause, for example because another process raised it.
         self._kind = kind
         self._err_code = err_code
-        # Asked now: when the failure is shown, the command has ended.
+        # Determined now, because the command's context has ended when the failure is shown.
         self._as_json = _json_asked()
 
     def show(self, file: object = None) -> None:
@@ -75,16 +75,16 @@ def reported() -> Generator[None]:
     except click.exceptions.Exit:
         raise
     except click.ClickException as error:
-        # By its dictionary: click declares the attribute final.
+        # Set in `__dict__`, because click declares the attribute final.
         error.__dict__["message"] = harmless(error.message)
         raise
     except BrokenPipeError:
-        # The reader of the output, say `head`, has all it wanted: for a command that only prints
-        # that is success. One that does work while it prints uses `needs_its_reader`.
+        # The reader of the output, such as `head`, stopped reading. For a command that only prints,
+        # this is success. A command that does work while printing uses `needs_its_reader`.
         _discard_output()
         raise click.exceptions.Exit(0) from None
     except KeyboardInterrupt as error:
-        if not _json_asked():  # click says so, in text
+        if not _json_asked():  # otherwise click prints the error as text
             raise
         raise Failure("interrupted") from error
     except Exception as error:
@@ -98,7 +98,7 @@ def reported() -> Generator[None]:
 
 @contextmanager
 def arguments_judged() -> Generator[None]:
-    """Turn a `ValueError` about an argument into a usage error, which has its own exit code."""
+    """Turn a `ValueError` about an argument into a usage error, with its own exit code."""
     try:
         yield
     except ValueError as error:
@@ -107,7 +107,7 @@ def arguments_judged() -> Generator[None]:
 
 @contextmanager
 def needs_its_reader(work: str) -> Generator[None]:
-    """Fail when standard output is closed while the command does its `work`, and name the work."""
+    """Fail, naming the `work`, if standard output is closed while the command still works."""
     try:
         yield
     except BrokenPipeError as error:
@@ -131,7 +131,7 @@ def _discard_output() -> None:
 
 
 def _expected(error: Exception) -> bool:
-    # Imported here: a command that only validates files does not load the protocol.
+    # Imported lazily: a command that only validates files does not load the protocol.
     from twinstream.errors import TwinstreamError
     from twinstream.testing import BinaryNotFound, ServerStartError
 

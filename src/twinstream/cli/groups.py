@@ -1,4 +1,4 @@
-"""The command groups. Subcommands are imported when they are used, so that help is instant."""
+"""The command groups. Subcommands are imported on first use, so that help is fast."""
 
 from __future__ import annotations
 
@@ -184,7 +184,7 @@ class LockGroup(LazyGroup):
     """A group that treats an unknown subcommand as the name of the lock to run a command under."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Put `run` in front of a name, or of its options."""
+        """Insert `run` before the name of a lock, or before its options."""
         if args and args[0] not in {*self.targets, "-h", "--help"}:
             args = ["run", *args]
         return super().parse_args(ctx, args)

@@ -1,4 +1,4 @@
-"""Signal handlers for a clean exit: between two messages, without unfinished work."""
+"""Signal handlers that let a command finish its current work before it exits."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def asks_for_json(words: Iterable[str]) -> bool:
 
 @contextmanager
 def asked_to_stop(finishing: str = "") -> Generator[threading.Event]:
-    """Give an event that Ctrl-C or SIGTERM sets; a second Ctrl-C interrupts as usual.
+    """Yield an event that Ctrl-C or SIGTERM sets. A second Ctrl-C interrupts as usual.
 
     `finishing` describes the work that the command still finishes; it is shown on a terminal.
     """
@@ -28,7 +28,8 @@ def asked_to_stop(finishing: str = "") -> Generator[threading.Event]:
         asked.set()
         signal.signal(signal.SIGINT, signal.default_int_handler)
         if finishing and os.isatty(2):
-            # Not by a console: the handler may have interrupted one in the middle of a line.
+            # Not printed by a console, because the signal may have interrupted it in the middle of
+            # a line.
             os.write(2, f"\nstopping: {finishing}; Ctrl-C again aborts\n".encode())
 
     before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
@@ -41,14 +42,14 @@ def asked_to_stop(finishing: str = "") -> Generator[threading.Event]:
 
 @contextmanager
 def ended_as_by_ctrl_c() -> Generator[None]:
-    """Let SIGTERM and SIGHUP unwind the command as Ctrl-C does; a second one kills it at once.
+    """Let SIGTERM and SIGHUP unwind the command like Ctrl-C. A second signal kills it immediately.
 
-    A signal that was set to be ignored, as by nohup, stays ignored.
+    An ignored signal, as with nohup, stays ignored.
     """
 
     def end(number: int, frame: FrameType | None) -> None:
         signal.signal(number, signal.SIG_DFL)
-        raise SystemExit(128 + number)  # as a shell calls it
+        raise SystemExit(128 + number)  # the exit code that a shell reports for a signal
 
     wanted = {signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)}
     ours = [number for number in wanted if signal.getsignal(number) is signal.SIG_DFL]

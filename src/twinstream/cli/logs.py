@@ -1,4 +1,4 @@
-"""The log of the SDK in the command line: hidden unless it is requested."""
+"""The SDK's log on the command line, hidden unless requested."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _LEVELS: Final = (logging.CRITICAL, logging.INFO, logging.DEBUG)
 
 
 def _show(ctx: click.Context, _: click.Parameter, times: int) -> None:
-    """Show records of the SDK on standard error until the command ends.
+    """Show log records of the SDK on standard error until the command ends.
 
-    Without the option none are shown: commands report trouble in their own words, once.
+    Without the option none are shown, because commands print their own error messages.
     """
     logger = logging.getLogger("twinstream")
     handler: logging.Handler = _Shown() if times else logging.NullHandler()
@@ -35,7 +35,7 @@ def _show(ctx: click.Context, _: click.Parameter, times: int) -> None:
 
 
 class _Shown(logging.StreamHandler[Any]):
-    """Prints records to standard error, without what would act on a terminal."""
+    """Prints records to standard error, with escapes for control characters."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -8,7 +8,7 @@ import sys
 
 
 def main() -> None:
-    """Run the command line; without the extra ``cli``, say how to get it."""
+    """Run the command line. Without the extra ``cli``, print how to install it."""
     try:
         from twinstream.cli.groups import twinstream
     except KeyboardInterrupt:  # before the handler of the command is active
@@ -51,9 +51,9 @@ def _open_what_is_closed() -> None:
 
 
 def _write_all() -> None:
-    """Let Python write all output, or fail.
+    """Make Python write all output, or raise an error.
 
-    Unbuffered, it forgets the end of what a full disk, or a pipe when a signal comes, took in part.
+    Unbuffered, it loses the rest of a partial write, as to a full disk or to a pipe on a signal.
     """
     if isinstance(getattr(sys.stdout, "buffer", None), io.RawIOBase):
         out = sys.stdout

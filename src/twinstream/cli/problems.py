@@ -1,4 +1,4 @@
-"""How problems of configuration files are shown: for people, and as JSON for machines."""
+"""The output of problems in configuration files, for people and as JSON."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from twinstream.models.files import FileProblem
 
 
 def print_problems(console: Console, problems: list[FileProblem], indent: str = "") -> None:
-    """Print ``file:line:column: path: sentence (err_code) hint``, one line a problem."""
+    """Print ``file:line:column: path: sentence (err_code) hint``, one line per problem."""
     for found in problems:
         problem = found.problem
         line = Text(f"{indent}{found.file}:{found.line}:{found.column}: ", style="bold")
@@ -26,7 +26,7 @@ def print_problems(console: Console, problems: list[FileProblem], indent: str = 
 
 
 def print_warnings(console: Console, warnings: list[FileProblem]) -> None:
-    """Print what is legal but surprising, one line each, marked as a warning."""
+    """Print legal but surprising settings, one line each, marked as warnings."""
     for found in warnings:
         problem = found.problem
         line = Text(f"{found.file}:{found.line}:{found.column}: ", style="bold")
@@ -39,7 +39,7 @@ def print_warnings(console: Console, warnings: list[FileProblem]) -> None:
 
 
 def problem_as_json(found: FileProblem) -> dict[str, object]:
-    """Return a problem and its place as a JSON object."""
+    """Return a problem and its location as a JSON object."""
     problem = found.problem
     return {
         "file": found.file,

@@ -24,8 +24,8 @@ PIPE_WIDTH: Final = 120
 class _Screen(Console):
     """A console that prints text without markup, and with escapes for control characters.
 
-    Names, notes and subjects come from servers and other clients. Callers ask for markup only
-    where they print nothing of those.
+    Names, notes and subjects come from servers and other clients. Callers enable markup only for
+    output without such text.
     """
 
     def render_str(self, text: str, *args: Any, **options: Any) -> Text:
@@ -35,7 +35,7 @@ class _Screen(Console):
     def render(
         self, renderable: RenderableType, options: ConsoleOptions | None = None
     ) -> Iterable[Segment]:
-        """Escape whatever is printed: also `Text`, progress bars and live displays pass here."""
+        """Escape everything that is printed, including `Text`, progress bars and live displays."""
         for segment in super().render(renderable, options):
             if segment.control:
                 yield segment
@@ -44,15 +44,15 @@ class _Screen(Console):
 
 
 def counted(number: int, noun: str) -> str:
-    """Return how many there are of something: ``1 message``, ``2,000 messages``, ``2 batches``."""
+    """Return a number with its noun: ``1 message``, ``2,000 messages``, ``2 batches``."""
     ending = "" if number == 1 else "es" if noun.endswith("ch") else "s"
     return f"{number:,} {noun}{ending}"
 
 
 def results(*, markup: bool = False) -> Console:
-    """Return a console on standard output as it is now.
+    """Return a console for the current standard output.
 
-    In a pipe, where the width of the screen means nothing, lines may be :data:`PIPE_WIDTH` long.
+    In a pipe, where the width of the screen is meaningless, lines may be :data:`PIPE_WIDTH` long.
     """
     _write_anything(sys.stdout)
     console = _Screen(highlight=False, markup=markup, emoji=False)
@@ -64,14 +64,14 @@ def results(*, markup: bool = False) -> Console:
 def _write_anything(stream: TextIO) -> None:
     """Write lone surrogates, which JSON files and file names can contain, as escapes.
 
-    In JSON such an escape is read as the surrogate again.
+    JSON parsers decode such an escape to the surrogate.
     """
     if isinstance(stream, TextIOWrapper) and stream.errors in ("strict", "surrogateescape"):
         stream.reconfigure(errors="backslashreplace")
 
 
 def notes(*, markup: bool = False) -> Console:
-    """Return a console on standard error, for progress and remarks."""
+    """Return a console on standard error, for progress and notes."""
     return _Screen(stderr=True, highlight=False, markup=markup, emoji=False)
 
 
@@ -82,13 +82,13 @@ def print_json(value: object) -> None:
 
 
 def write_lines(lines: Iterable[str]) -> None:
-    """Print lines to standard output as they are, without the work of a console."""
+    """Print lines to standard output unchanged, bypassing the console."""
     _write_anything(sys.stdout)
     click.echo("\n".join(lines))
 
 
 def plain_table(*columns: str, numbers: tuple[str, ...] = (), title: str | None = None) -> Table:
-    """Return a table with few lines; the columns in ``numbers`` are set flush right."""
+    """Return a table with few lines; the columns in ``numbers`` are right-aligned."""
     from rich import box
 
     table = Table(
@@ -107,7 +107,7 @@ def remark(console: Console, text: str) -> None:
 
 
 def progress(console: Console, *, shown: bool = True) -> Progress:
-    """Return a progress display that shows count, total and time; nothing if not ``shown``."""
+    """Return a progress display with count, total and time; an invisible one if not ``shown``."""
     from rich.progress import (
         BarColumn,
         MofNCompleteColumn,
@@ -127,7 +127,7 @@ def progress(console: Console, *, shown: bool = True) -> Progress:
 
 
 def transfer(console: Console, *, shown: bool = True) -> Progress:
-    """Return a progress display in bytes, with speed and remaining time; nothing if not shown."""
+    """Return a progress display in bytes, with speed and remaining time, if ``shown``."""
     from rich.progress import (
         BarColumn,
         DownloadColumn,

@@ -1,4 +1,4 @@
-"""Which server a command talks to: the options that all of them share."""
+"""The server that a command talks to: the options that all commands share."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 DEFAULT_SERVER: Final = "nats://127.0.0.1:4222"
 SERVER_VARIABLES: Final = ["TWINSTREAM_URL", "NATS_URL"]
 
-# Alone in its line: there may be comments, or the frame in which nsc puts it, around it.
+# The seed is alone in its line, possibly between comments or the markers that nsc writes.
 _SEED: Final = re.compile(r"^\s*(SU[A-Z2-7]{56})\s*$", re.MULTILINE)
 
 
 @frozen(kw_only=True)
 class Target:
-    """A server and how to reach it. ``timeout`` is in seconds, for connecting and each request."""
+    """A server and how to connect. ``timeout`` (seconds) applies to connecting and each request."""
 
     server: str
     user: str | None = None
@@ -44,9 +44,9 @@ class Target:
     inbox_prefix: str = "_INBOX"
 
     def connect(self, *, keep_trying: bool = False) -> Connection:
-        """Open a blocking connection; the caller closes it.
+        """Open a blocking connection, which the caller closes.
 
-        With ``keep_trying`` it never gives up on a link that broke.
+        With ``keep_trying`` it never stops reconnecting.
         """
         import js_sync
 
@@ -66,7 +66,7 @@ class Target:
         )
 
     def _tls(self) -> TlsOptions | None:
-        """Return what the options say of TLS; None leaves it to the URL and the server."""
+        """Return the TLS settings of the options; with None, the URL and the server decide."""
         from js_sync import TlsOptions
 
         if not (self.tls_ca or self.tls_cert or self.tls_first):
@@ -79,7 +79,7 @@ class Target:
         )
 
     def jetstream(self, nc: Connection) -> JetStream:
-        """Return the JetStream API where the options say."""
+        """Return the JetStream API with the domain or prefix from the options."""
         return nc.jetstream(domain=self.domain, prefix=self.prefix, timeout=self.timeout)
 
 
@@ -89,12 +89,12 @@ def _seed(file: str | None) -> str | None:
     try:
         found = _SEED.search(Path(file).read_text("utf-8"))
     except UnicodeDecodeError:
-        # Without its cause, which contains the text of the file: that may be a secret.
-        raise Failure(f"{file} holds no seed of an nkey: it is no text; nsc writes one") from None
+        # Without its cause, which contains the text of the file and possibly a secret.
+        raise Failure(f"{file} contains no nkey seed, because it is not text") from None
     if found is None:
         raise Failure(
-            f"{file} holds no seed of a user's nkey: a line of 58 letters and digits that begins"
-            " with SU is expected; nsc writes one, and a file with a JWT is for --creds"
+            f"{file} contains no seed of a user's nkey: a line of 58 letters and digits that begins"
+            " with SU is expected. nsc writes such files; for a file with a JWT use --creds"
         )
     return found[1]
 
@@ -187,7 +187,7 @@ def server_options(command: Callable[..., object]) -> Callable[..., object]:
 
 
 def _note_json(ctx: click.Context, _: click.Parameter, as_json: bool) -> bool:
-    ctx.meta[JSON_ASKED] = as_json  # for failures, which look alike
+    ctx.meta[JSON_ASKED] = as_json  # so that failures use the same format
     return as_json
 
 
@@ -195,7 +195,7 @@ json_option: Final = click.option(
     "--json",
     "as_json",
     is_flag=True,
-    is_eager=True,  # other options ask whether it was given
+    is_eager=True,  # processed first, because the errors of other options depend on it
     callback=_note_json,
-    help="Print JSON for machines, and nothing else.",
+    help="Print only JSON.",
 )

@@ -11,12 +11,12 @@ if TYPE_CHECKING:
 
 
 def undescribed(listing: Listing[Any]) -> dict[str, str]:
-    """Return the reason for each name that a list lacks."""
+    """Return the reasons why the server cannot describe some streams or consumers, by name."""
     silent = dict.fromkeys(listing.missing, "its leader does not answer")
     return {**silent, **{name: f"offline: {why}" for name, why in listing.offline.items()}}
 
 
 def note_undescribed(listing: Listing[Any]) -> None:
-    """Name what a list lacks on standard error, each with the reason."""
+    """Print the names that the list lacks to standard error, each with the reason."""
     for name, reason in undescribed(listing).items():
         notes().print(f"{name} cannot be described: {reason}", style="yellow", soft_wrap=True)

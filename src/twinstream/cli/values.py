@@ -1,4 +1,4 @@
-"""Settings, sizes and times as people read them."""
+"""Format settings, sizes and times for people."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _UNITS: Final = (("d", 86400), ("h", 3600), ("m", 60))
 
 
 def as_text(value: object) -> str:
-    """Return one setting as text, empty where nothing is set."""
+    """Return one setting as text; empty if it is not set."""
     match value:
         case None | "":
             return ""
@@ -46,7 +46,7 @@ def in_bytes(count: int) -> str:
 
 
 def in_time(length: timedelta) -> str:
-    """Return a length of time by its units: ``in_time(timedelta(seconds=5400)) == "1h30m"``."""
+    """Return a duration with its units: ``in_time(timedelta(seconds=5400)) == "1h30m"``."""
     left = abs(length.total_seconds())
     parts: list[str] = []
     for unit, seconds in _UNITS:

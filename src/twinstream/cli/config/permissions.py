@@ -58,7 +58,7 @@ def permissions(
 ) -> None:
     """Print the permissions that a user needs for the operations, and no others.
 
-    The name * stands for any stream or consumer. No server is asked.
+    The name * stands for any stream or consumer. No server is needed.
 
     \b
     twinstream permissions consume ORDERS worker

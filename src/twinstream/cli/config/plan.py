@@ -26,12 +26,11 @@ def plan(
 ) -> None:
     """Compare the configurations in FOLDER with those of the server; change nothing.
 
-    Configurations are compared as the server stores them, so that defaults make no difference.
-    The steps are in an order that lets subjects and filters move from one stream or consumer to
-    another. Steps for which there is no such order, or no room for what is new, are refused.
-    Exits with 1 if a change is impossible or refused. What a server before 2.12 would drop from a
-    configuration without a word is shown as a warning. Streams and consumers that no file mentions
-    are left alone.
+    Configurations are compared as the server stores them, so defaults make no difference. The steps
+    are ordered so that subjects and filters can move from one stream or consumer to another. Steps
+    without such an order, or without enough storage for a new stream, are refused. Exits with 1 if
+    a change is impossible or refused. Settings that a server before 2.12 would silently drop are
+    shown as warnings. Streams and consumers that no file mentions are left alone.
     """
     with target.connect() as nc:
         jet = target.jetstream(nc)

@@ -15,7 +15,7 @@ Object = dict[str, object]
 
 
 def sarif_log(found: FileConfigs) -> Object:
-    """Return the log of one run: errors, warnings, and checks for a server as notes."""
+    """Return the log of one run. Checks that only a server can do become notes."""
     results = [_result(level, problem) for level, problem in _by_level(found)]
     rules = sorted({problem.problem.rule for _, problem in _by_level(found)})
     driver: Object = {
@@ -61,9 +61,9 @@ def _result(level: str, found: FileProblem) -> Object:
 
 
 def _uri(name: str) -> str:
-    """Return a file's name as SARIF wants it: relative ones stay relative."""
+    """Return a file's name as SARIF requires it; relative names stay relative."""
     if name == STDIN_NAME:
         return "stdin"
     path = Path(name)
-    # As bytes: a name need not be UTF-8.
+    # Quoted as bytes, because a file name need not be UTF-8.
     return path.as_uri() if path.is_absolute() else quote(os.fsencode(path.as_posix()))

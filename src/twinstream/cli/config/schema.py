@@ -19,10 +19,11 @@ from twinstream.models import json_schema, schema_names
     "--out", type=click.Path(dir_okay=False, path_type=Path), help="Write into this file."
 )
 def schema(name: str | None, listed: bool, plain: bool, out: Path | None) -> None:
-    """Print a JSON Schema document (2020-12) that refers to no other.
+    """Print a JSON Schema document (2020-12) without references to other documents.
 
-    As a whole it describes files of configurations, also of buckets, so that an editor completes
-    them and underlines misspelt settings; below "$defs" it has every type of the JetStream API.
+    The whole document describes configuration files, including those of buckets, so that an editor
+    can complete them and mark misspelt settings. Below "$defs" it contains every type of the
+    JetStream API.
     """
     if listed:
         text = "\n".join(schema_names())

@@ -41,11 +41,11 @@ def size(
     replicas: int | None,
     as_json: bool,
 ) -> None:
-    """Calculate the size of messages as it counts in a stream's size and max_bytes.
+    """Calculate the size of messages as it counts towards a stream's size and max_bytes.
 
-    Either for a typical message (--subject, --payload, --header), without a server, or with the
-    average message of a stream that exists (--live). Compression makes files smaller than this and
-    indexes make them a little larger; neither counts for max_bytes.
+    The message is described by --subject, --payload and --header, without a server, or is the
+    average message of an existing stream (--live). Compression makes the files smaller, and indexes
+    make them slightly larger; neither counts towards max_bytes.
     """
     if (payload is None) == (stream is None):
         raise click.UsageError("give one of --payload (and --subject), or --live STREAM")

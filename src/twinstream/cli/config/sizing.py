@@ -12,7 +12,7 @@ SECONDS_A_DAY = 86_400
 
 @frozen(kw_only=True)
 class Planned:
-    """The user's input; None for the value of the stream or, without a stream, the default."""
+    """The user's input. None means the value of the stream or, without a stream, the default."""
 
     messages: int | None
     max_bytes: int | None
@@ -27,7 +27,7 @@ class Estimate:
     """One message, on average."""
 
     overhead: int | None
-    """The part of it that is neither payload nor headers; not known of a live stream."""
+    """The part that is neither payload nor headers; None for a live stream."""
 
     messages: int
     bytes: int
@@ -40,13 +40,13 @@ class Estimate:
     """Growth of a live stream between its first and its last message."""
 
     bytes_at_max_age: int | None = None
-    """Size of a live stream once its oldest messages go as fast as new ones come."""
+    """Size of a live stream once its oldest messages expire as fast as new ones arrive."""
 
 
 def calculated(
     subject: str, payload: int, headers: tuple[tuple[str, str], ...], storage: str, planned: Planned
 ) -> Estimate:
-    """Return the sizes of messages like the given one."""
+    """Return the sizes for messages like the given one."""
     values: dict[str, list[str]] = {}
     for name, value in headers:
         values.setdefault(name, []).append(value)
@@ -56,7 +56,7 @@ def calculated(
 
 
 def measured(info: StreamInfo, planned: Planned) -> Estimate:
-    """Return the sizes of messages like those in a stream. Raises `Failure` if it is empty."""
+    """Return the sizes for messages like those in a stream. Raises `Failure` if it is empty."""
     state, config = info.state, info.config
     if not state.messages:
         raise Failure(f"stream {config.name} is empty; describe a message with --payload")
@@ -81,11 +81,11 @@ def measured(info: StreamInfo, planned: Planned) -> Estimate:
 
 
 def _bytes_a_second(state: StreamState) -> float | None:
-    """Return how fast a stream grew; None if its messages do not span any time."""
+    """Return a stream's growth per second, or None if its messages do not span any time."""
     if state.first_ts is None or state.last_ts is None:
         return None
     span = (state.last_ts - state.first_ts).total_seconds()
-    # The first message opens the span; only those after it came within.
+    # The time span starts at the first message, so its bytes did not arrive within the span.
     later = state.bytes / state.messages * (state.messages - 1)
     return later / span if span > 0 else None
 

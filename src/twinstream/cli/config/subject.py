@@ -25,10 +25,10 @@ def transform(
     server_version: str | None,
     as_json: bool,
 ) -> None:
-    """Show the results for SUBJECTS of a stream's transform from SOURCE to DESTINATION.
+    """Show how a stream's transform from SOURCE to DESTINATION changes SUBJECTS.
 
-    No server is asked. With --json there is one line for each subject; `to` is null where the
-    subject does not match.
+    No server is needed. With --json there is one line for each subject; `to` is null if the subject
+    does not match.
 
     \b
     twinstream subject transform 'orders.*' 'orders.{{partition(3,1)}}.$1' orders.7 orders.8

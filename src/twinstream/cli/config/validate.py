@@ -41,13 +41,12 @@ def validate(
 ) -> None:
     """Check the configurations in FILES (YAML or JSON; - is standard input).
 
-    For a folder, all such files below it are checked. They may hold configurations of streams and
-    consumers as people write them, requests or answers of the API, what the nats command reads and
-    writes, and the lists key_values and object_stores.
-    The first problem of each configuration is the error that a server would answer with, its code
-    in brackets. A consumer is checked together with its stream if one of the files holds it.
-    Exits with 1 if there is a problem. What only a server can tell, and warnings of what is legal
-    but surprising, are shown, too, and do not count as problems.
+    Folders are searched for all such files. The files may contain configurations of streams and
+    consumers, requests or responses of the API, files of the nats command, and the lists key_values
+    and object_stores. The first problem of each configuration is the error that a server would
+    return, with its code in brackets. A consumer is checked together with its stream if one of the
+    files contains the stream. Exits with 1 if there is a problem. Checks that only a server can do,
+    and warnings about legal but surprising settings, are shown but do not count as problems.
     """
     if "-" in files and len(files) > 1:
         raise click.UsageError("read standard input alone, without other files")

@@ -93,7 +93,7 @@ def reset(
 @json_option
 @server_options
 def unpin(target: Target, stream: str, consumer: str, group: str, as_json: bool) -> None:
-    """Take the pin of priority GROUP from its client, so that another gets it (server 2.11)."""
+    """Remove the pin of priority GROUP, so that the server can pin another client (server 2.11)."""
     with target.connect() as nc:
         handle = target.jetstream(nc).bind_consumer(stream, consumer)
         handle.unpin(group)
@@ -109,7 +109,7 @@ def unpin(target: Target, stream: str, consumer: str, group: str, as_json: bool)
 def step_down(
     target: Target, stream: str, consumer: str, prefer: str | None, as_json: bool
 ) -> None:
-    """Let the leader of CONSUMER of STREAM step down; returns when that has begun."""
+    """Ask the leader of CONSUMER of STREAM to step down. Does not wait for the new leader."""
     with target.connect() as nc:
         handle = target.jetstream(nc).bind_consumer(stream, consumer)
         handle.step_down(preferred=prefer)

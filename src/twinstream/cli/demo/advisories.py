@@ -1,4 +1,4 @@
-"""Step 4: the events that the server published meanwhile, each decoded to its own type."""
+"""Step 4: read the events that the server published, each decoded to its own type."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ def show(scene: Scene, jet: JetStream) -> None:
 
 
 def _all_expected(scene: Scene, stream: Stream) -> list[Model]:
-    """Return the events once those of every given-up message are among them.
+    """Return the events once those of every exhausted message are among them.
 
-    The server publishes them in the background, so the last ones may come a moment later.
+    The server publishes events in the background, so the last ones may arrive a moment later.
     """
     wanted = Expected(count=scene.settings.events).declined
     deadline = time.monotonic() + _PATIENCE

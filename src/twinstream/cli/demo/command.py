@@ -1,4 +1,4 @@
-"""``twinstream demo``: the options, and what they default to."""
+"""``twinstream demo``: its options and their defaults."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def examples_folder() -> Path:
 
 
 def _check_spark() -> None:
-    """Fail before anything is done rather than in the fifth step."""
+    """Check for Spark before the first step instead of failing in the fifth."""
     for package in ("pyspark", "pyarrow"):
         if find_spec(package) is None:
             raise Failure(
@@ -46,7 +46,7 @@ def _from_here(folder: Path) -> Path:
     return folder.relative_to(here) if folder.is_relative_to(here) else folder
 
 
-@click.command(short_help="Show the whole way from a configuration to Parquet.")
+@click.command(short_help="Demonstrate the path from a configuration to Parquet.")
 @click.option(
     "--events",
     type=click.IntRange(min=MIN_EVENTS),
@@ -69,7 +69,7 @@ def _from_here(folder: Path) -> Path:
 )
 @json_option
 def demo(events: int, spark: bool, report: Path, output: Path | None, as_json: bool) -> None:
-    """Run the whole way on a real server that is started for it: six steps, a minute or so.
+    """Run all six steps on a real server that is started for the demo; takes about a minute.
 
     Checks configurations, publishes order events, consumes them with both twins, prints the
     server's advisories, lands all in Parquet with Spark, and compares the numbers. Exits with 1 if

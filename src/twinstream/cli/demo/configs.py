@@ -1,4 +1,4 @@
-"""Step 1: check the configuration files before any server sees them, then create what they say."""
+"""Step 1: check the configuration files without a server, then create their streams."""
 
 from __future__ import annotations
 

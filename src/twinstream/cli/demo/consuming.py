@@ -1,4 +1,4 @@
-"""Step 3: both twins work on one durable consumer at once, until each event is settled."""
+"""Step 3: both twins consume from one durable consumer until each event is settled."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _POLL: Final = 0.05
 
 
 def consume(scene: Scene, jet: JetStream) -> None:
-    """Run both workers until every event is settled and the server waits for nothing more."""
+    """Run both workers until every event is settled and no message is pending on the server."""
     consumer = jet.get_stream(STREAM).get_consumer(CONSUMER)
     assert scene.consumer_config is not None, "the consumer has not been created"
     ledger = Ledger(scene.stored, max_deliver=scene.consumer_config.max_deliver or 1)
@@ -46,10 +46,10 @@ def _show_progress(scene: Scene, ledger: Ledger, crew: Crew) -> None:
 
 
 def _left(consumer: Consumer, crew: Crew) -> int:
-    """Return how many messages the server still waits for, once that is zero or time is up.
+    """Wait until no message is pending on the server, and return how many are left at the deadline.
 
-    The workers go on pulling meanwhile: only when the server would have to deliver a message once
-    too often does it give it up, and say so.
+    The workers keep pulling meanwhile: the server only reports that a message exceeded max_deliver
+    when it would have to deliver the message again.
     """
     deadline = time.monotonic() + _SETTLING
     while True:

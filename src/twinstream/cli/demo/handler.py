@@ -1,4 +1,4 @@
-"""What the demo's workers do with one order event: the decision alone, so both twins share it."""
+"""The workers' decision about one order event, without I/O, so that both twins share it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from enum import Enum
 
 
 class Verdict(Enum):
-    """How a delivery ends."""
+    """The outcome of a delivery."""
 
     DONE = "acknowledged"
     AGAIN = "to be delivered again"
@@ -17,8 +17,8 @@ class Verdict(Enum):
 def handle(payload: bytes, delivery: int) -> Verdict:
     """Decide about the ``delivery``-th delivery (from 1) of an event.
 
-    A declined card fails each time, so the event ends at the consumer's max_deliver. A card to
-    retry fails the first time. What is no JSON is terminated: delivering it again would not help.
+    A declined card fails each time, so the event reaches the consumer's max_deliver. Another card
+    fails only the first time. Invalid JSON is terminated, because another delivery would not help.
     """
     try:
         order = json.loads(payload)

@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from twinstream.spark.landing.report import LandReport, TableReport
 
 PARTITIONS = 4
-"""Ranges that are read side by side."""
+"""The number of ranges that are read in parallel."""
 
 
 def land(scene: Scene, _: JetStream) -> None:
-    """Land the orders with typed columns and the advisories with a table a kind."""
+    """Land the orders with typed columns, and the advisories in one table for each kind."""
     # Imported here: PySpark takes a second, and a demo without Spark does not need it.
     from twinstream.spark.session.session import local_session
 
@@ -27,7 +27,7 @@ def land(scene: Scene, _: JetStream) -> None:
     remark(scene.console, "Starting Spark takes some seconds.")
     spark = local_session("twinstream demo")
     try:
-        # Only now: Java writes to the screen when it starts.
+        # Started only now, because Java prints to the screen when it starts.
         with progress(scene.console) as display:
             task = display.add_task("land the orders", total=3)
             orders = _orders(scene, spark)
@@ -45,7 +45,7 @@ def land(scene: Scene, _: JetStream) -> None:
 
 
 def by_subject(spark: SparkSession, table: TableReport) -> list[SubjectRow]:
-    """Sum the typed columns of the orders for each subject, in the order of the subjects."""
+    """Sum the typed columns of the orders for each subject, ordered by subject."""
     from pyspark.sql import functions as f
 
     rows = (

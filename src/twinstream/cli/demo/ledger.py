@@ -1,4 +1,4 @@
-"""What the workers of both twins did, in one place that threads share."""
+"""The results of the workers of both twins, shared between threads."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from twinstream.cli.demo.handler import Verdict
 
 @frozen
 class Settled:
-    """One event that was settled: when (seconds since the start) and by which worker."""
+    """One settled event: the worker that settled it, and when (seconds since the start)."""
 
     seconds: float
     worker: str
@@ -29,10 +29,10 @@ def _nothing_settled() -> list[Settled]:
 
 @define
 class Ledger:
-    """Counts deliveries by how they ended.
+    """Counts deliveries by their outcome.
 
-    An event is settled when it was acknowledged, terminated, or has failed ``max_deliver``
-    times. ``expected`` is how many events there are; :attr:`complete` is set with the last.
+    An event is settled when it was acknowledged, terminated, or has failed ``max_deliver`` times.
+    ``expected`` is the number of events. :attr:`complete` is set when all are settled.
     """
 
     expected: int
@@ -49,7 +49,7 @@ class Ledger:
     _started: float = field(factory=time.monotonic)
 
     def record(self, worker: str, sequence: int, delivery: int, verdict: Verdict) -> None:
-        """Enter one delivery of the message with this stream sequence."""
+        """Record one delivery of the message with this stream sequence."""
         with self._lock:
             self.deliveries[worker] += 1
             if verdict is Verdict.AGAIN:

@@ -1,8 +1,8 @@
-"""The order events that the demo publishes: the same ones for the same seed.
+"""The order events that the demo publishes, reproducible by their seed.
 
-A few of them make trouble on purpose, as real ones do. One in :data:`RETRY_EVERY` fails at its
-first delivery and then passes, one in :data:`DECLINED_EVERY` fails at every delivery, and one in
-:data:`BROKEN_EVERY` is cut off in the middle and so is no JSON.
+Some of them fail on purpose. One event in :data:`RETRY_EVERY` fails at its first delivery only, one
+in :data:`DECLINED_EVERY` fails at every delivery, and one in :data:`BROKEN_EVERY` is truncated and
+therefore invalid JSON.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _START: Final = datetime(2026, 1, 1, 8, tzinfo=UTC)
 
 @frozen(kw_only=True)
 class OrderEvent:
-    """One event: where it is published, the id that makes it unique, and its bytes."""
+    """One event: its subject, its unique id, and its bytes."""
 
     subject: str
     message_id: str
@@ -37,7 +37,7 @@ class OrderEvent:
 
 @frozen(kw_only=True)
 class Expected:
-    """How many of ``count`` events take which way."""
+    """How many of ``count`` events have which outcome."""
 
     count: int
 
@@ -48,12 +48,12 @@ class Expected:
 
     @property
     def broken(self) -> int:
-        """Events whose payload is no JSON."""
+        """Events whose payload is invalid JSON."""
         return len([n for n in range(self.count) if _is_broken(n)])
 
 
 def order_events(count: int, seed: int = 7) -> Iterator[OrderEvent]:
-    """Yield ``count`` events, the same ones for the same ``seed``."""
+    """Yield ``count`` events, always the same ones for the same ``seed``."""
     rng = random.Random(seed)
     moment = _START
     for number in range(count):
@@ -85,5 +85,5 @@ def _card(number: int) -> str:
 
 
 def _is_broken(number: int) -> bool:
-    # Never one that is declined: 50 and 250 are multiples of 50, and 60 is not.
+    # Never a declined event: those numbers are multiples of 50, and 60 modulo 250 is not.
     return number % BROKEN_EVERY == 60

@@ -1,4 +1,4 @@
-"""The report of the demo: one HTML page that needs no other file and no network."""
+"""The report of the demo: one HTML page that needs neither other files nor a network."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from twinstream.cli.demo.scene import Scene
 from twinstream.cli.demo.sums import Check
 
 COLUMNS: Final = 48
-"""Points of the chart over time; a number that fits its width."""
+"""The number of points of the chart over time, chosen to fit its width."""
 
 
 def write_page(path: Path, scene: Scene, checks: Sequence[Check]) -> None:

@@ -1,4 +1,4 @@
-"""Step 2: publish the order events, a part of them twice; the stream keeps each once."""
+"""Step 2: publish the order events, some of them twice; the stream keeps each once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the steps of the demo share: the settings, and what each step learned."""
+"""The shared state of the demo's steps: the settings, and the results of each step."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CONSUMER = "packers"
 
 @frozen(kw_only=True)
 class Settings:
-    """What the caller of the demo chose. ``spark`` off leaves out the Parquet step."""
+    """The options of the demo. Without ``spark`` the Parquet step is skipped."""
 
     events: int
     spark: bool
@@ -29,7 +29,7 @@ class Settings:
 
 @frozen(kw_only=True)
 class EventKind:
-    """One kind of advisory that the server sent: how often, and what the first of them said."""
+    """One kind of advisory: how often the server sent it, and a description of the first one."""
 
     name: str
     count: int
@@ -38,7 +38,7 @@ class EventKind:
 
 @frozen(kw_only=True)
 class SubjectRow:
-    """One subject as the Parquet tables have it. ``amount`` is in euro."""
+    """The totals of one subject in the Parquet tables. ``amount`` is in euro."""
 
     subject: str
     orders: int
@@ -48,7 +48,7 @@ class SubjectRow:
 
 @define
 class Scene:
-    """The state of one run. Numbers stay 0 until the step that learns them has run."""
+    """The state of one run. Numbers are 0 until the step that sets them has run."""
 
     settings: Settings
     console: Console

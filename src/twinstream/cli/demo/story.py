@@ -1,4 +1,4 @@
-"""The demo from its first step to its last."""
+"""Run the steps of the demo in order."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ STEPS: Final[tuple[Step, ...]] = (
     ),
     (
         "Listen",
-        "Meanwhile the server told what it did; these are its advisories, decoded to their types.",
+        "The server published advisories meanwhile; they are decoded to their types.",
         advisories.show,
     ),
     (
@@ -55,7 +55,7 @@ STEPS: Final[tuple[Step, ...]] = (
 
 
 def tell(settings: Settings, console: Console) -> list[Check]:
-    """Run all steps on a server of its own and write the report; return the sums."""
+    """Run all steps on a temporary server and write the report; return the sums."""
     with NatsServer() as server, js_sync.connect(server.url, name="demo") as nc:
         console.print(
             f"[bold]Twinstream demo[/]: nats-server {server.version} on {server.url},"

@@ -12,7 +12,7 @@ from twinstream.cli.screen import plain_table
 
 @frozen
 class Check:
-    """One sum: what it should be, and what was found."""
+    """One comparison of an expected number with the actual one."""
 
     name: str
     expected: int
@@ -20,12 +20,12 @@ class Check:
 
     @property
     def passed(self) -> bool:
-        """Whether both are the same."""
+        """Whether both numbers are equal."""
         return self.expected == self.found
 
 
 def checks(scene: Scene) -> list[Check]:
-    """Compare what was published with what each later step saw."""
+    """Compare the published numbers with the results of each later step."""
     ledger = scene.ledger
     assert ledger is not None, "the workers have not run"
     count = scene.settings.events

@@ -1,7 +1,7 @@
-"""The two workers of step 3: the same program twice, blocking and for asyncio.
+"""The two workers of step 3: the same program, once blocking and once for asyncio.
 
-One runs in a thread on ``js_sync``, one in an event loop (in another thread) on ``js_async``. The
-server deals the messages out among them.
+One worker runs in a thread on ``js_sync``, the other in an event loop (in another thread) on
+``js_async``. The server distributes the messages among them.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ async def work_in_loop(url: str, ledger: Ledger, stop: threading.Event) -> None:
 
 
 class Crew:
-    """Both workers, each in a thread. An error of one stops both and comes out of :meth:`end`."""
+    """Both workers, each in a thread. An error of one stops both, and :meth:`end` raises it."""
 
     def __init__(self, url: str, ledger: Ledger) -> None:
         self.stop: Final = threading.Event()
@@ -83,7 +83,7 @@ class Crew:
             thread.start()
 
     def end(self) -> None:
-        """Stop both, wait for them, and raise what one of them met."""
+        """Stop both workers, wait for them, and raise the error of either."""
         self.stop.set()
         for thread in self._threads:
             thread.join()

@@ -15,9 +15,9 @@ _BOUNDED = ("max_ack_pending", "inactive_threshold")
 
 
 def bounded(step: Step, old: StreamConfig, consumers: Mapping[str, ConsumerConfig]) -> Step:
-    """Refuse a stream's update that sets a limit which one of its consumers is above.
+    """Refuse a stream's update if one of its consumers exceeds a new limit.
 
-    The server judges the consumers as they are, and streams are updated before consumers.
+    The server checks the existing consumers, because streams are updated before their consumers.
     """
     if step.verb != "update":
         return step

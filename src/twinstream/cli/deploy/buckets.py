@@ -1,4 +1,4 @@
-"""Buckets in a plan: their streams are compared, and shown in the words of the bucket."""
+"""Buckets in a plan: compare their streams, and show differences as settings of the bucket."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from twinstream.models.buckets.judging import bucket_plan, kept_members
 
 
 def with_kept_settings(config: FileConfig, old: StreamConfig) -> FileConfig:
-    """Return the stream of a bucket with what the bucket has no setting for as it is; others as is.
+    """Keep the stream settings that a bucket does not have; return other configurations unchanged.
 
-    So an update never resets what another client or tool set, such as the seal of an object store.
+    So an update never resets what another client or tool has set, such as the seal of an object
+    store.
     """
     bucket = config.bucket
     if bucket is None or bucket.kind == "stream" or bucket.kind == "consumer":
@@ -21,7 +22,7 @@ def with_kept_settings(config: FileConfig, old: StreamConfig) -> FileConfig:
 
 
 def bucket_step(step: Step) -> Step:
-    """Return a step with the changes and problems at the settings of the bucket; others as is."""
+    """Express a bucket's changes and problems in settings of the bucket, not of its stream."""
     bucket = step.config.bucket
     if bucket is None or bucket.kind == "stream" or bucket.kind == "consumer":
         return step

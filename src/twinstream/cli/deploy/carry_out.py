@@ -1,4 +1,4 @@
-"""Carrying out the steps of a plan, one after the other."""
+"""Carry out the steps of a plan, one after the other."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def carry_out(jet: JetStream, step: Step) -> None:
-    """Do one step. Raises :class:`Failure`, which names the step, if the server refuses it."""
+    """Carry out one step. Raises :class:`Failure` if the server refuses it."""
     from js_sync import TwinstreamError
 
     try:
@@ -59,19 +59,19 @@ def _consumer(jet: JetStream, step: Step) -> None:
 
 @contextmanager
 def _removed(step: Step) -> Generator[None]:
-    """Report that the old one was removed if its replacement cannot be created."""
+    """If the replacement cannot be created, report that the old object was already removed."""
     try:
         yield
     except Exception as error:
-        message = f"{step.title} was removed for a new one, which could not be made: {error}"
+        message = f"{step.title} was removed to be re-created, but creating it failed: {error}"
         raise Failure(message) from error
 
 
 def _update_consumer(jet: JetStream, step: Step, config: ConsumerConfig) -> None:
-    """Update a consumer, twice if the first update leaves an inactive_threshold it should not have.
+    """Update a consumer, and again if the first update leaves an unwanted inactive_threshold.
 
-    An ephemeral consumer that is made durable still gets the server's default threshold for
-    ephemeral ones. A second update, now of a durable consumer, takes that away again.
+    An ephemeral consumer that becomes durable gets the server's default threshold for ephemeral
+    consumers. A second update, now of a durable consumer, removes it.
     """
     stream = step.config.stream_name
     consumer = jet.update_consumer(stream, config)

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 
 def compare(jet: JetStream, wanted: Wanted, server: str, allowed: Allowed) -> list[Step]:
-    """Return a step for each wanted stream and consumer, in the order to carry them out."""
+    """Return a step for each wanted stream and consumer, in the order of execution."""
     names = list(dict.fromkeys(one.stream_name for one in (*wanted.streams, *wanted.consumers)))
     there = {name: existing_stream(jet, name) for name in names}
     streams = [_stream_step(one, there[one.name], server, allowed) for one in wanted.streams]
@@ -87,7 +87,7 @@ def _settled_streams(
     account: Account,
     there: Mapping[str, StreamConfig],
 ) -> list[Step]:
-    """Put the steps of streams in order, and refuse steps that conflict with others."""
+    """Order the steps of streams, and refuse steps that conflict with others."""
     holders = Holders(held)
     ordered = in_turn([stream_claim(step, holders) for step in _ordered(steps, there)], holders)
     rooms = {copies: account.for_streams(copies) for copies in map(_copies, steps)}
@@ -97,7 +97,7 @@ def _settled_streams(
 
 
 def _settled_consumers(steps: list[Step], parent: Parent | None, account: Account) -> list[Step]:
-    """Put the steps of a stream's consumers in order, and refuse conflicting ones."""
+    """Order the steps of a stream's consumers, and refuse conflicting ones."""
     steps = [account.sized(step) for step in steps]
     if parent is None or parent.typed is None:
         return steps
@@ -126,7 +126,7 @@ def _stream_step(
 
 @frozen
 class Parent:
-    """The stream of some consumers, as it is when their turn comes."""
+    """The stream of some consumers, in its state when their steps are carried out."""
 
     config: JsonObject | StreamConfig
     """Its config, from the file or, without one, from the server."""
@@ -136,7 +136,7 @@ class Parent:
 
 
 def _parent(step: Step | None, existing: Existing | None) -> Parent | None:
-    """Return the stream as it will be for its consumers, or None."""
+    """Return the state of the stream when the steps of its consumers are carried out, or None."""
     there: Mapping[str, ConsumerConfig] = {} if existing is None else existing.consumers
     if step is None:
         return None if existing is None else Parent(existing.config, existing.config, there)
@@ -164,7 +164,7 @@ def _consumer_step(
 
 
 def _lost(stream: JsonObject | StreamConfig) -> str:
-    """Return what is lost with a consumer; with interest retention this includes messages."""
+    """Describe what is lost with a consumer; with interest retention this includes messages."""
     retention = stream.retention if isinstance(stream, StreamConfig) else stream.get("retention")
     if retention == "interest":
         return "its position and the messages that only it still wants"
@@ -172,16 +172,17 @@ def _lost(stream: JsonObject | StreamConfig) -> str:
 
 
 def _no_stream(config: FileConfig) -> Plan:
-    message = f"there is no stream {config.stream_name!r}, neither here nor on the server."
+    message = f"stream {config.stream_name!r} exists neither in the files nor on the server."
     problem = Problem("stream_name", config.stream_name, "D-NO-STREAM", message, "Add its config.")
     return Plan("impossible", problems=[problem])
 
 
 def _ordered(steps: list[Step], there: Mapping[str, StreamConfig]) -> list[Step]:
-    """Put changes before creations, so that a subject can move, and origins before copies.
+    """Put changes before creations, so that subjects can move, and origins before their copies.
 
-    Among those, streams that shrink come before those that grow, which may need the room, and new
-    ones that set nothing aside before those that do: the server wants a byte to be left for each.
+    Among the changes, streams that shrink come before those that grow, which may need the freed
+    storage. Among the creations, streams that reserve no storage come before those that do: the
+    server requires one free byte for each stream without a reservation.
     """
     first = ("nothing", "refused", "update", "recreate", "create")
     depths = _depths({step.config.name: _origins(step) for step in steps})
@@ -189,7 +190,7 @@ def _ordered(steps: list[Step], there: Mapping[str, StreamConfig]) -> list[Step]
     def rank(step: Step) -> tuple[int, int, bool, bool]:
         name, old = step.config.name, there.get(step.config.name)
         anew = step.verb == "recreate"
-        # Among the updates, which may need what becomes free.
+        # Treated like an update, because later steps may need the freed storage.
         frees = anew and not depths[name] and frees_room(step, old)
         verb = "update" if frees else step.verb
         return first.index(verb), depths[name], needs_room(step, old) and not frees, anew
@@ -198,7 +199,7 @@ def _ordered(steps: list[Step], there: Mapping[str, StreamConfig]) -> list[Step]
 
 
 def _depths(origins: Mapping[str, Sequence[str]]) -> dict[str, int]:
-    """Return for each stream how many of the others come before it, one copied from the other."""
+    """Return for each stream how many streams come before it in its longest chain of origins."""
     depths = dict.fromkeys(origins, 0)
     for _ in origins:  # bounded: streams may copy each other in a cycle
         deeper = {

@@ -24,7 +24,7 @@ class Existing:
 
     @property
     def contents(self) -> str:
-        """What is lost with the stream: ``2 messages and 1 consumer``."""
+        """Describe what is lost with the stream: ``2 messages and 1 consumer``."""
         consumers = counted(len(self.consumers), "consumer")
         return f"{counted(self.messages, 'message')} and {consumers}"
 

@@ -1,4 +1,4 @@
-"""The configurations of a folder, each stream and consumer once."""
+"""Read the configurations of a folder, each stream and consumer once."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ class Wanted:
     streams: list[FileConfig]
     consumers: list[FileConfig]
     problems: list[FileProblem]
-    """Why the files cannot be used; empty for good ones."""
+    """Why the files cannot be used; empty if they are valid."""
 
     dropped: list[FileProblem]
     """Settings that an old server would silently drop."""
 
 
 def read_folder(paths: Iterable[Path], server: str) -> Wanted:
-    """Read all configurations in files and below folders, judged as ``server`` would.
+    """Read all configurations in files and folders, validated for the version ``server``.
 
-    Raises :class:`Failure` where there is nothing to read.
+    Raises :class:`Failure` if there is nothing to read.
     """
     files = configs_below(paths)
     found = load_configs(files, server=server)
-    # Whether a stream may be sealed depends on whether it exists: the plan finds that out.
+    # A sealed stream is valid only if it already exists, which the plan checks.
     errors = [one for one in found.errors if one.problem.rule != SEALED]
     configs = [stream_behind(one) for one in found.configs]
     problems = errors + list(_misfits(configs))
@@ -49,10 +49,10 @@ def read_folder(paths: Iterable[Path], server: str) -> Wanted:
 
 
 def configs_below(paths: Iterable[Path]) -> list[Path]:
-    """Return the files that are named, and those below folders that are, each once.
+    """Return the given files and those in the given folders, each once.
 
-    Below folders, hidden files and ``*.schema.json`` are passed over. Raises :class:`Failure` where
-    there is nothing to read, or a folder cannot be read.
+    Hidden files and ``*.schema.json`` in folders are skipped. Raises :class:`Failure` if there is
+    nothing to read, or if a folder cannot be read.
     """
     files: dict[str, Path] = {}
     for file in (file for path in paths for file in _files(path)):
@@ -69,7 +69,7 @@ def _files(path: Path) -> list[Path]:
 def _below(folder: Path) -> Iterator[Path]:
     """Yield the files below a folder that are not hidden, following links but no cycles.
 
-    Of a folder's several names the first counts, in the order of the alphabet.
+    If several paths lead to the same folder, the alphabetically first one is used.
     """
     seen: set[str] = set()
     for root, folders, files in os.walk(folder, onerror=_unreadable, followlinks=True):
@@ -86,7 +86,7 @@ def _unreadable(error: OSError) -> NoReturn:
 
 
 def _is_config(file: Path) -> bool:
-    """Whether a file, or a link to one that is not there, has the name of a configuration."""
+    """Return whether a file, or a broken link, has the name of a configuration file."""
     named = file.suffix in SUFFIXES and not file.name.endswith(".schema.json")
     return named and (file.is_file() or not file.exists())
 
@@ -98,7 +98,7 @@ def _misfits(configs: list[FileConfig]) -> Iterator[FileProblem]:
         for spelling, usual in other_spellings(one):
             message = f"only a server takes the key {spelling!r} for {usual!r}."
             yield _misfit(one, message, "Write that.")
-        if one.bucket is not None and not one.name:  # reported with the errors of the bucket
+        if one.bucket is not None and not one.name:  # already among the errors of the bucket
             continue
         if one.kind == "consumer" and not one.name:
             yield _misfit(one, "the consumer has no name.", "Set durable_name.")

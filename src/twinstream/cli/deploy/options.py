@@ -58,7 +58,7 @@ def plan_options(command: Callable[..., object]) -> Callable[..., object]:
 def make_plan(
     jet: JetStream, server: str, paths: tuple[Path, ...], allowed: Allowed, *, as_json: bool
 ) -> tuple[list[Step], list[FileProblem]]:
-    """Read the folder and compare it with the server; exits with 1 for files with problems.
+    """Read the folder and compare it with the server. Exits with 1 if the files have problems.
 
     Returns the steps, and the settings of the folder that the server would drop.
     """

@@ -1,10 +1,11 @@
-"""Check that a server accepts a stream before the old one is removed for it.
+"""Check that the server accepts a stream before the old stream is removed for it.
 
 A stream that must be re-created loses its messages, and only the server knows some reasons to
-refuse the new one: a cycle of origins, no peers for its replicas, no room for its limits, subjects
-of other streams. Two requests find them. The first creates the stream under its own name: a server
-judges the whole config before it says that the name is taken. What a server judges only after that
-is found by creating a stream of another name, which is then removed.
+refuse the new stream: a cycle of origins, too few peers for its replicas, too little storage, or
+conflicting subjects. Two requests find them. The first creates the stream under its own name,
+because a server validates the whole config before it reports that the name is in use. The second
+creates a stream with another name, to find the problems that the server checks later, and removes
+it again.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from js_sync import JetStream
 
 _NAME_MAX: Final = 200
-"""Letters of the name that a probe keeps, so that with its suffix it stays within the 255."""
+"""How many characters of the name the probe keeps, so that its name has at most 255."""
 
 
 _NO_ROOM: Final = frozenset(
@@ -69,7 +70,7 @@ def _check_room(jet: JetStream, old: StreamConfig, config: StreamConfig) -> None
 
 
 def _more_bytes(old: StreamConfig, new: StreamConfig) -> int | None:
-    """Return the bytes to reserve beyond those that the old stream frees; None if it frees none."""
+    """Return the bytes to reserve beyond those of the old stream; None if that one frees none."""
     given, wanted = old.max_bytes or 0, new.max_bytes or 0
     same = (old.storage or "file", old.num_replicas or 1) == (
         new.storage or "file",
@@ -84,7 +85,7 @@ def _make_and_remove(jet: JetStream, trial: StreamConfig) -> None:
     try:
         jet.create_stream(trial)
     except TwinstreamError:
-        with suppress(TwinstreamError):  # it may exist although the answer came too late
+        with suppress(TwinstreamError):  # the probe may exist although the response was late
             jet.delete_stream(trial.name or "")
         raise
     jet.delete_stream(trial.name or "")
@@ -98,9 +99,9 @@ def _check_subjects(jet: JetStream, config: StreamConfig) -> None:
 
 
 def _trial(config: StreamConfig) -> StreamConfig:
-    """Return the config under another name, cut off from all other streams.
+    """Return the config under another name, without relations to other streams.
 
-    Without its origins, because reading from one can remove messages there.
+    It has no origins, because reading from an origin can remove messages there.
     """
     name = f"{(config.name or '')[:_NAME_MAX]}_probe_{secrets.token_hex(4)}"
     return evolve(
@@ -117,6 +118,6 @@ def _trial(config: StreamConfig) -> StreamConfig:
 
 def _left_alone(config: StreamConfig, reason: str) -> Failure:
     name = config.name
-    message = f"stream {name} was left as it is, because a new one could not be made: {reason}"
-    hint = f"if the old one takes up the room, `twinstream stream rm {name}` frees it first"
+    message = f"stream {name} is unchanged, because a new one could not be created: {reason}"
+    hint = f"if the old stream takes up the storage, remove it: `twinstream stream rm {name}`"
     return Failure(f"{message}\n{hint}")

@@ -22,21 +22,21 @@ if TYPE_CHECKING:
     from js_sync import JetStream
 
 _BYTES_LEFT: Final = "S-ACC-STORAGE"
-"""The rule that notes that the server may have too few bytes left."""
+"""The rule for the note that the server may have too little storage left."""
 
 
 @define
 class Room:
-    """The limit and the present number of streams or consumers."""
+    """The limit and the current number of streams or consumers."""
 
     most: int
-    """No limit below 1."""
+    """A value below 1 means no limit."""
 
     there: int
     whose: str
 
     def judged(self, step: Step) -> Step:
-        """Count a step; refuse it if it creates one too many."""
+        """Count a step. Refuse it if it would exceed the limit."""
         if step.verb != "create":
             return step
         if 0 < self.most <= self.there:
@@ -48,28 +48,29 @@ class Room:
 
 @define
 class Reserve:
-    """How many bytes streams may set aside by their max_bytes, and how many they do."""
+    """How many bytes streams may reserve with max_bytes, and how many are reserved."""
 
     most: int
-    """No limit below 1."""
+    """A value below 1 means no limit."""
 
     taken: int
     storage: str
 
     def judged(self, step: Step, given: int) -> Step:
-        """Count what a due step sets aside beyond what its stream has here; refuse it if too much.
+        """Count what a step reserves beyond its existing stream. Refuse it if that is too much.
 
-        The bytes of replicas are left out, as in what the server says of the account: it may
-        refuse more than this in an account without tiers, but never takes what is refused here.
+        Bytes of replicas are not counted, as in the server's account info. So in an account without
+        tiers the server may refuse more than this check, but it never accepts what this check
+        refuses.
         """
         wanted = _set_aside(stream_config(step.config))
         new = step.verb != "update"
-        # To the server, a new stream without max_bytes takes one.
+        # The server counts a new stream without max_bytes as one byte.
         least = max(wanted, 1) if new else wanted
         left = self.most - self.taken + given
         if self.most > 0 and left < least and (new or wanted > given):
             reason = (
-                f"the account may set aside no more than {self.most:,} bytes of {self.storage}"
+                f"the account may reserve at most {self.most:,} bytes of {self.storage}"
                 f" storage, of which {max(left, 0):,} are left for this stream"
             )
             return evolve(step, verb="refused", refusal=reason)
@@ -82,12 +83,12 @@ def _set_aside(stream: StreamConfig | None) -> int:
 
 
 def needs_room(step: Step, old: StreamConfig | None) -> bool:
-    """Return whether a due step sets aside more than its stream does now, if that is there."""
+    """Return whether a step reserves more storage than its existing stream, if there is one."""
     return step.is_due and _set_aside(stream_config(step.config)) > _set_aside(old)
 
 
 def frees_room(step: Step, old: StreamConfig | None) -> bool:
-    """Return whether a due step frees storage where its existing stream is now."""
+    """Return whether a step frees storage of its existing stream."""
     if old is None or not step.is_due:
         return False
     new = stream_config(step.config)
@@ -103,7 +104,7 @@ class Reserves:
     _known: dict[tuple[str, str], Reserve] = field(factory=dict[tuple[str, str], Reserve])
 
     def judged(self, step: Step, old: StreamConfig | None) -> Step:
-        """Count what a step sets aside; refuse it if that is too much."""
+        """Count what a step reserves. Refuse it if that is too much."""
         if not step.is_due:
             return step
         new = stream_config(step.config)
@@ -111,10 +112,10 @@ class Reserves:
         before = reserve if old is None else self._of(old)
         if before is reserve:
             return self._told(reserve.judged(step, _set_aside(old)), new)
-        if step.verb == "update":  # to another tier: for the server to judge
+        if step.verb == "update":  # a change of the tier, which only the server can check
             reserve.taken += _set_aside(new)
             judged = step
-        else:  # to another storage or tier, where nothing becomes free
+        else:  # the storage or tier changes, so the old reservation does not count
             judged = self._told(reserve.judged(step, 0), new)
         if judged.is_due:
             before.taken -= _set_aside(old)
@@ -128,8 +129,8 @@ class Reserves:
         return self._known[key]
 
     def _told(self, step: Step, stream: StreamConfig) -> Step:
-        """Remove the note that only the server could check what is checked now."""
-        # The bytes of replicas are known in tiers alone.
+        """Remove the note that only the server could check the storage, if it was checked."""
+        # In an account without tiers, the bytes of replicas are unknown.
         known = self.account.tier(stream) or (stream.num_replicas or 1) == 1
         if self._of(stream).most <= 0 or not known:
             return step
@@ -139,12 +140,12 @@ class Reserves:
 
 @frozen
 class Account:
-    """What the account uses and may use; empty if the user has no permission to ask."""
+    """The account's usage and limits; empty if the user may not request them."""
 
     info: AccountInfo
 
     def for_streams(self, copies: int) -> Room:
-        """Return the limit of streams with this number of replicas."""
+        """Return the limit for streams with this number of replicas."""
         use = self._use(copies)
         return Room(_limits(use).max_streams or 0, use.streams or 0, "the account")
 
@@ -154,7 +155,7 @@ class Account:
         return name if name in (self.info.tiers or {}) else ""
 
     def reserve(self, stream: StreamConfig, storage: str) -> Reserve:
-        """Return what streams like this one may set aside together."""
+        """Return the reserve that this stream shares with streams of the same storage and tier."""
         use = self._use(stream.num_replicas or 1)
         limits = _limits(use)
         if storage == StorageType.MEMORY:
@@ -162,7 +163,7 @@ class Account:
         return Reserve(limits.max_storage or 0, use.reserved_storage or 0, storage)
 
     def for_consumers(self, stream: StreamConfig, there: int) -> Room:
-        """Return how many consumers a stream may have; the account's limit is for each stream."""
+        """Return the limit for a stream's consumers; the account's limit applies to each stream."""
         own = stream.max_consumers or 0
         others = _limits(self._use(stream.num_replicas or 1)).max_consumers or 0
         if others > 0 and not 0 < own <= others:
@@ -170,14 +171,14 @@ class Account:
         return Room(own, there, f"stream {stream.name}")
 
     def sized(self, step: Step) -> Step:
-        """Refuse a step whose stream or consumer alone is more than the account allows."""
+        """Refuse a step if its stream or consumer alone exceeds a limit of the account."""
         if not step.is_due:
             return step
         reason = self._no_tier(step) or self._too_large(step.config)
         return evolve(step, verb="refused", refusal=reason) if reason else step
 
     def _no_tier(self, step: Step) -> str:
-        if step.config.kind != "stream" or step.verb == "update":  # which may keep its old tier
+        if step.config.kind != "stream" or step.verb == "update":  # an update may keep its tier
             return ""
         stream = stream_config(step.config)
         if not self.info.tiers or self.tier(stream):
@@ -200,7 +201,7 @@ class Account:
         ) or 0
         size = stream.max_bytes or 0
         if limits.max_bytes_required and size <= 0:
-            return "the account has streams with max_bytes only"
+            return "the account requires max_bytes for streams"
         if 0 < most < size:
             return f"the account allows no max_bytes above {most:,}"
         consumers = limits.max_consumers or 0

@@ -50,7 +50,7 @@ _DURATIONS: Final = {
 
 
 def print_plan(console: Console, steps: Iterable[Step]) -> None:
-    """Print each step with its changes, its losses, its problems and why it is refused."""
+    """Print each step with its changes, losses and problems, and why it is refused."""
     for step in steps:
         mark, colour = MARKS[step.verb]
         line = Text(f"{mark} {step.title}", style=colour)
@@ -83,7 +83,7 @@ def _value(step: Step, path: str, value: object) -> str:
 
 
 def summary(steps: Iterable[Step]) -> str:
-    """Return the numbers of a plan: ``1 to create, 2 unchanged``."""
+    """Summarize a plan: ``1 to create, 2 unchanged``."""
     counted = Counter(step.verb for step in steps)
     return ", ".join(f"{counted[verb]} {word}" for verb, word in WORDS.items() if counted[verb])
 
@@ -96,7 +96,7 @@ def as_json(
     applied: bool,
     done: Container[Step] = (),
 ) -> dict[str, object]:
-    """Return a plan as one JSON object; values stand as in the configurations."""
+    """Return a plan as one JSON object, with values as in the configurations."""
     return {
         "server": server,
         "refused": any(step.verb == "refused" for step in steps),

@@ -1,4 +1,4 @@
-"""One step of a plan, for one stream or consumer, and whether it is allowed."""
+"""One step of a plan for one stream or consumer, and the decision whether it is allowed."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Step:
     verb: Verb
     plan: Plan
     refusal: str = ""
-    """Why the step is refused, and what would allow it."""
+    """Why the step is refused, and which option would allow it."""
 
     @property
     def is_due(self) -> bool:
@@ -36,17 +36,17 @@ class Step:
 
     @property
     def kind(self) -> Kind:
-        """What the file has: a stream, a consumer, or a kind of bucket."""
+        """The kind of the file's configuration: a stream, a consumer, or a kind of bucket."""
         return self.config.kind if self.config.bucket is None else self.config.bucket.kind
 
     @property
     def name(self) -> str:
-        """The name in the file, of a bucket not that of its stream."""
+        """The name in the file. For a bucket, this is not the name of its stream."""
         return self.config.name if self.config.bucket is None else self.config.bucket.name
 
     @property
     def title(self) -> str:
-        """Kind and name of what the step changes, such as ``stream ORDERS``."""
+        """Kind and name of the changed object, such as ``stream ORDERS``."""
         if self.kind == "consumer":
             return f"consumer {self.config.stream_name}/{self.name}"
         return f"{TITLES[self.kind]} {self.name}"
@@ -54,7 +54,7 @@ class Step:
 
 @frozen
 class Allowed:
-    """The changes that the user allows besides harmless ones."""
+    """The changes that the user allows in addition to harmless ones."""
 
     loss: bool = False
     """Changes that remove messages, or cannot be undone."""
@@ -64,9 +64,9 @@ class Allowed:
 
 
 def step_of(config: FileConfig, plan: Plan, creation: Plan, allowed: Allowed, lost: str) -> Step:
-    """Decide on one config: ``plan`` is for an update, ``creation`` for a re-creation.
+    """Decide about one config: ``plan`` is for an update, ``creation`` for a re-creation.
 
-    ``lost`` names what is lost by removing and re-creating it.
+    ``lost`` describes what a re-creation loses.
     """
     step = _judged(config, plan, creation, allowed, lost)
     odd = untyped(config) if step.is_due else []
@@ -78,11 +78,11 @@ def step_of(config: FileConfig, plan: Plan, creation: Plan, allowed: Allowed, lo
 def _judged(config: FileConfig, plan: Plan, creation: Plan, allowed: Allowed, lost: str) -> Step:
     if plan.action == "impossible":
         if creation.action == "impossible":
-            return Step(config, "refused", plan, "no server would take it")
+            return Step(config, "refused", plan, "every server would refuse it")
         if not allowed.recreation:
-            refusal = f"only a new one can be so, without {lost}; --allow-recreate does it"
+            refusal = f"it must be re-created, without {lost}; --allow-recreate allows this"
             return Step(config, "refused", plan, refusal)
         return Step(config, "recreate", evolve(plan, losses=[f"It is re-created without {lost}."]))
     if plan.losses and not allowed.loss:
-        return Step(config, "refused", plan, "this cannot be taken back; --allow-loss does it")
+        return Step(config, "refused", plan, "this cannot be undone; --allow-loss allows it")
     return Step(config, plan.action, plan)

@@ -1,8 +1,9 @@
-"""The order in which steps can take subjects that only one stream or consumer may have.
+"""Order the steps whose subjects may belong to only one stream or consumer at a time.
 
-No two streams capture the same subject, and no two consumers of a work queue are given the same
-message. So a step that takes a subject has to wait until its holder has given it up. Any step that
-can be done is done at once: waiting has no advantage, as it must get its subjects in the end.
+No two streams capture the same subject, and no two consumers of a work queue receive the same
+message. So a step that needs a subject must wait until the current holder releases it. Each step is
+done as soon as it is possible: waiting longer has no advantage, because the step needs its subjects
+in the end anyway.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from twinstream.models._subjects import can_meet
 
 @frozen
 class Claim:
-    """What a step takes: ``name`` is to have ``subjects`` for itself."""
+    """What a step needs: ``name`` must have ``subjects`` for itself."""
 
     step: Step
     name: str
@@ -31,12 +32,12 @@ class Claim:
 
 @define
 class Holders:
-    """The holders of subjects, updated as the steps are done one after the other."""
+    """The current holders of subjects, updated with each step."""
 
     subjects: dict[str, Sequence[str]] = field(factory=dict[str, Sequence[str]])
 
     def rival(self, claim: Claim) -> tuple[str, str] | None:
-        """Return the holder of a subject that the claim needs, and the subject, or None."""
+        """Return another holder of a subject that the claim needs, and the subject, or None."""
         own = self.subjects.get(claim.name, ())
         taken = [subject for subject in claim.subjects if subject not in own]
         if not taken:
@@ -48,14 +49,14 @@ class Holders:
         return None
 
     def take(self, claim: Claim) -> None:
-        """Let the claim's step be done."""
+        """Record that the claim's step is done."""
         self.subjects[claim.name] = claim.subjects
 
 
 def in_turn(claims: Iterable[Claim], holders: Holders) -> list[Step]:
-    """Return the steps in an order in which each can be done, as near to the given one as possible.
+    """Return the steps in an order in which each can be done, as close as possible to `claims`.
 
-    Steps that can be done in no order come last, and are refused.
+    Steps that are possible in no order come last, and are refused.
     """
     claims = list(claims)
     done: list[Step] = []
@@ -105,13 +106,13 @@ def consumer_claim(step: Step, holders: Holders) -> Claim:
 
 
 def subjects_of(config: StreamConfig) -> Sequence[str]:
-    """Return what a stream captures: by default its name, unless it copies other streams."""
+    """Return the subjects of a stream: by default its name, unless it copies other streams."""
     default = [] if config.mirror or config.sources else [config.name or ""]
     return config.subjects or default
 
 
 def filters_of(config: ConsumerConfig) -> Sequence[str]:
-    """Return the subjects of a consumer: by default all of them."""
-    if config.direct:  # it feeds a copy of the stream, and the server does not count it
+    """Return the filter subjects of a consumer; without filters it receives all subjects."""
+    if config.direct:  # an internal consumer for a copy of the stream, which does not count
         return ()
     return [config.filter_subject] if config.filter_subject else config.filter_subjects or [">"]

@@ -1,7 +1,8 @@
 """The typed config of a step.
 
-The server takes some spellings that have no typed form, such as a null among the metadata. A plan
-has to say so before anything is carried out, because a folder is applied as a whole or not at all.
+The server accepts some values that have no typed form, such as a null in the metadata. A plan must
+report them before anything is carried out, because a folder is applied either completely or not at
+all.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ def consumer_config(config: FileConfig) -> ConsumerConfig:
     """Return the consumer config of a file. Raises ``DecodeError`` if it has no typed form."""
     typed = decode(config.members, ConsumerConfig)
     if typed.ack_policy is None:
-        # A file gets the server's default, not the SDK's default for programs.
+        # Like the server, treat a missing ack_policy as "none"; the SDK's default differs.
         typed = evolve(typed, ack_policy=AckPolicy.NONE)
     return typed
 
@@ -48,15 +49,15 @@ def untyped(config: FileConfig) -> list[Problem]:
 
 
 def other_spellings(config: FileConfig) -> list[tuple[str, str]]:
-    """Return the keys that a server takes for settings and models do not, with the usual spelling.
+    """Return the keys that a server recognises but models do not, with the usual spelling.
 
-    Servers ignore capitals in keys. Models keep such a key as one that nobody knows, so that its
-    value would reach the server but nothing here.
+    Servers ignore the case of keys. Models keep such a key as an unknown member, so its value would
+    reach the server without being checked.
     """
     record = StreamConfig if config.kind == "stream" else ConsumerConfig
     try:
         return list(_folded(decode(config.members, record)))
-    except DecodeError:  # told where it is judged
+    except DecodeError:  # reported by the validation
         return []
 
 
@@ -64,7 +65,7 @@ def _folded(model: Model) -> Iterator[tuple[str, str]]:
     names = {each.name for each in fields(type(model))} - {"unknown"}
     for key in model.unknown:
         usual = key.casefold()
-        # A null stays among the unknown, by the name of its setting.
+        # A null remains among the unknown members, under the usual name of its setting.
         if usual in names and usual != key:
             yield key, usual
     for name in names:
@@ -76,5 +77,5 @@ def _folded(model: Model) -> Iterator[tuple[str, str]]:
 
 
 def _problem(path: str, reason: str) -> Problem:
-    hint = "The server would take it; write it in the usual way."
+    hint = "The server would accept it; use the usual spelling."
     return Problem(path, None, "D-UNTYPED", f"{reason}.", hint)

@@ -28,7 +28,7 @@ from twinstream.models import (
 
 _SETTINGS = (
     click.option("--description", metavar="TEXT", help="What the bucket is for."),
-    click.option("--history", type=int, metavar="N", help="Revisions that are kept of each key."),
+    click.option("--history", type=int, metavar="N", help="Revisions to keep of each key."),
     click.option("--ttl", metavar="DURATION", help="Age at which revisions go, say 24h; 0s: none."),
     click.option(
         "--marker-ttl", metavar="DURATION", help="How long markers of expired keys stay (2.11)."
@@ -57,7 +57,7 @@ def _settings(command: Callable[..., object]) -> Callable[..., object]:
 
 
 def _config(bucket: str, given: dict[str, Any]) -> KeyValueConfig:
-    """Return the configuration that the options say."""
+    """Return the configuration from the options."""
     with arguments_judged():
         return KeyValueConfig(
             bucket=bucket,
@@ -119,7 +119,7 @@ def _mirror(bucket: str | None, domain: str | None) -> StreamSource | None:
 @json_option
 @server_options
 def add(target: Target, bucket: str, as_json: bool, **given: Any) -> None:
-    """Create BUCKET; one that exists with the same settings is fine.
+    """Create BUCKET. An existing bucket with the same settings is accepted.
 
     \b
     twinstream kv add prices --history 5 --marker-ttl 5m
@@ -137,7 +137,7 @@ def add(target: Target, bucket: str, as_json: bool, **given: Any) -> None:
 @json_option
 @server_options
 def edit(target: Target, bucket: str, no_mirror: bool, as_json: bool, **given: Any) -> None:
-    """Change what the options say of BUCKET; the rest stays."""
+    """Change the given settings of BUCKET; the others stay."""
     config = _config(bucket, given)
     with target.connect() as nc:
         jet = target.jetstream(nc)
@@ -234,7 +234,7 @@ def _list_buckets(jet: Any, names: bool, as_json: bool) -> None:
     note_undescribed(listing)
 
 
-@click.command(short_help="Remove what deleted keys left behind.")
+@click.command(short_help="Remove the remains of deleted keys.")
 @click.argument("bucket")
 @click.option(
     "--older-than",
@@ -248,7 +248,7 @@ def _list_buckets(jet: Any, names: bool, as_json: bool) -> None:
 @json_option
 @server_options
 def compact(target: Target, bucket: str, older_than: float, yes: bool, as_json: bool) -> None:
-    """Remove the markers of deleted keys from BUCKET, with the revisions below them."""
+    """Remove the markers of deleted keys from BUCKET, and their older revisions."""
     with target.connect() as nc:
         found = target.jetstream(nc).get_key_value(bucket)
         sure(f"Remove the markers of deleted keys from {bucket}?", yes=yes)

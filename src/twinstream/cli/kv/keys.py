@@ -1,4 +1,4 @@
-"""``twinstream kv get``, ``put`` and their kin: the keys of a bucket."""
+"""``twinstream kv get``, ``put`` and similar commands: the keys of a bucket."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _missing_told() -> Generator[None]:
 
 
 def _value(text: str | None) -> bytes:
-    """Return the value of an argument, or of standard input where there is none, or `-`."""
+    """Return the value of an argument; if that is missing or `-`, read standard input."""
     if text is None or text == "-":
         return b"".join(standard_input(threading.Event()))
     return argument(text)
@@ -60,14 +60,14 @@ def _tell(bucket: str, key: str, revision: int, as_json: bool) -> None:
 @click.command(short_help="Print the value of a key.")
 @click.argument("bucket")
 @click.argument("key")
-@click.option("--revision", type=SEQUENCE, help="That of an older revision.")
-@click.option("--raw", is_flag=True, help="The bytes of the value, and nothing else.")
+@click.option("--revision", type=SEQUENCE, help="Print this older revision.")
+@click.option("--raw", is_flag=True, help="Print only the bytes of the value.")
 @json_option
 @server_options
 def get(
     target: Target, bucket: str, key: str, revision: int | None, raw: bool, as_json: bool
 ) -> None:
-    """Print the value of KEY in BUCKET. Exit code 3: it has none."""
+    """Print the value of KEY in BUCKET. The exit code is 3 if it has none."""
     with _opened(target, bucket) as found, _missing_told():
         entry = found.get(key, revision=revision)
     if as_json:
@@ -89,13 +89,13 @@ def get(
 def put(
     target: Target, bucket: str, key: str, value: str | None, ttl: Ttl | None, as_json: bool
 ) -> None:
-    """Store VALUE, or what standard input has, as the value of KEY in BUCKET."""
+    """Store VALUE, or standard input, as the value of KEY in BUCKET."""
     data = _value(value)
     with _opened(target, bucket) as found:
         _tell(bucket, key, found.put(key, data, ttl=ttl), as_json)
 
 
-@click.command(short_help="Store the value of a key that has none.")
+@click.command(short_help="Store a value if the key has none.")
 @click.argument("bucket")
 @click.argument("key")
 @click.argument("value", required=False)
@@ -105,13 +105,13 @@ def put(
 def create(
     target: Target, bucket: str, key: str, value: str | None, ttl: Ttl | None, as_json: bool
 ) -> None:
-    """Store VALUE, or what standard input has, unless KEY has a value in BUCKET."""
+    """Store VALUE, or standard input, unless KEY already has a value in BUCKET."""
     data = _value(value)
     with _opened(target, bucket) as found:
         _tell(bucket, key, found.create(key, data, ttl=ttl), as_json)
 
 
-@click.command(short_help="Replace the value of a certain revision.")
+@click.command(short_help="Replace the value of a given revision.")
 @click.argument("bucket")
 @click.argument("key")
 @click.argument("value")
@@ -132,7 +132,7 @@ def update(target: Target, bucket: str, key: str, value: str, revision: int, as_
 @json_option
 @server_options
 def delete(target: Target, bucket: str, key: str | None, yes: bool, as_json: bool) -> None:
-    """Delete KEY of BUCKET and leave a marker; without a KEY, delete the bucket."""
+    """Delete KEY of BUCKET and leave a marker. Without KEY, delete the bucket."""
     if key is None:
         with target.connect() as nc:
             jet = target.jetstream(nc)
@@ -193,7 +193,7 @@ def purge(
 @json_option
 @server_options
 def history(target: Target, bucket: str, key: str, as_json: bool) -> None:
-    """Show the revisions of KEY that BUCKET keeps, oldest first. Exit code 3: there are none."""
+    """Show the kept revisions of KEY in BUCKET, oldest first. Exit code 3 if there are none."""
     with _opened(target, bucket) as found, _missing_told():
         entries = found.history(key)
     if as_json:
@@ -203,7 +203,7 @@ def history(target: Target, bucket: str, key: str, as_json: bool) -> None:
         show_entries(entries)
 
 
-@click.command(short_help="Store the value of an older revision again.")
+@click.command(short_help="Restore the value of an older revision.")
 @click.argument("bucket")
 @click.argument("key")
 @click.argument("revision", type=SEQUENCE)
@@ -211,11 +211,11 @@ def history(target: Target, bucket: str, key: str, as_json: bool) -> None:
 @json_option
 @server_options
 def revert(target: Target, bucket: str, key: str, revision: int, yes: bool, as_json: bool) -> None:
-    """Store again what KEY of BUCKET had at REVISION, if no other client writes it meanwhile."""
+    """Store the value of KEY at REVISION again, unless another client writes KEY meanwhile."""
     with _opened(target, bucket) as found, _missing_told():
         now, then = found.entry(key), found.get(key, revision=revision)
         if now is None:
             raise KeyMissing(f"bucket {bucket} has no key {key!r}")
-        sure(f"Have {key} of {bucket} again what it was at revision {revision}?", yes=yes)
+        sure(f"Restore {key} of {bucket} to its value at revision {revision}?", yes=yes)
         new = found.update(key, then.value or b"", now.revision)
         _tell(bucket, key, new, as_json)

@@ -1,4 +1,4 @@
-"""How entries and buckets are shown: for people, and as JSON for machines."""
+"""The output of entries and buckets, for people and as JSON."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ __all__ = ["KeyMissing", "bucket_as_json", "entry_as_json", "show_bucket", "show
 
 
 class KeyMissing(Failure):
-    """The key has no value. It has an exit code of its own, so that scripts can recognise it."""
+    """The key has no value. The error has its own exit code, so that scripts can recognise it."""
 
     exit_code = 3
 
 
 def entry_as_json(entry: Entry[bytes], *, has_value: bool = True) -> dict[str, object]:
-    """Return an entry as a JSON object; the value is as in `message_view.payload`."""
+    """Return an entry as a JSON object; for the value see `message_view.payload`."""
     shown: dict[str, object] = {
         "bucket": entry.bucket,
         "key": entry.key,

@@ -18,18 +18,18 @@ if TYPE_CHECKING:
     from twinstream.core.kv.entry import Entry
 
 _TURN: Final = 0.25
-"""Seconds of each wait for an entry, so that Ctrl-C is heard soon."""
+"""Seconds of each wait for an entry, so that Ctrl-C takes effect soon."""
 
 
 @click.command(short_help="Show the changes of a bucket as they happen.")
 @click.argument("bucket")
 @click.argument("filters", nargs=-1)
-@click.option("--history", is_flag=True, help="Begin with all revisions that are kept.")
-@click.option("--updates", is_flag=True, help="Begin after what is there now.")
+@click.option("--history", is_flag=True, help="Begin with all kept revisions.")
+@click.option("--updates", is_flag=True, help="Skip the existing entries.")
 @click.option("--revision", type=SEQUENCE, help="Begin at this revision.")
 @click.option("--no-deletes", is_flag=True, help="Without markers of deleted keys.")
-@click.option("--count", "-n", type=click.IntRange(min=1), help="Stop after so many entries.")
-@click.option("--once", is_flag=True, help="Stop when all was shown that is there now.")
+@click.option("--count", "-n", type=click.IntRange(min=1), help="Stop after this many entries.")
+@click.option("--once", is_flag=True, help="Stop after the existing entries.")
 @json_option
 @server_options
 def watch(
@@ -46,8 +46,7 @@ def watch(
 ) -> None:
     """Show the last entry of each key of BUCKET that matches FILTERS, then each change.
 
-    It goes on until Ctrl-C, also after a lost connection. With --json there is one line for each
-    entry.
+    Continues until Ctrl-C, and across reconnects. With --json there is one line for each entry.
     """
     import js_sync
 
@@ -72,7 +71,7 @@ def watch(
                 elif once:
                     break
                 elif not as_json:
-                    notes().print("that is all there is now", style="dim")
+                    notes().print("these were all existing entries", style="dim")
 
 
 def _show(entry: Entry[bytes], as_json: bool) -> None:

@@ -24,7 +24,7 @@ stream_option = click.option(
 @json_option
 @server_options
 def ls(target: Target, stream: str, as_json: bool) -> None:
-    """List locks, places of semaphores, permits, single runs and leaders, the oldest first."""
+    """List locks, semaphore slots, permits, single runs and leaders, the oldest first."""
     with target.connect() as nc:
         jet = target.jetstream(nc)
         found = _taken(jet, stream)
@@ -77,7 +77,7 @@ def _members(taken: Taken) -> dict[str, object]:
 def release(target: Target, name: str, stream: str, yes: bool, as_json: bool) -> None:
     """Release the lock NAME, whose holder is dead.
 
-    A holder that lives notices at its next renewal; until then two may hold the lock.
+    A living holder notices this at its next renewal. Until then, two clients may hold the lock.
     """
     with target.connect() as nc:
         jet = target.jetstream(nc)
@@ -85,9 +85,9 @@ def release(target: Target, name: str, stream: str, yes: bool, as_json: bool) ->
         if not found:
             raise Failure(f"the lock {name} is not held; `twinstream lock ls` shows held locks")
         holder = found[0].record.owner or "?"
-        sure(f"{name} is held by {holder}. Free it all the same?", yes=yes)
+        sure(f"{name} is held by {holder}. Release it anyway?", yes=yes)
         if not jet.coordination(stream).evict(found[0]):
-            raise Failure(f"{name} was renewed or released meanwhile: its holder lives")
+            raise Failure(f"{name} was renewed or released meanwhile, so its holder is alive")
     if as_json:
         print_json({"released": name})
     else:

@@ -45,7 +45,7 @@ class _NotRunnable(Failure):
     show_default=True,
     help="Seconds until others get the lock of a holder that died.",
 )
-@click.option("--wait", type=Finite(min=0), help="Seconds to wait; forever by default.")
+@click.option("--wait", type=Finite(min=0), help="Seconds to wait; unlimited by default.")
 @click.option("--note", default="", help="Shown by `lock ls`; COMMAND by default.")
 @server_options
 def run(
@@ -110,9 +110,9 @@ def _work(lease: Lease, command: tuple[str, ...], grace: float) -> int:
 
 
 def _watch(process: subprocess.Popen[bytes], lease: Lease, asked: Event, grace: float) -> None:
-    """Wait for the command, and terminate it if the lock is lost or this process is terminated.
+    """Wait for the command. Terminate it if the lock is lost or this process is terminated.
 
-    While the lock is held, it may take the time that it needs for that.
+    While the lock is held, the command may take as long as it needs to exit.
     """
     while process.poll() is None and lease.is_held and not asked.is_set():
         _pause(process)
@@ -142,7 +142,7 @@ def _end(process: subprocess.Popen[bytes], grace: float) -> None:
 
 @contextmanager
 def _in_front() -> Generator[_Front]:
-    """Give the terminal to the command, so that it can read and gets Ctrl-C; then take it back."""
+    """Let the command read from the terminal and get Ctrl-C, until the block ends."""
     front = _Front(sys.stdin.fileno() if _is_terminal() else None)
     before = signal.signal(signal.SIGTTOU, signal.SIG_IGN)
     try:

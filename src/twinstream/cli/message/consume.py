@@ -1,4 +1,4 @@
-"""``twinstream consume``: read the messages of a stream, through a consumer."""
+"""``twinstream consume``: read the messages of a stream through a consumer."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ if TYPE_CHECKING:
     from twinstream.models import ConsumerConfig, DeliverPolicyWord
 
 _TURN: Final = 0.5
-"""Seconds of each wait for a message, so that Ctrl-C is heard soon."""
+"""Seconds of each wait for a message, so that Ctrl-C takes effect soon."""
 _SHORTEST: Final = 0.05
 _PLAIN: Final[dict[str, DeliverPolicyWord]] = {"all": "all", "new": "new", "last": "last"}
 
 
 @frozen(kw_only=True)
 class Start:
-    """Where a new consumer starts: ``all``, ``new``, ``last``, a sequence or a time."""
+    """The start of a new consumer: ``all``, ``new``, ``last``, a sequence or a time."""
 
     policy: DeliverPolicyWord
     sequence: int | None = None
@@ -46,7 +46,7 @@ class Start:
 
 
 def start_of(_: click.Context, __: click.Parameter, text: str) -> Start:
-    """Return the start that an argument names; a callback of click."""
+    """Parse an argument as a start; a callback of click."""
     if text in _PLAIN:
         return Start(policy=_PLAIN[text])
     where = moment(text, or_else="all, new, last, ")
@@ -58,7 +58,7 @@ def start_of(_: click.Context, __: click.Parameter, text: str) -> Start:
 @click.command(short_help="Read the messages of a stream through a consumer.")
 @click.argument("stream")
 @click.argument("consumer", required=False)
-@click.option("--create", is_flag=True, help="Make the durable CONSUMER if it is not there.")
+@click.option("--create", is_flag=True, help="Create the durable CONSUMER if it does not exist.")
 @click.option(
     "--subject", "subjects", multiple=True, metavar="FILTER", help="What a new consumer gets."
 )
@@ -71,21 +71,21 @@ def start_of(_: click.Context, __: click.Parameter, text: str) -> Start:
     show_default=True,
     help="Where a new consumer starts.",
 )
-@click.option("--count", "-n", type=click.IntRange(min=1), help="Stop after so many messages.")
+@click.option("--count", "-n", type=click.IntRange(min=1), help="Stop after this many messages.")
 @click.option(
     "--wait",
     type=Finite(min=0),
     metavar="SECONDS",
-    help="Stop when nothing came for so long; without it, wait for ever.",
+    help="Stop after this time without a message; by default wait forever.",
 )
 @click.option(
     "--ack/--no-ack",
     "acknowledge",
     default=True,
     show_default=True,
-    help="Whether to acknowledge what was printed (without CONSUMER, nothing is).",
+    help="Whether to acknowledge printed messages (those of CONSUMER only).",
 )
-@click.option("--group", help="The priority group of the CONSUMER to get messages for.")
+@click.option("--group", help="The priority group of CONSUMER to receive messages for.")
 @json_option
 @server_options
 def consume(
@@ -103,10 +103,10 @@ def consume(
 ) -> None:
     """Print the messages of STREAM as CONSUMER receives them.
 
-    CONSUMER is a durable one; each message is acknowledged after it was printed. Without it
-    the stream is read in order, each message once, and nothing is left behind. Ctrl-C ends in
-    good order. A link that breaks is mended, however long that takes, unless --wait ends first.
-    --from takes a time with its zone. With --json there is one line for each message.
+    CONSUMER is durable; each message is acknowledged after it was printed. Without CONSUMER, the
+    stream is read in order, each message once, and nothing remains on the server. Ctrl-C ends the
+    command cleanly. It reconnects after a lost connection, however long that takes, unless --wait
+    ends first. A time for --from needs a time zone. With --json there is one line for each message.
 
     \b
     twinstream consume ORDERS --from last --wait 1
@@ -145,9 +145,9 @@ def consume(
                 if source.trouble is not None and not stop.is_set():
                     raise source.trouble
             elif not stop.is_set():
-                raise Failure("the link to the server is lost; nothing was heard since")
+                raise Failure("the connection to the server is lost, and no message arrived since")
         finally:
-            # Also after a failure: that many were printed.
+            # Also printed after a failure, because so many messages were printed.
             if not as_json:
                 notes().print(counted(printed, "message"), style="dim")
 
@@ -182,14 +182,14 @@ def _bound(
     except ConsumerNotFound as error:
         if not create:
             raise Failure(
-                f"stream {stored.name} has no consumer {name}; make it with --create,"
+                f"stream {stored.name} has no consumer {name}; create it with --create,"
                 f" or see `twinstream stream info {stored.name}`"
             ) from error
         return stored.create_consumer(_config(name, subjects, start))
 
 
 def _check_given(consumer: Consumer, subjects: tuple[str, ...], start: Start) -> None:
-    """Refuse a start and subjects that are not those of a consumer which exists."""
+    """Refuse a start or subjects that differ from those of an existing consumer."""
     config = consumer.cached_info.config if consumer.cached_info is not None else None
     if config is None:
         return
@@ -207,13 +207,13 @@ def _check_given(consumer: Consumer, subjects: tuple[str, ...], start: Start) ->
         others.append("--subject")
     if others:
         raise Failure(
-            f"{consumer.name} exists, with another {' and '.join(others)}, which only a new"
-            " consumer takes: leave it out, or give another name and --create"
+            f"{consumer.name} exists with another {' and '.join(others)}, which only a new"
+            " consumer can have: omit it, or use another name with --create"
         )
 
 
 def _tell_of_pause(consumer: Consumer) -> None:
-    """Say why nothing comes from a consumer that was paused."""
+    """Explain that a paused consumer delivers nothing."""
     info = consumer.cached_info
     if info is not None and info.paused:
         left = info.pause_remaining
@@ -241,9 +241,10 @@ def _config(name: str, subjects: tuple[str, ...], start: Start) -> ConsumerConfi
 def _next(
     source: MessageSource, link: LinkWatch, wait: float | None, stop: Event, most: int | None
 ) -> Message | None:
-    """Return the next message; None when none came in time, or when the user wants to stop."""
+    """Return the next message, or None after a timeout or when the user wants to stop."""
     deadline = None if wait is None else time.monotonic() + wait
-    # What was delivered already is printed, too: to go back would count as a delivery.
+    # Delivered messages are printed even after a stop, because returning them would count as a
+    # delivery.
     while source.at_hand or not stop.is_set():
         left = _TURN if deadline is None else deadline - time.monotonic()
         message = source.take(max(min(left, _TURN), _SHORTEST), most)

@@ -1,4 +1,4 @@
-"""``twinstream get``: look at stored messages, without a consumer."""
+"""``twinstream get``: show stored messages, without a consumer."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 
 def moment_of(_: click.Context, __: click.Parameter, text: str | None) -> int | datetime | None:
-    """Return the sequence or time that an argument names; a callback of click."""
+    """Parse an argument as a sequence or time; a callback of click."""
     return None if text is None else moment(text)
 
 
-@click.command(short_help="Look at stored messages, without a consumer.")
+@click.command(short_help="Show stored messages, without a consumer.")
 @click.argument("stream")
 @click.option("--seq", type=SEQUENCE, help="The message at this sequence.")
 @click.option("--last", metavar="SUBJECT", help="The last message of this subject.")
@@ -42,7 +42,7 @@ def moment_of(_: click.Context, __: click.Parameter, text: str | None) -> int | 
     metavar="FILTER",
     help="Only messages of these subjects.",
 )
-@click.option("--count", "-n", type=click.IntRange(min=1), help="No more than so many.")
+@click.option("--count", "-n", type=click.IntRange(min=1), help="Stop after this many messages.")
 @json_option
 @server_options
 def get(
@@ -57,10 +57,10 @@ def get(
     count: int | None,
     as_json: bool,
 ) -> None:
-    """Print messages of STREAM as they are stored: all, a range, the last ones, or one.
+    """Print stored messages of STREAM: all, a range, the last ones, or a single one.
 
-    Nothing is consumed or changed, not even in a work queue. --from and --to take a sequence, or a
-    time with its zone. With --json there is one line for each message.
+    Nothing is consumed or changed, not even in a work queue. --from and --to accept a sequence, or
+    a time with a time zone. With --json there is one line for each message.
 
     \b
     twinstream get ORDERS --seq 17
@@ -82,7 +82,8 @@ def get(
         elif each:
             found = source.snapshot(subjects or None, timeout=target.timeout).values()
         else:
-            # On leaving before the end, it frees what the server keeps for it.
+            # The range holds resources on the server, which must be released if the loop ends
+            # early.
             found = stack.enter_context(_range(source, start, end, subjects, target.timeout))
         printed = _print(found, count, as_json)
     if not as_json:

@@ -1,4 +1,4 @@
-"""The sources of messages of ``consume``, which survive reconnects."""
+"""The sources of messages for ``consume``, which survive reconnects."""
 
 from __future__ import annotations
 
@@ -19,31 +19,34 @@ if TYPE_CHECKING:
 
 _BATCH: Final = 200
 _BATCH_BYTES: Final = 16 * 1024 * 1024
-"""Well below the limit (64 MiB) at which a server disconnects a slow reader."""
+"""Far below the limit (64 MiB) at which a server disconnects a slow reader."""
 _GLANCE: Final = 0.05
-"""Seconds that a batch may take. While max_ack_pending is reached, by other clients perhaps, the
-server lets a request wait that it served in part, and what it delivered waits as long."""
+"""Maximum seconds for a batch.
+
+If max_ack_pending is reached, for example because of other clients, the server leaves a partly
+served request open, and its messages wait with it.
+"""
 _BEGINNING: Final = 1.0
-"""Seconds that the first wait of an ordered read has at least: it makes a consumer first."""
+"""Minimum seconds for the first wait of an ordered read, which first creates a consumer."""
 
 
 class MessageSource(Protocol):
-    """Messages of a stream, one after the other."""
+    """A source of a stream's messages."""
 
     @property
     def at_hand(self) -> int:
-        """How many messages were delivered and not done yet."""
+        """The number of messages that were delivered but not processed yet."""
         ...
 
     @property
     def trouble(self) -> BaseException | None:
-        """Why the last wait could not hear of messages; None if it could."""
+        """The error of the last wait, or None if it could receive messages."""
         ...
 
     def take(self, timeout: float, most: int | None) -> Message | None:
-        """Return the next message, or None when none came within ``timeout`` seconds.
+        """Return the next message, or None if none arrived within ``timeout`` seconds.
 
-        No more than ``most`` will be taken from now on.
+        At most ``most`` messages are still needed, including this one.
         """
         ...
 
@@ -54,9 +57,9 @@ class MessageSource(Protocol):
 
 @define
 class Durable:
-    """The messages of a durable consumer; messages lost with a connection are redelivered.
+    """The messages of a durable consumer. Messages lost with a connection are redelivered.
 
-    What is there comes in batches, ten times as fast as one by one.
+    Stored messages are fetched in batches, which is ten times as fast as one by one.
     """
 
     consumer: Consumer
@@ -67,24 +70,25 @@ class Durable:
 
     @property
     def at_hand(self) -> int:
-        """How many messages were delivered and not done yet."""
+        """The number of messages that were delivered but not processed yet."""
         return len(self._ready)
 
     @property
     def trouble(self) -> BaseException | None:
-        """Why the last wait could not hear of messages; None if it could."""
+        """The error of the last wait, or None if it could receive messages."""
         return self.patience.trouble
 
     def take(self, timeout: float, most: int | None) -> Message | None:
-        """Return the next message, or None when none came within ``timeout`` seconds."""
+        """Return the next message, or None if none arrived within ``timeout`` seconds."""
         if not self._ready:
             with self.patience.tried():
                 self._ready.extend(self._fetch(min(self._batch, most or _BATCH), timeout))
         while self._ready:
-            # It stays at hand until it is done: one that cannot be printed goes back, too.
+            # The message stays in the buffer until it is processed, so that it is returned if
+            # printing fails.
             if not self._ready[0].is_late:
                 return self._ready[0]
-            # Whoever reads the output was so slow that the server delivers it again.
+            # Reading the output took longer than ack_wait, so the server redelivers the message.
             self._ready.popleft()
         return None
 
@@ -103,7 +107,7 @@ class Durable:
                     return several
             except ConsumerDeleted:
                 raise
-            except PullError:  # the next message alone has more
+            except PullError:  # a single message exceeds the limit of bytes for a batch
                 pass
         return self.consumer.fetch(1, timeout=timeout, priority=group)
 
@@ -116,25 +120,25 @@ class Durable:
     def _batch(self) -> int:
         config = self._config
         if config is None or config.ack_policy == "none" or (config.max_deliver or 0) > 0:
-            # A message that goes back unprinted is lost, or has used up a delivery.
+            # A message that is returned unprinted is lost, or has used up one delivery.
             return 1
-        # A request for more than max_ack_pending is never served in full.
+        # A request for more than max_ack_pending messages is never completed.
         bounds = (_BATCH, config.max_batch or 0, config.max_ack_pending or 0)
         return min(bound for bound in bounds if bound > 0)
 
     def give_back(self) -> None:
-        """Return to the server what was not done."""
+        """Return unprocessed messages to the server."""
         from twinstream.core.error_details.transient import LOST_RESPONSE
 
         with suppress(*LOST_RESPONSE):
             while self._ready:
                 message = self._ready.popleft()
-                # Others have what is late by now: to give it back would take it from them.
+                # A late message was redelivered, so a nak would take it from another client.
                 if not message.is_late:
                     message.nak()
 
     def done(self, message: Message) -> None:
-        """Acknowledge the message, if that is wanted."""
+        """Acknowledge the message, if required."""
         from twinstream.core.error_details.transient import LOST_RESPONSE
 
         self._ready.popleft()
@@ -143,45 +147,45 @@ class Durable:
         try:
             message.ack()
         except LOST_RESPONSE:
-            text = f"{message.metadata.stream_seq} could not be acknowledged and will come again"
+            text = f"{message.metadata.stream_seq} was not acknowledged and will be redelivered"
             notes().print(text, style="yellow")
 
 
 @define
 class InOrder:
-    """A read in order, each message once, by consumers that are made and removed on the way."""
+    """An ordered read, each message once, through temporary consumers."""
 
     messages: OrderedMessages
     stream: str
     trouble: BaseException | None = field(default=None, init=False)
-    """Why the last wait could not hear of messages; None if it could."""
+    """The error of the last wait, or None if it could receive messages."""
     _begun: bool = field(default=False, init=False)
 
     @property
     def at_hand(self) -> int:
-        """Do nothing: messages are read ahead, and unused ones need no acknowledgement."""
+        """Always 0: messages are read ahead, and unused ones need no acknowledgement."""
         return 0
 
     def take(self, timeout: float, most: int | None) -> Message | None:
-        """Return the next message, or None when none came within ``timeout`` seconds."""
+        """Return the next message, or None if none arrived within ``timeout`` seconds."""
         from twinstream.errors import JetStreamError, RequestTimeout
 
         self.trouble = None
         try:
             return self.messages.next(timeout if self._begun else max(timeout, _BEGINNING))
         except RequestTimeout as error:
-            self.trouble = error.__cause__  # no consumer could be made
+            self.trouble = error.__cause__  # the consumer could not be created
             return None
         except JetStreamError as error:
             if error.err_code != PULL_REQUIRES_ACK:
                 raise
             raise Failure(
-                f"stream {self.stream} is a work queue, which is read through a consumer that"
-                f" acknowledges: name one; `twinstream consumer ls {self.stream}` shows them, and"
-                " --create makes one"
+                f"stream {self.stream} is a work queue, which can only be read through a consumer"
+                f" that acknowledges: give its name (`twinstream consumer ls {self.stream}`"
+                " lists consumers), or create one with --create"
             ) from error
         finally:
             self._begun = True
 
     def done(self, message: Message) -> None:
-        """Do nothing: these consumers want no acknowledgement."""
+        """Do nothing: these consumers need no acknowledgement."""

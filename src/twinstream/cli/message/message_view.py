@@ -1,4 +1,4 @@
-"""How a message is shown, consumed or stored: for people, and as JSON for machines."""
+"""The output of messages, for people and as JSON."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def as_json(message: Message) -> dict[str, object]:
     """Return a message as a JSON object.
 
-    ``data`` is text where the payload is UTF-8; any other payload is in ``data_base64``.
+    ``data`` is the payload as text if it is UTF-8; any other payload is in ``data_base64``.
     """
     about = message.metadata
     shown: dict[str, object] = {
@@ -51,7 +51,7 @@ def _content(message: Message | StreamMessage) -> dict[str, object]:
 
 
 def payload(data: bytes) -> dict[str, str]:
-    """Return a payload as a member of a JSON object: as text if it is UTF-8, else in base64."""
+    """Return a payload as a member of a JSON object: as text if it is UTF-8, else as base64."""
     try:
         return {"data": data.decode()}
     except UnicodeDecodeError:
@@ -91,12 +91,12 @@ def _print_with(console: Console, head: list[_Part], message: Message | StreamMe
         for line in lines:
             console.print(Text.assemble(*line), soft_wrap=True)
     else:
-        # The same without the console's work, which is ten times as much.
+        # Equivalent to the console's output without styles, but ten times as fast.
         click.echo("\n".join("".join(text for text, _ in line) for line in lines))
 
 
 def printable(data: bytes) -> str:
-    """Return a stranger's bytes as text that does nothing to a terminal."""
+    """Return untrusted bytes as text without control characters."""
     try:
         text = data.decode()
     except UnicodeDecodeError:

@@ -1,6 +1,6 @@
-"""What ``pub`` sends: data from the argument, a file or standard input, one message or many.
+"""The messages that ``pub`` sends: data from the argument, files or standard input.
 
-In subject, data, header values and message id, ``{n}`` stands for the number of the message,
+In the subject, data, header values and message id, ``{n}`` stands for the number of the message,
 from 1.
 """
 
@@ -25,7 +25,7 @@ PLACEHOLDER: Final = "{n}"
 
 @frozen(kw_only=True)
 class Draft:
-    """One message as the user gave it, before ``{n}`` is filled in."""
+    """One message as the user gave it, before ``{n}`` is replaced."""
 
     subject: str
     headers: tuple[tuple[str, str], ...]
@@ -43,12 +43,12 @@ class Draft:
         return filled
 
     def message_id_of(self, number: int) -> str | None:
-        """Return the id by which the server recognises message ``number``."""
+        """Return the id for duplicate detection of message ``number``."""
         return self.message_id and self.message_id.replace(PLACEHOLDER, str(number))
 
 
 def parse_headers(lines: Sequence[str]) -> tuple[tuple[str, str], ...]:
-    """Split ``Name: value`` lines; raises a usage error that shows the form."""
+    """Split ``Name: value`` lines. Raises a usage error that shows the format."""
     pairs: list[tuple[str, str]] = []
     for line in lines:
         name, colon, value = line.partition(":")
@@ -78,9 +78,8 @@ def payloads(
 ) -> Iterator[bytes]:
     """Yield the payload of each message.
 
-    Without ``data`` and ``files`` (or with ``-``) standard input is read, until its end or until
-    ``stop`` is set; a separator cuts it, as it comes, into several messages. All of it is sent
-    ``count`` times.
+    Without ``data`` and ``files`` (or with ``-``), standard input is read until it ends or ``stop``
+    is set. It is split at the separator while it is read. All messages are sent ``count`` times.
     """
     if data is not None and data != "-":
         sources = [argument(data)]
@@ -96,19 +95,19 @@ def payloads(
 
 
 def argument(data: str) -> bytes:
-    """Return an argument's bytes as they were given, also those that are not UTF-8."""
+    """Return an argument's bytes unchanged, even if they are not UTF-8."""
     return data.encode(errors="surrogateescape")
 
 
 def standard_input(stop: threading.Event) -> Iterator[bytes]:
-    """Yield what standard input has, until its end or until ``stop`` is set.
+    """Yield the data of standard input until it ends or ``stop`` is set.
 
-    A plain read cannot be stopped: Python resumes it after the handler of a signal. So this waits
-    for input with a time limit and looks at ``stop`` in between.
+    A plain read cannot be stopped, because Python resumes it after a signal handler. So this
+    function waits for input with a time limit and checks ``stop`` in between.
     """
     try:
         number = sys.stdin.fileno()
-    except (OSError, ValueError):  # not a file: a test put text in its place
+    except (OSError, ValueError):  # not a real file, for example in a test
         yield sys.stdin.buffer.read()
         return
     while not stop.is_set():
@@ -126,7 +125,7 @@ def _parts(source: bytes, separator: Separator) -> list[bytes]:
 
 
 def _cut(pieces: Iterable[bytes], separator: bytes) -> Iterator[bytes]:
-    """Cut the data while it comes, so that a pipe that never ends is sent, too."""
+    """Split the data while it arrives, so that an endless pipe is sent as well."""
     ending = b"\r" if separator == b"\n" else b""
     rest: list[bytes] = []
     for piece in pieces:

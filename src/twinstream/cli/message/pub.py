@@ -1,4 +1,4 @@
-"""``twinstream pub``: publish messages and wait until the stream has them."""
+"""``twinstream pub``: publish messages and wait until the stream has stored them."""
 
 from __future__ import annotations
 
@@ -51,12 +51,12 @@ _SEQ: Final = click.IntRange(0, LAST_SEQUENCE)
     "--rate",
     type=Finite(min=0, min_open=True),
     metavar="N",
-    help="Send at most so many messages a second.",
+    help="Send at most this many messages per second.",
 )
 @click.option(
     "--header", "-H", "headers", multiple=True, metavar="'NAME: VALUE'", help="Of each message."
 )
-@click.option("--msg-id", metavar="ID", help="The stream keeps one message of each id.")
+@click.option("--msg-id", metavar="ID", help="The stream stores one message for each id.")
 @click.option(
     "--ttl", type=Life(), metavar="SECONDS", help='Life of the message; "never" outlives max_age.'
 )
@@ -66,17 +66,17 @@ _SEQ: Final = click.IntRange(0, LAST_SEQUENCE)
     help="Remove what the subject, or the whole stream, held before.",
 )
 @click.option(
-    "--stream", "expected_stream", metavar="NAME", help="Fail if another stream takes it."
+    "--stream", "expected_stream", metavar="NAME", help="Fail if another stream stores it."
 )
-@click.option("--last-seq", type=_SEQ, metavar="SEQ", help="Fail unless the stream ends at this.")
+@click.option("--last-seq", type=_SEQ, metavar="SEQ", help="Fail unless this is the last sequence.")
 @click.option(
     "--last-subject-seq",
     type=_SEQ,
     metavar="SEQ",
-    help="Fail unless the subject's last sequence is this; 0 for none yet.",
+    help="Fail unless this is the subject's last sequence; 0 if it has no message.",
 )
 @click.option(
-    "--last-subject", metavar="SUBJECT", help="The one of --last-subject-seq, if not SUBJECT."
+    "--last-subject", metavar="SUBJECT", help="The subject of --last-subject-seq, if another one."
 )
 @click.option("--last-msg-id", metavar="ID", help="Fail unless the stream's last id is this.")
 @json_option
@@ -103,9 +103,10 @@ def pub(
 ) -> None:
     """Publish DATA (or files, or standard input) on SUBJECT into a stream.
 
-    Returns when the server has stored each message, and says where. In SUBJECT, DATA, header
-    values and the message id, {n} stands for the number of the message. With --json there is
-    one line for each message. After Ctrl-C no more is sent, and what is under way is waited for.
+    Returns when the server has stored each message, and prints where. In SUBJECT, DATA, header
+    values and the message id, {n} stands for the number of the message. With --json there is one
+    line for each message. After Ctrl-C the command sends no more messages and waits for those in
+    flight.
 
     \b
     twinstream pub orders.new '{"id": {n}}' --count 1000 --msg-id 'order-{n}'
@@ -116,7 +117,7 @@ def pub(
         raise click.UsageError("give the data once: as DATA or with --file")
     separator = _separator(lines=lines, nul=nul)
     if last_subject is not None and last_subject_seq is None:
-        raise click.UsageError("--last-subject needs --last-subject-seq: it says of which subject")
+        raise click.UsageError("--last-subject needs --last-subject-seq")
     if ttl is not None:
         with arguments_judged():
             ttl_header(ttl, "--ttl")

@@ -1,4 +1,4 @@
-"""What became of the messages that ``pub`` sent."""
+"""Counts of the outcomes of the messages that ``pub`` sent."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @define
 class Tally:
-    """Counts what became of the messages."""
+    """Counts the outcomes of messages."""
 
     stored: int = 0
     duplicates: int = 0
@@ -45,18 +45,18 @@ class Tally:
             self.stored += 1
 
     def show(self, console: Console) -> None:
-        """Print what happened, in one line."""
+        """Print a summary in one line."""
         if self.last is None:
             if not self.failed:
                 print("nothing to publish: standard input was empty", file=sys.stderr)
             return
         where = f"{self.last.stream}"
         if self.sent == 1:
-            known = " (known already by its message id)" if self.duplicates else ""
+            known = " (already known by its message id)" if self.duplicates else ""
             console.print(f"stored in {where} at sequence {self.last.seq}{known}")
             return
         seconds = time.monotonic() - self._started
-        known = f", {self.duplicates:,} known already" if self.duplicates else ""
+        known = f", {self.duplicates:,} already known" if self.duplicates else ""
         console.print(
             f"{self.stored:,} stored in {where}, the last at sequence {self.last.seq}{known}"
             f" ({self.sent / seconds:,.0f} a second)"

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from js_sync import Connection, TwinstreamError
 
 _PAUSE: Final = 0.2
-"""Seconds before a request is repeated that the server refused at once."""
+"""Seconds before a refused request is repeated."""
 _LEADERLESS: Final = 20.0
-"""Seconds that a leader may be missing: servers begin to elect one up to 9 s after it was lost."""
+"""Seconds that a leader may be missing: servers start an election up to 9 s after its loss."""
 
 
 class LinkWatch:
@@ -32,28 +32,28 @@ class LinkWatch:
         up, epoch = self._nc.is_connected, self._nc.epoch
         # A reconnect between two checks is visible in the epoch only.
         if not self._lost and (not up or epoch != self._epoch):
-            notes().print("the link to the server is lost; trying to mend it", style="yellow")
+            notes().print("the connection to the server is lost; reconnecting", style="yellow")
             self._lost = True
         if self._lost and up:
-            notes().print("the link to the server is back", style="yellow")
+            notes().print("the connection to the server is restored", style="yellow")
             self._lost = False
         self._epoch = epoch
         return up
 
 
 class Patience:
-    """Tolerates errors during a reconnect, and for a while longer until a leader is elected."""
+    """Tolerates errors during a reconnect, and afterwards until a leader is elected."""
 
     def __init__(self, nc: Connection, stop: Event) -> None:
         self._nc = nc
         self._stop = stop
         self._since: float | None = None
         self.trouble: TwinstreamError | None = None
-        """The error of the last try, if it failed and was borne."""
+        """The error of the last attempt, if it failed and was tolerated."""
 
     @contextmanager
     def tried(self) -> Generator[None]:
-        """Wait a little if the block fails; raise its error when the patience is at its end."""
+        """Wait briefly if the block fails; raise its error after the tolerated time."""
         from twinstream.core.error_details.transient import NO_RESPONSE
 
         try:

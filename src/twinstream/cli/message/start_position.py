@@ -1,4 +1,4 @@
-"""Where in a stream: arguments that are a sequence or a time."""
+"""Parse positions in a stream: a sequence or a time."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ __all__ = ["moment"]
 
 
 def moment(text: str, *, or_else: str = "") -> int | datetime:
-    """Return the sequence or time that an argument names; it must have a zone.
+    """Parse an argument as a sequence or as a time with a time zone.
 
-    Raises `click.BadParameter`, which names what else may be given (`or_else`).
+    Raises `click.BadParameter`, whose text lists other valid values (`or_else`).
     """
     if text.isdecimal() and 0 < int(text) <= LAST_SEQUENCE:
         return int(text)
@@ -30,7 +30,7 @@ def moment(text: str, *, or_else: str = "") -> int | datetime:
 
 
 def _time(text: str) -> datetime | None:
-    """Read a time, to the nanosecond where it is written like those that `get` prints."""
+    """Parse a time, to the nanosecond if it has the format that `get` prints."""
     for read in (Timestamp.parse, datetime.fromisoformat):
         with suppress(ValueError):
             return read(text)

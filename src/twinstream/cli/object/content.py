@@ -33,16 +33,16 @@ _TURN = 0.25
 @click.command(short_help="Store a file.")
 @click.argument("bucket")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, allow_dash=True))
-@click.option("--name", metavar="NAME", help="Instead of the name of the file, without folders.")
+@click.option("--name", metavar="NAME", help="The object's name; by default that of the file.")
 @click.option("--description", metavar="TEXT", help="What the object is.")
 @click.option(
     "--header", "-H", "headers", multiple=True, metavar="NAME:VALUE", help="A header to keep."
 )
 @click.option("--metadata", multiple=True, metavar="KEY=VALUE", help="A text to keep.")
 @click.option(
-    "--chunk-size", type=click.IntRange(min=1), metavar="BYTES", help="Of a message; 128 KiB."
+    "--chunk-size", type=click.IntRange(min=1), metavar="BYTES", help="Bytes per message; 128 KiB."
 )
-@click.option("--progress/--no-progress", default=True, help="Show how far it is.")
+@click.option("--progress/--no-progress", default=True, help="Show the progress.")
 @yes_option
 @json_option
 @server_options
@@ -59,9 +59,9 @@ def put(
     yes: bool,
     as_json: bool,
 ) -> None:
-    """Store FILE in BUCKET; - is standard input, which needs a --name.
+    """Store FILE in BUCKET. The FILE - is standard input, which needs a --name.
 
-    It replaces an object of that name. Until it is stored as a whole, the old one stays.
+    An existing object of this name is replaced once the new one is stored completely.
 
     \b
     twinstream object put FILES report.pdf --yes
@@ -132,11 +132,9 @@ def _pair(text: str, separator: str, option: str) -> tuple[str, str]:
 @click.command(short_help="Write an object to a file.")
 @click.argument("bucket")
 @click.argument("name")
-@click.option(
-    "--output", "-O", metavar="FILE", help="Where to; - is standard output. Here by default."
-)
-@click.option("--resume", is_flag=True, help="Continue where an earlier attempt ended.")
-@click.option("--progress/--no-progress", default=True, help="Show how far it is.")
+@click.option("--output", "-O", metavar="FILE", help="The file to write; - is standard output.")
+@click.option("--resume", is_flag=True, help="Continue an earlier, failed attempt.")
+@click.option("--progress/--no-progress", default=True, help="Show the progress.")
 @yes_option
 @json_option
 @server_options
@@ -152,8 +150,8 @@ def get(
 ) -> None:
     """Write the object NAME of BUCKET to a file of its name, without folders.
 
-    The file appears when it is complete and its digest is right. On standard output the last piece
-    comes only then.
+    The file appears once the content is complete and matches its digest. On standard output, the
+    last part is written only then.
     """
     to_output = output == "-"
     if to_output and (resume or as_json):
@@ -279,12 +277,12 @@ def _list_stores(jet: JetStream, *, names: bool, as_json: bool) -> None:
 
 @click.command(short_help="Show changes as they happen.")
 @click.argument("bucket")
-@click.option("--updates", is_flag=True, help="Only what changes from now on.")
+@click.option("--updates", is_flag=True, help="Show only later changes.")
 @click.option("--count", "-n", type=click.IntRange(min=1), help="Stop after this many.")
 @json_option
 @server_options
 def watch(target: Target, bucket: str, updates: bool, count: int | None, as_json: bool) -> None:
-    """Show the objects of BUCKET, and each change of them, until Ctrl-C."""
+    """Show the objects of BUCKET, and then each change, until Ctrl-C."""
     shown = 0
     with target.connect(keep_trying=True) as nc, asked_to_stop() as stop:
         store = target.jetstream(nc).get_object_store(bucket)

@@ -31,12 +31,12 @@ _SETTINGS: Final = (
         help="Age at which objects are removed, say 24h.",
     ),
     click.option("--max-bucket-size", type=click.IntRange(min=1), metavar="BYTES",
-        help="Most that all objects may take."),
+            help="Maximum size of all objects."),
     click.option("--replicas", type=click.IntRange(1, 5), help="Copies of each object."),
     click.option("--compress/--no-compress", default=None, help="Compress what is stored on disk."),
     click.option("--metadata", multiple=True, metavar="KEY=VALUE", help="A text to keep."),
-    click.option("--cluster", metavar="NAME", help="Where the store may live."),
-    click.option("--tag", "tags", multiple=True, metavar="TAG", help="Servers must carry it."),
+    click.option("--cluster", metavar="NAME", help="The cluster for the store."),
+    click.option("--tag", "tags", multiple=True, metavar="TAG", help="Tag that servers must have."),
 )  # fmt: skip
 
 
@@ -60,7 +60,7 @@ def _settings(command: Callable[..., object]) -> Callable[..., object]:
 @json_option
 @server_options
 def add(target: Target, bucket: str, storage: str, as_json: bool, **settings: Any) -> None:
-    """Create the object store BUCKET; an equal one that exists is fine."""
+    """Create the object store BUCKET. An existing store with equal settings is accepted."""
     from twinstream.models import ObjectStoreConfig, evolve
 
     config = evolve(ObjectStoreConfig(bucket=bucket), storage=_word(storage), **_given(settings))
@@ -75,7 +75,7 @@ def add(target: Target, bucket: str, storage: str, as_json: bool, **settings: An
 @json_option
 @server_options
 def edit(target: Target, bucket: str, as_json: bool, **settings: Any) -> None:
-    """Change the settings of the object store BUCKET that are given; others stay."""
+    """Change the given settings of the object store BUCKET; the others stay."""
     from twinstream.models import evolve
 
     given = _given(settings)
@@ -95,7 +95,7 @@ def _word(storage: str) -> object:
 
 
 def _given(settings: dict[str, Any]) -> dict[str, object]:
-    """Return the settings that were given, as fields of a configuration."""
+    """Return the given settings, as fields of a configuration."""
     from twinstream.models import Duration, Placement
 
     found: dict[str, object] = {
@@ -128,15 +128,15 @@ def _show(status: ObjectStoreStatus, as_json: bool) -> None:
         show_status(status)
 
 
-@click.command(short_help="Make an object store unchangeable, for ever.")
+@click.command(short_help="Make an object store permanently read-only.")
 @click.argument("bucket")
 @yes_option
 @json_option
 @server_options
 def seal(target: Target, bucket: str, yes: bool, as_json: bool) -> None:
-    """Let nothing be added to BUCKET or removed from it any more, not even by its age.
+    """Make BUCKET permanently read-only: nothing can be added or removed, not even by its age.
 
-    What failed uploads left stays, too; `twinstream object sweep` removes it before.
+    Remains of failed uploads stay as well; `twinstream object sweep` removes them before.
     """
     with target.connect() as nc:
         store = target.jetstream(nc).get_object_store(bucket)
@@ -148,11 +148,11 @@ def seal(target: Target, bucket: str, yes: bool, as_json: bool) -> None:
         results().print(f"sealed {bucket}")
 
 
-@click.command(short_help="Remove what failed uploads left.")
+@click.command(short_help="Remove the remains of failed uploads.")
 @click.argument("bucket")
 @click.option(
     "--older-than", default="24h", show_default=True, callback=length, metavar="LENGTH",
-    help="Younger content may be of an upload that goes on.",
+    help="Keep younger content, whose upload may still be running.",
 )  # fmt: skip
 @click.option("--dry-run", is_flag=True, help="Only count.")
 @json_option

@@ -40,7 +40,7 @@ def info_members(info: ObjectInfo) -> dict[str, Any]:
 
 
 def kind_of(info: ObjectInfo) -> str:
-    """Return the special properties of an object; empty for most objects."""
+    """Return a description's special properties; empty for most objects."""
     if info.deleted:
         return "deleted"
     if info.unknown.get("error"):

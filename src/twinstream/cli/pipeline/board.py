@@ -1,4 +1,4 @@
-"""Three ways to watch a pipeline: a board on a terminal, lines in a log, JSON for machines."""
+"""Three outputs of a running pipeline: a table on a terminal, lines in a log, or JSON."""
 
 from __future__ import annotations
 
@@ -21,26 +21,26 @@ if TYPE_CHECKING:
 
 
 class Watcher(Protocol):
-    """Hears what happens, between the beginning and the end of a run."""
+    """Displays the events of a run."""
 
     def hear(self, happening: Happening) -> None:
-        """Show it."""
+        """Display an event."""
         ...
 
     def __enter__(self) -> Self:
-        """Begin."""
+        """Start the display."""
         ...
 
     def __exit__(self, *_: object) -> None:
-        """End."""
+        """End the display."""
         ...
 
 
 class JsonLines:
-    """One JSON object a line on standard output, each with ``at`` and ``event``."""
+    """Prints one JSON object per line to standard output, each with ``at`` and ``event``."""
 
     def hear(self, happening: Happening) -> None:
-        """Print it."""
+        """Print an event."""
         from twinstream.spark.pipeline import happenings
 
         value = asdict(happening)
@@ -57,13 +57,13 @@ class JsonLines:
 
 
 class Lines:
-    """A line for each happening, with its time."""
+    """Prints a line with the time for each event."""
 
     def __init__(self, console: Console) -> None:
         self._console: Final = console
 
     def hear(self, happening: Happening) -> None:
-        """Print it."""
+        """Print an event."""
         now = datetime.now(UTC).strftime("%H:%M:%S")
         self._console.print(f"{now} {happening.source}: {told(happening)}", soft_wrap=True)
 
@@ -95,7 +95,7 @@ class _Row:
 
 
 class Board:
-    """A table of all sources that is updated in place, below the troubles so far."""
+    """A table of all sources that is updated in place, below the errors so far."""
 
     def __init__(self, config: PipelineConfig, console: Console) -> None:
         self._rows: Final = {each.name: _Row() for each in config.sources}
@@ -103,7 +103,7 @@ class Board:
         self._live: Final = Live(self._table(), console=console, refresh_per_second=4)
 
     def hear(self, happening: Happening) -> None:
-        """Show it."""
+        """Display an event."""
         from twinstream.spark.pipeline import happenings
 
         row = self._rows[happening.source]
@@ -146,18 +146,18 @@ class Board:
 
 
 def told(happening: Happening) -> str:
-    """Say what happened, in one sentence."""
+    """Describe an event in one sentence."""
     from twinstream.spark.pipeline import happenings
 
     match happening:
         case happenings.Started():
-            return f"goes on at sequence {happening.position}, {happening.backlog:,} wait"
+            return f"continues at sequence {happening.position}, {happening.backlog:,} pending"
         case happenings.Landed():
             entry = happening.entry
             return (
                 f"batch {entry.batch}: {entry.messages:,} messages ({entry.dead_letters:,} dead"
                 f" letters) of sequences {entry.start} to {entry.end - 1} in {entry.seconds:.1f} s,"
-                f" {entry.backlog:,} wait"
+                f" {entry.backlog:,} pending"
             )
         case happenings.Released():
             if happening.mode == "purge":
@@ -166,6 +166,6 @@ def told(happening: Happening) -> str:
         case happenings.Failed():
             if happening.retry_in is None:
                 return f"has ended: {happening.error}"
-            return f"{happening.error.rstrip('.')}. Starts again in {happening.retry_in:g} s."
+            return f"{happening.error.rstrip('.')}. Restarts in {happening.retry_in:g} s."
         case happenings.Ended():
             return "has ended well"

@@ -17,12 +17,13 @@ if TYPE_CHECKING:
 
 @click.command(short_help="Join the small files of the tables.")
 @config_options
-@click.option("--size", default="128m", show_default=True, help="How large a joined file may be.")
+@click.option("--size", default="128m", show_default=True, help="Maximum size of a joined file.")
 @json_option
 def compact(config: PipelineConfig, size: str, as_json: bool) -> None:
-    """Join the files that small batches left, table by table, in one step each.
+    """Join the small files of small batches, table by table, in one step each.
 
-    A pipeline that runs lands no batch meanwhile; readers go on. The old files stay until `vacuum`.
+    A running pipeline lands no batches meanwhile; readers continue. The old files are kept until
+    `vacuum`.
     """
     from twinstream.spark.pipeline.compact import compact as compact_tables
 

@@ -1,4 +1,4 @@
-"""What the commands of a pipeline share: its file, and starting Spark."""
+"""Shared parts of the pipeline commands: reading the pipeline's file, and starting Spark."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def config_options(command: Callable[..., object]) -> Callable[..., object]:
-    """Add the option for the pipeline's file to a command, which gets its content as ``config``."""
+    """Add the option for the pipeline's file to a command, which gets the content as ``config``."""
 
     @functools.wraps(command)
     def with_config(*args: Any, **options: Any) -> object:
@@ -53,7 +53,7 @@ def config_options(command: Callable[..., object]) -> Callable[..., object]:
 
 
 def load(file: Path, server: str | None) -> PipelineConfig:
-    """Read a pipeline's file; a mistake in it is wrong usage (exit code 2)."""
+    """Read a pipeline's file. An error in it is a usage error (exit code 2)."""
     for package in ("pyspark", "pyarrow"):
         if find_spec(package) is None:
             raise Failure(
@@ -71,11 +71,11 @@ def load(file: Path, server: str | None) -> PipelineConfig:
 
 
 def pick(config: PipelineConfig, name: str | None) -> SourceConfig:
-    """Return the source with a name, or the only source."""
+    """Return the source called ``name``, or the only source."""
     names = [each.name for each in config.sources]
     if name is None:
         if len(names) > 1:
-            raise click.UsageError(f"say which source with --source: {', '.join(names)}")
+            raise click.UsageError(f"choose a source with --source: {', '.join(names)}")
         return config.sources[0]
     if name not in names:
         raise click.BadParameter(
@@ -86,10 +86,10 @@ def pick(config: PipelineConfig, name: str | None) -> SourceConfig:
 
 @contextmanager
 def spark_of(config: PipelineConfig, *, verbose: bool = False) -> Generator[SparkSession]:
-    """Start Spark as the file says, and stop it at the end.
+    """Start Spark with the settings of the file, and stop it at the end.
 
-    Spark reports each failure with tracebacks. Without ``verbose`` they go to a file, which is
-    named if the command fails; the command itself says in one line what went wrong.
+    Spark reports each failure with tracebacks. Without ``verbose`` they are written to a file,
+    whose name is printed if the command fails. The command itself reports the failure in one line.
     """
     from pyspark.sql import SparkSession
 
@@ -121,12 +121,12 @@ def _stop(spark: SparkSession) -> None:
     try:
         spark.stop()
     except Exception as error:
-        if not spark_is_gone(error):  # if it is, the command has said so
+        if not spark_is_gone(error):  # otherwise the command has reported it already
             raise
 
 
 def parse_size(text: str, option: str) -> int:
-    """Return the bytes of a size such as 512k, 128m or 1g; ``option`` is where it was given."""
+    """Return the bytes of a size such as 512k, 128m or 1g; errors name ``option``."""
     units = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
     number, unit = (text[:-1], text[-1:].lower()) if text[-1:].lower() in units else (text, "")
     if not number.isascii() or not number.isdigit() or not int(number):
@@ -136,7 +136,7 @@ def parse_size(text: str, option: str) -> int:
 
 
 def parse_seconds(text: str, option: str) -> float:
-    """Return the seconds of a duration such as 30s, 15m, 2h or 7d, given by ``option``."""
+    """Return the seconds of a duration such as 30s, 15m, 2h or 7d; errors name ``option``."""
     units = {"s": 1, "m": 60, "h": 3600, "d": 86400}
     number, unit = text[:-1], text[-1:]
     if unit not in units or not number.isascii() or not number.isdigit():

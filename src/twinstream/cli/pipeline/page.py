@@ -1,4 +1,4 @@
-"""The report of a pipeline: one HTML page, made from the journals of its sources."""
+"""The report of a pipeline: one HTML page, created from the journals of its sources."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from twinstream.spark.pipeline.batch_log import BatchEntry
 
 COLUMNS: Final = 60
-"""Points of a chart over time."""
+"""The number of points of a chart over time."""
 
 SHOWN: Final = 20
-"""Batches that are listed, the newest first."""
+"""The number of listed batches, the newest first."""
 
 _TIME: Final = "%Y-%m-%d %H:%M:%S"
 _UNITS: Final = (("seconds", 1.0), ("minutes", 60.0), ("hours", 3600.0), ("days", 86400.0))
@@ -118,7 +118,7 @@ def _charts(batches: Sequence[_Batch], sources: Sequence[str]) -> str:
 
 @frozen
 class _Axis:
-    """Time, cut into equal pieces."""
+    """A time axis, divided into equal intervals."""
 
     begin: datetime
     step: float
@@ -142,7 +142,7 @@ class _Axis:
         return min(int((moment - self.begin).total_seconds() / self.step), COLUMNS - 1)
 
     def sums(self, batches: Iterable[_Batch], sources: Sequence[str]) -> list[Series]:
-        """Spread the messages of each batch over the time that it took."""
+        """Distribute the messages of each batch evenly over its duration."""
         values = {source: [0.0] * COLUMNS for source in sources}
         for batch in batches:
             first = self.column(datetime.fromisoformat(batch.entry.began))
@@ -153,7 +153,7 @@ class _Axis:
         return [Series(source, values[source]) for source in sources]
 
     def peaks(self, batches: Iterable[_Batch], sources: Sequence[str]) -> list[Series]:
-        """Return, for each piece of time, the largest backlog after one of its batches."""
+        """Return, for each interval, the largest backlog after one of its batches."""
         found: dict[str, dict[int, float]] = {source: {} for source in sources}
         for batch in batches:
             column, known = self.column(batch.ended), found[batch.source]

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @click.command(short_help="Land a range of sequences again.")
 @config_options
-@click.option("--source", metavar="NAME", help="Which source; not needed when there is one.")
+@click.option("--source", metavar="NAME", help="The source; not needed if there is only one.")
 @click.option(
     "--from", "low", type=SEQUENCE, required=True, metavar="SEQ", help="The first sequence."
 )
@@ -34,11 +34,11 @@ def replay(
     yes: bool,
     as_json: bool,
 ) -> None:
-    """Land the batches with the sequences again from the stream, and replace their rows.
+    """Land the batches that contain the sequences again from the stream, and replace their rows.
 
-    This is for messages that became dead letters because of a wrong schema, or for files that were
-    damaged. A batch whose messages the stream does not hold any more is refused. A pipeline that
-    runs lands no batch meanwhile. Doing it twice changes nothing.
+    This is for messages that became dead letters because of a wrong schema, or for damaged files. A
+    batch is refused if the stream no longer has its messages. A running pipeline lands no batches
+    meanwhile. A second replay changes nothing.
     """
     from twinstream.spark.pipeline.replay import batches_of
     from twinstream.spark.pipeline.replay import replay as replay_batches

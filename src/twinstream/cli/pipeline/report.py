@@ -1,4 +1,4 @@
-"""``twinstream pipeline report``: one page about what was landed, from the journal."""
+"""``twinstream pipeline report``: one page about all landed batches, from the journal."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from twinstream.spark.pipeline import PipelineConfig
 
 
-@click.command(short_help="Write a page about what was landed.")
+@click.command(short_help="Write a report about the landed batches.")
 @config_options
 @click.option(
     "--output",
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 def report(config: PipelineConfig, output: Path | None, as_json: bool) -> None:
     """Write an HTML page: throughput, lag and dead letters over time, and the last batches.
 
-    The page needs no other file and no network. It is made from the journal alone; nothing is
-    asked of a server.
+    The page needs neither other files nor a network. It is created from the journal alone, without
+    a server.
     """
     from twinstream.cli.pipeline.page import page
     from twinstream.spark.pipeline.batch_log import BatchLog

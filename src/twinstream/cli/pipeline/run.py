@@ -1,4 +1,4 @@
-"""``twinstream pipeline run``: land streams as tables, once or for good."""
+"""``twinstream pipeline run``: land streams as tables, once or continuously."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ if TYPE_CHECKING:
     from twinstream.spark.pipeline.happenings import Happening
 
 
-@click.command(short_help="Land streams as tables, once or for good.")
+@click.command(short_help="Land streams as tables, once or continuously.")
 @config_options
-@click.option("--once", is_flag=True, help="Land what the streams hold now, then end.")
+@click.option("--once", is_flag=True, help="Land the current messages of the streams, then end.")
 @click.option(
-    "--every", metavar="TIME", help="How often a batch begins, such as 60s; by default 10s."
+    "--every", metavar="TIME", help="Interval between batches, such as 60s; by default 10s."
 )
 @click.option(
-    "--recover", is_flag=True, help="If a checkpoint is gone, go on where the journal ends."
+    "--recover", is_flag=True, help="Continue at the journal's end if a checkpoint is missing."
 )
 @click.option(
     "--accept-stream",
     is_flag=True,
-    help="Go on with a stream that was made again, as a copy of the one that was landed.",
+    help="Continue with a re-created stream that is a copy of the landed one.",
 )
 @click.option(
     "--accept-subjects",
     is_flag=True,
-    help="Go on behind what is landed, if a source names other subjects than before.",
+    help="Continue after the landed sequences if a source's subjects have changed.",
 )
-@click.option("--verbose", "-v", is_flag=True, help="Let Spark's own messages through.")
+@click.option("--verbose", "-v", is_flag=True, help="Show Spark's own messages.")
 @json_option
 def run(
     config: PipelineConfig,
@@ -52,10 +52,10 @@ def run(
 ) -> None:
     """Land the streams that a file names as Parquet or Delta tables, exactly once.
 
-    Goes on where the last run ended, however it ended. Without --once it runs until Ctrl-C or
-    SIGTERM, and ends between two batches. A source that fails is started again, after a pause that
-    doubles each time. If the same error would come again, the source ends for good: the others go
-    on, and the exit code is 1. With --json there is one line for each thing that happens.
+    Continues where the last run ended, even after a crash. Without --once it runs until Ctrl-C or
+    SIGTERM, and ends between two batches. A failed source is restarted after a pause that doubles
+    each time. If the error is permanent, the source ends; the others continue, and the exit code is
+    1. With --json there is one line for each event.
 
     \b
     twinstream pipeline run --config orders.toml --once
@@ -69,9 +69,9 @@ def run(
     from twinstream.spark.pipeline.runner import run as run_pipeline
 
     if notes().is_terminal:
-        notes().print("Spark is starting …")  # some seconds without a sign of life
-    # Before and after: a Java process whose start is interrupted is left behind, and Spark takes
-    # Ctrl-C for itself when it has started.
+        notes().print("Spark is starting …")  # takes some seconds
+    # Both before and after the start: interrupting the start would leave a Java process behind, and
+    # Spark replaces the handler of Ctrl-C when it has started.
     with (
         asked_to_stop("waiting until Spark has started") as early,
         spark_of(config, verbose=verbose) as spark,

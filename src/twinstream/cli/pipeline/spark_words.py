@@ -1,7 +1,7 @@
-"""Keeps what Spark's processes print in a file, so that it does not spoil the board.
+"""Write the output of Spark's processes to a file, so that it does not disturb the display.
 
-Java and the Python processes below it print a traceback for each failure, even for those that a
-second attempt mends. The command itself says in one line what failed.
+Java and its Python processes print a traceback for each failure, even if a second attempt succeeds.
+The command itself reports failures in one line.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["SparkWords"]
 
 
 class SparkWords:
-    """A file that only this user can read; if the command fails, it is kept, and named."""
+    """A file that only this user can read. It is kept if the command fails."""
 
     def __init__(self) -> None:
         self._number, name = tempfile.mkstemp(prefix="twinstream-spark-", suffix=".log")
@@ -31,7 +31,7 @@ class SparkWords:
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         os.close(self._number)
-        # A single line is no failure: Java prints one when it starts with some options.
+        # A single line is not a failure: Java prints one when it starts with some options.
         if isinstance(error, Exception) and self._file.read_bytes().count(b"\n") > 1:
             click.echo(f"What Spark's processes printed is in {self._file}", err=True)
         else:
@@ -39,7 +39,7 @@ class SparkWords:
 
     @contextmanager
     def taken(self) -> Generator[None]:
-        """Let the processes that are started meanwhile write their errors to the file."""
+        """Redirect the standard error of processes that start meanwhile to the file."""
         sys.stderr.flush()
         own = os.dup(2)
         os.dup2(self._number, 2)

@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 )
 @json_option
 def spec(config: PipelineConfig, output: Path, as_json: bool) -> None:
-    """Write a project for `spark-pipelines run`: a streaming table for each stream.
+    """Write a project for `spark-pipelines run` with a streaming table for each stream.
 
-    Beside it there is a table for messages that do not fit. Advisories make one table with a column
-    for each kind. Bookmarks, purges, and the commands that look after tables, need tables of
-    `twinstream pipeline run`.
+    A second table contains messages that do not fit the schema. Advisories are one table with a
+    column for each kind. Bookmarks, purges, and the commands for the maintenance of tables only
+    work with tables of `twinstream pipeline run`.
     """
     from twinstream.spark.pipeline.declarative import write_project
 

@@ -1,4 +1,4 @@
-"""``twinstream pipeline vacuum``: remove files that no table names any more."""
+"""``twinstream pipeline vacuum``: remove files that belong to no table any more."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ if TYPE_CHECKING:
     from twinstream.spark.pipeline.vacuum import Leftover
 
 
-@click.command(short_help="Remove files that no table names any more.")
+@click.command(short_help="Remove files that belong to no table any more.")
 @config_options
 @click.option(
-    "--keep", default="7d", show_default=True, help="Keep what was replaced within this time."
+    "--keep", default="7d", show_default=True, help="Keep files replaced within this time."
 )
 @click.option("--dry-run", is_flag=True, help="Only show what would be removed.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @json_option
 def vacuum(config: PipelineConfig, keep: str, dry_run: bool, yes: bool, as_json: bool) -> None:
-    """Remove replaced files and those of attempts that were killed.
+    """Remove replaced files and files of attempts that were killed.
 
-    A pipeline that runs lands no batch meanwhile. A query that reads an older version of a Delta
-    table misses its files, so --keep should be longer than the longest query.
+    A running pipeline lands no batches meanwhile. A query on an older version of a Delta table
+    fails without its files, so --keep should be longer than the longest query.
     """
     from twinstream.spark.pipeline.vacuum import vacuum as vacuum_tables
 

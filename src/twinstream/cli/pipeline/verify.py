@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 @config_options
 @json_option
 def verify(config: PipelineConfig, as_json: bool) -> None:
-    """Check that every message of the streams is in the tables, once, batch by batch.
+    """Check, batch by batch, that every message of the streams is in the tables exactly once.
 
-    Reads the tables, without Spark, and the sequences that the streams hold now. Messages that have
-    left their stream since they were landed cannot be compared. Gaps are sequences that neither the
-    tables nor the stream have. Exits with 1 if anything is missing, doubled or not as the journal
-    says.
+    Reads the tables, without Spark, and the current sequences of the streams. Messages that were
+    removed from their stream after landing cannot be compared. Gaps are sequences that neither the
+    tables nor the stream contain. Exits with 1 if anything is missing, duplicated or different from
+    the journal.
     """
     from twinstream.spark.pipeline.verify import verify as verify_pipeline
 

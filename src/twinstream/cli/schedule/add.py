@@ -1,4 +1,4 @@
-"""``twinstream schedule add``: let a stream publish later, or again and again."""
+"""``twinstream schedule add``: let a stream publish later, or repeatedly."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 @click.argument("data", required=False)
 @click.option("--at", metavar="TIME", help="Once, at a time such as 2026-01-31T08:00:00Z.")
 @click.option("--in", "delay", metavar="DURATION", help="Once, after a time such as 90s or 1h30m.")
-@click.option("--every", metavar="DURATION", help="Again and again, such as 5m.")
-@click.option("--cron", metavar="PATTERN", help="Six fields, second first, or @daily and such.")
-@click.option("--time-zone", metavar="NAME", help="Whose clock --cron means; UTC by default.")
+@click.option("--every", metavar="DURATION", help="Repeatedly, such as 5m.")
+@click.option("--cron", metavar="PATTERN", help="Six fields, seconds first, or one like @daily.")
+@click.option("--time-zone", metavar="NAME", help="Time zone of --cron; UTC by default.")
 @click.option(
     "--file",
     "-f",
@@ -36,16 +36,16 @@ if TYPE_CHECKING:
     help="Take the data from a file.",
 )
 @click.option("--source", metavar="SUBJECT", help="Publish the last message of this subject.")
-@click.option("--ttl", metavar="DURATION", help="How long what is published lives.")
-@click.option("--rollup", is_flag=True, help="What is published replaces what DESTINATION held.")
-@click.option("--lifetime", metavar="DURATION", help="How long the schedule itself lives.")
+@click.option("--ttl", metavar="DURATION", help="TTL of the published messages.")
+@click.option("--rollup", is_flag=True, help="Replace the previous messages of DESTINATION.")
+@click.option("--lifetime", metavar="DURATION", help="TTL of the schedule itself.")
 @click.option(
     "--header",
     "-H",
     "headers",
     multiple=True,
     metavar="'NAME: VALUE'",
-    help="Of what is published.",
+    help="A header of the published messages.",
 )
 @json_option
 @server_options
@@ -70,8 +70,8 @@ def add(
 ) -> None:
     """Store a schedule in STREAM under SUBJECT, which publishes DATA to DESTINATION.
 
-    SUBJECT and DESTINATION are two subjects of the stream; a schedule that SUBJECT holds already
-    is replaced. Give one of --at, --in, --every and --cron.
+    SUBJECT and DESTINATION are two subjects of the stream. An existing schedule on SUBJECT is
+    replaced. Give one of --at, --in, --every and --cron.
 
     \b
     twinstream schedule add ORDERS orders.timers.7 orders.remind --in 1h '{"order": 7}'
@@ -116,7 +116,7 @@ def _life(text: str | None, option: str) -> Ttl | None:
 def chosen(
     at: str | None, delay: str | None, every: str | None, cron: str | None, time_zone: str | None
 ) -> Schedule:
-    """Return the schedule of the options, or raise a usage error."""
+    """Return the schedule from the options, or raise a usage error."""
     from twinstream.core.publish.schedules import Schedule
 
     if sum(each is not None for each in (at, delay, every, cron)) != 1:
@@ -133,7 +133,7 @@ def chosen(
 
 
 def moment(text: str, option: str) -> datetime:
-    """Read a time with its zone."""
+    """Parse a time with its time zone."""
     try:
         found = datetime.fromisoformat(text)
     except ValueError as error:
@@ -149,7 +149,7 @@ def moment(text: str, option: str) -> datetime:
 
 
 def duration(text: str, option: str) -> timedelta:
-    """Read a duration such as 1h30m."""
+    """Parse a duration such as 1h30m."""
     from twinstream.models import Duration
     from twinstream.models.go_duration import parse_go_duration
 

@@ -17,7 +17,7 @@ from twinstream.cli.target import Target, json_option, server_options
 @json_option
 @server_options
 def cancel(target: Target, stream: str, subject: str, yes: bool, as_json: bool) -> None:
-    """Remove the schedule on SUBJECT of STREAM. Messages that it has published stay.
+    """Remove the schedule on SUBJECT of STREAM. Messages that it has published are kept.
 
     With --json the removed schedule is printed.
     """

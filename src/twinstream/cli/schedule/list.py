@@ -11,13 +11,13 @@ from twinstream.cli.target import Target, json_option, server_options
 
 @click.command(short_help="List the schedules of a stream.")
 @click.argument("stream")
-@click.option("--subject", metavar="FILTER", default=">", help="Only of these subjects.")
+@click.option("--subject", metavar="FILTER", default=">", help="Only schedules on these subjects.")
 @json_option
 @server_options
 def ls(target: Target, stream: str, subject: str, as_json: bool) -> None:
-    """List the schedules of STREAM and when they are due next, by the clock of this machine.
+    """List the schedules of STREAM and their next times, based on the clock of this machine.
 
-    With --json there is one line for each.
+    With --json there is one line for each schedule.
     """
     with target.connect() as nc:
         jet = target.jetstream(nc)

@@ -1,4 +1,4 @@
-"""``twinstream schedule next``: when a pattern fires, without a server."""
+"""``twinstream schedule next``: the times of a pattern, without a server."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from twinstream.cli.target import json_option
     show_default=True,
     help="How many times to show.",
 )
-@click.option("--time-zone", metavar="NAME", help="Whose clock a cron pattern means.")
-@click.option("--after", metavar="TIME", help="From this time on; now by default.")
+@click.option("--time-zone", metavar="NAME", help="Time zone of a cron pattern.")
+@click.option("--after", metavar="TIME", help="Start at this time; by default now.")
 @json_option
 def next_times(
     pattern: str, count: int, time_zone: str | None, after: str | None, as_json: bool
 ) -> None:
     """Show the next times at which a server fires PATTERN: cron of six fields, @every or @at.
 
-    No server is asked. With --json there is one line for each time.
+    No server is needed. With --json there is one line for each time.
 
     \b
     twinstream schedule next '0 30 9 * * mon-fri' --time-zone Europe/Berlin

@@ -1,4 +1,4 @@
-"""How schedules look: on the screen, and as JSON."""
+"""The output of schedules, for people and as JSON."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ if TYPE_CHECKING:
 
 
 def in_words(at: Timestamp) -> str:
-    """Return when a schedule is due, seen from now."""
+    """Describe a time relative to now."""
     left = timedelta(seconds=round((at - datetime.now(UTC)).total_seconds()))
     when = at.isoformat(" ", "seconds").removesuffix("+00:00") + " UTC"
     return f"due {when} (in {in_time(left)})" if left > timedelta(0) else f"due {when} (now)"
 
 
 def next_of(found: StoredSchedule) -> Timestamp | None:
-    """Return when a schedule is due next; None for a pattern that cannot be read here."""
+    """Return the next time of a schedule, or None if its pattern cannot be parsed."""
     try:
         return found.next_times(datetime.now(UTC), 1)[0]
     except BadArgument:
-        return None  # of a newer server, or in a time zone that this machine does not know
+        return None  # a newer server's pattern, or a time zone that this machine does not know
 
 
 def as_json_object(found: StoredSchedule) -> dict[str, Any]:
-    """Return all properties of a schedule, with its payload in the form of a message's."""
+    """Return all properties of a schedule; the payload has the format of a message's payload."""
     due = next_of(found)
     return {
         "subject": found.subject,

@@ -16,7 +16,7 @@ from twinstream.cli.values import in_bytes
 from twinstream.models import AccountInfo, AccountLimits, AccountTier, encode
 
 _BAR: Final = 24
-# From this fraction on a bar is red.
+# Bars above this fraction are red.
 _NEARLY_FULL: Final = 0.9
 
 
@@ -50,7 +50,7 @@ def _show_use(console: Console, title: str, used: AccountInfo | AccountTier) -> 
     _add(table, "reserved memory", used.reserved_memory, limits.max_memory, in_bytes)
     _add(table, "reserved storage", used.reserved_storage, limits.max_storage, in_bytes)
     _add(table, "streams", used.streams, limits.max_streams, _count)
-    # Their limit is for each stream.
+    # The limit for consumers applies to each stream, so no total limit is shown.
     table.add_row("consumers", _count(used.consumers or 0), "", "")
     for name, value, shown in (
         ("largest memory stream", limits.memory_max_stream_bytes, in_bytes),
@@ -68,7 +68,7 @@ def _show_use(console: Console, title: str, used: AccountInfo | AccountTier) -> 
 def _add(
     table: Table, name: str, used: int | None, limit: int | None, shown: Callable[[int], str]
 ) -> None:
-    # For an account, the server omits zeros, and writes -1 for no limit.
+    # In account info, the server omits zeros and writes -1 for no limit.
     count = used or 0
     if limit is None or limit < 0:
         table.add_row(name, shown(count), "none", "")

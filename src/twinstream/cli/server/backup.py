@@ -40,7 +40,7 @@ _LONGEST = 3600.0
     "--chunk-size",
     type=click.IntRange(1024, 1 << 20),
     metavar="BYTES",
-    help="How much the server sends at once.",
+    help="How many bytes the server sends ahead.",
 )
 @json_option
 @server_options
@@ -67,7 +67,8 @@ def backup(
         task = display.add_task(f"back up {stream}", total=None)
 
         def show(step: TransferProgress) -> None:
-            # The size of the archive is known only at its end, that of the stream from the start.
+            # The size of the archive is known only at the end; the size of the stream is known from
+            # the start.
             display.update(task, completed=step.unpacked, total=max(step.expected, step.unpacked))
 
         source = target.jetstream(nc).get_stream(stream)
@@ -95,9 +96,9 @@ def backup(
 @json_option
 @server_options
 def restore(target: Target, folder: Path, replicas: int | None, as_json: bool) -> None:
-    """Restore the stream whose backup is in FOLDER; `nats stream backup` may have made it.
+    """Restore the stream from its backup in FOLDER, which `nats stream backup` may have created.
 
-    It gets the name that it had; no stream may have that name now. The backup is checked before
+    The stream gets its original name, which must not be in use. The backup is checked before
     anything is sent.
     """
     from js_sync import read_backup
@@ -124,7 +125,7 @@ def restore(target: Target, folder: Path, replicas: int | None, as_json: bool) -
 
 @contextmanager
 def _connected(target: Target, *, shown: bool) -> Generator[tuple[Connection, Progress]]:
-    """Give a connection and a display of progress; a signal leaves nothing half done."""
+    """Yield a connection and a progress display. On a signal, an unfinished transfer is undone."""
     with (
         ended_as_by_ctrl_c(),
         target.connect() as nc,

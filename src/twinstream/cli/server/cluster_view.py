@@ -1,4 +1,4 @@
-"""Leader and followers, as rows of a table."""
+"""The leader and the followers, as rows of a table."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ _SHOWN: Final = 60
 _OPTIONS: Final = (
     click.argument("stream"),
     click.option("--consumer", metavar="NAME", help="Only failures of this consumer."),
-    click.option("--letters", metavar="STREAM", help="Holds the letters; STREAM-dead by default."),
+    click.option("--letters", metavar="STREAM", help="Their stream; by default STREAM-dead."),
 )
 
 
@@ -51,7 +51,7 @@ def opened(
     failures: str | None,
     keep_trying: bool = False,
 ) -> Generator[tuple[Connection, DeadLetters]]:
-    """Connect, and give the connection and the dead letters of a stream."""
+    """Connect, and yield the connection and the dead letters of a stream."""
     from twinstream.errors import StreamNotFound
 
     with target.connect(keep_trying=keep_trying) as nc:
@@ -69,16 +69,16 @@ def opened(
             if dead.names.letters not in error.subject.split("."):
                 raise
             raise Failure(
-                f"there is no stream {dead.names.letters}, which would hold the dead letters of"
-                f" {stream}\n`twinstream dlq run {stream}` makes it, and keeps failures from then"
-                " on; --letters names another one"
+                f"there is no stream {dead.names.letters} for the dead letters of"
+                f" {stream}\n`twinstream dlq run {stream}` creates it, and captures failures from"
+                " then on; --letters selects another stream"
             ) from error
 
 
-@click.command(short_help="Make dead letters of failures, until stopped.")
+@click.command(short_help="Turn failures into dead letters, until stopped.")
 @letters_options
 @click.option(
-    "--failures", metavar="STREAM", help="Keeps the advisories; STREAM-failures by default."
+    "--failures", metavar="STREAM", help="Stream of the advisories; default: STREAM-failures."
 )
 @click.option("--once", is_flag=True, help="Process the failures captured so far, then end.")
 @json_option
@@ -94,9 +94,9 @@ def run(
 ) -> None:
     """Keep the messages that consumers of STREAM gave up: delivered too often, or terminated.
 
-    Creates the two streams that it needs. From then on failures are captured even while this
-    command does not run. Several may run at once. Ctrl-C ends it cleanly. Unless --once is given,
-    it reconnects after a lost connection, however long that takes.
+    Creates the two streams that it needs. From then on, failures are captured even while this
+    command does not run. Several instances may run at once. Ctrl-C ends the command cleanly.
+    Without --once, it reconnects after a lost connection, however long that takes.
     """
     opening = opened(target, stream, consumer, letters, failures, keep_trying=not once)
     with opening as (nc, dead), asked_to_stop() as stop:
@@ -115,7 +115,7 @@ def run(
         return
     results().print(
         f"{counted(dead.stored, 'dead letter')} stored in {dead.names.letters},"
-        f" {dead.known:,} known already, {dead.skipped:,} advisories skipped"
+        f" {dead.known:,} already known, {dead.skipped:,} advisories skipped"
     )
 
 
@@ -190,13 +190,13 @@ def show(
 @click.command(short_help="Publish the messages of dead letters again.")
 @letters_options
 @click.argument("numbers", nargs=-1, type=SEQUENCE)
-@click.option("--all", "everything", is_flag=True, help="All letters that have their message.")
+@click.option("--all", "everything", is_flag=True, help="All letters with a message.")
 @click.option("--subject", metavar="SUBJECT", help="Publish to this subject, not the original.")
 @click.option(
     "--by-reset",
     "reset",
     metavar="CONSUMER",
-    help="Have CONSUMER start again at its first dead letter (server 2.14) instead.",
+    help="Reset CONSUMER to its first dead letter instead (server 2.14).",
 )
 @yes_option
 @json_option
@@ -225,12 +225,12 @@ def replay(
         raise click.UsageError("name the letters by number, or give --all, or --by-reset")
     with opened(target, stream, consumer, letters, None) as (_, dead):
         if reset:
-            sure(f"Have {reset} start again, also with what it acknowledged since?", yes=yes)
+            sure(f"Reset {reset}? It also redelivers messages acknowledged since.", yes=yes)
             first = dead.replay_by_reset(reset)
             if as_json:
                 print_json({"stream": stream, "consumer": reset, "first_seq": first})
             else:
-                results().print(f"{reset} starts again at sequence {first:,} of {stream}")
+                results().print(f"{reset} restarts at sequence {first:,} of {stream}")
             return
         found = _chosen(dead, numbers, target.timeout)
         gone = [letter for letter in found if letter.gone]
@@ -286,7 +286,7 @@ def _chosen(dead: DeadLetters, numbers: tuple[int, ...], timeout: float) -> list
 def _each(
     letters: list[DeadLetter], act: Callable[[DeadLetter], object], done: str, *, shown: bool
 ) -> None:
-    """Act on one letter after the other; a failure, or Ctrl-C, tells how many were ``done``."""
+    """Process the letters one by one. A failure or Ctrl-C reports how many were ``done``."""
     from twinstream.errors import TwinstreamError
 
     stopping = asked_to_stop("finishing the current dead letter")

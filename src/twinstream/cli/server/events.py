@@ -35,10 +35,10 @@ _LOUD: Final = {"max_deliver", "terminated", "consumer_quorum_lost", "stream_quo
 
 
 @click.command(short_help="Show advisories and metrics as they come.")
-@click.option("--stream", metavar="NAME", help="Only of this stream.")
-@click.option("--consumer", metavar="NAME", help="Only of this consumer.")
+@click.option("--stream", metavar="NAME", help="Only events of this stream.")
+@click.option("--consumer", metavar="NAME", help="Only events of this consumer.")
 @click.option(
-    "--kind", "kinds", multiple=True, metavar="KIND", help="Only of this kind, say max_deliver."
+    "--kind", "kinds", multiple=True, metavar="KIND", help="Only this kind, such as max_deliver."
 )
 @click.option("--count", "-n", type=click.IntRange(min=1), help="Stop after this many events.")
 @click.option(
@@ -47,7 +47,7 @@ _LOUD: Final = {"max_deliver", "terminated", "consumer_quorum_lost", "stream_quo
     metavar="SECONDS",
     help="Stop after this time without an event; by default wait forever.",
 )
-@click.option("--table", is_flag=True, help="A growing table of the kinds, instead of lines.")
+@click.option("--table", is_flag=True, help="Show counts by kind in a table, instead of lines.")
 @json_option
 @server_options
 def events(
@@ -63,8 +63,8 @@ def events(
     """Show the servers' events from now on: streams and consumers created and deleted, messages
     refused, terminated or delivered too often, leaders elected, calls of the API, and more.
 
-    Ctrl-C ends it cleanly. It reconnects after a lost connection, however long that takes; events
-    in between are missed. With --json there is one line for each event.
+    Ctrl-C ends the command cleanly. It reconnects after a lost connection, however long that takes;
+    events in between are missed. With --json there is one line for each event.
 
     \b
     twinstream events --stream ORDERS
@@ -80,7 +80,7 @@ def events(
         with arguments_judged():
             listening = jet.events(stream=stream, consumer=consumer, kinds=kinds or None)
         source = stack.enter_context(listening)
-        # A process that waits for this note misses no event after it.
+        # Once this note is printed, the subscription exists, so that no later event is missed.
         nc.flush()
         notes().print(f"listening to {', '.join(source.subjects)}", style="dim")
         show = stack.enter_context(_board()) if table else partial(_print, as_json=as_json)
@@ -95,14 +95,14 @@ def events(
         broken = not mended or nc.epoch != epoch
     notes().print(counted(shown, "event"), style="dim")
     if broken and not mended and not stop.is_set():
-        raise Failure("the link to the server broke; nothing was heard since")
+        raise Failure("the connection to the server is lost, and no event arrived since")
     if broken:
-        notes().print("the link broke meanwhile: events may be missing", style="yellow")
+        notes().print("the connection was lost meanwhile: events may be missing", style="yellow")
 
 
 @contextmanager
 def _board() -> Generator[Callable[[Event], None]]:
-    """Give what shows each event in a table that changes in place."""
+    """Yield a function that shows each event in a table, updated in place."""
     board = Board()
     with Live(console=results(), auto_refresh=False) as live:
 
@@ -147,9 +147,9 @@ def _print(event: Event, as_json: bool) -> None:
 def _gaps(event: Event) -> list[str]:
     found: list[str] = []
     if event.missed:
-        found.append(f"{event.missed:,} events were dropped here: they came too fast")
+        found.append(f"{event.missed:,} events were dropped before this: they came too fast")
     if event.reconnected:
-        found.append("the link broke here: events may be missing")
+        found.append("the connection was lost before this: events may be missing")
     return found
 
 

@@ -1,4 +1,4 @@
-"""``twinstream health``: present and imminent problems of streams and consumers."""
+"""``twinstream health``: current and imminent problems of streams and consumers."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _COLOURS: Final = {"error": "bold red", "warning": "yellow"}
     default=2.0,
     show_default=True,
     metavar="SECONDS",
-    help="Pause between two checks, which show progress.",
+    help="Pause between the two looks of a check, to detect progress.",
 )
 @click.option("--watch", is_flag=True, help="Check repeatedly, until stopped.")
 @json_option
@@ -42,8 +42,8 @@ def health(target: Target, stream: str | None, interval: float, watch: bool, as_
     """Report problems of STREAM and its consumers, or of all streams.
 
     The exit code is 1 if there is a finding of severity error (with --watch: in the last check).
-    With --json each check is one document on one line. A check that fails ends a watch only if it
-    is the first one.
+    With --json each check is one document on one line. With --watch, only a failure of the first
+    check ends the command.
     """
     console = results()
     well = True
@@ -60,7 +60,7 @@ def health(target: Target, stream: str | None, interval: float, watch: bool, as_
                         raise
                     well = False
                     _tell(failure, live)
-                    stop.wait(interval)  # some fail at once
+                    stop.wait(interval)  # pause, because some failures are immediate
                 else:
                     well = found.is_well
                     _show(found, live or console, as_json=as_json)

@@ -23,8 +23,7 @@ from twinstream.models import StreamInfo, StreamSourceInfo, encode
 def info(target: Target, stream: str, as_json: bool) -> None:
     """Show the configuration, the state and the consumers of STREAM.
 
-    With --json there is one document: the stream as the server describes it, and its consumers
-    below "consumers".
+    With --json there is one document: the server's stream info, with the consumers as "consumers".
     """
     with target.connect() as nc:
         jet = target.jetstream(nc)
@@ -76,7 +75,7 @@ def _origin(origin: StreamSourceInfo) -> str:
     of = f"{origin.name} {origin.filter_subject}" if origin.filter_subject else str(origin.name)
     told = [of, f"{origin.lag or 0:,} behind"]
     seconds = origin.active.total_seconds() if origin.active is not None else -1
-    if seconds < 0:  # what the server says before the first sign of life
+    if seconds < 0:  # the server's value before it heard from the origin
         told.append("never heard")
     else:
         told.append(f"heard {in_time(timedelta(seconds=round(seconds, 1)))} ago")

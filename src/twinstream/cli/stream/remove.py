@@ -1,4 +1,4 @@
-"""``twinstream stream rm``, ``purge``, ``rmm`` and ``seal``: what cannot be undone."""
+"""``twinstream stream rm``, ``purge``, ``rmm`` and ``seal``: operations that cannot be undone."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from twinstream.cli.values import in_bytes
 from twinstream.models import StreamInfo
 
 
-@click.command(short_help="Delete a stream with all that is in it.")
+@click.command(short_help="Delete a stream with its messages and consumers.")
 @click.argument("stream")
 @yes_option
 @json_option
@@ -49,7 +49,7 @@ def purge(
 ) -> None:
     """Remove messages from STREAM: all, or those that the options describe.
 
-    The stream and its consumers stay; sequences go on where they were.
+    The stream and its consumers stay, and new messages continue the sequence numbers.
 
     \b
     twinstream stream purge ORDERS --subject 'orders.eu.>' --keep 100
@@ -79,7 +79,7 @@ def purge(
 def rmm(target: Target, stream: str, seq: int, erase: bool, yes: bool, as_json: bool) -> None:
     """Remove the message at sequence SEQ from STREAM.
 
-    Its sequence stays empty. What it is can be seen with: twinstream get STREAM --seq SEQ
+    The sequence is not used again. To see the message before: twinstream get STREAM --seq SEQ
     """
     with target.connect() as nc:
         handle = target.jetstream(nc).bind_stream(stream)
@@ -94,15 +94,15 @@ def rmm(target: Target, stream: str, seq: int, erase: bool, yes: bool, as_json: 
         results().print(f"removed message {seq:,} from {stream}")
 
 
-@click.command(short_help="Make a stream unchangeable, for ever.")
+@click.command(short_help="Make a stream permanently read-only.")
 @click.argument("stream")
 @yes_option
 @json_option
 @server_options
 def seal(target: Target, stream: str, yes: bool, as_json: bool) -> None:
-    """Let nothing be added to STREAM or removed from it any more, not even by its limits.
+    """Make STREAM permanently read-only: nothing can be added or removed, not even by its limits.
 
-    It can still be read, and deleted as a whole. There is no way back.
+    The stream can still be read, and deleted as a whole. Sealing cannot be undone.
     """
     with target.connect() as nc:
         handle = target.jetstream(nc).get_stream(stream)

@@ -9,15 +9,15 @@ from twinstream.cli.screen import print_json, results
 from twinstream.cli.target import Target, json_option, server_options
 
 
-@click.command("step-down", short_help="Let another server lead a stream.")
+@click.command("step-down", short_help="Move the leadership of a stream to another server.")
 @click.argument("stream")
-@click.option("--prefer", metavar="SERVER", help="The one that is to lead (server 2.11).")
+@click.option("--prefer", metavar="SERVER", help="The new leader, if possible (server 2.11).")
 @json_option
 @server_options
 def step_down(target: Target, stream: str, prefer: str | None, as_json: bool) -> None:
-    """Ask the leader of STREAM to hand over, to any follower or to the one preferred.
+    """Ask the leader of STREAM to step down in favour of any follower or the preferred one.
 
-    The command returns when that has begun.
+    The command does not wait for the new leader.
     """
     with target.connect() as nc:
         target.jetstream(nc).bind_stream(stream).replicas.step_down(preferred=prefer)
@@ -34,7 +34,7 @@ def step_down(target: Target, stream: str, prefer: str | None, as_json: bool) ->
 @json_option
 @server_options
 def peer_remove(target: Target, stream: str, peer: str, yes: bool, as_json: bool) -> None:
-    """Remove the replica of STREAM that SERVER (a name or a peer id) has; another server gets one.
+    """Remove the replica of STREAM on SERVER (a name or a peer id); another server gets one.
 
     The stream has one replica fewer until the new one has caught up.
     """

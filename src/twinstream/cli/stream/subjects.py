@@ -27,7 +27,8 @@ def subjects(
 ) -> None:
     """Show the subjects of STREAM that match FILTER, those with most messages first.
 
-    These are the first 20, unless --all is given. With --json there is a line for every subject.
+    Only the first 20 are shown, unless --all is given. With --json there is a line for every
+    subject.
     """
     with target.connect() as nc:
         counted = target.jetstream(nc).get_stream(stream).subjects(filter_subject)
@@ -52,11 +53,11 @@ def subjects(
 
 
 def _print_all(found: list[tuple[str, int]]) -> None:
-    """Print a table of what may be a million subjects: one by rich takes some twenty seconds."""
+    """Print a table without rich, which would take about 20 seconds for a million subjects."""
     rows = [(harmless(subject), f"{count:,}") for subject, count in found]
     widest = max(cell_len(text) for text, _ in (("subject", ""), *rows))
     wide = max(len(count) for _, count in (("", "messages"), *rows))
-    # A subject may be wide in columns but short in characters.
+    # Pad by display width, which differs from the number of characters for some subjects.
     lines = (f"{text}{' ' * (widest - cell_len(text))}   {count:>{wide}}" for text, count in rows)
     head = f"{'subject':<{widest}}   {'messages':>{wide}}"
     write_lines(chain((head, "─" * (widest + 3 + wide)), lines))

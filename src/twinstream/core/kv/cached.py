@@ -1,8 +1,8 @@
-"""The state of a local cache of a bucket: what a watch delivers, and what this program wrote.
+"""The entries of a local cache, merged from a watch and the program's own writes.
 
-A write of this program is in the cache when it returns. The watch delivers it later, and perhaps
-older revisions before it, which must not replace it: for each key the highest revision counts. So
-the marker of a key that this program deleted is kept until the watch delivers it.
+An own write is visible in the cache when the call returns. The watch delivers it later, possibly
+after older revisions of the same key, which must not replace it. So the highest revision of each
+key counts, and the marker of a key that this program deleted is kept until the watch delivers it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class CachedEntries(Generic[V]):
 
     def __init__(self) -> None:
         self._entries: dict[str, Entry[V]] = {}
-        # The state of a bucket that was created again, until it is complete.
+        # The incomplete new state after the bucket was re-created.
         self._next: dict[str, Entry[V]] | None = None
         self._generation = 1
 
@@ -36,11 +36,11 @@ class CachedEntries(Generic[V]):
         return entry if entry is not None and entry.is_value else None
 
     def living(self) -> Iterator[Entry[V]]:
-        """Return the entries of the keys that have a value, as of this moment."""
+        """Return the entries of the keys that currently have a value."""
         return iter([entry for entry in list(self._entries.values()) if entry.is_value])
 
     def delivered(self, entry: Entry[V], generation: int) -> None:
-        """Take an entry of the watch; a higher generation means that the bucket is another one."""
+        """Add an entry from the watch. A higher generation means that the bucket was re-created."""
         if generation != self._generation:
             self._generation, self._next = generation, {}
         entries = self._entries if self._next is None else self._next
@@ -53,15 +53,15 @@ class CachedEntries(Generic[V]):
             entries.pop(entry.key, None)
 
     def caught_up(self, generation: int) -> None:
-        """Note that the state of a generation is complete."""
+        """Record that the state of a generation is complete."""
         if generation != self._generation:
-            # Of an empty bucket nothing was delivered.
+            # The re-created bucket is empty: no entry of this generation was delivered.
             self._generation, self._next = generation, {}
         if self._next is not None:
             self._entries, self._next = self._next, None
 
     def wrote(self, entry: Entry[V]) -> None:
-        """Take an entry that this program wrote: a value or a marker."""
+        """Add an entry that this program wrote: a value or a marker."""
         known = self._entries.get(entry.key)
         if known is None or known.revision < entry.revision:
             self._entries[entry.key] = entry

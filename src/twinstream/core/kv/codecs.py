@@ -1,7 +1,7 @@
-"""Codecs: what keys and values are for the program, and what is stored.
+"""Codecs: convert the program's keys and values to the stored ones, and back.
 
-Source: ADR-54, and what orbit ships: base64 without padding, token by token. A codec of keys maps
-filters too, if it can; one without `encode_filter` takes filters without wildcards only.
+Source: ADR-54, and the codecs of orbit, which use base64 without padding for each token. A codec of
+keys may also convert filters; without `encode_filter` it only supports filters without wildcards.
 """
 
 from __future__ import annotations
@@ -35,20 +35,20 @@ _ROOT: Final = "_root_"
 
 
 class KeyCodec(Protocol):
-    """Maps keys of a program to keys that are stored, and back."""
+    """Converts the program's keys to stored keys, and back."""
 
     def encode(self, key: str) -> str:
-        """Return the key that is stored."""
+        """Return the stored key."""
         ...
 
     def decode(self, key: str) -> str:
-        """Return the key of the program; raises `ValueError` for one that is not of this codec."""
+        """Return the program's key. Raises `ValueError` for keys that the codec cannot decode."""
         ...
 
 
 @runtime_checkable
 class FilterCodec(Protocol):
-    """What a codec of keys has besides, if it can map filters with wildcards."""
+    """A codec of keys that can also convert filters with wildcards."""
 
     def encode_filter(self, pattern: str) -> str:
         """Return the filter of stored keys."""
@@ -56,30 +56,30 @@ class FilterCodec(Protocol):
 
 
 class ValueCodec(Protocol[V]):
-    """Maps values of a program to bytes that are stored, and back."""
+    """Converts the program's values to stored bytes, and back."""
 
     def encode(self, value: V) -> bytes:
-        """Return the bytes that are stored."""
+        """Return the stored bytes."""
         ...
 
     def decode(self, data: bytes) -> V:
-        """Return the value of the program; raises an error for bytes that are not of this codec."""
+        """Return the program's value. Raises an error for bytes that the codec cannot decode."""
         ...
 
 
 class Base64Keys:
-    """Keys of any text: each token between dots is stored in base64, url-safe without padding."""
+    """Keys of arbitrary text: each token is stored in URL-safe base64 without padding."""
 
     def encode(self, key: str) -> str:
-        """Return the key that is stored."""
+        """Return the stored key."""
         return ".".join(_to_base64(token) for token in key.split("."))
 
     def decode(self, key: str) -> str:
-        """Return the key of the program."""
+        """Return the program's key."""
         return ".".join(_from_base64(token) for token in key.split("."))
 
     def encode_filter(self, pattern: str) -> str:
-        """Return the filter of stored keys; tokens that are wildcards stay."""
+        """Return the filter of stored keys; wildcard tokens are unchanged."""
         tokens = pattern.split(".")
         return ".".join(token if token in _WILD else _to_base64(token) for token in tokens)
 
@@ -94,19 +94,19 @@ def _from_base64(token: str) -> str:
 
 
 class PathKeys:
-    """Keys that are paths, `/site/page`: stored with dots, so that wildcards match their parts.
+    """Keys that are paths, such as `/site/page`, stored with dots so that wildcards match parts.
 
-    A `/` at the end is dropped. A key with dots is refused: it would come back with slashes.
+    A trailing `/` is dropped. Keys with dots are refused, because they would be decoded to slashes.
     """
 
     def encode(self, key: str) -> str:
-        """Return the key that is stored."""
+        """Return the stored key."""
         if "." in key:
-            raise BadArgument(f"key {key!r} holds a dot, which stands for '/' where paths are kept")
+            raise BadArgument(f"key {key!r} contains a dot, which PathKeys uses to store '/'")
         return self.encode_filter(key)
 
     def decode(self, key: str) -> str:
-        """Return the key of the program."""
+        """Return the program's key."""
         if key == _ROOT:
             return "/"
         parts = key.replace(".", "/")
@@ -128,13 +128,13 @@ class KeyCodecs:
         self._codecs: Final = codecs
 
     def encode(self, key: str) -> str:
-        """Return the key that is stored."""
+        """Return the stored key."""
         for codec in self._codecs:
             key = codec.encode(key)
         return key
 
     def decode(self, key: str) -> str:
-        """Return the key of the program."""
+        """Return the program's key."""
         for codec in reversed(self._codecs):
             key = codec.decode(key)
         return key
@@ -154,24 +154,24 @@ class ValueCodecs(Generic[V]):
         self._others: Final = others
 
     def encode(self, value: V) -> bytes:
-        """Return the bytes that are stored."""
+        """Return the stored bytes."""
         data = self._first.encode(value)
         for codec in self._others:
             data = codec.encode(data)
         return data
 
     def decode(self, data: bytes) -> V:
-        """Return the value of the program."""
+        """Return the program's value."""
         for codec in reversed(self._others):
             data = codec.decode(data)
         return self._first.decode(data)
 
 
 class JsonValues(Generic[V]):
-    """Values of one class, stored as JSON; what `KeyValue.typed` uses.
+    """Values of one class, stored as JSON. Used by `KeyValue.typed`.
 
-    `model` is a class of attrs, a dataclass, a `TypedDict`, a plain type such as `dict[str, int]`,
-    or a class with `model_validate_json` and `model_dump_json`, as those of pydantic.
+    `model` is an attrs class, a dataclass, a `TypedDict`, a plain type such as `dict[str, int]`, or
+    a class with `model_validate_json` and `model_dump_json`, such as a pydantic model.
     """
 
     def __init__(self, model: type[V]) -> None:
@@ -180,7 +180,7 @@ class JsonValues(Generic[V]):
         self._converter: Any = None
 
     def encode(self, value: V) -> bytes:
-        """Return the bytes that are stored."""
+        """Return the stored bytes."""
         if self._has_own:
             text: str = cast("Any", value).model_dump_json()
             return text.encode()
@@ -188,7 +188,7 @@ class JsonValues(Generic[V]):
         return json.dumps(plain, ensure_ascii=False, separators=(",", ":")).encode()
 
     def decode(self, data: bytes) -> V:
-        """Return the value of the program."""
+        """Return the program's value."""
         if self._has_own:
             return cast("V", cast("Any", self._model).model_validate_json(data))
         return cast("V", self._cattrs().structure(json.loads(data), self._model))
@@ -203,31 +203,31 @@ class JsonValues(Generic[V]):
 
 
 class Codecs(Generic[V]):
-    """The codecs of one handle of a bucket; a value of `bytes` needs none."""
+    """The codecs of one handle of a bucket. Values of type `bytes` need none."""
 
     def __init__(self, key: KeyCodec | None, value: ValueCodec[V] | None) -> None:
         self.key: Final = key
         self.value: Final = value
 
     def encode_key(self, key: str) -> str:
-        """Return the key that is stored. Raises `InvalidKey`."""
+        """Return the stored key. Raises `InvalidKey`."""
         if self.key is None:
             return check_key(key)
         check_kind(key, str, "key", "text")
         return check_key(self.key.encode(key))
 
     def encode_filter(self, pattern: str) -> str:
-        """Return a filter of stored keys. Raises `InvalidKey`, `BadArgument`."""
+        """Return the filter of stored keys. Raises `InvalidKey`, `BadArgument`."""
         if self.key is not None:
             pattern = _filter(self.key, pattern)
         return check_filter_of_keys(pattern)
 
     def decode_key(self, key: str) -> str:
-        """Return the key of the program."""
+        """Return the program's key."""
         return key if self.key is None else self.key.decode(key)
 
     def encode_value(self, value: V) -> bytes:
-        """Return the bytes that are stored. Raises `BadArgument` for a value that is no bytes."""
+        """Return the stored bytes. Raises `BadArgument` if the result is not bytes."""
         data: object = value if self.value is None else self.value.encode(value)
         if isinstance(data, bytes):
             return data
@@ -240,13 +240,13 @@ class Codecs(Generic[V]):
         raise BadArgument(f"a value must be bytes, got {type(data).__name__}: use typed(...)")
 
     def decode_value(self, data: bytes) -> V:
-        """Return the value of the program."""
+        """Return the program's value."""
         return cast("V", data) if self.value is None else self.value.decode(data)
 
     def with_codecs(
         self, key: KeyCodec | None, value: ValueCodec[W] | None
     ) -> Codecs[V] | Codecs[W]:
-        """Return codecs where others come before these: they see what the program gives first."""
+        """Return codecs with additional ones before the existing ones: they encode first."""
         keys = self.key if key is None else _before(key, self.key)
         if value is None:
             return Codecs(keys, self.value)
@@ -264,11 +264,11 @@ def _filter(codec: KeyCodec, pattern: str) -> str:
         return codec.encode_filter(pattern)
     if _WILD.intersection(pattern.split(".")):
         raise BadArgument(
-            f"filter {pattern!r}: {type(codec).__name__} has no encode_filter, so it takes keys"
-            " without wildcards only"
+            f"filter {pattern!r}: {type(codec).__name__} has no encode_filter, so it only supports"
+            " keys without wildcards"
         )
     return codec.encode(pattern)
 
 
 PLAIN_CODECS: Final[Codecs[bytes]] = Codecs(None, None)
-"""Keys and values as they are."""
+"""No codecs: keys and values are stored unchanged."""

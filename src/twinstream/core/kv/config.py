@@ -1,7 +1,8 @@
-"""A bucket's settings as the configuration of its stream, and back.
+"""Convert the settings of a bucket to the configuration of its stream, and back.
 
-Source: ADR-8, ADR-48, ADR-57. What a bucket does not name stays as the server or another client
-set it: an update reads the stream's configuration and changes what differs.
+Source: ADR-8, ADR-48, ADR-57. Stream settings that a bucket does not have stay as the server or
+another client set them: an update reads the stream's configuration and changes only the
+differences.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ _UNLIMITED: Final = {"max_value_size": -1, "max_bytes": -1, "history": 1, "num_r
 
 
 def check_key_value(config: KeyValueConfig) -> KeyValueConfig:
-    """Return the configuration of a bucket, or raise `BadArgument`."""
+    """Return the configuration of a bucket. Raises `BadArgument`."""
     if not isinstance(config, KeyValueConfig):
         raise BadArgument(f"a KeyValueConfig is expected, got {config!r:.80}")
     check_bucket(config.bucket)
@@ -64,7 +65,7 @@ def check_key_value(config: KeyValueConfig) -> KeyValueConfig:
             raise BadArgument("a bucket is a mirror or has sources, not both")
         if marker:
             raise BadArgument(
-                "a mirror makes no markers: leave limit_marker_ttl out, those of its origin are"
+                "a mirror creates no markers: omit limit_marker_ttl, the markers of its origin are"
                 " copied"
             )
         _check_named(config.mirror, "mirror")
@@ -75,7 +76,7 @@ def check_key_value(config: KeyValueConfig) -> KeyValueConfig:
 
 def _check_named(source: StreamSource, what: str) -> None:
     if not source.name:
-        raise BadArgument(f"{what} needs a name, that of the bucket")
+        raise BadArgument(f"{what} needs the name of a bucket")
 
 
 def stream_config(config: KeyValueConfig) -> StreamConfig:
@@ -85,7 +86,7 @@ def stream_config(config: KeyValueConfig) -> StreamConfig:
 
 
 def key_value_config(stream: StreamConfig) -> KeyValueConfig:
-    """Return the settings of the bucket that a stream holds. Raises `NotABucket`."""
+    """Return the settings of the bucket in a stream. Raises `NotABucket`."""
     check_is_bucket(stream)
     given: dict[str, Any] = {ours: getattr(stream, theirs) for ours, theirs in SAME.items()}
     return KeyValueConfig(
@@ -99,17 +100,17 @@ def key_value_config(stream: StreamConfig) -> KeyValueConfig:
 
 
 def check_is_bucket(stream: StreamConfig) -> None:
-    """Raise `NotABucket` if a stream is not laid out as a bucket."""
+    """Raise `NotABucket` if the stream does not have the layout of a bucket."""
     name = stream.name or ""
     bucket = bucket_of(name)
     if not name.startswith(PREFIX) or not bucket:
-        raise NotABucket(f"stream {name} is no bucket: its name does not begin with {PREFIX}")
+        raise NotABucket(f"stream {name} is not a bucket: its name does not begin with {PREFIX}")
     if stream.mirror is None and f"$KV.{bucket}.>" not in (stream.subjects or ()):
-        raise NotABucket(f"stream {name} is no bucket: its subjects lack $KV.{bucket}.>")
+        raise NotABucket(f"stream {name} is not a bucket: its subjects lack $KV.{bucket}.>")
 
 
 def merged(current: KeyValueConfig, given: KeyValueConfig) -> KeyValueConfig:
-    """Return the present settings with those that are given in their place."""
+    """Return the current settings, overridden by the settings that are given."""
     return evolve(
         current,
         **{
@@ -123,9 +124,9 @@ def merged(current: KeyValueConfig, given: KeyValueConfig) -> KeyValueConfig:
 def changed_stream(
     stream: StreamConfig, before: KeyValueConfig, after: KeyValueConfig
 ) -> StreamConfig:
-    """Return a stream's configuration with what differs between two settings of its bucket.
+    """Return a stream's configuration with the changed settings of its bucket.
 
-    Raises `BadArgument` for settings that no bucket may have.
+    Raises `BadArgument` for settings that are invalid for buckets.
     """
     check_key_value(after)
     if after.bucket != before.bucket:
@@ -136,7 +137,7 @@ def changed_stream(
         if old != new:
             changes[theirs] = _UNLIMITED.get(ours) if new is None else new
     if after.ttl != before.ttl and after.ttl:
-        # The window may not be longer than the age.
+        # The duplicate window may not exceed the maximum age.
         window = stream.duplicate_window or _WINDOW
         changes["duplicate_window"] = min(window, after.ttl)
     if after.limit_marker_ttl and not stream.allow_msg_ttl:
@@ -158,9 +159,9 @@ def changed_stream(
 def _new_mirror(after: KeyValueConfig) -> dict[str, Any]:
     if after.mirror is not None:
         return {"mirror": key_value_mirror(after.mirror)}
-    # A mirror that becomes a bucket of its own (server 2.12).
+    # Turn a mirror into an independent bucket (server 2.12).
     return {"mirror": None, "mirror_direct": False, "subjects": [f"$KV.{after.bucket}.>"]}
 
 
 Edit = Callable[[KeyValueConfig], KeyValueConfig]
-"""What changes settings: takes the present ones, returns a changed copy."""
+"""A function that receives the current settings and returns a changed copy."""

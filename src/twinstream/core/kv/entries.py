@@ -1,4 +1,4 @@
-"""Making entries of stored messages, with the codecs of a handle."""
+"""Convert stored messages to entries, with the codecs of a handle."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _PUT: Final = KeyValueOperation.PUT
 
 
 class EntryMaker(Generic[V]):
-    """Makes the entries of one handle; `stored` is what the subjects of its keys begin with."""
+    """Creates the entries of one handle. `stored` is the prefix of the stored subjects."""
 
     def __init__(self, bucket: str, stored: str, codecs: Codecs[V]) -> None:
         self._bucket: Final = bucket
@@ -28,7 +28,7 @@ class EntryMaker(Generic[V]):
     def of_stored(self, message: StreamMessage, *, tolerant: bool = False) -> Entry[V]:
         """Return the entry of a message that was read without a consumer.
 
-        An error of a codec is raised, unless `tolerant`: then it is the entry's `error`.
+        Errors of a codec are raised; with `tolerant`, they become the entry's `error`.
         """
         subject, time = message.subject, message.time.ns
         entry = self.make(subject, message.data, message.headers, message.seq, time, None, True)
@@ -37,12 +37,12 @@ class EntryMaker(Generic[V]):
         return entry
 
     def key(self, subject: str) -> str:
-        """Return the key of a stored subject; the stored key where no codec can decode it."""
+        """Return the key of a stored subject, or the stored key if no codec can decode it."""
         raw = subject[self._skip :] if subject.startswith(self._stored) else subject
         try:
             return self._codecs.decode_key(raw)
         except Exception:
-            # Codecs are the program's own, and raise what they like.
+            # Codecs are user code, so they may raise any exception.
             return raw
 
     def make(
@@ -55,7 +55,7 @@ class EntryMaker(Generic[V]):
         pending: int | None,
         has_value: bool,
     ) -> Entry[V]:
-        """Return an entry; `has_value` is off where only headers were delivered."""
+        """Return an entry. `has_value` is False if only headers were delivered."""
         key = raw = subject[self._skip :] if subject.startswith(self._stored) else subject
         operation = operation_of(headers) if headers else _PUT
         value: V | None = None
@@ -71,7 +71,7 @@ class EntryMaker(Generic[V]):
                 if reads:
                     value = self._codecs.decode_value(data)
             except Exception as refused:
-                # Codecs are the program's own, and raise what they like.
+                # Codecs are user code, so they may raise any exception.
                 key, value, error = raw, None, refused
         return Entry(
             bucket=self._bucket,

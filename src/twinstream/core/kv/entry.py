@@ -1,6 +1,7 @@
-"""What a revision of a key is: a value, or a marker that says how the value went.
+"""The revisions of a key: values, and markers for deleted, purged and expired values.
 
-Source: ADR-8, ADR-43, ADR-48. Clients mark with `KV-Operation`, servers with `Nats-Marker-Reason`.
+Source: ADR-8, ADR-43, ADR-48. Clients use the header `KV-Operation` for their markers, servers use
+`Nats-Marker-Reason`.
 """
 
 from __future__ import annotations
@@ -38,23 +39,23 @@ DELETED: Final = {_OPERATION: "DEL"}
 """Headers of the marker of a deleted key."""
 
 PURGED: Final = {_OPERATION: "PURGE"}
-"""Headers of the marker of a purged key, besides the rollup."""
+"""Headers of the marker of a purged key, in addition to the rollup header."""
 
 
 class KeyValueOperation(StrEnum):
-    """What a revision of a key says."""
+    """What a revision did to the key."""
 
     PUT = "put"
     """The key has a value."""
 
     DELETE = "delete"
-    """The key was deleted; older revisions stay, as far as the history goes."""
+    """The key was deleted; older revisions are kept within the bucket's history."""
 
     PURGE = "purge"
-    """The key was purged, with its older revisions."""
+    """The key was purged; older revisions were removed."""
 
     EXPIRED = "expired"
-    """The value reached its TTL, or that of the bucket; the server says so."""
+    """The value reached its own TTL or that of the bucket, as reported by the server."""
 
 
 _PUT: Final = KeyValueOperation.PUT
@@ -66,10 +67,10 @@ _BY_REASON: Final = {
 
 
 def operation_of(headers: Mapping[str, str]) -> KeyValueOperation:
-    """Return what the headers of a stored message say.
+    """Return the operation from the headers of a stored message.
 
-    A word that is not known counts as a delete: any `KV-Operation` and any marker of the server
-    means that there is no value.
+    An unknown operation counts as a delete: every `KV-Operation` and every marker of the server
+    means that the key has no value.
     """
     if not headers:
         return _PUT
@@ -83,12 +84,12 @@ def operation_of(headers: Mapping[str, str]) -> KeyValueOperation:
 
 
 def may_be_marker(block: bytes) -> bool:
-    """Whether a block of headers has a word that makes a message a marker; most have not."""
+    """Return whether a header block may contain a marker's header. Most messages have none."""
     return _OPERATION_BYTES in block or _REASON_BYTES in block
 
 
 def size_of(headers: Mapping[str, str], data: bytes) -> int:
-    """Return the size of a value; where only headers were delivered, the server says it."""
+    """Return the size of a value. If only headers were delivered, one of them has the size."""
     if headers:
         stated = natural(headers.get(_SIZE))
         if stated is not None:
@@ -105,21 +106,21 @@ class Entry(Generic[V]):
     value: V | None
     """The value; None for a marker, for an entry without values (`meta_only`), and with `error`."""
     revision: int
-    """The sequence in the stream: over all keys, later revisions are greater."""
+    """The sequence in the stream. Later revisions are greater, across all keys."""
     operation: KeyValueOperation
     timestamp_ns: int
     """When the server stored it, in nanoseconds since 1970."""
     size: int
-    """Bytes of the stored value, also where only headers were asked for."""
+    """Bytes of the stored value, even if only headers were requested."""
     headers: Headers
     pending: int | None = None
-    """How many revisions a watch had still to deliver behind this one; None elsewhere."""
+    """How many further revisions the watch had to deliver; None outside of watches."""
     raw_key: str = ""
-    """The key as it is stored: another one where a key codec is used."""
+    """The stored key. It differs from `key` if a key codec is used."""
     raw_value: bytes = b""
-    """The value as it is stored."""
+    """The stored value."""
     error: Exception | None = None
-    """Why key or value could not be decoded: the key is the stored one then, the value None."""
+    """Why decoding failed. In this case `key` is the stored key and `value` is None."""
 
     @property
     def created(self) -> Timestamp:
@@ -128,17 +129,17 @@ class Entry(Generic[V]):
 
     @property
     def is_value(self) -> bool:
-        """Whether the key has a value in this revision: the entry is no marker."""
+        """Whether this revision has a value, that is, is not a marker."""
         return self.operation is _PUT
 
 
 class Entries(Mapping[str, Entry[V]]):
-    """Entries by their keys, all of them as of `revision`, in the order of their revisions."""
+    """A mapping of keys to entries, all as of `revision`, ordered by their revisions."""
 
     def __init__(self, bucket: str, revision: int, entries: Mapping[str, Entry[V]]) -> None:
         self.bucket: Final = bucket
         self.revision: Final = revision
-        """Every revision up to this one was considered, and none behind it."""
+        """The mapping includes all revisions up to this one, and none after it."""
         self._entries: Final = entries
 
     def __getitem__(self, key: str) -> Entry[V]:

@@ -2,16 +2,16 @@
 
 ::
 
-    StreamNotFound ── BucketNotFound      no bucket of that name
-    StreamExists ──── BucketExists        a bucket of that name has other settings
-    TwinstreamError
-    ├── NotABucket                        the stream is there and is not laid out as a bucket
-    └── KeyNotFound (LookupError)         the key has no value
-        └── KeyDeleted                    … because it was deleted, purged, or expired
-    BadArgument ───── InvalidKey          a key, filter or bucket name that no peer would accept
-    WrongLastSequence ─ RevisionMismatch  another client wrote the key first
-                      └── KeyExists       the key to create has a value
-    JetStreamError ── ValueTooLarge       the value is larger than the bucket's limit
+        StreamNotFound ── BucketNotFound      no bucket of that name exists
+        StreamExists ──── BucketExists        a bucket of that name has other settings
+        TwinstreamError
+        ├── NotABucket                        the stream does not have the layout of a bucket
+        └── KeyNotFound (LookupError)         the key has no value
+            └── KeyDeleted                    the value was deleted, purged, or expired
+        BadArgument ───── InvalidKey          a key, filter or bucket name is invalid
+        WrongLastSequence ─ RevisionMismatch  another client wrote the key first
+                          └── KeyExists       the key to create already has a value
+        JetStreamError ── ValueTooLarge       the value is larger than the bucket's limit
 """
 
 from __future__ import annotations
@@ -54,22 +54,23 @@ __all__ = [
 
 
 class BucketNotFound(StreamNotFound):
-    """No bucket of that name (10059)."""
+    """No bucket of that name exists (10059)."""
 
 
 class BucketExists(StreamExists):
     """A bucket of that name exists with other settings (10058).
 
-    `differences` says field by field what was wanted and what is, where the server was asked.
+    `differences` lists the expected and actual value of each differing field, if the server was
+    asked for them.
     """
 
 
 class NotABucket(TwinstreamError):
-    """The stream exists, and its settings are not those of a key-value bucket."""
+    """The stream exists, but does not have the layout of a key-value bucket."""
 
 
 class InvalidKey(BadArgument):
-    """A key, a filter of keys or the name of a bucket holds what none may hold."""
+    """A key, a filter of keys or the name of a bucket contains invalid characters."""
 
 
 class KeyNotFound(TwinstreamError, LookupError):
@@ -93,8 +94,9 @@ class KeyDeleted(KeyNotFound):
 class RevisionMismatch(WrongLastSequence):
     """The key is at another revision than expected (10071, 10164).
 
-    `expected` and `actual` are revisions; 0 is no revision. `actual` is None where the server does
-    not say it: another write of the key is in flight (10164, replicated buckets), and may yet fail.
+    `expected` and `actual` are revisions; 0 means that the key has none. `actual` is None if the
+    server does not report it: another write of the key is in flight (10164, replicated buckets),
+    and may still fail.
     """
 
     expected: int
@@ -116,7 +118,7 @@ class RevisionMismatch(WrongLastSequence):
 
 
 class KeyExists(RevisionMismatch):
-    """The key to create has a value; `entry` is what it holds."""
+    """The key to create already has a value, which is in `entry`."""
 
     entry: Entry[Any]
 
@@ -125,7 +127,7 @@ class KeyExists(RevisionMismatch):
         """Return the error for a key that has a value."""
         error = cls(
             f"key {entry.key!r} of bucket {entry.bucket} exists, at revision {entry.revision};"
-            " update replaces it on condition, put replaces it always",
+            " use update to replace it conditionally, or put to replace it always",
             code=400,
             err_code=WRONG_LAST_SEQUENCE,
         )
@@ -143,7 +145,7 @@ def _actual(description: str) -> int | None:
 
 
 def bucket_error(bucket: str, error: TwinstreamError) -> TwinstreamError:
-    """Return what an error of the stream means for the bucket; itself where that is the same."""
+    """Return the bucket's error for an error of its stream, or the same error."""
     if isinstance(error, NoStream):
         return BucketNotFound(_missing(bucket), code=404, err_code=STREAM_NOT_FOUND)
     if isinstance(error, StreamNotFound) and not isinstance(error, BucketNotFound):
@@ -160,18 +162,18 @@ def bucket_error(bucket: str, error: TwinstreamError) -> TwinstreamError:
             error.add_note(f"set limit_marker_ttl of bucket {bucket}, which cannot be undone")
         if error.err_code == STORE_REFUSED:
             error.add_note(
-                f"bucket {bucket} has reached max_bytes; servers before 2.14 refuse to overwrite a"
-                " key then, too"
+                f"bucket {bucket} has reached max_bytes; servers before 2.14 then also refuse to"
+                " overwrite a key"
             )
     return error
 
 
 def _missing(bucket: str) -> str:
-    return f"no bucket {bucket}: create_key_value makes it"
+    return f"bucket {bucket} does not exist: create it with create_key_value"
 
 
 def raise_for_bucket(bucket: str, error: TwinstreamError) -> NoReturn:
-    """Raise what an error of the stream means for the bucket."""
+    """Raise the bucket's error for an error of its stream."""
     meant = bucket_error(bucket, error)
     if meant is error:
         raise error

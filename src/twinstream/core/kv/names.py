@@ -1,7 +1,7 @@
-"""Names of buckets and keys, and the subjects that stand for keys.
+"""Names of buckets and keys, and the subjects of keys.
 
-Source: ADR-6, ADR-8. The server itself takes any subject for a key, so what is read is never
-judged by these rules, only what is written or asked for.
+Source: ADR-6, ADR-8. The server accepts any subject as a key. So these rules apply to keys that the
+program passes, but not to keys that are read.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ __all__ = [
 ]
 
 PREFIX: Final = KEY_VALUE_PREFIX
-"""What the names of the streams of buckets begin with."""
+"""The prefix of the stream names of buckets."""
 
 _DEFAULT_API: Final = "$JS.API"
 _BUCKET: Final = re.compile(r"[A-Za-z0-9_-]+")
 _KEY: Final = re.compile(r"[A-Za-z0-9/_=-]+(?:\.[A-Za-z0-9/_=-]+)*")
 _NOT_IN_KEY: Final = re.compile(r"[^A-Za-z0-9/_=.-]")
-# 255 bytes are the server's limit for the name of a stream.
+# The server limits stream names to 255 bytes.
 _LONGEST_BUCKET: Final = 255 - len(PREFIX)
 
 
 def check_bucket(bucket: str) -> str:
-    """Return the name of a bucket, or raise `InvalidKey`."""
+    """Return the name of a bucket. Raises `InvalidKey`."""
     if not isinstance(bucket, str) or not _BUCKET.fullmatch(bucket):
         raise InvalidKey(
             f"bucket name {bucket!r}: one or more of the characters A-Z a-z 0-9 _ - are allowed"
@@ -51,24 +51,24 @@ def check_bucket(bucket: str) -> str:
 
 
 def stream_of(bucket: str) -> str:
-    """Return the name of the stream of a bucket; raises `InvalidKey`."""
+    """Return the name of a bucket's stream. Raises `InvalidKey`."""
     return PREFIX + check_bucket(bucket)
 
 
 def bucket_of(stream: str) -> str:
-    """Return the name of the bucket of a stream."""
+    """Return the name of a stream's bucket."""
     return stream.removeprefix(PREFIX)
 
 
 def check_key(key: str) -> str:
-    """Return a key, or raise `InvalidKey` that says what is wrong with it."""
+    """Return a key. Raises `InvalidKey` with the reason."""
     if isinstance(key, str) and _KEY.fullmatch(key):
         return key
     raise InvalidKey(f"key {key!r} {_fault(key)}")
 
 
 def check_filter_of_keys(pattern: str) -> str:
-    """Return a filter of keys, wildcards allowed as whole tokens, or raise `InvalidKey`."""
+    """Return a filter of keys, whose tokens may be wildcards. Raises `InvalidKey`."""
     if not isinstance(pattern, str) or not pattern:
         raise InvalidKey(f"filter {pattern!r} {_fault(pattern)}")
     tokens = pattern.split(".")
@@ -79,8 +79,8 @@ def check_filter_of_keys(pattern: str) -> str:
             raise InvalidKey(f"filter {pattern!r}: '>' may only be the last token")
         if "*" in token or ">" in token:
             raise InvalidKey(
-                f"filter {pattern!r}: a wildcard is a whole token between dots; {token!r} would"
-                " match nothing but itself"
+                f"filter {pattern!r}: a wildcard must be a whole token between dots; {token!r}"
+                " would only match itself"
             )
         if not _KEY.fullmatch(token):
             raise InvalidKey(f"filter {pattern!r} {_fault(pattern)}")
@@ -96,27 +96,27 @@ def _fault(key: object) -> str:
     if found:
         return (
             f"holds {found.group()!r}; allowed are the characters A-Z a-z 0-9 - / _ = and dots"
-            " between them. A key codec makes other keys possible"
+            " between them. A key codec supports other keys"
         )
-    return "begins or ends with a dot, or has two in a row"
+    return "begins or ends with a dot, or contains two dots in a row"
 
 
 @frozen
 class KeySubjects:
-    """Where the keys of a bucket are: which subjects hold them, and where writes go."""
+    """The subjects of a bucket's keys, for reads and for writes."""
 
     stored: str
-    """What stored subjects begin with: `$KV.BUCKET.`, of the origin's bucket for a mirror."""
+    """The prefix of stored subjects: `$KV.BUCKET.`, for a mirror with the origin's bucket."""
     written: str
-    """What subjects of writes begin with: as `stored`, behind the API prefix if there is one."""
+    """The prefix for writes: like `stored`, after the API prefix if there is one."""
     origin: str | None = None
-    """The stream that writes go to, where it is another one: this bucket is a mirror."""
+    """The stream that writes go to if this bucket is a mirror, else None."""
     origin_api: str | None = None
-    """The API prefix by which the origin is reached, where it is another one."""
+    """The API prefix for requests to the origin, if it is another one."""
 
     @classmethod
     def of(cls, config: StreamConfig, api_prefix: str) -> KeySubjects:
-        """Return the subjects of the bucket that a stream holds."""
+        """Return the subjects of the bucket in a stream."""
         mirror = config.mirror
         if mirror is None:
             stored = f"$KV.{bucket_of(config.name or '')}."
@@ -130,18 +130,18 @@ class KeySubjects:
         return cls(stored, written_behind(external or api_prefix, written), origin, external)
 
     def key(self, subject: str) -> str:
-        """Return the key that a stored subject stands for."""
+        """Return the key of a stored subject."""
         return subject.removeprefix(self.stored)
 
 
 def written_behind(api_prefix: str, subject: str) -> str:
-    """Return the subject that a key is written to by way of an API prefix."""
-    # The server maps what comes behind the prefix of a domain to the plain subject.
+    """Return the subject for writing a key through an API prefix."""
+    # The server maps subjects with the prefix of a domain to those without it.
     return subject if api_prefix == _DEFAULT_API else f"{api_prefix}.{subject}"
 
 
 def check_revision(revision: object, *, instead: str = "") -> int:
-    """Return a revision, or raise `BadArgument`; `instead` is added to the error."""
+    """Return a revision. Raises `BadArgument`, with `instead` appended to the message."""
     if isinstance(revision, bool) or not isinstance(revision, int) or revision < 1:
         raise BadArgument(f"a revision is a whole number from 1 up, got {revision!r}{instead}")
     return revision

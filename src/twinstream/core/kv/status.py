@@ -1,4 +1,4 @@
-"""What a bucket is like, as the server says of its stream."""
+"""The status of a bucket, as reported by the server for its stream."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ class KeyValueStatus:
     """Settings and state of a bucket at one moment."""
 
     config: KeyValueConfig
-    """Its settings, with the server's defaults."""
+    """The settings of the bucket, including the server's defaults."""
     info: StreamInfo
-    """All that the server says of the stream underneath."""
+    """The server's info on the bucket's stream."""
 
     @classmethod
     def of(cls, info: StreamInfo) -> KeyValueStatus:
-        """Return the status of the bucket that a stream holds. Raises `NotABucket`."""
+        """Return the status of the bucket in a stream. Raises `NotABucket`."""
         return cls(key_value_config(info.config), info)
 
     @property
@@ -31,12 +31,12 @@ class KeyValueStatus:
 
     @property
     def values(self) -> int:
-        """How many revisions are stored: values of the history and markers, too."""
+        """The number of stored revisions, including older values and markers."""
         return self.info.state.messages
 
     @property
     def bytes(self) -> int:
-        """How many bytes are stored."""
+        """The number of stored bytes."""
         return self.info.state.bytes
 
     @property
@@ -56,5 +56,5 @@ class KeyValueStatus:
 
     @property
     def mirror(self) -> StreamSourceInfo | None:
-        """How far it has come as a mirror; None for a bucket that is none."""
+        """The state of replication from the origin, or None if the bucket is not a mirror."""
         return self.info.mirror

@@ -1,7 +1,7 @@
-"""How long a key lives: what the server makes of a TTL, depending on the bucket.
+"""The TTL of keys, and how the server treats it depending on the bucket.
 
-Source: ADR-43, ADR-48; servers 2.11 to 2.15. The server cuts parts of seconds, and in a bucket
-with a history it raises a TTL to that of the markers.
+Source: ADR-43, ADR-48; servers 2.11 to 2.15. The server cuts off fractions of a second. In a bucket
+with a history, it raises a TTL below that of the markers to the markers' TTL.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ __all__ = ["check_key_ttl", "whole_ttl"]
 
 
 def whole_ttl(ttl: Seconds | str, name: str = "ttl") -> Ttl:
-    """Return a TTL in whole seconds, rounded up so that no key goes early. Raises `BadArgument`."""
+    """Return a TTL in seconds, rounded up so that no key expires early. Raises `BadArgument`."""
     if ttl == NEVER:
         return NEVER
     if isinstance(ttl, str):
@@ -29,19 +29,19 @@ def whole_ttl(ttl: Seconds | str, name: str = "ttl") -> Ttl:
 
 
 def check_key_ttl(ttl: Ttl, config: StreamConfig, *, single: bool) -> None:
-    """Raise `BadArgument` for a TTL that the bucket would not keep; `single`: history must be 1."""
+    """Raise `BadArgument` if the bucket would not respect a TTL. `single`: history must be 1."""
     keeps_one = config.max_msgs_per_subject == 1
     if ttl == NEVER or keeps_one:
         return
     if single:
         raise BadArgument(
             f"a TTL needs a bucket with history=1, this one keeps {config.max_msgs_per_subject}:"
-            " when the value expires an older one would come back. create and purge take a TTL"
+            " when the value expired, an older one would reappear. create and purge accept a TTL"
         )
     marker = config.subject_delete_marker_ttl
     least = marker.total_seconds() if marker else 0.0
     if finite_seconds(ttl) < least:
         raise BadArgument(
-            f"ttl of {ttl} s is below limit_marker_ttl, {least:g} s: in a bucket with a history the"
-            " server would raise it to that"
+            f"ttl of {ttl} s is below limit_marker_ttl, {least:g} s: in a bucket with a history,"
+            " the server would raise it to limit_marker_ttl"
         )

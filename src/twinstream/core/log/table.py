@@ -317,7 +317,7 @@ ROWS: Final = (
         "Started",
         "pipeline",
         INFO,
-        "source %(source)s goes on at sequence %(position)d, %(backlog)d sequences are pending",
+        "source %(source)s continues at sequence %(position)d, %(backlog)d sequences are pending",
     ),
     Row(
         "Landed",

@@ -1,4 +1,4 @@
-"""What becomes of an object's description when it is changed, deleted or made a link."""
+"""Derive the descriptions of changed and deleted objects, and of links."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Keep(Enum):
 
 
 KEEP: Final = Keep.KEEP
-"""The value of an argument that leaves a part of a description as it is."""
+"""The default of an argument: leave this part of the description unchanged."""
 
 
 def changed_info(
@@ -44,7 +44,7 @@ def changed_info(
     headers: HeaderValues | Keep | None,
     metadata: Mapping[str, str] | Keep | None,
 ) -> ObjectInfo:
-    """Return a description with another name and other texts. Raises `BadArgument`."""
+    """Return a description with another name or other texts. Raises `BadArgument`."""
     changed = ObjectMeta(
         name,
         description=info.description if description is KEEP else description,
@@ -61,7 +61,7 @@ def changed_info(
 
 
 def deleted_info(info: ObjectInfo) -> ObjectInfo:
-    """Return the description of an object that is deleted."""
+    """Return the description of a deleted object."""
     options = info.options
     if options is not None and options.link is not None:
         options = evolve(options, link=None)
@@ -71,7 +71,7 @@ def deleted_info(info: ObjectInfo) -> ObjectInfo:
 def link_info(
     meta: ObjectMeta, bucket: str, nuid: str, target: str, name: str | None
 ) -> ObjectInfo:
-    """Return the description of a link to an object, or to a whole bucket without a name."""
+    """Return the description of a link to an object, or to a whole bucket if `name` is None."""
     return ObjectInfo(
         name=meta.name,
         description=meta.description,
@@ -86,17 +86,17 @@ def link_info(
 
 
 def check_free(info: ObjectInfo | None, bucket: str, *, links: bool) -> None:
-    """Raise `ObjectExists` for an object that is there; with `links` a link may be replaced."""
+    """Raise `ObjectExists` if the object exists; with `links`, a link may be replaced."""
     if info is None or info.deleted or (links and is_link(info)):
         return
     raise ObjectExists(
-        f"bucket {bucket} has an object {info.name!r} already: delete it first, or choose another"
+        f"bucket {bucket} already has an object {info.name!r}: delete it first, or choose another"
         " name"
     )
 
 
 def check_target(name: str, bucket: str, target: ObjectInfo) -> None:
-    """Raise `LinkError` where a link `name` of a bucket cannot lead to `target`."""
+    """Raise `LinkError` if a link called `name` in `bucket` cannot point to `target`."""
     what = f"object {target.name!r} of bucket {target.bucket}"
     if target.deleted:
         raise LinkError(f"a link cannot lead to {what}: it is deleted")
@@ -108,17 +108,17 @@ def check_target(name: str, bucket: str, target: ObjectInfo) -> None:
 
 @frozen(kw_only=True)
 class Swept:
-    """What `ObjectStore.sweep` removed, or would remove."""
+    """What `ObjectStore.sweep` removed, or would remove with `dry_run=False`."""
 
     uploads: int
-    """Contents that belong to no object: what failed uploads left, or replaced objects."""
+    """The number of contents without an object, left by failed uploads or replaced objects."""
     chunks: int
-    """Messages of these."""
+    """The number of messages in these contents."""
 
 
 def orphans(
     subjects: ObjectSubjects, chunks: Mapping[str, int], infos: Iterable[ObjectInfo]
 ) -> dict[str, int]:
-    """Return those subjects of chunks, with their number, that no object has."""
+    """Return the chunk subjects that belong to no object, with their message counts."""
     used = {f"$O.{subjects.bucket}.C.{info.nuid}" for info in infos if not info.deleted}
     return {subject: count for subject, count in chunks.items() if subject not in used}

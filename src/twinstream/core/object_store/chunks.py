@@ -1,4 +1,4 @@
-"""How the content of an object is cut into messages, and put together again."""
+"""Split the content of an object into chunks, and reassemble it."""
 
 from __future__ import annotations
 
@@ -31,36 +31,36 @@ __all__ = [
 ]
 
 # Bytes reserved for the headers of a chunk: the message id, the expected stream, and headers that
-# servers on the way may add.
+# servers may add in transit.
 _HEADERS: Final = 512
 
 
 @frozen(kw_only=True)
 class ObjectProgress:
-    """How far an object was stored or read, in bytes."""
+    """The progress of storing or reading an object, in bytes."""
 
     name: str
     transferred: int
-    """Bytes of the content that the server has acknowledged, or that were handed over."""
+    """Bytes of the content that the server has acknowledged, or that the reader has returned."""
     size: int | None
-    """Bytes of the whole content, None where that is not known before its end."""
+    """Bytes of the whole content; None if unknown until its end."""
 
 
 def chunk_size(wanted: int | None, max_payload: int, max_msg_size: int | None) -> int:
-    """Return how many bytes a chunk may have: what is wanted, or what the server takes."""
+    """Return the size of chunks in bytes: the wanted one, or what the server allows."""
     most = max_payload
     if max_msg_size is not None and max_msg_size > 0:
         most = min(most, max_msg_size)
     if most <= _HEADERS:
         raise BadArgument(
-            f"messages of at most {most} bytes hold no chunks: raise max_payload of the server or"
-            " max_msg_size of the stream"
+            f"messages of at most {most} bytes are too small for chunks: raise max_payload of the"
+            " server or max_msg_size of the stream"
         )
     return min(wanted or CHUNK_SIZE, most - _HEADERS)
 
 
 class Chunker:
-    """Cuts pieces of any size into chunks of one size, and hashes them."""
+    """Splits pieces of arbitrary size into chunks of one size, and hashes them."""
 
     def __init__(self, size: int) -> None:
         self.chunk_size: Final = size
@@ -70,11 +70,11 @@ class Chunker:
         self._rest = bytearray()
 
     def hash(self, piece: memoryview) -> None:
-        """Add a piece to the hash; other threads can run meanwhile."""
+        """Add a piece to the hash. Hashing releases the GIL, so other threads can run."""
         self.sha.update(piece)
 
     def cut(self, piece: memoryview) -> Iterator[bytes]:
-        """Iterate over the chunks that a piece fills."""
+        """Iterate over the chunks that are complete after a piece."""
         rest, size = self._rest, self.chunk_size
         self.size += len(piece)
         at = 0
@@ -91,13 +91,13 @@ class Chunker:
         rest += piece[at:]
 
     def last(self) -> bytes:
-        """Return what is left for the last chunk, perhaps nothing."""
+        """Return the rest for the last chunk; it may be empty."""
         return bytes(self._rest)
 
 
 @frozen
 class StoredChunk:
-    """Where a chunk is stored, and how many bytes of content it has."""
+    """The sequence of a stored chunk, and its bytes of content."""
 
     seq: int
     size: int
@@ -106,8 +106,8 @@ class StoredChunk:
 class Content:
     """The content of an object as its chunks arrive, in order.
 
-    The last chunk is held back until the hash of all is the one of the description. Other clients
-    end an object with an empty message that `chunks` does not count, so empty ones are passed over.
+    The last chunk is withheld until the hash of all chunks matches the description. Other clients
+    end an object with an empty message that `chunks` does not count, so empty messages are skipped.
     """
 
     def __init__(self, info: ObjectInfo) -> None:
@@ -116,29 +116,29 @@ class Content:
         self._wanted: Final = _digest(info)
         self._last: bytes | None = None
         self.chunks = 0
-        """Chunks so far, those that are held back included."""
+        """The number of chunks so far, including withheld ones."""
         self.size = 0
         """Bytes of these."""
         self.total: Final = info.size or 0
         """Bytes of the whole content."""
         self.is_whole = False
-        """Whether all content came and is verified."""
+        """Whether the content is complete and verified."""
         self._finish()
 
     def resume(self, piece: bytes) -> None:
-        """Add a piece that was received earlier; `resumed` says how many chunks these were."""
+        """Add a piece that an earlier attempt received; see `resumed`."""
         self._sha.update(piece)
         self.size += len(piece)
 
     def resumed(self, chunks: int) -> None:
-        """Take note of how many chunks were received earlier. Raises `DigestMismatch`."""
+        """Set how many chunks an earlier attempt received. Raises `DigestMismatch`."""
         self.chunks = chunks
         self._finish()
 
     def take(self, payloads: list[bytes]) -> list[bytes]:
-        """Return what may be handed over after further chunks. Raises `DigestMismatch`.
+        """Return what may be delivered after further chunks. Raises `DigestMismatch`.
 
-        Chunks behind the last one are left out.
+        Chunks after the last one of the description are ignored.
         """
         found: list[bytes] = []
         for payload in payloads:
@@ -159,7 +159,7 @@ class Content:
         return found
 
     def _finish(self) -> None:
-        """Verify the content if all of it is there."""
+        """Verify the content if it is complete."""
         info = self._info
         if self.chunks < (info.chunks or 0):
             return
@@ -187,9 +187,10 @@ def _digest(info: ObjectInfo) -> bytes | None:
 
 
 class ContentRange:
-    """A part of an object's content, from the byte `start` up to, not including, `end`.
+    """A part of an object's content, from byte `start` to `end`, exclusive.
 
-    It cannot be compared with the digest; that each chunk has the size of the index is checked.
+    A part cannot be compared with the digest. Instead, each chunk's size is compared with the
+    index.
     """
 
     def __init__(self, info: ObjectInfo, index: list[StoredChunk], start: int, end: int) -> None:
@@ -203,9 +204,9 @@ class ContentRange:
         while self._left and self._at + self._left[0].size <= start:
             self._at += self._left.popleft().size
         self.first_seq: Final = self._left[0].seq if self._left else 1
-        """Where to begin to read."""
+        """The sequence to start reading at."""
         self.chunks = len(index) - len(self._left)
-        """Chunks so far, those before the range included."""
+        """The number of chunks so far, including those before the range."""
 
     @property
     def is_whole(self) -> bool:
@@ -213,7 +214,7 @@ class ContentRange:
         return self._at >= self._end or self._start >= self._end
 
     def take(self, payloads: list[bytes]) -> list[bytes]:
-        """Return the part of further chunks that lies in the range. Raises `ObjectChanged`."""
+        """Return the bytes of further chunks that lie in the range. Raises `ObjectChanged`."""
         found: list[bytes] = []
         for payload in payloads:
             if self.is_whole:
@@ -234,7 +235,7 @@ class ContentRange:
 
 
 def check_index(info: ObjectInfo, index: list[StoredChunk]) -> list[StoredChunk]:
-    """Return the chunks of an object. Raises `ObjectIncomplete` where some are missing."""
+    """Return the index if it is complete. Raises `ObjectIncomplete`."""
     found = index[: info.chunks or 0]
     size = sum(chunk.size for chunk in found)
     if len(found) != (info.chunks or 0) or size != (info.size or 0):
@@ -246,7 +247,7 @@ def check_index(info: ObjectInfo, index: list[StoredChunk]) -> list[StoredChunk]
 
 
 def resumed_at(index: list[StoredChunk], size: int) -> tuple[int, int]:
-    """Return how many whole chunks so many bytes of content hold, and how many bytes these are."""
+    """Return how many whole chunks are in the first `size` bytes, and their total size."""
     count = at = 0
     for chunk in index:
         if at + chunk.size > size:

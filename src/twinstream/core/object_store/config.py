@@ -1,4 +1,4 @@
-"""The settings of an object store as those of its stream, and back.
+"""Convert the settings of an object store to those of its stream, and back.
 
 Source: ADR-20, ADR-57.
 """
@@ -32,7 +32,7 @@ __all__ = [
 
 
 def check_store_config(config: object) -> ObjectStoreConfig:
-    """Return a configuration, or raise `BadArgument` for anything else."""
+    """Return the configuration. Raises `BadArgument` for another type."""
     if not isinstance(config, ObjectStoreConfig):
         kind = type(config).__name__
         raise BadArgument(f"an ObjectStoreConfig of twinstream.models is expected, got {kind}")
@@ -43,15 +43,15 @@ def check_store_config(config: object) -> ObjectStoreConfig:
 
 
 def store_stream_config(config: ObjectStoreConfig) -> StreamConfig:
-    """Return the configuration of the stream behind a store. Raises `BadArgument`."""
+    """Return the configuration of the stream of a store. Raises `BadArgument`."""
     check_store_config(config)
     return object_store_stream(config)
 
 
 def changed_stream_config(present: StreamConfig, config: ObjectStoreConfig) -> StreamConfig:
-    """Return the configuration of a stream with the settings of its store replaced.
+    """Return a stream's configuration with the settings of its store replaced.
 
-    What a store has no setting for stays.
+    Stream settings that have no counterpart in the store are kept.
     """
     wanted = store_stream_config(config)
     metadata = {**servers_metadata(present.metadata), **(wanted.metadata or {})}
@@ -70,7 +70,7 @@ def changed_stream_config(present: StreamConfig, config: ObjectStoreConfig) -> S
 
 
 def store_config(stream: StreamConfig) -> ObjectStoreConfig:
-    """Return the settings of the store of a stream. Raises `NotAnObjectStore`."""
+    """Return the settings of the store in a stream. Raises `NotAnObjectStore`."""
     bucket = bucket_of(stream.name)
     if bucket is None or not _is_store(bucket, stream):
         raise NotAnObjectStore(
@@ -92,7 +92,7 @@ def store_config(stream: StreamConfig) -> ObjectStoreConfig:
 
 
 def origin_of(stream: StreamConfig) -> str | None:
-    """Return the bucket that a store mirrors, None where it is no mirror."""
+    """Return the bucket that a store mirrors, or None."""
     return None if stream.mirror is None else bucket_of(stream.mirror.name)
 
 
@@ -104,16 +104,16 @@ def _is_store(bucket: str, stream: StreamConfig) -> bool:
 
 @frozen(kw_only=True)
 class ObjectStoreStatus:
-    """The settings and the size of an object store, as the server answered."""
+    """The settings and the size of an object store, as reported by the server."""
 
     config: ObjectStoreConfig
     """The settings of the store."""
     size: int
-    """Bytes of all that the store holds, descriptions of objects included."""
+    """Bytes used by the store, including the descriptions."""
     is_sealed: bool
-    """Whether nothing can be added or removed any more."""
+    """Whether the store is permanently read-only."""
     info: StreamInfo
-    """Settings and state of the stream behind the store."""
+    """Settings and state of the store's stream."""
 
     @property
     def bucket(self) -> str:
@@ -122,12 +122,12 @@ class ObjectStoreStatus:
 
     @property
     def mirror_of(self) -> str | None:
-        """The bucket that this store copies, None where it copies none."""
+        """The bucket that this store mirrors, or None."""
         return origin_of(self.info.config)
 
     @classmethod
     def of(cls, info: StreamInfo) -> ObjectStoreStatus:
-        """Return the status of the store of a stream. Raises `NotAnObjectStore`."""
+        """Return the status of the store in a stream. Raises `NotAnObjectStore`."""
         return cls(
             config=store_config(info.config),
             size=info.state.bytes,

@@ -3,19 +3,19 @@
 ::
 
     TwinstreamError
-    ├── ObjectNotFound (LookupError)     the store has no object of that name
-    │   └── ObjectDeleted                … any more
-    ├── ObjectExists                     the name that an object was to get is in use
-    ├── ObjectChanged                    the object was replaced or deleted while it was read
-    ├── ObjectIncomplete                 chunks of the object are missing
-    ├── DigestMismatch                   the content is not the one that was stored
-    ├── BadObjectInfo                    the stored description of an object cannot be read
-    ├── LinkError                        a link cannot be made, or not followed
-    ├── PutFailed                        an object was not stored
-    ├── NotAnObjectStore                 the stream of that name is something else
-    └── JetStreamError
-        └── StreamNotFound
-            └── ObjectStoreNotFound      there is no store of that name
+        ├── ObjectNotFound (LookupError)     the store has no object of that name
+        │   └── ObjectDeleted                the object was deleted
+        ├── ObjectExists                     the new name of an object is in use
+        ├── ObjectChanged                    the object was replaced or deleted while it was read
+        ├── ObjectIncomplete                 chunks of the object are missing
+        ├── DigestMismatch                   the content does not match its digest
+        ├── BadObjectInfo                    the stored description of an object cannot be read
+        ├── LinkError                        a link cannot be created or followed
+        ├── PutFailed                        an object was not stored
+        ├── NotAnObjectStore                 the stream of that name is not an object store
+        └── JetStreamError
+            └── StreamNotFound
+                └── ObjectStoreNotFound      no store of that name exists
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ class ObjectNotFound(TwinstreamError, LookupError):
 
 
 class ObjectDeleted(ObjectNotFound):
-    """The object was deleted; `info` is what is left of it."""
+    """The object was deleted; `info` is its remaining description."""
 
     info: ObjectInfo | None = None
 
 
 class ObjectExists(TwinstreamError):
-    """The name that an object or a link was to get belongs to another object."""
+    """The new name of an object or a link already belongs to another object."""
 
 
 class ObjectChanged(TwinstreamError):
@@ -57,11 +57,11 @@ class ObjectChanged(TwinstreamError):
 
 
 class ObjectIncomplete(TwinstreamError):
-    """Messages that hold the object's content are missing from the stream."""
+    """Some chunks of the object's content are missing from the stream."""
 
 
 class DigestMismatch(TwinstreamError):
-    """The content is not the one that the digest was made of."""
+    """The content does not match its digest."""
 
 
 class BadObjectInfo(TwinstreamError):
@@ -69,9 +69,9 @@ class BadObjectInfo(TwinstreamError):
 
 
 class LinkError(TwinstreamError):
-    """A link cannot be made or followed. `bucket` and `name` are of its target.
+    """A link cannot be created or followed. `bucket` and `name` identify its target.
 
-    The name is None where the target is a whole store.
+    `name` is None if the target is a whole store.
     """
 
     bucket: str | None = None
@@ -79,10 +79,10 @@ class LinkError(TwinstreamError):
 
 
 class PutFailed(TwinstreamError):
-    """An object was not stored; its cause says why. What the name held before is unchanged.
+    """An object was not stored; the cause of this error says why. The previous object is unchanged.
 
-    `cleaned` tells whether the chunks that were sent are removed. Otherwise
-    `ObjectStore.sweep` removes them later.
+    `cleaned` is True if the chunks of the failed upload were removed. Otherwise `ObjectStore.sweep`
+    can remove them later.
     """
 
     cleaned: bool = False
@@ -93,4 +93,4 @@ class NotAnObjectStore(TwinstreamError):
 
 
 class ObjectStoreNotFound(StreamNotFound):
-    """There is no object store of that name."""
+    """No object store of that name exists."""

@@ -1,9 +1,10 @@
-"""What a store holds about its objects: what programs give, and the stored descriptions.
+"""The descriptions of objects: as given by the program, and as stored.
 
-Source: ADR-20. Clients differ in what they write, so reading is tolerant: the time of the message
-counts, not `mtime` (nats.go writes the year 1, nats-py an empty text for deleted objects); links
-of nats.js have no `nuid` and the bucket of their target; digests come in any case of letters,
-with or without padding, and in both alphabets of base64.
+Source: ADR-20. Clients write descriptions differently, so reading is tolerant. The message's
+timestamp replaces `mtime`, because nats.go writes the year 1 and nats-py writes an empty text for
+deleted objects. The links of nats.js have no `nuid`, and have the bucket of their target as their
+own. Digests are accepted in both alphabets of base64, with or without padding, and their prefix in
+any case.
 """
 
 from __future__ import annotations
@@ -46,10 +47,10 @@ __all__ = [
 ]
 
 CHUNK_SIZE: Final = 128 * 1024
-"""Bytes of a chunk unless a program wants others; as other clients have it."""
+"""Default size of a chunk in bytes, as in other clients."""
 
 _SHA_256: Final = "sha-256="
-# What the message itself says better, or does not say at all.
+# Members that are not stored as given: the message itself has this information.
 _OUR_OWN: Final = ("mtime", "revision", "bucket")
 
 
@@ -68,11 +69,11 @@ def _texts(value: Mapping[str, str] | None) -> dict[str, str] | None:
 
 
 def object_headers(value: HeaderValues | None) -> dict[str, list[str]] | None:
-    """Return headers as descriptions hold them. Raises `BadArgument`."""
+    """Return headers in the form that descriptions use. Raises `BadArgument`."""
     if value is None:
         return None
     check_mapping(value)
-    # For its checks.
+    # Validate the headers; the result is not needed.
     encode_headers(value)
     found: dict[str, list[str]] = {}
     for name, each in header_pairs(value):
@@ -82,22 +83,22 @@ def object_headers(value: HeaderValues | None) -> dict[str, list[str]] | None:
 
 @frozen
 class ObjectMeta:
-    """What a program says about an object that it puts into a store."""
+    """The caller's description of a new object."""
 
     name: str = field(converter=check_object_name)
-    """Any text that is not empty."""
+    """A non-empty text."""
     description: str | None = field(default=None, kw_only=True)
     headers: dict[str, list[str]] | None = field(
         default=None, kw_only=True, converter=object_headers
     )
-    """One value or several under each name."""
+    """One or more values for each name."""
     metadata: dict[str, str] | None = field(default=None, kw_only=True, converter=_texts)
     chunk_size: int | None = field(default=None, kw_only=True, converter=_chunk_size)
-    """Largest size of a message of the content in bytes, 128 KiB by default."""
+    """Maximum size of a chunk in bytes. The default is 128 KiB."""
 
     @classmethod
     def of(cls, given: str | ObjectMeta) -> ObjectMeta:
-        """Return what was given, or that with a name alone."""
+        """Return `given`, or an `ObjectMeta` with this name."""
         return given if isinstance(given, ObjectMeta) else cls(given)
 
 
@@ -120,17 +121,17 @@ def new_info(
 
 
 def info_bytes(info: ObjectInfo, now: datetime) -> bytes:
-    """Return a description as it is stored. `now` is for clients that read `mtime` in it."""
+    """Serialize a description. `now` becomes `mtime`, for clients that read it."""
     return write_json(encode(evolve(info, mtime=Timestamp.of(now), revision=None)))
 
 
 def is_link(info: ObjectInfo) -> bool:
-    """Tell whether a description is a link to an object or a store."""
+    """Return whether a description is a link to an object or a store."""
     return info.options is not None and info.options.link is not None and not info.deleted
 
 
 def read_info(message: StreamMessage, bucket: str) -> ObjectInfo:
-    """Return the description that a message of a bucket holds. Raises `BadObjectInfo`."""
+    """Return the description in a message of a bucket. Raises `BadObjectInfo`."""
     try:
         loaded = read_json(message.data)
         if not isinstance(loaded, dict):
@@ -147,7 +148,7 @@ def read_info(message: StreamMessage, bucket: str) -> ObjectInfo:
 
 
 def _check_nuid(info: ObjectInfo) -> None:
-    """Raise `ValueError` where the content cannot be found, or would be that of other objects."""
+    """Raise `ValueError` for a NUID that is missing, or that would match other objects' content."""
     if info.nuid:
         check_nuid(info.nuid)
     elif info.chunks and not info.deleted:
@@ -158,7 +159,7 @@ def _members(loaded: dict[str, Any]) -> dict[str, Any]:
     members = {name: value for name, value in loaded.items() if name not in _OUR_OWN}
     headers: object = members.get("headers")
     if isinstance(headers, dict):
-        # Programs on nats-py write a text where a list of texts is due.
+        # Some programs on nats-py write a string instead of a list of strings.
         pairs = cast("dict[str, Any]", headers).items()
         members["headers"] = {
             name: [value] if isinstance(value, str) else value for name, value in pairs
@@ -167,7 +168,7 @@ def _members(loaded: dict[str, Any]) -> dict[str, Any]:
 
 
 def listed_info(message: StreamMessage, bucket: str) -> ObjectInfo:
-    """Return the description for a list: one that cannot be read has a name and an `error`."""
+    """Return a description for a list; an unreadable one gets only a name and an `error`."""
     try:
         return read_info(message, bucket)
     except BadObjectInfo as error:
@@ -181,14 +182,14 @@ def listed_info(message: StreamMessage, bucket: str) -> ObjectInfo:
 
 
 def digest_text(sha: bytes) -> str:
-    """Return a hash as descriptions hold it."""
+    """Return a hash in the form that descriptions use."""
     return f"SHA-256={urlsafe_b64encode(sha).decode()}"
 
 
 def digest_bytes(text: str) -> bytes:
     """Return the hash of a digest in any of the forms that clients write.
 
-    Raises `BadArgument` for another algorithm, or what is no base64.
+    Raises `BadArgument` for another algorithm or invalid base64.
     """
     if not isinstance(text, str) or text[: len(_SHA_256)].lower() != _SHA_256:
         raise BadArgument(f"digest {text!r} is not one of SHA-256, such as {_SHA_256.upper()}…")

@@ -1,10 +1,11 @@
 """Names and subjects of object stores.
 
-A store is the stream `OBJ_<bucket>`. It holds the content of objects as chunks on
+A store is the stream `OBJ_<bucket>`. It stores the content of objects as chunks on
 `$O.<bucket>.C.<nuid>`, and one description for each object on `$O.<bucket>.M.<name in base64>`.
 
-Source: ADR-20. Clients encode names with the URL alphabet of base64; nats.java uses the standard
-one, so that names whose encodings differ may lie under either subject.
+Source: ADR-20. Clients encode names in the URL-safe alphabet of base64, but nats.java uses the
+standard alphabet. If the two encodings of a name differ, its description may be under either
+subject.
 """
 
 from __future__ import annotations
@@ -30,16 +31,17 @@ __all__ = [
 ]
 
 _BUCKET: Final = re.compile(r"[A-Za-z0-9_-]+")
-# A token that no wildcard of a purge can be: what another client wrote is not trusted.
+# Only characters that cannot be wildcards in a purge's subject, because other clients' data is not
+# trusted.
 _NUID: Final = re.compile(r"[A-Za-z0-9_=+/-]+")
 _LONGEST_BUCKET: Final = 200
 
 
 def check_bucket(bucket: object) -> str:
-    """Return the name of a bucket, or raise `BadArgument`."""
+    """Return the name of a bucket. Raises `BadArgument`."""
     if not isinstance(bucket, str) or not _BUCKET.fullmatch(bucket):
         raise BadArgument(
-            f"a bucket is named with letters, digits, underscores and hyphens, got {bucket!r}"
+            f"a bucket name consists of letters, digits, underscores and hyphens, got {bucket!r}"
         )
     if len(bucket) > _LONGEST_BUCKET:
         raise BadArgument(f"bucket {bucket[:20]}… is longer than {_LONGEST_BUCKET} characters")
@@ -47,7 +49,7 @@ def check_bucket(bucket: object) -> str:
 
 
 def check_object_name(name: object) -> str:
-    """Return the name of an object, any text that is not empty, or raise `BadArgument`."""
+    """Return the name of an object, which is a non-empty text. Raises `BadArgument`."""
     if not isinstance(name, str) or not name:
         raise BadArgument(f"an object needs a name, a text that is not empty, got {name!r}")
     try:
@@ -65,19 +67,19 @@ def check_object_name(name: object) -> str:
 
 
 def check_nuid(nuid: str | None) -> str:
-    """Return the unique name of an object's content, or raise `BadArgument`."""
+    """Return the unique name of an object's content. Raises `BadArgument`."""
     if not nuid or not _NUID.fullmatch(nuid):
-        raise BadArgument(f"{nuid!r} is no unique name of an object's content")
+        raise BadArgument(f"{nuid!r} is not a valid NUID of an object's content")
     return nuid
 
 
 def stream_of(bucket: str) -> str:
-    """Return the name of the stream behind a bucket."""
+    """Return the name of a bucket's stream."""
     return f"{OBJECT_STORE_PREFIX}{check_bucket(bucket)}"
 
 
 def bucket_of(stream: str | None) -> str | None:
-    """Return the bucket that a stream is named after, None for other streams."""
+    """Return the bucket of a stream, or None if the stream's name is not that of a store."""
     if stream is None or not stream.startswith(OBJECT_STORE_PREFIX):
         return None
     bucket = stream[len(OBJECT_STORE_PREFIX) :]
@@ -85,9 +87,9 @@ def bucket_of(stream: str | None) -> str | None:
 
 
 def object_name_of(subject: str) -> str:
-    """Return the name that the subject of a description encodes, the last token if it cannot."""
+    """Decode an object's name from its subject; return the last token if that fails."""
     token = subject.rpartition(".")[2]
-    # Of both alphabets.
+    # Accept both alphabets.
     text = token.replace("+", "-").replace("/", "_")
     try:
         return urlsafe_b64decode(text).decode()
@@ -107,21 +109,21 @@ class ObjectSubjects:
 
     @property
     def all(self) -> list[str]:
-        """What the stream of the bucket listens to."""
+        """The subjects of the bucket's stream."""
         return [self.all_chunks, self.all_infos]
 
     @property
     def all_chunks(self) -> str:
-        """The filter of the content of all objects."""
+        """A filter that matches the content of all objects."""
         return f"$O.{self.bucket}.C.>"
 
     @property
     def all_infos(self) -> str:
-        """The filter of the descriptions of all objects."""
+        """A filter that matches the descriptions of all objects."""
         return f"$O.{self.bucket}.M.>"
 
     def chunks(self, nuid: str | None) -> str:
-        """Return the subject of the content with a unique name. Raises `BadArgument`."""
+        """Return the subject of the content with a NUID. Raises `BadArgument`."""
         return f"$O.{self.bucket}.C.{check_nuid(nuid)}"
 
     def info(self, name: str) -> str:
@@ -129,6 +131,6 @@ class ObjectSubjects:
         return f"$O.{self.bucket}.M.{_url_safe(check_object_name(name))}"
 
     def other_info(self, name: str) -> str | None:
-        """Return the subject that nats.java uses for a description, None if it is the same."""
+        """Return the subject that nats.java uses for a description, or None if it is the same."""
         standard = b64encode(check_object_name(name).encode()).decode()
         return None if standard == _url_safe(name) else f"$O.{self.bucket}.M.{standard}"

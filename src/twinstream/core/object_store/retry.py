@@ -1,4 +1,4 @@
-"""When a chunk or the description of an object is sent again."""
+"""Decide when a chunk or a description is sent again."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ __all__ = ["ObjectRetry"]
 
 @frozen
 class ObjectRetry(RetryPolicy):
-    """What was lost with its connection is sent again until the time is over.
+    """Retries each message that was lost with its connection until the time is over.
 
-    Each has an id, so that none is stored twice. Another loss says nothing about the message: an
-    upload of hours may meet many.
+    Each message has an id, so a retry cannot store it twice. The number of lost connections does
+    not limit the retries, because an upload may run for hours.
     """
 
     waits_for_leader: bool = True
@@ -23,7 +23,7 @@ class ObjectRetry(RetryPolicy):
     def left(
         self, attempts: int, seconds: float, error: TwinstreamError, *, lacks_leader: bool
     ) -> int:
-        """Return how many attempts there may be, as for other messages otherwise."""
+        """Return how many attempts remain; see `RetryPolicy.left`."""
         if isinstance(error, ConnectionLost):
             return int(seconds > 0)
         return RetryPolicy.left(self, attempts, seconds, error, lacks_leader=lacks_leader)
