@@ -8,8 +8,9 @@ from datetime import timedelta
 import pytest
 
 import js_async as js
-from js_async.read.snapshot import _Snapshot
+from js_async.read.snapshot import _Snapshot, take_last_seqs
 from tests._async.flow import pause, together
+from twinstream.core.read.read_request import SnapshotRequest
 from twinstream.models import StreamConfig
 
 FEW, MANY = 40, 1500
@@ -64,6 +65,23 @@ async def test_the_last_of_each_subject(opened, name, options, subjects):
             assert snapshot[subject] == await stream.get_last_message(subject)
         with pytest.raises(KeyError):
             snapshot["no.such.subject"]
+        assert (await stream.info()).state.consumer_count == 0
+
+
+@KINDS
+@pytest.mark.parametrize("subjects", [FEW, MANY])
+async def test_the_last_sequences_are_those_of_a_snapshot(opened, name, options, subjects):
+    async with opened() as jet:
+        stream = await stored(jet, name, subjects, 1 if subjects == MANY else 2, **options)
+        await jet.publish(f"{name}.0", b"new")
+        found = await take_last_seqs(stream._api, name, SnapshotRequest())
+        snapshot = await stream.snapshot()
+        assert found.seq == snapshot.seq
+        assert found.by_subject == {
+            message.subject.encode(): message.seq for message in snapshot.values()
+        }
+        one = await take_last_seqs(stream._api, name, SnapshotRequest(subjects=(f"{name}.0",)))
+        assert one.by_subject == {f"{name}.0".encode(): snapshot.seq}
         assert (await stream.info()).state.consumer_count == 0
 
 

@@ -9,8 +9,9 @@ from datetime import timedelta
 import pytest
 
 import js_sync as js
-from js_sync.read.snapshot import _Snapshot
+from js_sync.read.snapshot import _Snapshot, take_last_seqs
 from tests._sync.flow import pause, together
+from twinstream.core.read.read_request import SnapshotRequest
 from twinstream.models import StreamConfig
 
 FEW, MANY = 40, 1500
@@ -65,6 +66,23 @@ def test_the_last_of_each_subject(opened, name, options, subjects):
             assert snapshot[subject] == stream.get_last_message(subject)
         with pytest.raises(KeyError):
             snapshot["no.such.subject"]
+        assert (stream.info()).state.consumer_count == 0
+
+
+@KINDS
+@pytest.mark.parametrize("subjects", [FEW, MANY])
+def test_the_last_sequences_are_those_of_a_snapshot(opened, name, options, subjects):
+    with opened() as jet:
+        stream = stored(jet, name, subjects, 1 if subjects == MANY else 2, **options)
+        jet.publish(f"{name}.0", b"new")
+        found = take_last_seqs(stream._api, name, SnapshotRequest())
+        snapshot = stream.snapshot()
+        assert found.seq == snapshot.seq
+        assert found.by_subject == {
+            message.subject.encode(): message.seq for message in snapshot.values()
+        }
+        one = take_last_seqs(stream._api, name, SnapshotRequest(subjects=(f"{name}.0",)))
+        assert one.by_subject == {f"{name}.0".encode(): snapshot.seq}
         assert (stream.info()).state.consumer_count == 0
 
 

@@ -8,7 +8,7 @@ from typing import Final
 from twinstream.core.read.page import StoredPage
 from twinstream.core.read.stream_message import StreamMessage
 
-__all__ = ["Latest", "Snapshot"]
+__all__ = ["LastSeqs", "Latest", "Snapshot"]
 
 
 class Snapshot(Mapping[str, StreamMessage]):
@@ -56,3 +56,23 @@ class Latest:
         found = sorted(self._rows.values(), key=lambda row: row[0])
         messages = (page.message(at, stream) for _, page, at in found)
         return Snapshot(stream, seq, {message.subject: message for message in messages})
+
+
+class LastSeqs:
+    """Collects the sequence of the last message of each subject from pages, and no messages."""
+
+    def __init__(self) -> None:
+        self.seq = 0
+        """Every message up to this sequence was considered, and none above it."""
+        self.by_subject: Final[dict[bytes, int]] = {}
+        self.last_seq = 0
+        """The highest sequence in the pages."""
+
+    def add(self, page: StoredPage) -> None:
+        """Add a page; pages may come in any order."""
+        known = self.by_subject
+        for seq, subject in zip(page.seqs, page.subjects, strict=True):
+            if known.get(subject, 0) < seq:
+                known[subject] = seq
+        if page.seqs:
+            self.last_seq = max(self.last_seq, page.seqs[-1])
