@@ -8,9 +8,10 @@ from datetime import timedelta
 import pytest
 
 import js_async as js
-from js_async.read.snapshot import _Snapshot, take_last_seqs
+from js_async.read.snapshot import _Snapshot, collect
 from tests._async.flow import pause, together
 from twinstream.core.read.read_request import SnapshotRequest
+from twinstream.core.read.snapshot import LastSeqs, Latest
 from twinstream.models import StreamConfig
 
 FEW, MANY = 40, 1500
@@ -74,13 +75,17 @@ async def test_the_last_sequences_are_those_of_a_snapshot(opened, name, options,
     async with opened() as jet:
         stream = await stored(jet, name, subjects, 1 if subjects == MANY else 2, **options)
         await jet.publish(f"{name}.0", b"new")
-        found = await take_last_seqs(stream._api, name, SnapshotRequest())
+        seqs, whole = LastSeqs(), Latest()
         snapshot = await stream.snapshot()
-        assert found.seq == snapshot.seq
-        assert found.by_subject == {
-            message.subject.encode(): message.seq for message in snapshot.values()
-        }
-        one = await take_last_seqs(stream._api, name, SnapshotRequest(subjects=(f"{name}.0",)))
+        everything = SnapshotRequest()
+        assert await collect(stream._api, name, everything, seqs) == snapshot.seq
+        assert seqs.by_subject == {each.subject.encode(): each.seq for each in snapshot.values()}
+        assert await collect(stream._api, name, everything, whole) == snapshot.seq
+        page = whole.page(name)
+        messages = [page.message(at, name) for at in range(len(page))]
+        assert messages == list(snapshot.values())
+        one = LastSeqs()
+        await collect(stream._api, name, SnapshotRequest(subjects=(f"{name}.0",)), one)
         assert one.by_subject == {f"{name}.0".encode(): snapshot.seq}
         assert (await stream.info()).state.consumer_count == 0
 

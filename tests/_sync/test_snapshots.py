@@ -9,9 +9,10 @@ from datetime import timedelta
 import pytest
 
 import js_sync as js
-from js_sync.read.snapshot import _Snapshot, take_last_seqs
+from js_sync.read.snapshot import _Snapshot, collect
 from tests._sync.flow import pause, together
 from twinstream.core.read.read_request import SnapshotRequest
+from twinstream.core.read.snapshot import LastSeqs, Latest
 from twinstream.models import StreamConfig
 
 FEW, MANY = 40, 1500
@@ -75,13 +76,17 @@ def test_the_last_sequences_are_those_of_a_snapshot(opened, name, options, subje
     with opened() as jet:
         stream = stored(jet, name, subjects, 1 if subjects == MANY else 2, **options)
         jet.publish(f"{name}.0", b"new")
-        found = take_last_seqs(stream._api, name, SnapshotRequest())
+        seqs, whole = LastSeqs(), Latest()
         snapshot = stream.snapshot()
-        assert found.seq == snapshot.seq
-        assert found.by_subject == {
-            message.subject.encode(): message.seq for message in snapshot.values()
-        }
-        one = take_last_seqs(stream._api, name, SnapshotRequest(subjects=(f"{name}.0",)))
+        everything = SnapshotRequest()
+        assert collect(stream._api, name, everything, seqs) == snapshot.seq
+        assert seqs.by_subject == {each.subject.encode(): each.seq for each in snapshot.values()}
+        assert collect(stream._api, name, everything, whole) == snapshot.seq
+        page = whole.page(name)
+        messages = [page.message(at, name) for at in range(len(page))]
+        assert messages == list(snapshot.values())
+        one = LastSeqs()
+        collect(stream._api, name, SnapshotRequest(subjects=(f"{name}.0",)), one)
         assert one.by_subject == {f"{name}.0".encode(): snapshot.seq}
         assert (stream.info()).state.consumer_count == 0
 

@@ -51,7 +51,7 @@ from twinstream.errors import ConnectionLost, NoResponders, RequestTimeout
 from twinstream.models import RetentionPolicy, StorageType, StreamInfo, StreamState
 from twinstream.models._sequences import HIDDEN_FROM
 
-__all__ = ["take_last_seqs", "take_snapshot"]
+__all__ = ["collect", "take_snapshot"]
 
 # Before, a server may leave subjects out of its lists of last messages, or list a message that is
 # gone, once messages were deleted one by one (seen on 2.11.11 and 2.12.0 to 2.12.4). Only direct
@@ -65,21 +65,14 @@ _FEW_FILTERS: Final = 32
 def take_snapshot(api: Api, stream: str, request: SnapshotRequest) -> Snapshot:
     """Return the last message of each subject that matches the request's filters."""
     latest = Latest()
-    return latest.snapshot(stream, _collect(api, stream, request, latest))
+    return latest.snapshot(stream, collect(api, stream, request, latest))
 
 
-def take_last_seqs(api: Api, stream: str, request: SnapshotRequest) -> LastSeqs:
-    """Return the sequence of the last message of each subject, without keeping the messages.
+def collect(api: Api, stream: str, request: SnapshotRequest, latest: Latest | LastSeqs) -> int:
+    """Collect the last message of each subject in `latest`; return the sequence it is as of.
 
-    Where the server allows it, payloads are not transferred.
+    For `LastSeqs`, which keeps no messages, payloads are not transferred if possible.
     """
-    latest = LastSeqs()
-    latest.seq = _collect(api, stream, request, latest)
-    return latest
-
-
-def _collect(api: Api, stream: str, request: SnapshotRequest, latest: Latest | LastSeqs) -> int:
-    """Collect the last messages in `latest`, and return the sequence that they are as of."""
     info = confirmed_info(api, stream, Deadline.after(request.timeout))
     last_seq, at_seq = info.state.last_seq, request.at_seq
     if request.at_time is not None:
