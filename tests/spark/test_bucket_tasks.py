@@ -286,14 +286,15 @@ def test_keys_against_the_rules_are_read(
     bucket = make_bucket()
     bucket.put("plain", b"1")
     subjects = [f"$KV.{bucket.bucket}.{key}" for key in ("a:b", "grün")]
-    raw = f"$KV.{bucket.bucket}.x.".encode() + b"\xff.y"
-    stored = [*(each.encode() for each in subjects), raw]
+    raw = [f"$KV.{bucket.bucket}.x.".encode() + each for each in (b"\xff.y", b"\xfe.y", b"z.y")]
+    stored = [*(each.encode() for each in subjects), *raw]
     for each in stored:
         send(server, each)
     planned = read(bucket)
     for each in stored:
         send(server, each)
-    assert [row[0] for row in planned.found()] == ["a:b", "grün", "plain", "x.\ufffd.y"]
+    found = [row[0] for row in planned.found()]
+    assert found == ["a:b", "grün", "plain", "x.z.y", "x.\ufffd.y", "x.\ufffd.y"]
 
 
 def send(server: NatsServer, subject: bytes) -> None:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from attrs import evolve
 
 from twinstream.core.read.arrow_page import ArrowPage
-from twinstream.core.read.multi_last import chunks
+from twinstream.core.read.multi_last import LARGEST
 from twinstream.core.read.page_limits import PAGE_BYTES
 from twinstream.spark.bucket.key_range import KeyRange
 from twinstream.spark.source.batcher import Batcher
@@ -32,31 +32,30 @@ def read_keys(options: SourceOptions, batcher: Batcher, part: KeyRange) -> Itera
 
 def _pages(options: SourceOptions, part: KeyRange, leader: Leader) -> Iterator[ArrowPage]:
     keys, history = part.keys, options.bucket is not None and options.bucket.history
-    planned = pa.array(list(keys), pa.uint64())
+    planned, missing = pa.array(list(keys), pa.uint64()), set(keys)
     # Nothing that is missing in the range is lost: it is looked up below.
     for page in read_pages(evolve(options, fail_on_data_loss=False), part):
-        found = pc.is_in(page.seqs.cast(pa.uint64()), value_set=planned)
-        for seq in page.seqs.filter(found).to_pylist():
-            del keys[seq]
-        yield page if history else page.where(found)
-    if not keys:
-        return
-    subjects = pa.array(list(keys.values()), pa.binary())
-    for filters in _in_parts(sorted(map(_filter_of, keys.values())), leader):
-        page = ArrowPage.of(leader.last_messages(part.stream, filters))
-        moved = pc.is_in(page.subjects, value_set=subjects)
+        missing.difference_update(page.seqs.to_pylist())
         if history:
-            # An older revision that is still there is a row of a range.
-            moved = pc.and_(moved, pc.greater_equal(page.seqs, part.end))
-        yield page.where(moved)
+            yield page
+        else:
+            yield page.where(pc.is_in(page.seqs.cast(pa.uint64()), value_set=planned))
+    if missing:
+        (state,) = leader.states()
+        # As many as one request takes, and as fit into a page.
+        most = max(1, min(LARGEST, int(PAGE_BYTES / max(1.0, state.mean_size))))
+        left = [keys[seq] for seq in sorted(missing)]
+        for at in range(0, len(left), most):
+            page = _last_of(left[at : at + most], part, leader)
+            # An older revision that is still there is a row of a range of the history.
+            yield page.where(pc.greater_equal(page.seqs, part.end)) if history else page
 
 
-def _in_parts(filters: list[str], leader: Leader) -> Iterator[tuple[str, ...]]:
-    """Yield filters whose messages together have a moderate size."""
-    (state,) = leader.states()
-    most = max(1, int(PAGE_BYTES / max(1.0, state.mean_size)))
-    for at in range(0, len(filters), most):
-        yield from chunks(filters[at : at + most])
+def _last_of(subjects: Sequence[bytes], part: KeyRange, leader: Leader) -> ArrowPage:
+    """Return the latest revisions of keys."""
+    filters = sorted({_filter_of(each) for each in subjects})
+    page = ArrowPage.of(leader.last_messages(part.stream, filters))
+    return page.where(pc.is_in(page.subjects, value_set=pa.array(subjects, pa.binary())))
 
 
 def _filter_of(subject: bytes) -> str:

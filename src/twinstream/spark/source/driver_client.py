@@ -17,6 +17,7 @@ from twinstream.errors import (
     NoResponders,
     RequestTimeout,
 )
+from twinstream.spark.client.retry import through
 from twinstream.spark.source.options import SourceOptions
 from twinstream.spark.source.stream_state import StreamState, stored_at, stream_state
 
@@ -76,24 +77,25 @@ class Leader:
         subjects, timeout = self._options.subjects, self._options.fetch_timeout
         request = SnapshotRequest(subjects=subjects, timeout=timeout)
 
-        def question(jet: JetStream) -> tuple[int, dict[bytes, int]]:
+        def ask() -> tuple[int, dict[bytes, int]]:
             latest = LastSeqs()
-            return collect(jet._api, stream, request, latest), latest.by_subject
+            return collect(self.jet()._api, stream, request, latest), latest.by_subject
 
-        return self._ask(question)
+        return through(ask, timeout)
 
     def last_messages(self, stream: str, subjects: Sequence[str]) -> StoredPage:
         """Return the last message of each subject, in the order of their sequences."""
         from js_sync.read.snapshot import collect
 
-        request = SnapshotRequest(subjects=tuple(subjects), timeout=self._options.fetch_timeout)
+        timeout = self._options.fetch_timeout
+        request = SnapshotRequest(subjects=tuple(subjects), timeout=timeout)
 
-        def question(jet: JetStream) -> StoredPage:
+        def ask() -> StoredPage:
             latest = Latest()
-            collect(jet._api, stream, request, latest)
+            collect(self.jet()._api, stream, request, latest)
             return latest.page(stream)
 
-        return self._ask(question)
+        return through(ask, timeout)
 
     def _next(self, stream: str, subject: str = ">", **start: Any) -> int | None:
         def question(jet: JetStream) -> int | None:
