@@ -13,7 +13,7 @@ from js_sync.read.snapshot import _Snapshot, collect
 from tests._sync.flow import pause, together
 from twinstream.core.read.read_request import SnapshotRequest
 from twinstream.core.read.snapshot import LastSeqs, Latest
-from twinstream.models import StreamConfig
+from twinstream.models import ConsumerConfig, StreamConfig, evolve
 
 FEW, MANY = 40, 1500
 
@@ -89,6 +89,22 @@ def test_the_last_sequences_are_those_of_a_snapshot(opened, name, options, subje
         collect(stream._api, name, SnapshotRequest(subjects=(f"{name}.0",)), one)
         assert one.by_subject == {f"{name}.0".encode(): snapshot.seq}
         assert (stream.info()).state.consumer_count == 0
+
+
+def test_direct_gets_do_where_no_consumer_may_be_made(opened, name):
+    with opened() as jet:
+        stream = stored(jet, name, MANY, 1, max_msgs_per_subject=1, max_consumers=1)
+        jet.publish(f"{name}.0", b"new")
+        stream.create_consumer(ConsumerConfig(durable_name="only"))
+        snapshot, seqs = stream.snapshot(), LastSeqs()
+        assert (len(snapshot), snapshot.seq) == (MANY, MANY + 1)
+        assert snapshot[f"{name}.0"].data == b"new"
+        wanted = SnapshotRequest(subjects=(f"{name}.0", f"{name}.7"))
+        assert collect(stream._api, name, wanted, seqs) == MANY + 1
+        assert seqs.by_subject == {f"{name}.0".encode(): MANY + 1, f"{name}.7".encode(): 8}
+        stream.change(lambda config: evolve(config, allow_direct=False))
+        with pytest.raises(js.JetStreamError, match="maximum consumers limit reached"):
+            stream.snapshot()
 
 
 @pytest.mark.parametrize("allowed", [False, True])

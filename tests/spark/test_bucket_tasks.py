@@ -280,6 +280,30 @@ def test_a_bucket_without_direct_gets(jet: JetStream, read: Callable[..., Read])
     assert list(stream.consumer_names()) == []
 
 
+USERS = """
+authorization {
+  users: [
+    { user: all, password: a }
+    { user: reader, password: b, permissions: {
+        publish: ["$JS.API.DIRECT.GET.>", "$JS.API.STREAM.>"], subscribe: "_INBOX.>" } }
+  ]
+}
+"""
+
+
+def test_a_user_who_may_make_no_consumer(server_factory: Callable[..., NatsServer]) -> None:
+    server = server_factory(USERS)
+    with js_sync.connect(server.url, user="all", password="a") as nc:
+        bucket = nc.jetstream().create_key_value(KeyValueConfig(bucket="b"))
+        put_all(nc.jetstream(), bucket, 2000, b"1")
+        user = {"nats.user": "reader", "nats.password": "b"}
+        planned = Read(server, "b", **user)
+        put_all(nc.jetstream(), bucket, 2000, b"2", start=1000)
+        values = [value for _, value, _ in planned.found()]
+        assert (values.count(b"1"), values.count(b"2")) == (1000, 1000)
+        assert len(Read(server, "b", keys="k1,k2", **user).found()) == 2
+
+
 def test_keys_against_the_rules_are_read(
     server: NatsServer, make_bucket: Make, read: Callable[..., Read]
 ) -> None:

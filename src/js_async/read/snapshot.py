@@ -44,9 +44,15 @@ from twinstream.core.read.range_read import (
     Page,
     RangeRead,
 )
-from twinstream.core.read.read_request import SnapshotRequest, choose
+from twinstream.core.read.read_request import SnapshotRequest, Via, choose
 from twinstream.core.read.snapshot import LastSeqs, Latest, Snapshot
-from twinstream.errors import ConnectionLost, NoResponders, RequestTimeout
+from twinstream.errors import (
+    ConnectionLost,
+    JetStreamError,
+    NoResponders,
+    PermissionDenied,
+    RequestTimeout,
+)
 from twinstream.models import RetentionPolicy, StorageType, StreamInfo, StreamState
 from twinstream.models._sequences import HIDDEN_FROM
 
@@ -177,13 +183,15 @@ class _Snapshot:
                 last_per_subject=True,
                 headers_only=self._headers_only,
             )
-            await pages.open(1)
+            refused = not await self._opens(pages)
             # The consumer leaves out only messages older than this sequence.
             info = await confirmed_info(self._api, self._stream, self._deadline)
             last_seq = info.state.last_seq
             read = RangeRead(1, last_seq + 1)
             reader = None
-            if self._has_right_lists(info.state):
+            if refused:
+                reader = self._plain(read, "direct")
+            elif self._has_right_lists(info.state):
                 reader = RangeReader(
                     *(self._api, self._stream, read, pages), filters=filters, timeout=self._timeout
                 )
@@ -199,13 +207,24 @@ class _Snapshot:
         await self._read(RangeRead(last_seq + 1, OPEN_END))
         return max(last_seq, self._latest.last_seq)
 
+    async def _opens(self, pages: ConsumerPages) -> bool:
+        """Create a consumer; return False if the server refuses it where direct gets do."""
+        try:
+            await pages.open(1)
+        except (JetStreamError, PermissionDenied):
+            await pages.close()
+            if not self._direct:
+                raise
+            return False
+        return True
+
     def _has_right_lists(self, state: StreamState) -> bool:
         """Return whether the server's lists of last messages are right."""
         return self._version >= _LISTS_SINCE or not state.num_deleted
 
-    def _plain(self, read: RangeRead) -> RangeReader:
+    def _plain(self, read: RangeRead, via: Via | None = None) -> RangeReader:
         """Return a reader for all messages."""
-        via = choose(None, len(self._filters), self._config, self._version)
+        via = choose(via, len(self._filters), self._config, self._version)
         return open_range(
             self._api, self._stream, read, via, self._filters, timeout=self._timeout, ahead=True
         )
