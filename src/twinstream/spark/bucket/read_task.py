@@ -48,7 +48,7 @@ def _pages(options: SourceOptions, part: KeyRange, leader: Leader) -> Iterator[A
         for at in range(0, len(left), most):
             page = _last_of(left[at : at + most], part, leader)
             # An older revision that is still there is a row of a range of the history.
-            yield page.where(pc.greater_equal(page.seqs, part.end)) if history else page
+            yield page.where(pc.greater(page.seqs, part.end - 1)) if history else page
 
 
 def _last_of(subjects: Sequence[bytes], part: KeyRange, leader: Leader) -> ArrowPage:

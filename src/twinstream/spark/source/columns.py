@@ -50,7 +50,7 @@ def part_type(name: str, uint64: Uint64) -> DataType:
 def key_array(subjects: pa.Array, prefix: str) -> pa.Array:
     """Return the keys of stored subjects, whose subjects begin with ``prefix``."""
     texts = text_array(subjects)
-    if pc.all(pc.starts_with(texts, prefix)).as_py():
+    if pc.all(pc.starts_with(subjects, prefix.encode())).as_py():
         return pc.utf8_slice_codeunits(texts, start=len(prefix))
     return pa.array([each.removeprefix(prefix) for each in texts.to_pylist()], pa.string())
 
