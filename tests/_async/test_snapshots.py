@@ -90,6 +90,16 @@ async def test_the_last_sequences_are_those_of_a_snapshot(opened, name, options,
         assert (await stream.info()).state.consumer_count == 0
 
 
+@pytest.mark.parametrize("allowed", [False, True])
+async def test_sequences_above_those_of_signed_numbers(opened, name, allowed):
+    async with opened() as jet:
+        first = 2**63 - 5
+        options = {"storage": "memory", "first_seq": first, "max_msgs_per_subject": 1}
+        stream = await stored(jet, name, MANY, 1, allow_direct=allowed, **options)
+        snapshot = await stream.snapshot()
+        assert (len(snapshot), snapshot.seq) == (MANY, first + MANY - 1)
+
+
 async def test_direct_gets_do_where_no_consumer_may_be_made(opened, name):
     async with opened() as jet:
         stream = await stored(jet, name, MANY, 1, max_msgs_per_subject=1, max_consumers=1)

@@ -91,6 +91,16 @@ def test_the_last_sequences_are_those_of_a_snapshot(opened, name, options, subje
         assert (stream.info()).state.consumer_count == 0
 
 
+@pytest.mark.parametrize("allowed", [False, True])
+def test_sequences_above_those_of_signed_numbers(opened, name, allowed):
+    with opened() as jet:
+        first = 2**63 - 5
+        options = {"storage": "memory", "first_seq": first, "max_msgs_per_subject": 1}
+        stream = stored(jet, name, MANY, 1, allow_direct=allowed, **options)
+        snapshot = stream.snapshot()
+        assert (len(snapshot), snapshot.seq) == (MANY, first + MANY - 1)
+
+
 def test_direct_gets_do_where_no_consumer_may_be_made(opened, name):
     with opened() as jet:
         stream = stored(jet, name, MANY, 1, max_msgs_per_subject=1, max_consumers=1)

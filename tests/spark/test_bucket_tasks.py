@@ -280,6 +280,29 @@ def test_a_bucket_without_direct_gets(jet: JetStream, read: Callable[..., Read])
     assert list(stream.consumer_names()) == []
 
 
+def test_revisions_that_a_bigint_does_not_hold(jet: JetStream, read: Callable[..., Read]) -> None:
+    """The keys are planned below the border between the two types, and move above it."""
+    name, first = f"tasks{next(_NUMBERS)}", 2**63 - 3
+    config = StreamConfig(
+        name=f"KV_{name}",
+        subjects=[f"$KV.{name}.>"],
+        storage="memory",
+        max_msgs_per_subject=1,
+        allow_direct=True,
+        first_seq=first,
+    )
+    jet.create_stream(config)
+    bucket = jet.get_key_value(name)
+    for key in "abcd":
+        jet.publish(f"$KV.{name}.{key}", b"1")
+    latest, whole = (read(bucket, uint64="decimal", history=each) for each in ("false", "true"))
+    jet.publish(f"$KV.{name}.b", b"2")
+    jet.publish(f"$KV.{name}.d", b"2")
+    expected = [("a", first), ("b", first + 4), ("c", first + 2), ("d", first + 5)]
+    for planned in (latest, whole):
+        assert [(key, int(revision)) for key, _, revision in planned.found()] == expected
+
+
 USERS = """
 authorization {
   users: [

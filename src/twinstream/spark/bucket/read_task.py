@@ -47,8 +47,11 @@ def _pages(options: SourceOptions, part: KeyRange, leader: Leader) -> Iterator[A
         left = [keys[seq] for seq in sorted(missing)]
         for at in range(0, len(left), most):
             page = _last_of(left[at : at + most], part, leader)
-            # An older revision that is still there is a row of a range of the history.
-            yield page.where(pc.greater(page.seqs, part.end - 1)) if history else page
+            if history:
+                # An older revision that is still there is a row of a range.
+                last = pa.scalar(part.end - 1, pa.uint64())
+                page = page.where(pc.greater(page.seqs.cast(pa.uint64()), last))
+            yield page
 
 
 def _last_of(subjects: Sequence[bytes], part: KeyRange, leader: Leader) -> ArrowPage:
