@@ -74,6 +74,7 @@ FLOORS: dict[str, list[set[str]]] = {
         {"errors"},
         {"client", "decode", "session"},
         {"source", "sink"},
+        {"bucket"},
         {"data_source", "landing"},
         {"pipeline"},
         {"__init__"},

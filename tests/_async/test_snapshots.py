@@ -8,9 +8,11 @@ from datetime import timedelta
 import pytest
 
 import js_async as js
-from js_async.read.snapshot import _Snapshot
+from js_async.read.snapshot import _Snapshot, collect
 from tests._async.flow import pause, together
-from twinstream.models import StreamConfig
+from twinstream.core.read.read_request import SnapshotRequest
+from twinstream.core.read.snapshot import LastSeqs, Latest
+from twinstream.models import ConsumerConfig, StreamConfig, evolve
 
 FEW, MANY = 40, 1500
 
@@ -65,6 +67,53 @@ async def test_the_last_of_each_subject(opened, name, options, subjects):
         with pytest.raises(KeyError):
             snapshot["no.such.subject"]
         assert (await stream.info()).state.consumer_count == 0
+
+
+@KINDS
+@pytest.mark.parametrize("subjects", [FEW, MANY])
+async def test_the_last_sequences_are_those_of_a_snapshot(opened, name, options, subjects):
+    async with opened() as jet:
+        stream = await stored(jet, name, subjects, 1 if subjects == MANY else 2, **options)
+        await jet.publish(f"{name}.0", b"new")
+        seqs, whole = LastSeqs(), Latest()
+        snapshot = await stream.snapshot()
+        everything = SnapshotRequest()
+        assert await collect(stream._api, name, everything, seqs) == snapshot.seq
+        assert seqs.by_subject == {each.subject.encode(): each.seq for each in snapshot.values()}
+        assert await collect(stream._api, name, everything, whole) == snapshot.seq
+        page = whole.page(name)
+        messages = [page.message(at, name) for at in range(len(page))]
+        assert messages == list(snapshot.values())
+        one = LastSeqs()
+        await collect(stream._api, name, SnapshotRequest(subjects=(f"{name}.0",)), one)
+        assert one.by_subject == {f"{name}.0".encode(): snapshot.seq}
+        assert (await stream.info()).state.consumer_count == 0
+
+
+@pytest.mark.parametrize("allowed", [False, True])
+async def test_sequences_above_those_of_signed_numbers(opened, name, allowed):
+    async with opened() as jet:
+        first = 2**63 - 5
+        options = {"storage": "memory", "first_seq": first, "max_msgs_per_subject": 1}
+        stream = await stored(jet, name, MANY, 1, allow_direct=allowed, **options)
+        snapshot = await stream.snapshot()
+        assert (len(snapshot), snapshot.seq) == (MANY, first + MANY - 1)
+
+
+async def test_direct_gets_do_where_no_consumer_may_be_made(opened, name):
+    async with opened() as jet:
+        stream = await stored(jet, name, MANY, 1, max_msgs_per_subject=1, max_consumers=1)
+        await jet.publish(f"{name}.0", b"new")
+        await stream.create_consumer(ConsumerConfig(durable_name="only"))
+        snapshot, seqs = await stream.snapshot(), LastSeqs()
+        assert (len(snapshot), snapshot.seq) == (MANY, MANY + 1)
+        assert snapshot[f"{name}.0"].data == b"new"
+        wanted = SnapshotRequest(subjects=(f"{name}.0", f"{name}.7"))
+        assert await collect(stream._api, name, wanted, seqs) == MANY + 1
+        assert seqs.by_subject == {f"{name}.0".encode(): MANY + 1, f"{name}.7".encode(): 8}
+        await stream.change(lambda config: evolve(config, allow_direct=False))
+        with pytest.raises(js.JetStreamError, match="maximum consumers limit reached"):
+            await stream.snapshot()
 
 
 @pytest.mark.parametrize("allowed", [False, True])

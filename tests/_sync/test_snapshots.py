@@ -9,9 +9,11 @@ from datetime import timedelta
 import pytest
 
 import js_sync as js
-from js_sync.read.snapshot import _Snapshot
+from js_sync.read.snapshot import _Snapshot, collect
 from tests._sync.flow import pause, together
-from twinstream.models import StreamConfig
+from twinstream.core.read.read_request import SnapshotRequest
+from twinstream.core.read.snapshot import LastSeqs, Latest
+from twinstream.models import ConsumerConfig, StreamConfig, evolve
 
 FEW, MANY = 40, 1500
 
@@ -66,6 +68,53 @@ def test_the_last_of_each_subject(opened, name, options, subjects):
         with pytest.raises(KeyError):
             snapshot["no.such.subject"]
         assert (stream.info()).state.consumer_count == 0
+
+
+@KINDS
+@pytest.mark.parametrize("subjects", [FEW, MANY])
+def test_the_last_sequences_are_those_of_a_snapshot(opened, name, options, subjects):
+    with opened() as jet:
+        stream = stored(jet, name, subjects, 1 if subjects == MANY else 2, **options)
+        jet.publish(f"{name}.0", b"new")
+        seqs, whole = LastSeqs(), Latest()
+        snapshot = stream.snapshot()
+        everything = SnapshotRequest()
+        assert collect(stream._api, name, everything, seqs) == snapshot.seq
+        assert seqs.by_subject == {each.subject.encode(): each.seq for each in snapshot.values()}
+        assert collect(stream._api, name, everything, whole) == snapshot.seq
+        page = whole.page(name)
+        messages = [page.message(at, name) for at in range(len(page))]
+        assert messages == list(snapshot.values())
+        one = LastSeqs()
+        collect(stream._api, name, SnapshotRequest(subjects=(f"{name}.0",)), one)
+        assert one.by_subject == {f"{name}.0".encode(): snapshot.seq}
+        assert (stream.info()).state.consumer_count == 0
+
+
+@pytest.mark.parametrize("allowed", [False, True])
+def test_sequences_above_those_of_signed_numbers(opened, name, allowed):
+    with opened() as jet:
+        first = 2**63 - 5
+        options = {"storage": "memory", "first_seq": first, "max_msgs_per_subject": 1}
+        stream = stored(jet, name, MANY, 1, allow_direct=allowed, **options)
+        snapshot = stream.snapshot()
+        assert (len(snapshot), snapshot.seq) == (MANY, first + MANY - 1)
+
+
+def test_direct_gets_do_where_no_consumer_may_be_made(opened, name):
+    with opened() as jet:
+        stream = stored(jet, name, MANY, 1, max_msgs_per_subject=1, max_consumers=1)
+        jet.publish(f"{name}.0", b"new")
+        stream.create_consumer(ConsumerConfig(durable_name="only"))
+        snapshot, seqs = stream.snapshot(), LastSeqs()
+        assert (len(snapshot), snapshot.seq) == (MANY, MANY + 1)
+        assert snapshot[f"{name}.0"].data == b"new"
+        wanted = SnapshotRequest(subjects=(f"{name}.0", f"{name}.7"))
+        assert collect(stream._api, name, wanted, seqs) == MANY + 1
+        assert seqs.by_subject == {f"{name}.0".encode(): MANY + 1, f"{name}.7".encode(): 8}
+        stream.change(lambda config: evolve(config, allow_direct=False))
+        with pytest.raises(js.JetStreamError, match="maximum consumers limit reached"):
+            stream.snapshot()
 
 
 @pytest.mark.parametrize("allowed", [False, True])

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from itertools import count
 from pathlib import Path
@@ -19,7 +20,7 @@ import js_sync
 from js_sync import JetStream, PublishRequest, Stream
 from tests.soak import rounds, state
 from tests.spark.unrest import Unrest
-from twinstream.models import StreamConfig
+from twinstream.models import KeyValueConfig, StreamConfig
 from twinstream.testing import NatsCluster
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 _NUMBERS = count(1)
 CHANGES = 3
 ROWS = 8000
+KEYS = 3000
 
 Make = Callable[..., Stream]
 
@@ -87,6 +89,41 @@ def test_soak_batches_are_read_whole(
             reads += 1
     state(f"read by {mode}: {reads} x {ROWS} rows exact over {unrest.changes} changes of leaders")
     assert unrest.changes == wanted
+
+
+def test_soak_buckets_are_read_whole(
+    spark: SparkSession, cluster: NatsCluster, jet: JetStream
+) -> None:
+    """While keys are written, each of them is one row."""
+    name, wanted, seed, reads = "UNREST", rounds(CHANGES, 60), random.randrange(2**32), 0
+    jet.create_key_value(KeyValueConfig(bucket=name, num_replicas=3))
+    write_keys(jet, name)
+    expected = sorted(f"k{at}" for at in range(KEYS))
+    options = {"nats.servers": cluster.url, "bucket": name, "fetchMessages": "200"}
+    rows = spark.read.format("jetstream").options(**options, minPartitions="2")
+    rows = rows.schema("key string")
+    assert rows.load().count() == KEYS, "in peace, and so that Spark's workers are there"
+    with (
+        Unrest(cluster.url, f"KV_{name}", most=wanted, seed=seed) as unrest,
+        ThreadPoolExecutor() as pool,
+    ):
+        while not unrest.is_over:
+            writing = pool.submit(write_keys, jet, name)
+            found = [row["key"] for row in rows.load().collect()]
+            assert sorted(found) == expected, f"seed {seed}"
+            writing.result()
+            reads += 1
+    jet.delete_key_value(name)
+    state(f"buckets: {reads} x {KEYS} keys over {unrest.changes} changes of leaders")
+    assert unrest.changes == wanted
+
+
+def write_keys(jet: JetStream, bucket: str) -> None:
+    subjects = (f"$KV.{bucket}.k{at}" for at in range(KEYS))
+    requests = (PublishRequest(subject=each, data=b"x") for each in subjects)
+    for outcome in jet.publish_many(requests):
+        # Which of them were stored does not matter.
+        assert not isinstance(outcome, js_sync.PublishFailure) or outcome.error, outcome
 
 
 WRITES = {

@@ -152,10 +152,12 @@ class ConsumerPages:
         filter_subjects: Sequence[str] = (),
         *,
         last_per_subject: bool = False,
+        headers_only: bool = False,
         bulk: bool = False,
     ) -> None:
         self._api: Final = api
         self._stream: Final = stream
+        self._headers_only: Final = headers_only
         self._filters = list(widest(filter_subjects))
         self._matches: Callable[[bytes], object] | None = None
         self._last_per_subject = last_per_subject
@@ -252,6 +254,8 @@ class ConsumerPages:
             "inactive_threshold": _IDLE,
         }
         filters = self._filters
+        if self._headers_only:
+            config["headers_only"] = True
         if self._last_per_subject:
             config["deliver_policy"] = "last_per_subject"
             del config["opt_start_seq"]

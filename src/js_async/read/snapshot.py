@@ -44,13 +44,13 @@ from twinstream.core.read.range_read import (
     Page,
     RangeRead,
 )
-from twinstream.core.read.read_request import SnapshotRequest, choose
-from twinstream.core.read.snapshot import Latest, Snapshot
-from twinstream.errors import RequestTimeout
+from twinstream.core.read.read_request import SnapshotRequest, Via, choose
+from twinstream.core.read.snapshot import LastSeqs, Latest, Snapshot
+from twinstream.errors import JetStreamError, PermissionDenied, RequestTimeout
 from twinstream.models import RetentionPolicy, StorageType, StreamInfo, StreamState
 from twinstream.models._sequences import HIDDEN_FROM
 
-__all__ = ["take_snapshot"]
+__all__ = ["collect", "take_snapshot"]
 
 # Before, a server may leave subjects out of its lists of last messages, or list a message that is
 # gone, once messages were deleted one by one (seen on 2.11.11 and 2.12.0 to 2.12.4). Only direct
@@ -63,15 +63,26 @@ _FEW_FILTERS: Final = 32
 
 async def take_snapshot(api: Api, stream: str, request: SnapshotRequest) -> Snapshot:
     """Return the last message of each subject that matches the request's filters."""
+    latest = Latest()
+    return latest.snapshot(stream, await collect(api, stream, request, latest))
+
+
+async def collect(
+    api: Api, stream: str, request: SnapshotRequest, latest: Latest | LastSeqs
+) -> int:
+    """Collect the last message of each subject in `latest`; return the sequence it is as of.
+
+    For `LastSeqs`, which keeps no messages, payloads are not transferred if possible.
+    """
     info = await confirmed_info(api, stream, Deadline.after(request.timeout))
     last_seq, at_seq = info.state.last_seq, request.at_seq
     if request.at_time is not None:
         at_seq = await first_seq_at(api, stream, request.at_time, last_seq + 1) - 1
     if last_seq == 0 or at_seq == 0:
-        return Snapshot(stream, 0, {})
+        return 0
     if last_seq >= HIDDEN_FROM:
         await check_not_hidden(api, stream)
-    work = _Snapshot(api, stream, info, request.subjects, request.timeout)
+    work = _Snapshot(api, stream, info, request.subjects, request.timeout, latest)
     try:
         if at_seq is None:
             return await work.of_now(last_seq)
@@ -84,7 +95,13 @@ class _Snapshot:
     """One snapshot in progress."""
 
     def __init__(
-        self, api: Api, stream: str, info: StreamInfo, filters: Sequence[str], timeout: float
+        self,
+        api: Api,
+        stream: str,
+        info: StreamInfo,
+        filters: Sequence[str],
+        timeout: float,
+        latest: Latest | LastSeqs,
     ) -> None:
         self._api: Final = api
         self._stream: Final = stream
@@ -98,16 +115,18 @@ class _Snapshot:
         self._deadline: Final = Deadline.after(timeout)
         self._pauses = 0
         self._inbox: Final = Inbox(api)
-        self._latest: Final = Latest()
+        self._latest: Final = latest
+        self._headers_only: Final = isinstance(latest, LastSeqs)
 
     async def close(self) -> None:
         await self._inbox.close()
 
     # ---- the current state
 
-    async def of_now(self, last_seq: int) -> Snapshot:
-        """Return the state at `last_seq`, which the leader had at the start, or later."""
-        if not self._direct:
+    async def of_now(self, last_seq: int) -> int:
+        """Collect the state at `last_seq`, which the leader had at the start, or later."""
+        # Requests for many subjects cannot leave out the payloads.
+        if not self._direct or self._headers_only:
             return await self._by_reading(last_seq)
         parts = chunks(self._filters or (EVERYTHING,))
         seqs: list[int] = []
@@ -117,7 +136,7 @@ class _Snapshot:
                 return await self._by_reading(last_seq)
             seqs += found
         if len(seqs) == 1:
-            return self._latest.snapshot(self._stream, seqs[0])
+            return seqs[0]
         return await self._catch_up(last_seq)
 
     async def _ask_until(self, part: Sequence[str], last_seq: int) -> list[int] | None:
@@ -149,18 +168,24 @@ class _Snapshot:
                 return seqs
             seq = page.seqs[-1] + 1
 
-    async def _by_reading(self, last_seq: int) -> Snapshot:
+    async def _by_reading(self, last_seq: int) -> int:
         """Read everything, or only the last messages if a consumer is harmless."""
         config, filters = self._config, self._filters
         if config.retention in (None, RetentionPolicy.LIMITS):
-            pages = ConsumerPages(self._api, self._stream, filters, last_per_subject=True)
-            await pages.open(1)
+            pages = ConsumerPages(
+                *(self._api, self._stream, filters),
+                last_per_subject=True,
+                headers_only=self._headers_only,
+            )
+            refused = not await self._opens(pages)
             # The consumer leaves out only messages older than this sequence.
             info = await confirmed_info(self._api, self._stream, self._deadline)
             last_seq = info.state.last_seq
             read = RangeRead(1, last_seq + 1)
             reader = None
-            if self._has_right_lists(info.state):
+            if refused:
+                reader = self._plain(read, "direct")
+            elif self._has_right_lists(info.state):
                 reader = RangeReader(
                     *(self._api, self._stream, read, pages), filters=filters, timeout=self._timeout
                 )
@@ -170,19 +195,30 @@ class _Snapshot:
         else:
             await self._read(RangeRead(1, last_seq + 1))
         if (config.max_msgs_per_subject or 0) <= 0:
-            return self._latest.snapshot(self._stream, last_seq)
+            return last_seq
         if self._direct:
             return await self._catch_up(last_seq)
         await self._read(RangeRead(last_seq + 1, OPEN_END))
-        return self._latest.snapshot(self._stream, max(last_seq, self._latest.last_seq))
+        return max(last_seq, self._latest.last_seq)
+
+    async def _opens(self, pages: ConsumerPages) -> bool:
+        """Create a consumer; return False if the server refuses it where direct gets do."""
+        try:
+            await pages.open(1)
+        except (JetStreamError, PermissionDenied):
+            await pages.close()
+            if not self._direct:
+                raise
+            return False
+        return True
 
     def _has_right_lists(self, state: StreamState) -> bool:
         """Return whether the server's lists of last messages are right."""
         return self._version >= _LISTS_SINCE or not state.num_deleted
 
-    def _plain(self, read: RangeRead) -> RangeReader:
+    def _plain(self, read: RangeRead, via: Via | None = None) -> RangeReader:
         """Return a reader for all messages."""
-        via = choose(None, len(self._filters), self._config, self._version)
+        via = choose(via, len(self._filters), self._config, self._version)
         return open_range(
             self._api, self._stream, read, via, self._filters, timeout=self._timeout, ahead=True
         )
@@ -200,7 +236,7 @@ class _Snapshot:
         finally:
             await reader.close()
 
-    async def _catch_up(self, seq: int) -> Snapshot:
+    async def _catch_up(self, seq: int) -> int:
         """Read on after `seq` up to a moment when nothing is pending."""
         filters = self._filters if len(self._filters) == 1 else (EVERYTHING,)
         pages = DirectPages(self._api, self._stream, self._filters)
@@ -224,7 +260,7 @@ class _Snapshot:
                     await self._wait(end.failure or "a replica has not caught up with the leader")
         finally:
             await pages.close()
-        return self._latest.snapshot(self._stream, read.next_seq - 1)
+        return read.next_seq - 1
 
     async def _newest(self, subject: str, seq: int) -> int:
         """Return the sequence of the leader's last message, 0 if it has none from `seq` on."""
@@ -238,12 +274,12 @@ class _Snapshot:
 
     # ---- a past state
 
-    async def of_the_past(self, up_to_seq: int) -> Snapshot:
-        """Return the state at a sequence that the leader has reached."""
+    async def of_the_past(self, up_to_seq: int) -> int:
+        """Collect the state at a sequence that the leader has reached."""
         few = len(self._filters) <= _FEW_FILTERS
         if not (self._direct and few and await self._past(up_to_seq)):
             await self._read(RangeRead(1, up_to_seq + 1))
-        return self._latest.snapshot(self._stream, up_to_seq)
+        return up_to_seq
 
     async def _past(self, up_to_seq: int) -> bool:
         """Ask in one request; tell whether that was possible."""

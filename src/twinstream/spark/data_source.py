@@ -13,13 +13,17 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from twinstream.spark.errors import OptionError, SparkSourceError
+from twinstream.errors import TwinstreamError
+from twinstream.spark.bucket.location import located
+from twinstream.spark.bucket.reader import BucketReader
+from twinstream.spark.errors import OptionError
 from twinstream.spark.session.session import make_active
 from twinstream.spark.sink.options import SinkOptions
 from twinstream.spark.sink.sink import JetStreamStreamWriter, JetStreamWriter
 from twinstream.spark.source.layout import Layout
 from twinstream.spark.source.option_uses import (
     refuse_ends,
+    refuse_history,
     refuse_limits,
     refuse_lone_delay,
     refuse_write_id,
@@ -36,7 +40,7 @@ __all__ = ["JetStreamDataSource", "register"]
 
 
 class JetStreamDataSource(DataSource):
-    """JetStream streams as tables: ``spark.read.format("jetstream")``.
+    """JetStream streams and key-value buckets as tables: ``spark.read.format("jetstream")``.
 
     Options are described in :class:`~twinstream.spark.source.options.SourceOptions`. Offsets are
     stream sequences, so a read needs no consumer, acknowledges nothing and can be repeated.
@@ -57,6 +61,8 @@ class JetStreamDataSource(DataSource):
         # over the same DataFrame, and for the other branch of a union, which then miss rows.
         options = SourceOptions.parse(self.options)
         refuse_limits(self.options)
+        if options.bucket is not None:
+            return BucketReader(located(options), schema)
         return JetStreamReader(options, schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
@@ -67,9 +73,10 @@ class JetStreamDataSource(DataSource):
         try:
             options = SourceOptions.parse(self.options)
             refuse_ends(self.options)
+            refuse_history(self.options)
             refuse_lone_delay(self.options)
-            return JetStreamStreamReader(options, schema)
-        except SparkSourceError as error:
+            return JetStreamStreamReader(located(options), schema)
+        except TwinstreamError as error:
             return RefusedReader(error)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:

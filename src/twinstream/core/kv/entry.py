@@ -22,6 +22,7 @@ __all__ = [
     "Entries",
     "Entry",
     "KeyValueOperation",
+    "marker_of",
     "may_be_marker",
     "operation_of",
     "size_of",
@@ -66,6 +67,13 @@ _BY_REASON: Final = {
 }
 
 
+_BY_WORD: Final = {
+    "PUT": KeyValueOperation.PUT,
+    "DEL": KeyValueOperation.DELETE,
+    "PURGE": KeyValueOperation.PURGE,
+}
+
+
 def operation_of(headers: Mapping[str, str]) -> KeyValueOperation:
     """Return the operation from the headers of a stored message.
 
@@ -78,9 +86,18 @@ def operation_of(headers: Mapping[str, str]) -> KeyValueOperation:
     if word is None:
         reason = headers.get(_REASON)
         return _PUT if reason is None else _BY_REASON.get(reason, KeyValueOperation.DELETE)
-    if word == "PUT":
-        return _PUT
-    return KeyValueOperation.PURGE if word == "PURGE" else KeyValueOperation.DELETE
+    return _BY_WORD.get(word, KeyValueOperation.DELETE)
+
+
+def marker_of(headers: Mapping[str, str]) -> KeyValueOperation | None:
+    """Return what the headers of a marker say, None for a message that is no known marker.
+
+    For streams that need not be buckets: unknown words mean nothing there.
+    """
+    found = _BY_WORD.get(headers.get(_OPERATION, ""))
+    if found is None or found is _PUT:
+        found = _BY_REASON.get(headers.get(_REASON, ""))
+    return found
 
 
 def may_be_marker(block: bytes) -> bool:

@@ -64,6 +64,10 @@ class ArrowPage:
         import pyarrow as pa
 
         mask = pa.array([read.accept(seq) for seq in self.seqs.to_pylist()], pa.bool_())
+        return self.where(mask)
+
+    def where(self, mask: pa.Array) -> ArrowPage:
+        """Return the messages for which a mask is true."""
         return ArrowPage(
             self.seqs.filter(mask),
             self.subjects.filter(mask),

@@ -24,7 +24,7 @@ from twinstream.core.wire.response import write_json
 from twinstream.errors import BadAnswer
 from twinstream.models.records import frozen
 
-__all__ = ["MultiAnswer", "MultiEnd", "chunks", "multi_request"]
+__all__ = ["LARGEST", "MultiAnswer", "MultiEnd", "chunks", "multi_request"]
 
 #: Subjects that the server looks up in one request; it refuses more with 413.
 LARGEST: Final = 1024

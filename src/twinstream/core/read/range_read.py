@@ -32,8 +32,9 @@ from twinstream.core.read.read_report import ReadEnd
 from twinstream.errors import BadAnswer
 from twinstream.models.records import frozen
 
-#: An end above every sequence: the read continues until the leader has no more messages.
-OPEN_END: Final = 1 << 63
+#: An end above that of every range, as servers count to 2**64 - 1: the read continues until the
+#: leader has no more messages.
+OPEN_END: Final = 1 << 65
 
 #: First and longest pause in seconds while a replica catches up. Replicas lag by milliseconds; the
 #: upper limit prevents a busy loop during a long stall.

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from twinstream.core.read.page import StoredPage
+from twinstream.core.read.page import StoredPage, time_of
 from twinstream.core.read.stream_message import StreamMessage
 
-__all__ = ["Latest", "Snapshot"]
+__all__ = ["LastSeqs", "Latest", "Snapshot"]
 
 
 class Snapshot(Mapping[str, StreamMessage]):
@@ -56,3 +56,34 @@ class Latest:
         found = sorted(self._rows.values(), key=lambda row: row[0])
         messages = (page.message(at, stream) for _, page, at in found)
         return Snapshot(stream, seq, {message.subject: message for message in messages})
+
+    def page(self, stream: str) -> StoredPage:
+        """Return the collected messages as one page."""
+        found = StoredPage()
+        for seq, page, at in sorted(self._rows.values(), key=lambda row: row[0]):
+            time = page.times[at]
+            found.seqs.append(seq)
+            found.subjects.append(page.subjects[at])
+            # The collected pages may have times of both kinds.
+            found.times.append(time if isinstance(time, int) else time_of(time, stream).ns)
+            found.headers.append(page.headers[at])
+            found.payloads.append(page.payloads[at])
+        return found
+
+
+class LastSeqs:
+    """Collects the sequence of the last message of each subject from pages, and no messages."""
+
+    def __init__(self) -> None:
+        self.by_subject: Final[dict[bytes, int]] = {}
+        self.last_seq = 0
+        """The highest sequence in the pages."""
+
+    def add(self, page: StoredPage) -> None:
+        """Add a page; pages may come in any order."""
+        known = self.by_subject
+        for seq, subject in zip(page.seqs, page.subjects, strict=True):
+            if known.get(subject, 0) < seq:
+                known[subject] = seq
+        if page.seqs:
+            self.last_seq = max(self.last_seq, page.seqs[-1])

@@ -1,4 +1,4 @@
-"""Delete markers: messages without a payload that record the deletion of a key or subject.
+"""Delete markers: messages that record the deletion of a key or subject.
 
 A key-value bucket stores a marker for each delete and purge of a key, with the header
 `KV-Operation`. If the stream has `subject_delete_marker_ttl`, the server stores a marker with
@@ -14,38 +14,55 @@ from typing import Final
 
 import pyarrow.compute as pc
 
+from twinstream.core.kv.entry import KeyValueOperation, marker_of, may_be_marker, operation_of
 from twinstream.core.read.arrow_page import ArrowPage
 from twinstream.core.wire.headers import Headers
 
-__all__ = ["markers_in"]
+__all__ = ["key_markers_in", "markers_in"]
 
-_OPERATION: Final = "KV-Operation"
-_REASON: Final = "Nats-Marker-Reason"
 _VERSION: Final = b"NATS/1.0"
+_PUT: Final = KeyValueOperation.PUT
 
-_OPERATIONS: Final = frozenset({"DEL", "PURGE"})
-
-#: The operation that a key-value bucket reports for each reason of the server.
-_REASONS: Final[Mapping[str, str]] = {"MaxAge": "PURGE", "Purge": "PURGE", "Remove": "DEL"}
+#: The words of the header `KV-Operation`, also for markers of the server.
+_WORDS: Final[Mapping[KeyValueOperation, str]] = {
+    KeyValueOperation.DELETE: "DEL",
+    KeyValueOperation.PURGE: "PURGE",
+    KeyValueOperation.EXPIRED: "PURGE",
+}
 
 
 def markers_in(page: ArrowPage, positions: Iterable[int]) -> dict[int, str]:
-    """Return the operation, `DEL` or `PURGE`, of markers at the given positions, by position."""
+    """Return the operation, `DEL` or `PURGE`, of markers at the given positions, by position.
+
+    A marker has no payload.
+    """
     empty = pc.equal(pc.binary_length(page.payloads), 0)
     if not pc.any(empty).as_py():
         return {}
     found: dict[int, str] = {}
     for at in positions:
         if empty[at].as_py():
-            operation = _operation(page.headers[at].as_py())
+            operation = _marker_of(page.headers[at].as_py())
             if operation is not None:
-                found[at] = operation
+                found[at] = _WORDS[operation]
     return found
 
 
-def _operation(block: bytes) -> str | None:
-    if not block.startswith(_VERSION):
-        return None
-    headers = Headers.parse(block)
-    operation = headers.get(_OPERATION)
-    return operation if operation in _OPERATIONS else _REASONS.get(headers.get(_REASON) or "")
+def key_markers_in(page: ArrowPage) -> dict[int, str]:
+    """Return the operation of the revisions of a bucket that are no values, by position.
+
+    It is the name of a `KeyValueOperation`: `DELETE`, `PURGE` or `EXPIRED`.
+    """
+    if not pc.max(pc.binary_length(page.headers)).as_py():
+        return {}
+    found: dict[int, str] = {}
+    for at, block in enumerate(page.headers.to_pylist()):
+        if may_be_marker(block) and block.startswith(_VERSION):
+            operation = operation_of(Headers.parse(block))
+            if operation is not _PUT:
+                found[at] = operation.name
+    return found
+
+
+def _marker_of(block: bytes) -> KeyValueOperation | None:
+    return marker_of(Headers.parse(block)) if block.startswith(_VERSION) else None

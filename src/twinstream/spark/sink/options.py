@@ -55,6 +55,7 @@ class SinkOptions:
     def parse(cls, options: Mapping[str, str]) -> SinkOptions:
         """Parse and check all options. Raises `OptionError`."""
         given = OptionsMap(options)
+        _refuse_bucket(given)
         parsed = cls(
             connection=ConnectionSettings.take(given),
             stream=_checked(given, "stream", lambda name: check_name(name, "stream")),
@@ -88,6 +89,16 @@ class SinkOptions:
             raise OptionError("ledgerSubject", "needs idempotence=ledger")
         if self.id_column is not None and self.idempotence != "msgId":
             raise OptionError("idColumn", "needs idempotence=msgId")
+
+
+def _refuse_bucket(given: OptionsMap) -> None:
+    bucket = given.text("bucket")
+    if bucket is not None:
+        raise OptionError(
+            "bucket",
+            f"is for reading; to write keys, give stream=KV_{bucket} and rows whose subjects are"
+            f" $KV.{bucket}. and the key",
+        )
 
 
 def _checked(given: OptionsMap, name: str, check: _Check) -> str | None:

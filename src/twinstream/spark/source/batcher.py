@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 import pyarrow as pa
@@ -10,18 +10,21 @@ import pyarrow.compute as pc
 from attrs import evolve, frozen
 from pyspark.sql.types import StructType
 
+from twinstream.core.kv.entry import KeyValueOperation
 from twinstream.core.read.arrow_page import ArrowPage
 from twinstream.spark.decode.decode import arrow_type
-from twinstream.spark.decode.markers import markers_in
+from twinstream.spark.decode.markers import key_markers_in, markers_in
 from twinstream.spark.decode.payload import EventPayloads, JsonPayloads, Payload, PayloadDecoder
 from twinstream.spark.errors import DecodeFailure
-from twinstream.spark.source.columns import Part, part
+from twinstream.spark.source.bucket_options import BucketOptions
+from twinstream.spark.source.columns import Part, key_array, part
 from twinstream.spark.source.layout import ERROR, EXTRA, OPERATION, Layout
 from twinstream.spark.source.options import SourceOptions
 
 __all__ = ["Batcher"]
 
 _VERSION: Final = b"NATS/1.0"
+_PUT: Final = KeyValueOperation.PUT.name
 
 
 @frozen
@@ -51,6 +54,7 @@ class Batcher:
         self._builders: Final = [_builder(layout, name, options) for name in requested.names]
         self._judges_headers: Final = options.include_headers
         self._takes_markers: Final = options.value_format == "json"
+        self._bucket: Final = options.bucket
 
     def build(self, page: ArrowPage, stream: str) -> pa.RecordBatch:
         """Return the rows of a page.
@@ -58,10 +62,11 @@ class Batcher:
         Raises :class:`~twinstream.spark.errors.DecodeFailure` for a message that does not fit when
         the mode is FAILFAST.
         """
-        payload = None if self._decoder is None else self._decoded(self._decoder, page)
-        markers: Mapping[int, str] = {}
+        markers = {} if self._bucket is None else key_markers_in(page)
+        payload = None if self._decoder is None else self._decoded(self._decoder, page, markers)
         if payload is not None and payload.misfits and self._takes_markers:
-            markers = markers_in(page, payload.misfits)
+            if self._bucket is None:
+                markers = markers_in(page, payload.misfits)
             payload = payload.without_misfits(markers)
         block = _Block(page, stream, payload, markers)
         if payload is not None and payload.misfits and self._mode == "FAILFAST":
@@ -69,19 +74,35 @@ class Batcher:
             raise DecodeFailure(stream, page.seqs[at].as_py(), reason)
         arrays = [build(block) for build in self._builders]
         batch = pa.RecordBatch.from_arrays(arrays, schema=self.schema)
-        if payload is not None and payload.misfits and self._mode == "DROPMALFORMED":
-            fitting = [at not in payload.misfits for at in range(len(page))]
-            batch = batch.filter(pa.array(fitting, pa.bool_()))
+        dropped = self._dropped(block)
+        if dropped:
+            kept = [at not in dropped for at in range(len(page))]
+            batch = batch.filter(pa.array(kept, pa.bool_()))
         return batch
 
-    def _decoded(self, decoder: PayloadDecoder, page: ArrowPage) -> Payload:
-        """Decode payloads; a message with malformed headers is a misfit if headers are read."""
+    def _dropped(self, block: _Block) -> set[int]:
+        """Return the positions of messages that are no rows."""
+        dropped: set[int] = set()
+        if block.payload is not None and self._mode == "DROPMALFORMED":
+            dropped.update(block.payload.misfits)
+        if self._bucket is not None and not self._bucket.deletes:
+            dropped.update(block.markers)
+        return dropped
+
+    def _decoded(
+        self, decoder: PayloadDecoder, page: ArrowPage, markers: Mapping[int, str]
+    ) -> Payload:
+        """Decode payloads; a message with malformed headers is a misfit if headers are read.
+
+        What the marker of a deleted key may have as its payload is not decoded.
+        """
         bad = _malformed_headers(page) if self._judges_headers else {}
-        if not bad:
+        if not bad and not markers:
             return decoder.decode(page.payloads)
+        without = {*bad, *markers}
         rows = page.payloads.to_pylist()
-        payloads = pa.array([b"" if at in bad else row for at, row in enumerate(rows)], pa.binary())
-        found = decoder.decode(payloads)
+        payloads = [b"" if at in without else row for at, row in enumerate(rows)]
+        found = decoder.decode(pa.array(payloads, pa.binary()))
         return evolve(found, misfits={**found.misfits, **bad})
 
 
@@ -120,15 +141,37 @@ def _builder(layout: Layout, name: str, options: SourceOptions) -> Callable[[_Bl
         return lambda block: _payload(block).column(name)
     if name == EXTRA:
         return lambda block: _payload(block).extras
-    if name == OPERATION and layout.is_typed:
-        return _operations
     if name == ERROR:
         return _errors
     if name == layout.raw_column and layout.is_typed:
         return _misfit_payloads
     own_name = name.removeprefix("_") if layout.is_typed else name
+    if options.bucket is not None and own_name in {"key", "value", "operation"}:
+        return _bucket_builder(own_name, options.bucket)
+    if name == OPERATION and layout.is_typed:
+        return _operations
     build: Part = part(own_name, options.uint64)
     return lambda block: build(block.page, block.stream)
+
+
+def _bucket_builder(name: str, bucket: BucketOptions) -> Callable[[_Block], pa.Array]:
+    if name == "key":
+        return lambda block: key_array(block.page.subjects, bucket.prefix)
+    return _values if name == "value" else _key_operations
+
+
+def _values(block: _Block) -> pa.Array:
+    """Return payloads, null for markers."""
+    if not block.markers:
+        return block.page.payloads
+    return _nulls_at(block.page.payloads, block.markers)
+
+
+def _key_operations(block: _Block) -> pa.Array:
+    if not block.markers:
+        return pa.repeat(pa.scalar(_PUT, pa.string()), len(block.page))
+    found = [block.markers.get(at, _PUT) for at in range(len(block.page))]
+    return pa.array(found, pa.string())
 
 
 def _payload(block: _Block) -> Payload:
@@ -154,5 +197,13 @@ def _misfit_payloads(block: _Block) -> pa.Array:
     misfits = _payload(block).misfits
     if not misfits:
         return pa.nulls(len(block.page), pa.binary())
-    payloads = block.page.payloads
-    return payloads.take(pa.array([at if at in misfits else None for at in range(len(payloads))]))
+    fitting = [at for at in range(len(block.page)) if at not in misfits]
+    return _nulls_at(block.page.payloads, fitting)
+
+
+def _nulls_at(payloads: pa.Array, positions: Iterable[int]) -> pa.Array:
+    """Return payloads with null at some positions."""
+    places: list[int | None] = list(range(len(payloads)))
+    for at in positions:
+        places[at] = None
+    return payloads.take(pa.array(places, pa.int64()))

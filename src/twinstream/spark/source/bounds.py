@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Final, Literal, TypeAlias, cast
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from twinstream.core.wire.response import read_json
 from twinstream.models import Timestamp
@@ -73,6 +73,14 @@ class Bound:
         given = _for_each(option, text, streams, "time", wanted)
         times = {name: _time(option, str(at)) for name, at in given.items()}
         return cls(option, by_time=times, otherwise=otherwise)
+
+    def renamed(self, name: str, stream: str) -> Bound:
+        """Return the bound of a stream that the option calls by another name."""
+        return evolve(
+            self,
+            by_stream={stream if each == name else each: at for each, at in self.by_stream.items()},
+            by_time={stream if each == name else each: at for each, at in self.by_time.items()},
+        )
 
     def resolve(self, state: StreamState, seq_at: SeqAt) -> int:
         """Return the sequence: inclusive for a start, exclusive for an end.

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Final, TypeAlias
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql.types import DataType
 
 from twinstream.core.read.arrow import header_array, text_array
@@ -15,7 +16,7 @@ from twinstream.spark.decode.decode import arrow_type
 from twinstream.spark.decode.json_schema import Uint64
 from twinstream.spark.errors import OptionError
 
-__all__ = ["HEADERS", "Part", "part", "part_type"]
+__all__ = ["HEADERS", "Part", "key_array", "part", "part_type"]
 
 Part: TypeAlias = Callable[[ArrowPage, str], pa.Array]
 """Builds one column of a page; the second argument is the stream's name."""
@@ -23,6 +24,7 @@ Part: TypeAlias = Callable[[ArrowPage, str], pa.Array]
 HEADERS: Final = fields.map_of(fields.array_of(fields.STRING))
 """Names as stored, with all their values in order."""
 
+_SEQS: Final = frozenset({"seq", "revision"})
 _MOMENT: Final = arrow_type(fields.TIMESTAMP)
 _DECIMAL: Final = arrow_type(fields.DECIMAL20)
 
@@ -30,18 +32,27 @@ _DECIMAL: Final = arrow_type(fields.DECIMAL20)
 def part(name: str, uint64: Uint64) -> Part:
     """Return the builder of a message's part: subject, data, headers, stream, seq or timestamp.
 
-    Sequences are unsigned 64-bit numbers; ``uint64`` decides the type of their column.
+    Of a bucket these are headers, revision and time. Sequences are unsigned 64-bit numbers;
+    ``uint64`` decides the type of their column.
     """
-    if name == "seq" and uint64 == "decimal":
+    if name in _SEQS and uint64 == "decimal":
         return _decimal_seqs
     return _PARTS[name]
 
 
 def part_type(name: str, uint64: Uint64) -> DataType:
     """Return the Spark type of that column."""
-    if name == "seq" and uint64 == "decimal":
+    if name in _SEQS and uint64 == "decimal":
         return fields.DECIMAL20
     return _TYPES[name]
+
+
+def key_array(subjects: pa.Array, prefix: str) -> pa.Array:
+    """Return the keys of stored subjects, whose subjects begin with ``prefix``."""
+    texts = text_array(subjects)
+    if pc.all(pc.starts_with(subjects, prefix.encode())).as_py():
+        return pc.utf8_slice_codeunits(texts, start=len(prefix))
+    return pa.array([each.removeprefix(prefix) for each in texts.to_pylist()], pa.string())
 
 
 def _subjects(page: ArrowPage, stream: str) -> pa.Array:
@@ -86,6 +97,8 @@ _PARTS: Final[Mapping[str, Part]] = {
     "stream": _stream,
     "seq": _seqs,
     "timestamp": _times,
+    "revision": _seqs,
+    "time": _times,
 }
 
 _TYPES: Final[Mapping[str, DataType]] = {
@@ -95,4 +108,9 @@ _TYPES: Final[Mapping[str, DataType]] = {
     "stream": fields.STRING,
     "seq": fields.LONG,
     "timestamp": fields.TIMESTAMP,
+    "key": fields.STRING,
+    "value": fields.BINARY,
+    "revision": fields.LONG,
+    "operation": fields.STRING,
+    "time": fields.TIMESTAMP,
 }

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from twinstream.core.error_details.transient import is_transient
+from twinstream.core.read.read_request import SnapshotRequest
+from twinstream.core.read.snapshot import LastSeqs, Latest
 from twinstream.errors import MessageNotFound, TwinstreamError
+from twinstream.spark.client.retry import through
 from twinstream.spark.source.options import SourceOptions
 from twinstream.spark.source.stream_state import StreamState, stored_at, stream_state
 
 if TYPE_CHECKING:
     from js_sync import Connection, JetStream
+    from twinstream.core.read.page import StoredPage
 
 __all__ = ["Leader"]
 
@@ -41,7 +45,11 @@ class Leader:
 
     def states(self) -> list[StreamState]:
         """Return the state of each stream, in the order of the option."""
-        return [self._ask(partial(stream_state, name=name)) for name in self._options.streams]
+        options = self._options
+        return [
+            self._ask(partial(stream_state, name=name, bucket=options.bucket))
+            for name in options.streams
+        ]
 
     def seq_at(self, stream: str, time: datetime) -> int | None:
         """Return the first sequence at or after a time, or None."""
@@ -53,6 +61,36 @@ class Leader:
             self._next(stream, subject, seq=seq) for subject in self._options.subjects or (">",)
         ]
         return min((each for each in found if each is not None), default=None)
+
+    def last_seqs(self, stream: str) -> tuple[int, dict[bytes, int]]:
+        """Return the sequence of the last message of each subject that the filters match.
+
+        They are as of one sequence, which comes first.
+        """
+        from js_sync.read.snapshot import collect
+
+        subjects, timeout = self._options.subjects, self._options.fetch_timeout
+        request = SnapshotRequest(subjects=subjects, timeout=timeout)
+
+        def ask() -> tuple[int, dict[bytes, int]]:
+            latest = LastSeqs()
+            return collect(self.jet()._api, stream, request, latest), latest.by_subject
+
+        return through(ask, timeout)
+
+    def last_messages(self, stream: str, subjects: Sequence[str]) -> StoredPage:
+        """Return the last message of each subject, in the order of their sequences."""
+        from js_sync.read.snapshot import collect
+
+        timeout = self._options.fetch_timeout
+        request = SnapshotRequest(subjects=tuple(subjects), timeout=timeout)
+
+        def ask() -> StoredPage:
+            latest = Latest()
+            collect(self.jet()._api, stream, request, latest)
+            return latest.page(stream)
+
+        return through(ask, timeout)
 
     def _next(self, stream: str, subject: str = ">", **start: Any) -> int | None:
         def question(jet: JetStream) -> int | None:

@@ -25,17 +25,22 @@ class Keeping:
     max_bytes: int = 0
 
     @classmethod
-    def of(cls, config: StreamConfig) -> Keeping:
-        """Read a configuration; with discard policy `new`, size limits remove no messages."""
+    def of(cls, config: StreamConfig, *, is_bucket: bool = False) -> Keeping:
+        """Read a configuration; with discard policy `new`, size limits remove no messages.
+
+        A bucket keeps what its keys hold, not what they held: its history, its TTL and purges
+        remove revisions by design, whether they were read or not.
+        """
         makes_room = config.discard in (None, DiscardPolicy.OLD)
-        expires = bool(config.allow_msg_ttl or config.subject_delete_marker_ttl)
+        expires = is_bucket or bool(config.allow_msg_ttl or config.subject_delete_marker_ttl)
         return cls(
-            replaces=(config.max_msgs_per_subject or 0) > 0
+            replaces=is_bucket
+            or (config.max_msgs_per_subject or 0) > 0
             or bool(config.allow_rollup_hdrs)
             or expires,
             expires=expires,
             is_consumed=config.retention not in (None, RetentionPolicy.LIMITS),
-            max_age=config.max_age.ns if config.max_age else 0,
+            max_age=config.max_age.ns if config.max_age and not is_bucket else 0,
             max_msgs=max(0, config.max_msgs or 0) if makes_room else 0,
             max_bytes=max(0, config.max_bytes or 0) if makes_room else 0,
         )

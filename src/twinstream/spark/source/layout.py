@@ -1,8 +1,9 @@
 """The columns that a read offers.
 
-Raw reads offer the message's parts: subject, data, stream, sequence and time. Typed reads offer the
-columns of the payload, the message's parts with a leading underscore, the members without a column,
-and the payloads that do not match the schema.
+Raw reads offer the message's parts: subject, data, stream, sequence and time; of a bucket these are
+key, value, revision, operation and time. Typed reads offer the columns of the payload, the
+message's parts with a leading underscore, the members without a column, and the payloads that do
+not match the schema.
 """
 
 from __future__ import annotations
@@ -33,6 +34,8 @@ OPERATION: Final = "_operation"
 
 _RAW: Final = ("subject", "data", "stream", "seq", "timestamp")
 _BESIDE: Final = ("stream", "subject", "seq", "timestamp")
+_RAW_KEYS: Final = ("key", "value", "revision", "operation", "time")
+_BESIDE_KEYS: Final = ("key", "revision", "operation", "time")
 
 
 class Layout:
@@ -48,7 +51,8 @@ class Layout:
         self.is_typed: Final = options.value_format != "raw"
         if not self.is_typed:
             self.payload = StructType([])
-            self.beside = StructType(_parts("", _RAW, options))
+            names = _RAW if options.bucket is None else _RAW_KEYS
+            self.beside = StructType(_parts("", names, options))
             return
         self.beside = StructType(_companions(options))
         self.payload = _payload(options, requested, frozenset(self.beside.names))
@@ -93,7 +97,7 @@ def _payload(
 def _companions(options: SourceOptions) -> list[StructField]:
     others = [
         fields.optional(EXTRA, fields.STRING, "JSON of the members that have no column."),
-        *_parts("_", _BESIDE, options),
+        *_parts("_", _BESIDE if options.bucket is None else _BESIDE_KEYS, options),
         *_operation(options),
         fields.optional(ERROR, fields.STRING, "Why the message does not fit; null if it fits."),
     ]
@@ -105,8 +109,11 @@ def _companions(options: SourceOptions) -> list[StructField]:
 
 
 def _operation(options: SourceOptions) -> list[StructField]:
-    """Return the column of delete markers; events have no keys and so no markers."""
-    if options.value_format != "json":
+    """Return the column of delete markers; events have no keys and so no markers.
+
+    Reads of buckets have a column for all operations.
+    """
+    if options.value_format != "json" or options.bucket is not None:
         return []
     what = "DEL or PURGE in the row of a deleted key, which has no payload."
     return [fields.optional(OPERATION, fields.STRING, what)]

@@ -11,7 +11,14 @@ from typing import Final
 
 from twinstream.spark.errors import OptionError
 
-__all__ = ["LEAST", "refuse_ends", "refuse_limits", "refuse_lone_delay", "refuse_write_id"]
+__all__ = [
+    "LEAST",
+    "refuse_ends",
+    "refuse_history",
+    "refuse_limits",
+    "refuse_lone_delay",
+    "refuse_write_id",
+]
 
 LEAST: Final = frozenset({"minmessagespertrigger", "minoffsetspertrigger"})
 _LIMITS: Final = LEAST | {
@@ -25,6 +32,17 @@ def refuse_ends(names: Iterable[str]) -> None:
         if name.lower().startswith("ending"):
             raise OptionError(
                 name, "is for a batch: a streaming query reads all messages, also those to come"
+            )
+
+
+def refuse_history(names: Iterable[str]) -> None:
+    """Refuse `history` in a streaming query. Raises `OptionError`."""
+    for name in names:
+        if name.lower() == "history":
+            raise OptionError(
+                name,
+                "is for a batch: a streaming query reads each revision that is stored, from"
+                " startingOffsets on",
             )
 
 

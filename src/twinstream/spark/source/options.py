@@ -20,6 +20,7 @@ from twinstream.spark.client.settings import ConnectionSettings
 from twinstream.spark.decode.json_schema import Uint64, is_schema_text, schema_text
 from twinstream.spark.errors import OptionError
 from twinstream.spark.source.bounds import Bound, Strategy
+from twinstream.spark.source.bucket_options import BucketOptions
 
 __all__ = ["Mode", "ReadMode", "SourceOptions", "ValueFormat"]
 
@@ -48,6 +49,8 @@ class SourceOptions:
     subjects: tuple[str, ...] = ()
     """Subject filters with wildcards, applied by the server, without those that another filter
     covers; empty reads all messages."""
+    bucket: BucketOptions | None = None
+    """The key-value bucket that is read; ``streams`` has its stream alone then."""
     start: Bound | None = None
     """``None``: the earliest for a batch, the latest for a streaming query, as in the Kafka source.
     """
@@ -83,13 +86,15 @@ class SourceOptions:
         if not options:
             raise OptionError("stream", _NO_OPTIONS)
         given = OptionsMap(options)
-        streams = _streams(given)
+        bucket = BucketOptions.take(given)
+        streams = _streams(given) if bucket is None else (bucket.stream,)
         parsed = cls(
             connection=ConnectionSettings.take(given),
             streams=streams,
             subjects=_subjects(given),
-            start=_bound(given, "starting", streams),
-            end=_bound(given, "ending", streams),
+            bucket=bucket,
+            start=_bound(given, "starting", streams, bucket),
+            end=_bound(given, "ending", streams, bucket),
             fail_on_data_loss=given.boolean("failOnDataLoss", True),
             min_partitions=given.maybe_integer("minPartitions"),
             max_messages_per_partition=given.maybe_integer("maxMessagesPerPartition"),
@@ -120,6 +125,8 @@ class SourceOptions:
     def _check(self) -> None:
         if self.json_schema is not None and self.value_format != "json":
             raise OptionError("jsonSchema", "needs valueFormat=json")
+        if self.bucket is not None and self.value_format == "advisory":
+            raise OptionError("valueFormat", "'advisory' is for streams of events, not for buckets")
         if self.start is not None and self.end is not None:
             self.start.refuse_end(self.end)
         most, least = self.max_messages_per_trigger, self.min_messages_per_trigger
@@ -132,7 +139,10 @@ class SourceOptions:
 def _streams(given: OptionsMap) -> tuple[str, ...]:
     streams = given.names("stream", "subscribe")
     if not streams:
-        raise OptionError("stream", "is required: the name of a stream, or several, with commas")
+        raise OptionError(
+            "stream",
+            "is required: the name of a stream, or several, with commas; or the option bucket",
+        )
     for name in streams:
         try:
             check_name(name, "stream")
@@ -161,6 +171,18 @@ def _subjects(given: OptionsMap) -> tuple[str, ...]:
 
 
 def _bound(
+    given: OptionsMap,
+    end: Literal["starting", "ending"],
+    streams: tuple[str, ...],
+    bucket: BucketOptions | None,
+) -> Bound | None:
+    if bucket is None:
+        return _bound_of(given, end, streams)
+    found = _bound_of(given, end, (bucket.name,))
+    return None if found is None else found.renamed(bucket.name, bucket.stream)
+
+
+def _bound_of(
     given: OptionsMap, end: Literal["starting", "ending"], streams: tuple[str, ...]
 ) -> Bound | None:
     # A start time after the last message is an error, as in the Kafka source; an end time then

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from js_sync.read.range_reader import RangeReader
     from twinstream.core.read.page import StoredPage
 
-__all__ = ["read_batches", "read_pages"]
+__all__ = ["read_batches", "read_pages", "refuse_other"]
 
 
 def read_batches(
@@ -106,12 +106,17 @@ def _reader(
     )
 
 
+def _state(jet: JetStream, options: SourceOptions, part: SequenceRange) -> StreamState:
+    """Request the state of the stream of a range."""
+    return through(lambda: stream_state(jet, part.stream, options.bucket), options.fetch_timeout)
+
+
 def _check_stream(jet: JetStream, options: SourceOptions, part: SequenceRange) -> None:
     if part.created and options.fail_on_data_loss:
-        _refuse_other(through(lambda: stream_state(jet, part.stream), options.fetch_timeout), part)
+        refuse_other(_state(jet, options, part), part)
 
 
-def _refuse_other(state: StreamState, part: SequenceRange) -> None:
+def refuse_other(state: StreamState, part: SequenceRange) -> None:
     """Raise `DataLossError` if the stream was re-created since the range was planned."""
     if part.created and state.created != part.created:
         raise DataLossError(
@@ -147,8 +152,8 @@ def _settle(
     A stream that begins at the gap or below has lost nothing ahead of the read. No message from the
     gap on was stored before ``since``.
     """
-    state = through(lambda: stream_state(jet, part.stream), options.fetch_timeout)
-    _refuse_other(state, part)
+    state = _state(jet, options, part)
+    refuse_other(state, part)
     if state.first <= hole:
         return
     if reason := why_lost(state, hole, since):

@@ -11,7 +11,7 @@ from typing import Any, Final, NoReturn
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
-from twinstream.spark.errors import SparkSourceError
+from twinstream.errors import TwinstreamError
 
 __all__ = ["RefusedReader"]
 
@@ -19,7 +19,7 @@ __all__ = ["RefusedReader"]
 class RefusedReader(DataSourceStreamReader):
     """Raises ``error`` in every method: new and resumed queries call different ones first."""
 
-    def __init__(self, error: SparkSourceError) -> None:
+    def __init__(self, error: TwinstreamError) -> None:
         self.error: Final = error
 
     def initialOffset(self) -> NoReturn:  # noqa: N802

@@ -6,9 +6,13 @@ from typing import TYPE_CHECKING
 
 from attrs import field, frozen
 
+from twinstream.core.kv.config import check_is_bucket
+from twinstream.core.kv.errors import NotABucket
+from twinstream.core.kv.names import KeySubjects
 from twinstream.errors import MessageNotFound, StreamNotFound
 from twinstream.models import RetentionPolicy
 from twinstream.spark.errors import OptionError
+from twinstream.spark.source.bucket_options import BucketOptions
 from twinstream.spark.source.keeping import Keeping
 from twinstream.spark.source.stream_mark import Mark
 
@@ -46,6 +50,8 @@ class StreamState:
     """When the first message was stored (RFC 3339), or None if there is none."""
     now: str | None = None
     """The leader's time in its response (RFC 3339)."""
+    key_prefix: str = ""
+    """What the subjects of a bucket's keys begin with."""
 
     @property
     def mean_size(self) -> float:
@@ -53,8 +59,16 @@ class StreamState:
         return self.bytes / self.messages if self.messages else 0.0
 
     @classmethod
-    def of(cls, name: str, info: StreamInfo) -> StreamState:
-        """Read the server's response."""
+    def of(cls, name: str, info: StreamInfo, bucket: BucketOptions | None = None) -> StreamState:
+        """Read the server's response.
+
+        Raises `OptionError` if the stream is not that of a bucket.
+        """
+        if bucket is not None:
+            try:
+                check_is_bucket(info.config)
+            except NotABucket as error:
+                raise OptionError("bucket", f"{error}; read it by the option stream") from error
         state, config = info.state, info.config
         following = (state.last_seq or 0) + 1
         return cls(
@@ -71,17 +85,23 @@ class StreamState:
             mark=Mark(following - 1, state.last_ts.rfc3339())
             if state.last_seq and state.last_ts
             else None,
-            keeping=Keeping.of(config),
+            keeping=Keeping.of(config, is_bucket=bucket is not None),
             first_time=state.first_ts.rfc3339() if state.messages and state.first_ts else None,
             now=info.ts.rfc3339() if info.ts else None,
+            key_prefix="" if bucket is None else KeySubjects.of(config, "").stored,
         )
 
 
-def stream_state(jet: JetStream, name: str) -> StreamState:
-    """Request a stream's state from its leader. Raises `OptionError` if there is no such stream."""
+def stream_state(jet: JetStream, name: str, bucket: BucketOptions | None = None) -> StreamState:
+    """Request a stream's state from its leader.
+
+    Raises `OptionError` if there is no such stream, or if it is not that of a ``bucket``.
+    """
     try:
-        return StreamState.of(name, jet.bind_stream(name).info(confirmed=True))
+        return StreamState.of(name, jet.bind_stream(name).info(confirmed=True), bucket)
     except StreamNotFound as error:
+        if bucket is not None:
+            raise bucket.missing(error) from error
         raise OptionError("stream", f"there is no stream {name!r} ({error})") from error
 
 

@@ -1,0 +1,99 @@
+"""What a task reads of a bucket: keys, and the range of revisions that they had at planning."""
+
+from __future__ import annotations
+
+import zlib
+from array import array
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from attrs import frozen
+
+from twinstream.spark.source.options import SourceOptions
+from twinstream.spark.source.plan import SequenceRange, Way, partition_count, split
+from twinstream.spark.source.stream_state import StreamState
+
+__all__ = ["KeyRange", "Keys", "ranges_of_history", "ranges_of_keys"]
+
+
+@frozen
+class Keys:
+    """Keys of a bucket, by the last revision that each of them had when the read was planned."""
+
+    revisions: Sequence[int]
+    """Ascending."""
+    subjects: Sequence[bytes]
+    """The stored subjects, in the same order."""
+
+    @classmethod
+    def of(cls, by_subject: Mapping[bytes, int], start: int) -> Keys:
+        """Return the keys whose last revision is ``start`` or later."""
+        found = sorted((seq, subject) for subject, seq in by_subject.items() if seq >= start)
+        return cls([seq for seq, _ in found], [subject for _, subject in found])
+
+    def __len__(self) -> int:
+        return len(self.revisions)
+
+    def part(self, low: int, high: int) -> Keys:
+        """Return the keys from one position up to, not including, another one."""
+        return Keys(self.revisions[low:high], self.subjects[low:high])
+
+    def between(self, low: int, high: int) -> Keys:
+        """Return the keys whose revisions are in ``[low, high)``."""
+        at = self.revisions
+        return self.part(bisect_left(at, low), bisect_left(at, high))
+
+
+class KeyRange(SequenceRange):
+    """The keys that one task reads, and the range ``[start, end)`` of their revisions.
+
+    A range may hold many keys, so they are kept compressed.
+    """
+
+    def __init__(
+        self, stream: str, start: int, end: int, way: Way, created: str, keys: Keys
+    ) -> None:
+        super().__init__(stream, start, end, way, created)
+        # No subject contains a line end.
+        self._subjects: Final = zlib.compress(b"\n".join(keys.subjects), 1)
+        self._revisions: Final = array("Q", keys.revisions)
+
+    @property
+    def keys(self) -> dict[int, bytes]:
+        """The stored subjects by revision."""
+        subjects = zlib.decompress(self._subjects).split(b"\n") if self._revisions else []
+        return dict(zip(self._revisions, subjects, strict=True))
+
+
+def ranges_of_keys(
+    options: SourceOptions, state: StreamState, keys: Keys, way: Way
+) -> list[KeyRange]:
+    """Return ranges with about equally many keys each, for a read of the last revisions."""
+    if not len(keys):
+        return []
+    # Revisions between those of the keys are read, too, and left out.
+    span = keys.revisions[-1] + 1 - keys.revisions[0]
+    parts = min(partition_count(options, min(span, max(len(keys), state.messages))), len(keys))
+    found: list[KeyRange] = []
+    for at in range(parts):
+        part = keys.part(len(keys) * at // parts, len(keys) * (at + 1) // parts)
+        start, end = part.revisions[0], part.revisions[-1] + 1
+        found.append(KeyRange(state.name, start, end, way, state.created, part))
+    return found
+
+
+def ranges_of_history(
+    options: SourceOptions, state: StreamState, keys: Keys, start: int, end: int, way: Way
+) -> list[KeyRange]:
+    """Return ranges that cover ``[start, end)``, with the keys whose last revisions they have."""
+    if end <= start:
+        return []
+    parts = partition_count(options, end - start)
+    return [
+        KeyRange(
+            *(state.name, each.start, each.end, way, state.created),
+            keys.between(each.start, each.end),
+        )
+        for each in split(state.name, start, end, parts, way)
+    ]

@@ -1,0 +1,76 @@
+"""Read the keys of one range, also those that were written again since the read was planned."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from attrs import evolve
+
+from twinstream.core.read.arrow_page import ArrowPage
+from twinstream.core.read.multi_last import LARGEST
+from twinstream.core.read.page_limits import PAGE_BYTES
+from twinstream.spark.bucket.key_range import KeyRange
+from twinstream.spark.source.batcher import Batcher
+from twinstream.spark.source.driver_client import Leader
+from twinstream.spark.source.options import SourceOptions
+from twinstream.spark.source.range_task import read_pages, refuse_other
+
+__all__ = ["read_keys"]
+
+
+def read_keys(options: SourceOptions, batcher: Batcher, part: KeyRange) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of the keys of a range. Raises `DataLossError` for another bucket."""
+    with Leader(options) as leader:
+        for page in _pages(options, part, leader):
+            if len(page):
+                yield batcher.build(page, part.stream)
+        (state,) = leader.states()
+        refuse_other(state, part)
+
+
+def _pages(options: SourceOptions, part: KeyRange, leader: Leader) -> Iterator[ArrowPage]:
+    keys, history = part.keys, options.bucket is not None and options.bucket.history
+    planned, missing = pa.array(list(keys), pa.uint64()), set(keys)
+    # Nothing that is missing in the range is lost: it is looked up below.
+    for page in read_pages(evolve(options, fail_on_data_loss=False), part):
+        missing.difference_update(page.seqs.to_pylist())
+        if history:
+            yield page
+        else:
+            yield page.where(pc.is_in(page.seqs.cast(pa.uint64()), value_set=planned))
+    if missing:
+        (state,) = leader.states()
+        # As many as one request takes, and as fit into a page.
+        most = max(1, min(LARGEST, int(PAGE_BYTES / max(1.0, state.mean_size))))
+        left = [keys[seq] for seq in sorted(missing)]
+        for at in range(0, len(left), most):
+            page = _last_of(left[at : at + most], part, leader)
+            if history:
+                # An older revision that is still there is a row of a range.
+                last = pa.scalar(part.end - 1, pa.uint64())
+                page = page.where(pc.greater(page.seqs.cast(pa.uint64()), last))
+            yield page
+
+
+def _last_of(subjects: Sequence[bytes], part: KeyRange, leader: Leader) -> ArrowPage:
+    """Return the latest revisions of keys."""
+    filters = sorted({_filter_of(each) for each in subjects})
+    page = ArrowPage.of(leader.last_messages(part.stream, filters))
+    return page.where(pc.is_in(page.subjects, value_set=pa.array(subjects, pa.binary())))
+
+
+def _filter_of(subject: bytes) -> str:
+    """Return a filter that matches a subject; requests are text, subjects may be any bytes."""
+    try:
+        return subject.decode()
+    except UnicodeDecodeError:
+        return ".".join(_token_of(each) for each in subject.split(b"."))
+
+
+def _token_of(token: bytes) -> str:
+    try:
+        return token.decode()
+    except UnicodeDecodeError:
+        return "*"

@@ -1,0 +1,96 @@
+"""Batch reads of a bucket: list its keys on the driver, read them in tasks.
+
+Theory of operation
+-------------------
+A bucket replaces revisions: with a history of 1, a key that is written again leaves its place in
+the stream and takes a new one at the end. So tasks that read ranges of the stream at the same time
+would miss a key that moves from a range that was not read yet behind the last one.
+
+Therefore the driver lists the keys first, with the last revision of each, all as of one revision of
+the bucket: the snapshot. A task gets keys, and reads the range of their revisions. A key whose
+revision is no longer there was written again, purged, or has expired. The task looks up what it
+holds now. So each key of the snapshot gives one row, at its revision as of the snapshot if that is
+still stored, and otherwise at its latest revision when the task looked. A key that has no revision
+at all gives no row.
+
+A read of the history gives all revisions of the ranges instead, and for a key whose last revision
+is gone, which means that older ones are, too, its latest one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from pyspark.sql.datasource import DataSourceReader, InputPartition
+from pyspark.sql.types import StructType
+
+from twinstream.spark.bucket.key_range import KeyRange, Keys, ranges_of_history, ranges_of_keys
+from twinstream.spark.bucket.read_task import read_keys
+from twinstream.spark.errors import OptionError
+from twinstream.spark.source.batcher import Batcher
+from twinstream.spark.source.bounds import Bound
+from twinstream.spark.source.continuity import Continuity
+from twinstream.spark.source.driver_client import Leader
+from twinstream.spark.source.options import SourceOptions
+from twinstream.spark.source.plan import SequenceRange, read_way
+from twinstream.spark.source.reader import JetStreamReader
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["BucketReader"]
+
+_EARLIEST = Bound("startingOffsets", word="earliest")
+
+
+class BucketReader(DataSourceReader):
+    """Reads the keys that a bucket has when the query starts.
+
+    Raises `OptionError` for an end without ``history``: a bucket does not keep what all its keys
+    held at an earlier revision.
+    """
+
+    def __init__(self, options: SourceOptions, schema: StructType) -> None:
+        Batcher(options, schema)  # refuses unknown columns before anything runs
+        self._options = options
+        self._schema = schema
+        end = options.end
+        self._ends = end is not None and not end.asks_for("latest")
+        assert options.bucket is not None
+        self._history = options.bucket.history
+        if end is not None and self._ends and not self._history:
+            raise OptionError(
+                end.option,
+                "needs history=true: a bucket does not keep what each key held at an earlier"
+                " revision",
+            )
+
+    def partitions(self) -> list[InputPartition]:
+        """Return the ranges to read; asks the leader of the bucket's stream."""
+        if self._ends:
+            # The revisions before the end were asked for, and no later ones in their place.
+            return JetStreamReader(self._options, self._schema).partitions()
+        found: list[InputPartition] = []
+        with Leader(self._options) as leader:
+            found += self._ranges(leader)
+        # Spark turns an empty list into one partition without a value; return an empty range.
+        return found or [SequenceRange(self._options.streams[0], 1, 1, "direct")]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Read one range in a task."""
+        if not isinstance(partition, KeyRange):
+            return JetStreamReader(self._options, self._schema).read(partition)
+        return read_keys(self._options, Batcher(self._options, self._schema), partition)
+
+    def _ranges(self, leader: Leader) -> list[KeyRange]:
+        options = self._options
+        (state,) = leader.states()
+        low = options.start or _EARLIEST
+        start = Continuity(options, leader.time_at).first(low, state, leader.seq_at)
+        snapshot, by_subject = leader.last_seqs(state.name)
+        keys, way = Keys.of(by_subject, start), read_way(options, state)
+        if not self._history:
+            return ranges_of_keys(options, state, keys, way)
+        start = max(start, state.first)
+        return ranges_of_history(options, state, keys, start, snapshot + 1, way)

@@ -1,0 +1,86 @@
+"""The options of a read of a key-value bucket: what is read of it, and what they exclude."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from attrs import frozen
+
+from twinstream.core.kv.names import PREFIX, check_filter_of_keys, stream_of
+from twinstream.core.wire.subject_match import widest
+from twinstream.errors import BadArgument
+from twinstream.spark.client.options_map import OptionsMap
+from twinstream.spark.errors import OptionError
+
+__all__ = ["BucketOptions"]
+
+_OWN: Final = ("keys", "history", "deletes")
+_OF_STREAMS: Final = {
+    "stream": "the bucket's name is enough",
+    "subscribe": "the bucket's name is enough",
+    "subject": "give filters of keys by the option keys",
+}
+
+
+@frozen(kw_only=True)
+class BucketOptions:
+    """The bucket that is read."""
+
+    name: str
+    keys: tuple[str, ...] = ()
+    """Filters of keys, without those that another filter covers; empty reads all keys."""
+    history: bool = False
+    """Whether a batch reads all revisions that are stored, not only the last one of each key."""
+    deletes: bool = True
+    """Whether the markers of deleted, purged and expired keys are rows."""
+    prefix: str = ""
+    """What stored subjects begin with. The server knows it: a mirror has its origin's."""
+
+    @classmethod
+    def take(cls, given: OptionsMap) -> BucketOptions | None:
+        """Read the options, `None` without the option `bucket`. Raises `OptionError`."""
+        name = given.text("bucket")
+        if name is None:
+            for option in _OWN:
+                if given.text(option) is not None:
+                    raise OptionError(option, "needs the option bucket: it is for key-value reads")
+            return None
+        for option, instead in _OF_STREAMS.items():
+            if given.text(option) is not None:
+                raise OptionError(option, f"cannot be combined with bucket; {instead}")
+        try:
+            stream_of(name)
+        except BadArgument as error:
+            raise OptionError("bucket", str(error)) from error
+        return cls(
+            name=name,
+            keys=_keys(given),
+            history=given.boolean("history", False),
+            deletes=given.boolean("deletes", True),
+        )
+
+    @property
+    def stream(self) -> str:
+        """The name of the bucket's stream."""
+        return stream_of(self.name)
+
+    def subjects(self, prefix: str) -> tuple[str, ...]:
+        """Return the filters of stored subjects that begin with ``prefix``."""
+        return tuple(prefix + each for each in self.keys or (">",))
+
+    def missing(self, error: Exception) -> OptionError:
+        """Return the error for a bucket that does not exist."""
+        hint = ""
+        if self.name.startswith(PREFIX):
+            hint = f"; {self.name!r} looks like a stream, whose bucket is without {PREFIX}"
+        return OptionError("bucket", f"there is no bucket {self.name!r} ({error}){hint}")
+
+
+def _keys(given: OptionsMap) -> tuple[str, ...]:
+    keys = given.names("keys")
+    for each in keys:
+        try:
+            check_filter_of_keys(each)
+        except BadArgument as error:
+            raise OptionError("keys", str(error)) from error
+    return widest(keys)
