@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Final, Generic, TypeVar
+from typing import Final, Generic, TypeVar, cast
 
 from twinstream.core.kv.codecs import Codecs
-from twinstream.core.kv.entry import Entry, KeyValueOperation, operation_of, size_of
+from twinstream.core.kv.entry import Entry, KeyValueOperation, entry_of, operation_of, size_of
 from twinstream.core.read.stream_message import StreamMessage
 from twinstream.core.wire.headers import Headers
 
@@ -39,6 +39,8 @@ class EntryMaker(Generic[V]):
     def key(self, subject: str) -> str:
         """Return the key of a stored subject; the stored key where no codec can decode it."""
         raw = subject[self._skip :] if subject.startswith(self._stored) else subject
+        if self._is_plain:
+            return raw
         try:
             return self._codecs.decode_key(raw)
         except Exception:
@@ -56,34 +58,29 @@ class EntryMaker(Generic[V]):
         has_value: bool,
     ) -> Entry[V]:
         """Return an entry; `has_value` is off where only headers were delivered."""
-        key = raw = subject[self._skip :] if subject.startswith(self._stored) else subject
+        raw = subject[self._skip :] if subject.startswith(self._stored) else subject
+        bucket = self._bucket
+        if self._is_plain and has_value and not headers:
+            # Most entries. Without codecs V is bytes.
+            size = len(data)
+            return entry_of(
+                (bucket, raw, data, seq, _PUT, timestamp_ns, size, headers, pending, raw, data, None)
+            )
         operation = operation_of(headers) if headers else _PUT
-        value: V | None = None
-        error: Exception | None = None
-        reads = has_value and operation is _PUT
+        key, value, error = self._decoded(raw, data, has_value and operation is _PUT)
+        size = len(data) if has_value else size_of(headers, data)
+        at = (seq, operation, timestamp_ns, size, headers, pending)
+        return entry_of((bucket, key, value, *at, raw, data, error))
+
+    def _decoded(
+        self, raw: str, data: bytes, has_value: bool
+    ) -> tuple[str, V | None, Exception | None]:
+        """Return key and value, or the error of a codec."""
         if self._is_plain:
-            if reads:
-                # Without codecs V is bytes.
-                value = data  # type: ignore[assignment]
-        else:
-            try:
-                key = self._codecs.decode_key(raw)
-                if reads:
-                    value = self._codecs.decode_value(data)
-            except Exception as refused:
-                # Codecs are the program's own, and raise what they like.
-                key, value, error = raw, None, refused
-        return Entry(
-            bucket=self._bucket,
-            key=key,
-            value=value,
-            revision=seq,
-            operation=operation,
-            timestamp_ns=timestamp_ns,
-            size=len(data) if has_value else size_of(headers, data),
-            headers=headers,
-            pending=pending,
-            raw_key=raw,
-            raw_value=data,
-            error=error,
-        )
+            return raw, cast("V", data) if has_value else None, None
+        try:
+            key = self._codecs.decode_key(raw)
+            return key, self._codecs.decode_value(data) if has_value else None, None
+        except Exception as refused:
+            # Codecs are the program's own, and raise what they like.
+            return raw, None, refused
