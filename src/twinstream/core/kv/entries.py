@@ -6,24 +6,42 @@ from typing import Final, Generic, TypeVar, cast
 
 from twinstream.core.kv.codecs import Codecs
 from twinstream.core.kv.entry import Entry, KeyValueOperation, entry_of, operation_of, size_of
+from twinstream.core.read.direct_get import from_plain, plain_start
 from twinstream.core.read.stream_message import StreamMessage
 from twinstream.core.wire.headers import Headers
+from twinstream.core.wire.protocol import Frame
 
 __all__ = ["EntryMaker"]
 
 V = TypeVar("V")
+_NO_HEADERS: Final = Headers()
 _PUT: Final = KeyValueOperation.PUT
 
 
 class EntryMaker(Generic[V]):
-    """Makes the entries of one handle; `stored` is what the subjects of its keys begin with."""
+    """Makes the entries of one handle; `stored` is what the subjects of its keys begin with.
 
-    def __init__(self, bucket: str, stored: str, codecs: Codecs[V]) -> None:
+    `stream` is the stream of the bucket.
+    """
+
+    def __init__(self, bucket: str, stream: str, stored: str, codecs: Codecs[V]) -> None:
         self._bucket: Final = bucket
         self._skip: Final = len(stored)
         self._stored: Final = stored
         self._codecs: Final = codecs
         self._is_plain: Final = codecs.key is None and codecs.value is None
+        self._start: Final = plain_start(stream, stored)
+
+    def of_direct(self, frame: Frame, key: str) -> Entry[V] | None:
+        """Return the entry of a response to a direct get for a stored key.
+
+        None unless it is a message without headers, and the stream of the bucket sent it.
+        """
+        found = from_plain(frame, self._start + key.encode())
+        if found is None:
+            return None
+        data, seq, time = found
+        return self.make(self._stored + key, data, _NO_HEADERS, seq, time, None, True)
 
     def of_stored(self, message: StreamMessage, *, tolerant: bool = False) -> Entry[V]:
         """Return the entry of a message that was read without a consumer.
