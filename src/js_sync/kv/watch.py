@@ -41,6 +41,8 @@ _NO_HEADERS: Final = Headers()
 
 # Between two questions while a replica is behind the leader (seconds).
 _PAUSE: Final = 0.01
+# Messages to ask for ahead where they have no values: twice as many a second as with the default.
+_WITHOUT_VALUES: Final = 5000
 # How long to wait for a message that the server said is to come, before asking (seconds).
 _EXPECTED: Final = 0.05
 
@@ -149,6 +151,7 @@ class KeyWatch(Iteration["S | CaughtUp"], Generic[S]):
             deliver_policy=None if resumes else options.policy,
             start_seq=options.resume_from,
             headers_only=options.meta_only,
+            max_messages=_WITHOUT_VALUES if options.meta_only else None,
             on_report=self._report,
         )
 
