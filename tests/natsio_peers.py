@@ -91,14 +91,13 @@ class Peers:
 
         An entry is key, operation and revision; `count` is the number of updates.
         """
-        theirs, others = self.run(lambda: self._watches(bucket))
-        seen: list[list[Any]] = [self.run(lambda: _some(each, None)) for each in (theirs, others)]
+        watches = self.run(lambda: self._watches(bucket))
+        seen = self.run(lambda: _from_each(watches, None))
         write()
-        for found, each in zip(seen, (theirs, others), strict=True):
-            found += self.run(lambda each=each: _some(each, count))  # type: ignore[misc]
-        self.run(theirs.aclose)
-        self.run(others.aclose)
-        return seen
+        more = self.run(lambda: _from_each(watches, count))
+        for watch in watches:
+            self.run(watch.aclose)
+        return [[*first, *second] for first, second in zip(seen, more, strict=True)]
 
     async def _watches(self, bucket: str) -> tuple[Any, Any]:
         natsio = await self._natsio.jetstream().key_value(bucket)
@@ -149,6 +148,10 @@ async def _of_nats_py(watcher: Any) -> Any:
             yield entry and (entry.key, entry.operation or "PUT", entry.revision)
     finally:
         await watcher.stop()
+
+
+async def _from_each(watches: tuple[Any, ...], count: int | None) -> list[list[Any]]:
+    return [await _some(each, count) for each in watches]
 
 
 async def _some(entries: Any, count: int | None) -> list[Any]:

@@ -263,7 +263,7 @@ async def test_objects_that_others_replace_and_delete(server, peers, name):
         assert await ours.get_bytes("b") == b"natsio"
         # natsio 1.0 cannot read what nats-py writes of a deleted object: an empty time.
         nats_py.delete("c")
-        with pytest.raises(ValueError, match="isoformat|time"):
+        with pytest.raises(ValueError, match="isoformat"):
             natsio.info("c")
         with pytest.raises(js.ObjectDeleted):
             await ours.info("c")

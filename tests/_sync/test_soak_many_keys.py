@@ -64,7 +64,8 @@ def test_many_keys_take_bounded_memory(server, name):
         expected = COUNT * (COUNT - 1) // 2
         with Peak("keys") as peak:
             found = total = 0
-            for key in bucket.keys():
+            names = bucket.keys()
+            for key in names:
                 found += 1
                 total += int(key[2:])
         assert (found, total) == (COUNT, expected)

@@ -80,10 +80,8 @@ class EntryMaker(Generic[V]):
         bucket = self._bucket
         if self._is_plain and has_value and not headers:
             # Most entries. Without codecs V is bytes.
-            size = len(data)
-            return entry_of(
-                (bucket, raw, data, seq, _PUT, timestamp_ns, size, headers, pending, raw, data, None)
-            )
+            at = (seq, _PUT, timestamp_ns, len(data), headers, pending)
+            return entry_of((bucket, raw, data, *at, raw, data, None))
         operation = operation_of(headers) if headers else _PUT
         key, value, error = self._decoded(raw, data, has_value and operation is _PUT)
         size = len(data) if has_value else size_of(headers, data)

@@ -42,4 +42,5 @@ def watch(bucket: Any) -> int:
 
 def keys(bucket: Any) -> int:
     """Return how many keys there are."""
-    return sum(1 for _ in bucket.keys())
+    names = bucket.keys()
+    return sum(1 for _ in names)
