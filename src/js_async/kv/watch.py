@@ -211,6 +211,10 @@ class KeyWatch(Iteration["S | CaughtUp"], Generic[S]):
         state, messages = self.state, self.messages
         try:
             while True:
+                if messages.is_ended:
+                    # Closed, perhaps by another caller while messages were read.
+                    self.ready.clear()
+                    return None
                 step = self.at_hand()
                 if step is not None:
                     return step
@@ -219,17 +223,16 @@ class KeyWatch(Iteration["S | CaughtUp"], Generic[S]):
                 if not state.is_marked and state.take_mark():
                     return CAUGHT_UP
                 messages._take_run(self._keep)
-                if self.ready and not messages.is_ended:
+                if self.ready:
                     continue
-                self.ready.clear()
                 message = await (
                     messages._take(deadline) if state.is_live else self._initial(deadline)
                 )
                 if message is not None:
                     self._keep(message._frame, message._position)
-                elif state.is_live or messages.is_ended:
+                elif state.is_live:
                     return None
-                else:
+                elif not messages.is_ended:
                     await self._judge(deadline)
         except TwinstreamError as error:
             raise_for_bucket(self._place.bucket, error)
