@@ -22,6 +22,47 @@ async def consumers(made):
 
 
 @HISTORIES
+async def test_a_watch_is_where_it_was_read_to(opened, name, history):
+    async with opened() as jet:
+        made = await bucket(jet, name, history=history)
+        for number in range(20):
+            await made.put(f"k{number}", b"1")
+        async with made.watch() as watch:
+            for number in range(1, 8):
+                assert (await watch.next(20)).revision == number
+                # Whatever is buffered: a watch that resumes from here misses nothing.
+                assert watch.position == number
+
+            async def arrived():
+                return watch.buffered == 13
+
+            await eventually(arrived)
+            await watch.close()
+            assert watch.buffered == 0
+            with pytest.raises(js.IterationEnded):
+                await watch.next(1)
+            assert [entry async for entry in watch] == []
+        async with made.watch(resume_from=8) as watch:
+            assert [(await watch.next(20)).revision for _ in range(13)] == list(range(8, 21))
+            assert await watch.next(20) is None
+
+
+async def test_a_consumer_that_is_lost_in_the_middle_repeats_nothing(opened, name):
+    async with opened() as jet:
+        made = await bucket(jet, name)
+        async for outcome in jet.publish_many((f"$KV.{name}.k{each}", b"") for each in range(2000)):
+            assert not isinstance(outcome, js.PublishFailure)
+        seen = []
+        async with made.watch() as watch:
+            while (entry := await watch.next(20)) is not None:
+                seen.append(entry.revision)
+                if entry.revision in {1, 300, 900, 1999}:
+                    for consumer in await consumers(made):
+                        await jet.delete_consumer(made.stream.name, consumer)
+        assert seen == list(range(1, 2001))
+
+
+@HISTORIES
 async def test_a_watch_gives_the_state_then_a_mark_then_each_change(opened, name, history):
     async with opened() as jet:
         made = await bucket(jet, name, history=history)

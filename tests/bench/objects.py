@@ -1,9 +1,10 @@
-"""``python -m tests.bench.objects``: storing and reading an object of 64 MiB, beside nats-py.
+"""``python -m tests.bench.objects``: storing and reading an object of 64 MiB, beside other clients.
 
-Each measurement is a process of its own, with both twins and nats-py in turns on one server, every
-second round in reverse. A rate is the median over the rounds, and the ratio is the median of the
-ratios within a round. nats-py's `get` takes a time that grows with the square of the size (tens of
-seconds for 64 MiB), so the ratios are to its faster form, `get(writeinto=)`.
+Each measurement is a process of its own, with both twins and their peers in turns on one server,
+every second round in reverse. A rate is the median over the rounds, and the ratio is the median of
+the ratios within a round. nats-py's `get` takes a time that grows with the square of the size (tens
+of seconds for 64 MiB), so the ratios are to its faster form, `get(writeinto=)`. natsio takes part
+where the interpreter that runs the clients has it (`--python`, 3.13 or newer).
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import asyncio
 import hashlib
 import io
 import json
+import os
 import subprocess
 import sys
 import time
@@ -20,7 +22,6 @@ from statistics import median
 from typing import Any, Final
 
 import click
-import nats
 
 import js_async
 import js_sync
@@ -32,7 +33,14 @@ from twinstream.testing import NatsServer
 BUCKET: Final = "BENCH"
 WARM: Final = b"What a first call imports is no part of the rate."
 PEER: Final = "nats_py writeinto"
-CLIENTS: Final = ("js_sync", "js_async", "nats_py", "nats_py writeinto")
+CLIENTS: Final = {
+    "js_sync": "attrs",
+    "js_async": "attrs",
+    "nats_py": "nats",
+    "nats_py writeinto": "nats",
+    "natsio": "natsio",
+}
+"""The clients, and the module that each needs."""
 
 
 def content(size: int) -> bytes:
@@ -46,9 +54,9 @@ def run_sync(url: str, data: bytes) -> dict[str, float]:
         store = nc.jetstream(timeout=60).get_object_store(BUCKET)
         store.put("warm", WARM)
         store.get_bytes("warm")
-        began = time.perf_counter()
+        began = _now()
         store.put("js_sync", data)
-        stored = time.perf_counter()
+        stored = _now()
         found = store.get_bytes("js_sync")
         return _result(data, found, began, stored)
 
@@ -59,24 +67,26 @@ async def run_async(url: str, data: bytes) -> dict[str, float]:
         store = await nc.jetstream(timeout=60).get_object_store(BUCKET)
         await store.put("warm", WARM)
         await store.get_bytes("warm")
-        began = time.perf_counter()
+        began = _now()
         await store.put("js_async", data)
-        stored = time.perf_counter()
+        stored = _now()
         found = await store.get_bytes("js_async")
         return _result(data, found, began, stored)
 
 
 async def run_nats_py(url: str, data: bytes, *, into: bool = False) -> dict[str, float]:
     """Store and read an object with nats-py."""
+    import nats
+
     client = await nats.connect(url)
     try:
         store = await client.jetstream(timeout=60).object_store(BUCKET)
         name = f"nats_py {into}"
         await store.put("warm", WARM)
         await store.get("warm")
-        began = time.perf_counter()
+        began = _now()
         await store.put(name, data)
-        stored = time.perf_counter()
+        stored = _now()
         file = io.BytesIO() if into else None
         found = await store.get(name, writeinto=file)
         return _result(
@@ -86,23 +96,63 @@ async def run_nats_py(url: str, data: bytes, *, into: bool = False) -> dict[str,
         await client.close()
 
 
-def _result(data: bytes, found: bytes, began: float, stored: float) -> dict[str, float]:
-    ended = time.perf_counter()
+async def run_natsio(url: str, data: bytes) -> dict[str, float]:
+    """Store and read an object with natsio."""
+    import natsio
+
+    async with await natsio.connect(url) as nc:
+        store = await nc.jetstream().object_store(BUCKET)
+        await store.put("warm", WARM)
+        await store.get_bytes("warm")
+        began = _now()
+        await store.put("natsio", data)
+        stored = _now()
+        found = await store.get_bytes("natsio")
+        return _result(data, found, began, stored)
+
+
+Moment = tuple[float, float]
+"""Seconds on the clock, and of CPU."""
+
+
+def _now() -> Moment:
+    return time.perf_counter(), time.process_time()
+
+
+def _result(data: bytes, found: bytes, began: Moment, stored: Moment) -> dict[str, float]:
+    ended = _now()
     if found != data:
         raise click.ClickException("the content is another one")
-    return {"put": len(data) / (stored - began), "get": len(data) / (ended - stored)}
+    return {
+        "put": len(data) / (stored[0] - began[0]),
+        "get": len(data) / (ended[0] - stored[0]),
+        "put_cpu": stored[1] - began[1],
+        "get_cpu": ended[1] - stored[1],
+    }
 
 
 ASYNC: Final[dict[str, Callable[[str, bytes], Awaitable[dict[str, float]]]]] = {
     "js_async": run_async,
     "nats_py": run_nats_py,
     "nats_py writeinto": lambda url, data: run_nats_py(url, data, into=True),
+    "natsio": run_natsio,
 }
 
 
-def _measured(client: str, url: str, size: int) -> dict[str, float]:
-    command = [sys.executable, "-m", "tests.bench.objects", client, url, str(size)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
+def _run(python: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    paths = os.pathsep.join([str(ROOT / "src"), str(ROOT)])
+    return subprocess.run(
+        [python, *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=ROOT,
+        env=os.environ | {"PYTHONPATH": paths},
+    )
+
+
+def _measured(python: str, client: str, url: str, size: int) -> dict[str, float]:
+    done = _run(python, "-m", "tests.bench.objects", client, url, str(size))
     if done.returncode:
         raise click.ClickException(f"{client}: {done.stderr[-1500:]}")
     found: dict[str, float] = json.loads(done.stdout)
@@ -112,12 +162,19 @@ def _measured(client: str, url: str, size: int) -> dict[str, float]:
 @click.command()
 @click.option("--mib", default=64, show_default=True, type=click.IntRange(min=1))
 @click.option("--rounds", default=5, show_default=True, type=click.IntRange(min=1))
-@click.option("--client", "chosen", multiple=True, type=click.Choice(CLIENTS))
+@click.option("--client", "chosen", multiple=True, type=click.Choice(list(CLIENTS)))
 @click.option("--storage", default="file", type=click.Choice(["file", "memory"]))
+@click.option("--python", default=sys.executable, help="The interpreter that runs the clients.")
 @click.option("--page", is_flag=True, help="Write the table of docs/speed.md.")
-def objects(mib: int, rounds: int, chosen: tuple[str, ...], storage: Any, page: bool) -> None:
+def objects(
+    mib: int, rounds: int, chosen: tuple[str, ...], storage: Any, python: str, page: bool
+) -> None:
     """Show the rates of each client, and how many times those of nats-py they are."""
-    clients = chosen or CLIENTS
+    clients = [
+        name
+        for name in chosen or CLIENTS
+        if _run(python, "-c", f"import {CLIENTS[name]}").returncode == 0
+    ]
     found: dict[str, list[dict[str, float]]] = {name: [] for name in clients}
     with NatsServer() as server:
         with js_sync.connect(server.url) as nc:
@@ -125,11 +182,13 @@ def objects(mib: int, rounds: int, chosen: tuple[str, ...], storage: Any, page: 
             nc.jetstream(timeout=60).create_object_store(config)
         for number in range(rounds):
             for name in clients if number % 2 == 0 else reversed(clients):
-                found[name].append(_measured(name, server.url, mib << 20))
+                found[name].append(_measured(python, name, server.url, mib << 20))
     rows = [[name, *_cells(found[name], found.get(PEER))] for name in clients]
-    columns = ["client", "put, MiB/s", "times nats-py", "get, MiB/s", "times nats-py"]
+    columns = ["client"]
+    for what in ("put", "get"):
+        columns += [f"{what}, MiB/s", "times nats-py", "CPU, s"]
     note = f"An object of {mib} MiB, {storage} storage; medians of {rounds} rounds."
-    show("objects", columns, rows, page=page, note=note)
+    show("objects", columns, rows, page=page, note=note, python=python)
 
 
 def _cells(own: list[dict[str, float]], peer: list[dict[str, float]] | None) -> list[str]:
@@ -138,6 +197,7 @@ def _cells(own: list[dict[str, float]], peer: list[dict[str, float]] | None) -> 
         cells.append(f"{median(each[what] for each in own) / 2**20:.0f}")
         ratios = [each[what] / other[what] for each, other in zip(own, peer or [], strict=False)]
         cells.append(f"{median(ratios):.1f}" if ratios else "")
+        cells.append(f"{median(each[f'{what}_cpu'] for each in own):.2f}")
     return cells
 
 

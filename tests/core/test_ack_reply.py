@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from twinstream.core.consume.acks import ACK, IN_PROGRESS, nak, term
-from twinstream.core.consume.metadata import Metadata, parse_ack_reply
+from twinstream.core.consume.metadata import Metadata, Positions, parse_ack_reply
 from twinstream.errors import BadArgument
 
 V1 = b"$JS.ACK.ORDERS.worker.2.17.5.1700000000123456789.3"
@@ -112,3 +112,32 @@ def test_a_reason_is_one_line_that_never_fails(reason: str, sent: bytes) -> None
 def test_a_reason_that_is_no_text_is_refused() -> None:
     with pytest.raises(BadArgument, match=r"reason must be text, got ValueError\('x'\)"):
         term(ValueError("x"))  # type: ignore[arg-type]
+
+
+SPOILED = st.sampled_from([V1, V2, V2 + b".more", V1 + b".1", V1[:-2]]).flatmap(
+    lambda reply: st.sampled_from([reply, reply.replace(b"17", b"x"), reply.replace(b"17", b"18")])
+)
+
+
+@given(
+    st.lists(
+        st.one_of(
+            SPOILED,
+            st.binary(max_size=80),
+            st.lists(st.integers(-5, 2**70), max_size=6).map(
+                lambda numbers: b".".join([b"$JS.ACK.S.c", *(b"%d" % each for each in numbers)])
+            ),
+        )
+    )
+)
+def test_positions_are_those_of_the_metadata(replies: list[bytes]) -> None:
+    positions = Positions()
+    for reply in replies:
+        found = parse_ack_reply(reply)
+        wanted = found and (
+            found.stream_seq,
+            found.consumer_seq,
+            found.timestamp_ns,
+            found.num_pending,
+        )
+        assert positions.read(reply) == wanted

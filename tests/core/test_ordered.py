@@ -365,3 +365,30 @@ def test_a_snapshot_read_by_bytes_is_good_for_the_snapshot_only() -> None:
     all_of_them = OrderedRead(wants(), "x", by_bytes=True)
     begun(all_of_them, stream)
     assert not all_of_them.is_bounded
+
+
+@given(
+    st.lists(st.integers(0, 3), min_size=1, max_size=12),
+    st.integers(0, 12),
+    st.integers(0, 30),
+)
+def test_a_run_counts_as_its_messages(gaps: list[int], heard_after: int, looked: int) -> None:
+    stream = ModelStream()
+    one, several = (OrderedRead(wants(), name) for name in "ab")
+    for read in (one, several):
+        begun(read, stream)
+    seqs = [sum(gaps[: at + 1]) + at + 1 for at in range(len(gaps))]
+    # A heartbeat that came behind some of the messages, none of which is handed over yet.
+    sent = min(heard_after, len(seqs))
+    for read in (one, several):
+        read.heard(beat(sent, max(looked, seqs[-1])), sent)
+    for number, seq in enumerate(seqs, 1):
+        assert one.take(Metadata("S", "c", 1, seq, number, 0, 0))
+    assert several.takes_runs
+    several.take_run(several.next_consumer_seq + len(seqs) - 1, seqs[-1])
+    assert (one.mark(), one.scanned, one.progress) == (
+        several.mark(),
+        several.scanned,
+        several.progress,
+    )
+    assert one.next_consumer_seq == several.next_consumer_seq == len(seqs) + 1

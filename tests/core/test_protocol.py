@@ -154,7 +154,10 @@ def test_only_what_is_one_whole_message_for_somebody_is_taken_at_once() -> None:
     assert silent.feed_whole(plain) == b""
     for other in (b"", b"PING\r\n", plain[:-1], plain * 2, plain + b"PI", b"+OK\r\n" + plain):
         assert reading.parser.feed_whole(other) is None
-    for other in (hmsg(b"a", b"1", b"NATS/1.0\r\n\r\n", b""), msg(b"a", b"38", b"abc")):
+    head = hmsg(b"a", b"1", b"NATS/1.0\r\n\r\n", b"abc")
+    assert reading.parser.feed_whole(head) == b"1"
+    assert reading.frames[b"1"][-1] == (b"a", b"", 12, b"NATS/1.0\r\n\r\nabc\r\n")
+    for other in (head[:-1], head * 2, head.replace(b" 12 ", b" 16 "), msg(b"a", b"38", b"abc")):
         assert reading.parser.feed_whole(other) is None
     reading.parse(b"MSG a 2 26\r\n")
     assert reading.parser.feed_whole(plain) is None

@@ -7,15 +7,19 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.core.wire import status_frame
 from twinstream.core.read import arrow
 from twinstream.core.read.direct_get import (
     from_direct,
     from_leader,
+    from_plain,
     last_request,
     next_request,
     payload_of,
+    plain_start,
     seq_request,
 )
 from twinstream.core.read.multi_last import LARGEST, MultiAnswer, MultiEnd, chunks, multi_request
@@ -90,6 +94,41 @@ def test_the_two_forms_of_a_message_are_equal() -> None:
     assert not from_leader(stored, "S", headers=False).headers
     bare = StoredMessage(subject="a", seq=3, time=Timestamp.parse(TIME))
     assert (from_leader(bare, "S").data, dict(from_leader(bare, "S").headers)) == (b"", {})
+
+
+@given(
+    st.sampled_from(["a", "ab", ""]),
+    st.sampled_from(["", "A: b", "Nats-Stream: S", "Nats-Sequence: 9", f"Nats-Time-Stamp: {TIME}"]),
+    st.sampled_from(
+        [
+            TIME,
+            "2024-02-30T00:00:00Z",
+            "2024-01-01T00:00:00Z",
+            "1969-12-31T23:59:59.9Z",
+            "2024-01-01T00:00:00+00:00",
+            "2024-01-01T24:00:00.5Z",
+            "0001-01-01T00:00:00Z",
+            "x",
+        ]
+    ),
+    st.integers(0, 2**64),
+)
+def test_a_plain_answer_is_read_as_any_other(
+    subject: str, stored: str, time: str, seq: int
+) -> None:
+    _, _, size, body = answer(seq, subject, stored)
+    frame = (b"_INBOX.1", b"", size, body.replace(TIME.encode(), time.encode()))
+    frame = (*frame[:2], len(frame[3]) - 6, frame[3])
+    start = plain_start("S", "a")
+    found = from_plain(frame, start)
+    if found is None:
+        if not stored and subject == "a":
+            # Only what is no time of a server.
+            assert time != TIME
+        return
+    message = from_direct(frame, "x")
+    assert (message.subject, message.stream, dict(message.headers)) == ("a", "S", {})
+    assert found == (message.data, message.seq, message.time.ns)
 
 
 @pytest.mark.parametrize(

@@ -93,11 +93,16 @@ class Api:
             return Deadline(monotonic() + self.timeout)
         return Deadline.after(timeout)
 
+    @property
+    def is_told(self) -> bool:
+        """Whether calls are logged or reported to `on_call`."""
+        return self.on_call is not None or _LOG.debugs()
+
     def told(
         self, kind: str, subject: str, size: int, stream: str | None = None
     ) -> AbstractContextManager[OpenCall | None]:
         """Return a context for one call, which is logged and reported to `on_call` at its end."""
-        if self.on_call is None and not _LOG.debugs():
+        if not self.is_told:
             return _UNTOLD
         from js_async.client.instrumentation import OpenCall
 

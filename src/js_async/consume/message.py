@@ -9,7 +9,7 @@ from js_async.client.core_message import CoreMessage
 from js_async.consume.delivery import Delivery, ahead
 from twinstream.core.base.nats_py_names import hint_attributes
 from twinstream.core.consume.acks import ACK, ACK_COMMAND, IN_PROGRESS, nak, term
-from twinstream.core.consume.metadata import Metadata, parse_ack_reply
+from twinstream.core.consume.metadata import Metadata, Position, parse_ack_reply
 from twinstream.core.deadline import Deadline, Seconds, monotonic
 from twinstream.core.error_details.transient import LOST_RESPONSE
 from twinstream.core.wire.protocol import Frame
@@ -53,6 +53,12 @@ class Message(CoreMessage):
             raise NotAcknowledgeable(f"{self.subject}: the reply subject is not JetStream's")
         self._metadata: Metadata = found
         return found
+
+    @property
+    def _position(self) -> Position:
+        """The numbers of the metadata."""
+        found = self.metadata
+        return found.stream_seq, found.consumer_seq, found.timestamp_ns, found.num_pending
 
     @property
     def is_acknowledged(self) -> bool:

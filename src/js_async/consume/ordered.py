@@ -15,12 +15,14 @@ from js_async.runtime.concurrency import Signal
 from twinstream.core.base.check_arguments import check_whole
 from twinstream.core.consume.batch import Batch, BatchEnd
 from twinstream.core.consume.fetch import frame_size
+from twinstream.core.consume.metadata import Position, Positions
 from twinstream.core.consume.ordered import Mark, OrderedRead
 from twinstream.core.consume.probing import LIFE, Probing
 from twinstream.core.consume.pull_request import PullLimits, Wait, fetch_limits
 from twinstream.core.consume.reports import PullReport, PullWarning
 from twinstream.core.deadline import Backoff, Deadline, Seconds, monotonic
 from twinstream.core.error_details.transient import FAILED_REQUEST
+from twinstream.core.wire.protocol import Frame
 from twinstream.core.wire.status import Status
 from twinstream.core.wire.subjects import check_name
 from twinstream.errors import (
@@ -103,6 +105,7 @@ class OrderedMessages(Iteration[Message]):
         self._read: Final = OrderedRead(config, prefix, by_bytes=limits.max_bytes is not None)
         self._consumer: Final = OrderedConsumer(api, stream, self._read, limits, on_report)
         self._probing = self._new_probing()
+        self._positions: Final = Positions()
         self._question: _Question | None = None
         self._ended: Final = Signal()
         self._left: int | None = limits.stop_after
@@ -215,6 +218,38 @@ class OrderedMessages(Iteration[Message]):
                 self._left -= 1
             return message
         return None
+
+    def _take_run(self, use: Callable[[Frame, Position], object]) -> None:
+        """Hand over all messages that are buffered, as `_at_hand` does one by one.
+
+        `use` gets those that were not handed over before. It must keep them at once: if the caller
+        is interrupted, the last ones may come again.
+        """
+        messages, read = self._consumer.messages, self._read
+        if (
+            messages is None
+            or self._kept is not None
+            or self._left is not None
+            or self._closed
+            or not read.takes_runs
+        ):
+            return
+        next_seq, at = read.next_consumer_seq, read.position
+        parse = self._positions.read
+        kept = None
+        for message in messages._take_all_granted():
+            frame = message._frame
+            position = parse(frame[1])
+            if position is None or position[1] != next_seq:
+                # What comes behind it is delivered again.
+                kept = message
+                break
+            next_seq += 1
+            if position[0] > at:
+                at = position[0]
+                use(frame, position)
+        read.take_run(next_seq - 1, at)
+        self._kept = kept
 
     def _is_filled(self) -> bool:
         return self.buffered > 0

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TypeVar
 
 from attrs import frozen
 
-from js_async.consume.message import Message
 from js_async.kv.place import Place
-from js_async.kv.watch import CaughtUp, KeyWatch, WatchOptions
+from js_async.kv.watch import CaughtUp, KeyWatch, Reader, WatchOptions
 from js_async.runtime.concurrency import Stream as Generated
+from twinstream.core.consume.metadata import Position
 from twinstream.core.deadline import Deadline, Seconds, seconds
 from twinstream.core.kv.entries import EntryMaker
 from twinstream.core.kv.entry import Entries, Entry, KeyValueOperation, may_be_marker, operation_of
 from twinstream.core.kv.errors import KeyNotFound, raise_for_bucket
+from twinstream.core.wire.headers import Headers
+from twinstream.core.wire.protocol import Frame
 from twinstream.errors import StreamNotFound, TwinstreamError
 from twinstream.models import Timestamp
 
@@ -41,7 +43,7 @@ async def keys_of(
     try:
         await watch.open()
         while True:
-            step = await watch._take(Deadline.after(timeout))
+            step = watch.at_hand() or await watch._take(Deadline.after(timeout))
             if step is None or isinstance(step, CaughtUp):
                 break
             if watch.state.generation != generation:
@@ -105,27 +107,29 @@ class PurgedMarkers:
     """The number of keys with a marker too young to remove; only older revisions were removed."""
 
 
-def _is_value(message: Message) -> bool:
-    size, body = message._frame[2], message._frame[3]
-    if not size or not may_be_marker(body[:size]):
+def _is_value(frame: Frame) -> bool:
+    size, body = frame[2], frame[3]
+    if not size:
         return True
-    return operation_of(message.headers) is KeyValueOperation.PUT
+    block = body[:size]
+    return not may_be_marker(block) or operation_of(Headers.parse(block)) is KeyValueOperation.PUT
 
 
-def _key_reader(maker: EntryMaker[V]) -> Callable[[Message], tuple[str, int, bool]]:
+def _key_reader(maker: EntryMaker[V]) -> Reader[tuple[str, int, bool]]:
     """Return a function that reads a message's key, its revision, and whether it is a value."""
+    key = maker.key
 
-    def read(message: Message) -> tuple[str, int, bool]:
-        return maker.key(message.subject), message.metadata.stream_seq, _is_value(message)
+    def read(frame: Frame, position: Position) -> tuple[str, int, bool]:
+        return key(frame[0].decode("utf-8", "surrogateescape")), position[0], _is_value(frame)
 
     return read
 
 
-def _read_marker(message: Message) -> tuple[str, int, int] | None:
+def _read_marker(frame: Frame, position: Position) -> tuple[str, int, int] | None:
     """Return the subject, revision and time of a marker, or None for a value."""
-    if _is_value(message):
+    if _is_value(frame):
         return None
-    return message.subject, message.metadata.stream_seq, message.metadata.timestamp_ns
+    return frame[0].decode("utf-8", "surrogateescape"), position[0], position[2]
 
 
 async def purge_markers(place: Place, older_than: Seconds, timeout: float) -> PurgedMarkers:

@@ -22,13 +22,15 @@ __all__ = ["Alarm", "Sleeper", "Turn"]
 class Turn:
     """A loop iteration in which a connection is read; tasks woken up in it resume at its end."""
 
-    __slots__ = ("_loop", "_process", "is_on", "woken")
+    __slots__ = ("_loop", "_process", "are_many", "is_on", "woken")
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop: Final = loop
         self._process: Final = os.getpid()
         # Whether reading is in progress; set by the reader.
         self.is_on = False
+        # Whether several tasks resume now: what they send goes out together.
+        self.are_many = False
         self.woken: list[Sleeper] = []
 
     def end(self) -> None:
@@ -39,11 +41,13 @@ class Turn:
         woken, self.woken = self.woken, []
         # A task cannot run inside another one.
         inside = asyncio.current_task(self._loop) is not None
+        self.are_many = not inside and len(woken) > 1
         for sleeper in woken:
             if inside:
                 sleeper.go_on_soon()
             else:
                 self._go_on(sleeper)
+        self.are_many = False
 
     def _go_on(self, sleeper: Sleeper) -> None:
         try:

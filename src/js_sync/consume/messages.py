@@ -325,6 +325,18 @@ class Messages(Iteration[Message]):
         except IndexError:
             return None
 
+    def _take_all_granted(self) -> list[Message]:
+        """Return the buffered messages that need no decision of the engine.
+
+        For iterators without an ack_wait.
+        """
+        take = self._ready.popleft
+        try:
+            return [take() for _ in range(len(self._ready) - self._reserved)]
+        except IndexError:
+            # Another thread closes the iterator and returns the rest to the server.
+            return []
+
     def _in_time(self, message: Message) -> bool:
         """Record that a granted message was taken; tell whether it is within ack_wait."""
         self._held.taken_at = now = monotonic()

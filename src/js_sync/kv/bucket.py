@@ -60,7 +60,9 @@ class KeyValue(Generic[V]):
     def __init__(self, place: Place, codecs: Codecs[V]) -> None:
         self._place: Final = place
         self._codecs: Final = codecs
-        self._maker: Final[EntryMaker[V]] = EntryMaker(place.bucket, place.subjects.stored, codecs)
+        self._maker: Final[EntryMaker[V]] = EntryMaker(
+            place.bucket, place.stream.name, place.subjects.stored, codecs
+        )
         self._writes: Final = BucketWrites(place)
 
     def __repr__(self) -> str:
@@ -146,7 +148,13 @@ class KeyValue(Generic[V]):
         place = self._place
         stored, deadline = self._codecs.encode_key(key), place.api.deadline(timeout)
         if revision is None:
-            found = place.last(stored, stale=stale, deadline=deadline)
+            frame = place.ask_directly(stored, stale=stale, deadline=deadline)
+            if frame is not None:
+                entry = self._maker.of_direct(frame, stored)
+                if entry is not None:
+                    place.saw(entry.revision)
+                    return entry
+            found = place.last(stored, stale=stale, deadline=deadline, answer=frame)
         else:
             found = place.at(stored, check_revision(revision), deadline)
         if found is None:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Final, Generic, Self, TypeVar
 
@@ -14,6 +15,7 @@ from js_sync.kv.place import Place
 from js_sync.runtime.concurrency import BlockHint, LoopHint, sleep
 from js_sync.runtime.concurrency import Stream as Generated
 from twinstream.core.consume.batch import BatchEnd
+from twinstream.core.consume.metadata import Position
 from twinstream.core.consume.reports import PullReport, Recreated
 from twinstream.core.deadline import NEVER, Deadline, Seconds, monotonic
 from twinstream.core.kv.entries import EntryMaker
@@ -22,19 +24,25 @@ from twinstream.core.kv.errors import raise_for_bucket
 from twinstream.core.kv.names import check_revision
 from twinstream.core.kv.watch import WatchState
 from twinstream.core.wire.headers import Headers
+from twinstream.core.wire.protocol import Frame
 from twinstream.core.wire.subject_match import widest
 from twinstream.errors import BadArgument, IterationEnded, RequestTimeout, TwinstreamError
 from twinstream.models import DeliverPolicy
 
-__all__ = ["CAUGHT_UP", "CaughtUp", "KeyWatch", "Watch", "WatchOptions", "open_watch"]
+__all__ = ["CAUGHT_UP", "CaughtUp", "KeyWatch", "Reader", "Watch", "WatchOptions", "open_watch"]
 
 S = TypeVar("S")
 V = TypeVar("V")
+
+Reader = Callable[[Frame, Position], S | None]
+"""Converts a message and its position to a step of a watch, or to None to skip the message."""
 
 _NO_HEADERS: Final = Headers()
 
 # Pause between requests while a replica lags behind the leader (seconds).
 _PAUSE: Final = 0.01
+# Messages to request ahead if they have no values: this doubles the rate of the default.
+_WITHOUT_VALUES: Final = 5000
 # How long to wait for a message that the server announced before sending a request (seconds).
 _EXPECTED: Final = 0.05
 
@@ -98,22 +106,16 @@ def open_watch(
     return Watch(steps)
 
 
-def _reader(maker: EntryMaker[V], options: WatchOptions) -> Callable[[Message], Entry[V] | None]:
+def _reader(maker: EntryMaker[V], options: WatchOptions) -> Reader[Entry[V]]:
     """Return a function that converts a message to an entry, or to None if it is filtered out."""
     make, deletes, has_value = maker.make, options.deletes, not options.meta_only
 
-    def read(message: Message) -> Entry[V] | None:
-        metadata = message.metadata
-        headers = message.headers if message._frame[2] else _NO_HEADERS
-        entry = make(
-            message.subject,
-            message.data,
-            headers,
-            metadata.stream_seq,
-            metadata.timestamp_ns,
-            metadata.num_pending,
-            has_value,
-        )
+    def read(frame: Frame, position: Position) -> Entry[V] | None:
+        subject, _, size, body = frame
+        revision, _, timestamp_ns, pending = position
+        headers = Headers.parse(body[:size]) if size else _NO_HEADERS
+        key = subject.decode("utf-8", "surrogateescape")
+        entry = make(key, body[size:-2], headers, revision, timestamp_ns, pending, has_value)
         return entry if deletes or entry.is_value else None
 
     return read
@@ -125,7 +127,7 @@ class KeyWatch(Iteration["S | CaughtUp"], Generic[S]):
     def __init__(
         self,
         place: Place,
-        read: Callable[[Message], S | None],
+        read: Reader[S],
         filters: Sequence[str],
         options: WatchOptions,
         on_report: Callable[[PullReport], None] | None = None,
@@ -136,6 +138,8 @@ class KeyWatch(Iteration["S | CaughtUp"], Generic[S]):
         self._options: Final = options
         self._on_report: Final = on_report
         self.state: Final = WatchState(updates_only=options.updates_only)
+        self.ready: Final[deque[S]] = deque()
+        """Steps that were read and not handed over yet."""
         # The revision of the last message, and whether the server had more to deliver after it.
         self._revision = 0
         self._has_more = False
@@ -147,6 +151,7 @@ class KeyWatch(Iteration["S | CaughtUp"], Generic[S]):
             deliver_policy=None if resumes else options.policy,
             start_seq=options.resume_from,
             headers_only=options.meta_only,
+            max_messages=_WITHOUT_VALUES if options.meta_only else None,
             on_report=self._report,
         )
 
@@ -180,40 +185,65 @@ class KeyWatch(Iteration["S | CaughtUp"], Generic[S]):
     @property
     def buffered(self) -> int:
         """The number of buffered revisions."""
-        return self.messages.buffered
+        return len(self.ready) + self.messages.buffered
 
     def close(self) -> None:
         """End the watch and delete its consumer."""
-        self.messages.close()
+        try:
+            self.messages.close()
+        finally:
+            self.ready.clear()
+
+    def _take(self, deadline: Deadline) -> S | CaughtUp | None:
+        step = self.at_hand()
+        return super()._take(deadline) if step is None else step
+
+    def at_hand(self) -> S | None:
+        """Return the next step if it was read before."""
+        if self.ready:
+            try:
+                return self.ready.popleft()
+            except IndexError:
+                # Another thread took it, or closes the watch.
+                pass
+        return None
 
     def _take_next(self, deadline: Deadline) -> S | CaughtUp | None:
         state, messages = self.state, self.messages
         try:
             while True:
+                if messages.is_ended:
+                    # Closed, perhaps by another caller while messages were read.
+                    self.ready.clear()
+                    return None
+                step = self.at_hand()
+                if step is not None:
+                    return step
                 if not state.is_live and self._revision >= messages._last_at_start:
                     self._judge(deadline)
                 if not state.is_marked and state.take_mark():
                     return CAUGHT_UP
-                message = messages._at_hand()
-                if message is None:
-                    if state.is_live:
-                        message = messages._take(deadline)
-                        if message is None:
-                            return None
-                    else:
-                        message = self._initial(deadline)
-                        if message is None:
-                            if messages.is_ended:
-                                return None
-                            self._judge(deadline)
-                            continue
-                metadata = message.metadata
-                self._revision, self._has_more = metadata.stream_seq, metadata.num_pending > 0
-                step = self._read(message)
-                if step is not None:
-                    return step
+                messages._take_run(self._keep)
+                if self.ready:
+                    continue
+                message = messages._take(deadline) if state.is_live else self._initial(deadline)
+                if message is not None:
+                    self._keep(message._frame, message._position)
+                elif state.is_live:
+                    return None
+                elif not messages.is_ended:
+                    self._judge(deadline)
         except TwinstreamError as error:
             raise_for_bucket(self._place.bucket, error)
+
+    def _keep(self, frame: Frame, position: Position) -> None:
+        """Read a message, unless an interrupted call has read it."""
+        revision = position[0]
+        if revision > self._revision:
+            step = self._read(frame, position)
+            if step is not None:
+                self.ready.append(step)
+            self._revision, self._has_more = revision, position[3] > 0
 
     def _initial(self, deadline: Deadline) -> Message | None:
         """Return the next message, or None if all stored messages were delivered."""
@@ -296,7 +326,11 @@ class Watch(Owned, BlockHint, LoopHint, Generic[V]):
     @property
     def position(self) -> int:
         """The revision up to which everything was delivered. To resume, pass the next one."""
-        return self._steps.messages.scanned
+        scanned = self._steps.messages.scanned
+        try:
+            return min(scanned, self._steps.ready[0].revision - 1)
+        except IndexError:
+            return scanned
 
     @property
     def buffered(self) -> int:
@@ -308,6 +342,9 @@ class Watch(Owned, BlockHint, LoopHint, Generic[V]):
 
     def __next__(self) -> Entry[V] | None:
         """Return the next revision, or None once the initial values are complete."""
+        entry = self._steps.at_hand()
+        if entry is not None:
+            return entry
         step = self._steps._take(NEVER)
         if step is None:
             raise StopIteration

@@ -134,7 +134,8 @@ class Timestamp(datetime):
     def ns(self) -> int:
         """Nanoseconds since 1970-01-01 in UTC."""
         whole = datetime.__sub__(self, _EPOCH)
-        return Duration.of(whole).ns + self._nanosecond
+        seconds = whole.days * 86_400 + whole.seconds
+        return seconds * 1_000_000_000 + whole.microseconds * 1_000 + self._nanosecond
 
     @property
     def is_zero(self) -> bool:

@@ -294,6 +294,24 @@ class OrderedRead:
             self._look()
         return is_new
 
+    @property
+    def takes_runs(self) -> bool:
+        """Whether each message in order that is behind the position is to be handed over."""
+        return not (self.is_bounded or self.is_outdated)
+
+    @property
+    def next_consumer_seq(self) -> int:
+        """The number that the next message of the consumer has."""
+        return self._consumer_seq + 1
+
+    def take_run(self, consumer_seq: int, stream_seq: int) -> None:
+        """Record messages in order up to these sequences, where `takes_runs`."""
+        before, self._consumer_seq = self._consumer_seq, consumer_seq
+        if stream_seq > self.position:
+            self.position = stream_seq
+        if before < self._sent <= consumer_seq:
+            self._look()
+
     def heard(self, heartbeat: Status, buffered: int) -> str | None:
         """Record a heartbeat; return a description if messages before it were lost.
 

@@ -2,28 +2,48 @@
 
 from __future__ import annotations
 
-from typing import Final, Generic, TypeVar
+from typing import Final, Generic, TypeVar, cast
 
 from twinstream.core.kv.codecs import Codecs
-from twinstream.core.kv.entry import Entry, KeyValueOperation, operation_of, size_of
+from twinstream.core.kv.entry import Entry, KeyValueOperation, entry_of, operation_of, size_of
+from twinstream.core.read.direct_get import from_plain, plain_start
 from twinstream.core.read.stream_message import StreamMessage
 from twinstream.core.wire.headers import Headers
+from twinstream.core.wire.protocol import Frame
 
 __all__ = ["EntryMaker"]
 
 V = TypeVar("V")
+_NO_HEADERS: Final = Headers()
 _PUT: Final = KeyValueOperation.PUT
 
 
 class EntryMaker(Generic[V]):
-    """Creates the entries of one handle. `stored` is the prefix of the stored subjects."""
+    """Creates the entries of one handle.
 
-    def __init__(self, bucket: str, stored: str, codecs: Codecs[V]) -> None:
+    `stored` is the prefix of the stored subjects, `stream` the name of the bucket's stream.
+
+    `stream` is the stream of the bucket.
+    """
+
+    def __init__(self, bucket: str, stream: str, stored: str, codecs: Codecs[V]) -> None:
         self._bucket: Final = bucket
         self._skip: Final = len(stored)
         self._stored: Final = stored
         self._codecs: Final = codecs
         self._is_plain: Final = codecs.key is None and codecs.value is None
+        self._start: Final = plain_start(stream, stored)
+
+    def of_direct(self, frame: Frame, key: str) -> Entry[V] | None:
+        """Return the entry of a response to a direct get for a stored key.
+
+        None unless it is a message without headers, and the stream of the bucket sent it.
+        """
+        found = from_plain(frame, self._start + key.encode())
+        if found is None:
+            return None
+        data, seq, time = found
+        return self.make(self._stored + key, data, _NO_HEADERS, seq, time, None, True)
 
     def of_stored(self, message: StreamMessage, *, tolerant: bool = False) -> Entry[V]:
         """Return the entry of a message that was read without a consumer.
@@ -39,6 +59,8 @@ class EntryMaker(Generic[V]):
     def key(self, subject: str) -> str:
         """Return the key of a stored subject, or the stored key if no codec can decode it."""
         raw = subject[self._skip :] if subject.startswith(self._stored) else subject
+        if self._is_plain:
+            return raw
         try:
             return self._codecs.decode_key(raw)
         except Exception:
@@ -56,34 +78,27 @@ class EntryMaker(Generic[V]):
         has_value: bool,
     ) -> Entry[V]:
         """Return an entry. `has_value` is False if only headers were delivered."""
-        key = raw = subject[self._skip :] if subject.startswith(self._stored) else subject
+        raw = subject[self._skip :] if subject.startswith(self._stored) else subject
+        bucket = self._bucket
+        if self._is_plain and has_value and not headers:
+            # Most entries. Without codecs V is bytes.
+            at = (seq, _PUT, timestamp_ns, len(data), headers, pending)
+            return entry_of((bucket, raw, data, *at, raw, data, None))
         operation = operation_of(headers) if headers else _PUT
-        value: V | None = None
-        error: Exception | None = None
-        reads = has_value and operation is _PUT
+        key, value, error = self._decoded(raw, data, has_value and operation is _PUT)
+        size = len(data) if has_value else size_of(headers, data)
+        at = (seq, operation, timestamp_ns, size, headers, pending)
+        return entry_of((bucket, key, value, *at, raw, data, error))
+
+    def _decoded(
+        self, raw: str, data: bytes, has_value: bool
+    ) -> tuple[str, V | None, Exception | None]:
+        """Return key and value, or the error of a codec."""
         if self._is_plain:
-            if reads:
-                # Without codecs V is bytes.
-                value = data  # type: ignore[assignment]
-        else:
-            try:
-                key = self._codecs.decode_key(raw)
-                if reads:
-                    value = self._codecs.decode_value(data)
-            except Exception as refused:
-                # Codecs are user code, so they may raise any exception.
-                key, value, error = raw, None, refused
-        return Entry(
-            bucket=self._bucket,
-            key=key,
-            value=value,
-            revision=seq,
-            operation=operation,
-            timestamp_ns=timestamp_ns,
-            size=len(data) if has_value else size_of(headers, data),
-            headers=headers,
-            pending=pending,
-            raw_key=raw,
-            raw_value=data,
-            error=error,
-        )
+            return raw, cast("V", data) if has_value else None, None
+        try:
+            key = self._codecs.decode_key(raw)
+            return key, self._codecs.decode_value(data) if has_value else None, None
+        except Exception as refused:
+            # Codecs are user code, so they may raise any exception.
+            return raw, None, refused

@@ -6,6 +6,7 @@ message itself and its position in the headers (ADR-31).
 
 from __future__ import annotations
 
+import re
 from datetime import datetime
 from typing import Any, Final
 
@@ -30,9 +31,11 @@ __all__ = [
     "EVERYTHING",
     "from_direct",
     "from_leader",
+    "from_plain",
     "last_request",
     "next_request",
     "payload_of",
+    "plain_start",
     "seq_request",
 ]
 
@@ -99,14 +102,51 @@ def from_direct(frame: Frame, subject: str, *, headers: bool = True) -> StreamMe
     found = direct_tail(body, header_size)
     if found is None:
         raise _no_message(body[:header_size], subject)
+    block = stored_headers(found) if headers else b""
     return StreamMessage(
         stream=answering(found).decode("utf-8", "surrogateescape"),
         subject=found[1].decode("utf-8", "surrogateescape"),
         seq=int(found[2]),
         time=time_of(found[3], subject),
         data=body[header_size:-2],
-        headers=Headers.parse(stored_headers(found)) if headers else Headers(),
+        headers=Headers.parse(block) if block else Headers(),
     )
+
+
+# The rest of the headers where a message has none of its own, behind its stream and subject.
+_PLAIN: Final = re.compile(
+    rb"\r\nNats-Sequence: (\d{1,20})"
+    rb"\r\nNats-Time-Stamp: (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?Z\r\n\r\n"
+)
+_EPOCH: Final = datetime(1970, 1, 1)
+
+
+def plain_start(stream: str, subject: str) -> bytes:
+    """Return how the response to a direct get begins for a message without headers."""
+    return f"NATS/1.0\r\nNats-Stream: {stream}\r\nNats-Subject: {subject}".encode()
+
+
+def from_plain(frame: Frame, start: bytes) -> tuple[bytes, int, int] | None:
+    """Return payload, sequence and time of a message without headers, or None for anything else.
+
+    `start` is that of `plain_start`. The time is in nanoseconds since 1970. This takes a tenth of
+    the time of `from_direct`.
+    """
+    _, _, header_size, body = frame
+    if not body.startswith(start):
+        return None
+    found = _PLAIN.fullmatch(body, len(start), header_size)
+    if found is None:
+        return None
+    seq, time, fraction = found.groups()
+    try:
+        whole = datetime.fromisoformat(time.decode()) - _EPOCH
+    except ValueError:
+        return None
+    nanoseconds = (whole.days * 86_400 + whole.seconds) * 1_000_000_000
+    if fraction:
+        nanoseconds += int(fraction.ljust(9, b"0"))
+    return body[header_size:-2], int(seq), nanoseconds
 
 
 def _no_message(block: bytes, subject: str) -> TwinstreamError:

@@ -199,7 +199,7 @@ class Parser:
         return self._parse(data)
 
     def feed_whole(self, data: bytes) -> bytes | None:
-        """Parse a read that holds exactly one complete MSG, the usual reply to a request.
+        """Parse a read that holds exactly one complete message, the usual reply to a request.
 
         Return its subscription id, or `b""` for a silent one. Return None for any other read, which
         `feed` has to parse.
@@ -209,20 +209,27 @@ class Parser:
             return None
         start = data.find(b"\n") + 1
         parts = data[:start].split(b" ")
-        if len(parts) == 5:
-            word, subject, sid, reply, size = parts
-        elif len(parts) == 4:
-            word, subject, sid, size = parts
+        header_size = 0
+        if len(parts) == 5 and parts[0] == b"MSG":
+            _, subject, sid, reply, size = parts
+        elif len(parts) == 4 and parts[0] == b"MSG":
+            _, subject, sid, size = parts
             reply = b""
+        elif parts[0] == b"HMSG":
+            try:
+                subject, sid, reply, header_size, _ = _with_headers(parts)
+            except ValueError:
+                return None
+            size = parts[-1]
         else:
             return None
         sink = self._sinks.get(sid)
         # Only for sizes that `_parse` has seen, so they need no validation.
         is_whole = _TOTALS.get(size) == len(data) - start and data.endswith(b"\r\n")
-        if sink is None or word != b"MSG" or not is_whole:
+        if sink is None or not is_whole:
             return None
         try:
-            sink((subject, reply, 0, data[start:]))
+            sink((subject, reply, header_size, data[start:]))
         except Exception as error:
             self._on_failure(subject, error)
         return b"" if sid in self._silent else sid

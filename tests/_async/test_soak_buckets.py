@@ -1,0 +1,299 @@
+"""Buckets and object stores in a cluster whose nodes are killed, stopped, and lead in turns.
+
+A node that is stopped is what a partition makes of it: others elect a leader, and it comes back
+with what it knew before. Short here, long with `make soak`.
+"""
+
+from __future__ import annotations
+
+import random
+from contextlib import suppress
+
+import pytest
+
+import js_async as js
+from js_async.runtime.concurrency import aside
+from tests._async.flow import eventually, pause, together
+from tests._async.leaders import step_down
+from tests.conftest import VERSION
+from tests.soak import rounds, state
+from twinstream.models import ObjectStoreConfig, StreamConfig
+from twinstream.testing import NatsCluster
+
+PATIENT = js.ReconnectPolicy(wait=0.01, max_wait=0.2, attempts=-1)
+# What a call may end with while a group has no leader; whether it took effect is not known.
+PASSING = (js.ConnectionLost, js.NoResponders, js.OutcomeUnknown, js.RequestTimeout)
+TROUBLES = ("kill the leader", "stop the leader", "step down", "kill another", "stop all")
+
+
+@pytest.fixture(scope="module")
+def own_cluster():
+    """Three servers that these tests kill."""
+    with NatsCluster(version=VERSION) as running:
+        yield running
+
+
+def is_passing(error):
+    """Tell whether an error may go away by itself."""
+    return isinstance(error, PASSING) or getattr(error, "code", 0) == 503
+
+
+class Progress:
+    """What the workers did so far."""
+
+    def __init__(self):
+        self.done = 0
+        self.is_over = False
+
+    async def has(self, target):
+        """Whether the workers came as far as `target`."""
+        return self.done >= target
+
+
+async def healthy(stream):
+    """Return the leader of a stream once all of its replicas are current."""
+
+    async def look():
+        try:
+            cluster = (await stream.info(timeout=2)).cluster
+        except js.TwinstreamError as error:
+            if is_passing(error):
+                return None
+            raise
+        replicas = cluster.replicas or []
+        whole = len(replicas) == 2 and all(each.current and not each.offline for each in replicas)
+        return cluster.leader if whole else None
+
+    return await eventually(look, patience=90)
+
+
+async def trouble(cluster, stream, progress, count):
+    """Make trouble again and again, each time when the workers have come further."""
+    chance = random.Random(stream.name)
+    target = 0
+    async with js.connect(cluster.url, reconnect=PATIENT, request_timeout=5) as connection:
+        # Not over the connection of the workers, so that theirs break in any state.
+        seen = await connection.jetstream(timeout=5).get_stream(stream.name)
+        for number in range(count):
+            leader = cluster.node(await healthy(seen))
+            target = max(target, progress.done) + chance.randrange(5, 15)
+            await eventually(progress.has, target, patience=90)
+            what = TROUBLES[number % len(TROUBLES)]
+            node = leader
+            if what == "kill another":
+                node = next(each for each in cluster.servers if each is not leader)
+            if what == "step down":
+                await step_down(connection, f"STREAM.LEADER.STEPDOWN.{stream.name}")
+            elif what == "stop the leader":
+                leader.pause()
+                await pause(chance.uniform(0.5, 3))
+                leader.resume()
+            elif what == "stop all":
+                for each in cluster.servers:
+                    each.pause()
+                await pause(chance.uniform(0.1, 0.5))
+                for each in cluster.servers:
+                    each.resume()
+            else:
+                node.kill()
+                await pause(chance.uniform(0, 2))
+                await aside(node.restart)
+        await healthy(seen)
+    progress.is_over = True
+
+
+class Writes:
+    """What was written under one kind of key, by a word that each attempt has of its own."""
+
+    def __init__(self):
+        self.acknowledged = {}
+        self.unknown = set()
+
+
+async def settled(call, progress):
+    """Return what a call returns, None if its outcome is not known."""
+    try:
+        result = await call()
+    except js.TwinstreamError as error:
+        if not is_passing(error):
+            raise
+        return None
+    progress.done += 1
+    return result
+
+
+async def put_all(bucket, writes, progress):
+    """Put values until the trouble is over."""
+    number = 0
+    while not progress.is_over:
+        number += 1
+        word = f"put {number}"
+        revision = await settled(
+            lambda word=word, number=number: bucket.put(f"p.{number % 7}", word.encode()), progress
+        )
+        if revision is None:
+            writes.unknown.add(word)
+        else:
+            writes.acknowledged[word] = revision
+
+
+async def count_up(bucket, name, writes, progress):
+    """Count by compare and set, until the trouble is over; another client does the same."""
+    number = 0
+    while not progress.is_over:
+        entry = await settled(lambda: bucket.entry("count"), progress)
+        if entry is None:
+            continue
+        number += 1
+        word = f"{int(entry.value.split()[0]) + 1} {name} {number}"
+        try:
+            revision = await settled(
+                lambda word=word, entry=entry: bucket.update(
+                    "count", word.encode(), entry.revision
+                ),
+                progress,
+            )
+        except js.RevisionMismatch:
+            continue
+        if revision is None:
+            writes.unknown.add(word)
+        else:
+            writes.acknowledged[word] = revision
+
+
+async def watch_all(watch, seen):
+    """Note what a watch delivers, up to the key `end`."""
+    async for entry in watch:
+        if entry is not None:
+            seen.append((entry.revision, entry.key, (entry.value or b"").decode()))
+            if entry.key == "end":
+                return
+
+
+def check(seen, key, writes):
+    """Each acknowledged write is there once and at its revision, and none is there twice."""
+    found = {}
+    for revision, each, word in seen:
+        if each.partition(".")[0] == key:
+            assert word not in found, f"{word!r} is stored twice"
+            found[word] = revision
+    assert {word: found.get(word) for word in writes.acknowledged} == writes.acknowledged
+    assert found.keys() <= writes.acknowledged.keys() | writes.unknown
+    return found
+
+
+async def test_a_bucket_in_a_cluster_in_trouble(own_cluster, name):
+    troubles = rounds(5, 100)
+    url = own_cluster.url
+    async with (
+        js.connect(url, reconnect=PATIENT) as first,
+        js.connect(url, reconnect=PATIENT) as second,
+        js.connect(url, reconnect=PATIENT) as third,
+    ):
+        jet = first.jetstream(timeout=5)
+        # A bucket that forgets no revision, so that a watch has to deliver them all.
+        config = StreamConfig(
+            name=f"KV_{name}",
+            subjects=[f"$KV.{name}.>"],
+            num_replicas=3,
+            allow_direct=True,
+            allow_rollup_hdrs=True,
+        )
+        stream = await jet.create_stream(config)
+        buckets = [
+            await each.jetstream(timeout=5).get_key_value(name) for each in (first, second, third)
+        ]
+        await buckets[0].create("count", b"0 start")
+        puts, counts, progress = Writes(), Writes(), Progress()
+        counts.acknowledged["0 start"] = 1
+        seen = []
+
+        async def end():
+            await trouble(own_cluster, stream, progress, troubles)
+
+            async def ended():
+                with suppress(*PASSING):
+                    return await buckets[0].put("end", b"")
+
+            # Not before the last writes have their answers.
+            await pause(0.5)
+            await eventually(ended, patience=60)
+
+        async with buckets[2].watch(history=True) as watch:
+            await together(
+                end,
+                lambda: put_all(buckets[0], puts, progress),
+                lambda: count_up(buckets[1], "b", counts, progress),
+                lambda: count_up(buckets[2], "c", counts, progress),
+                lambda: watch_all(watch, seen),
+            )
+        state(
+            f"bucket in trouble: {troubles} troubles, {len(seen)} revisions,"
+            f" {len(puts.acknowledged)} puts and {len(counts.acknowledged)} counts acknowledged,"
+            f" {len(puts.unknown) + len(counts.unknown)} unknown"
+        )
+        # Every revision, in order and once.
+        assert [revision for revision, _, _ in seen] == list(range(1, len(seen) + 1))
+        check(seen, "p", puts)
+        check(seen, "count", counts)
+        numbers = [int(word.split()[0]) for _, key, word in seen if key == "count"]
+        assert numbers == list(range(len(numbers)))
+
+
+async def test_objects_in_a_cluster_in_trouble(own_cluster, name):
+    troubles = rounds(3, 60)
+    chance = random.Random(name)
+    url = own_cluster.url
+    async with (
+        js.connect(url, reconnect=PATIENT) as first,
+        js.connect(url, reconnect=PATIENT) as second,
+    ):
+        config = ObjectStoreConfig(bucket=name, num_replicas=3)
+        store = await first.jetstream(timeout=5).create_object_store(config)
+        other = await second.jetstream(timeout=5).get_object_store(name)
+        progress = Progress()
+        # All contents that an object may have, and the one that it must have.
+        known, last, failed, read = {}, {}, [], []
+
+        async def write():
+            number = 0
+            while not progress.is_over:
+                number += 1
+                key = f"object {number % 3}"
+                content = chance.randbytes(chance.choice([0, 1000, 400_000, 1_500_000]))
+                known.setdefault(key, set()).add(content)
+                try:
+                    await store.put(key, content)
+                except (js.PutFailed, *PASSING) as error:
+                    # It may be stored if that is not known, but nothing else is.
+                    failed.append(error)
+                    last.pop(key, None)
+                    continue
+                progress.done += 1
+                last[key] = content
+
+        async def reading():
+            while not progress.is_over:
+                key = f"object {chance.randrange(3)}"
+                try:
+                    content = await other.get_bytes(key)
+                except (js.ObjectNotFound, js.ObjectChanged, *PASSING):
+                    await pause(0.01)
+                    continue
+                assert content in known[key]
+                read.append(key)
+                progress.done += 1
+
+        await together(
+            lambda: trouble(own_cluster, store.stream, progress, troubles), write, reading
+        )
+        state(
+            f"objects in trouble: {troubles} troubles, {sum(map(len, known.values()))} puts,"
+            f" {len(failed)} failed, {len(read)} reads"
+        )
+        assert read
+        for key, content in last.items():
+            assert await other.get_bytes(key) == content
+        for key in known:
+            with suppress(js.ObjectNotFound):
+                assert await other.get_bytes(key) in known[key]

@@ -1,0 +1,48 @@
+"""Key-value buckets with js_async."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import js_async
+
+__all__ = ["get", "keys", "opened", "put", "watch"]
+
+
+@asynccontextmanager
+async def opened(url: str, bucket: str) -> AsyncIterator[Any]:
+    """Connect and open a bucket."""
+    async with js_async.connect(url) as nc:
+        yield await nc.jetstream(timeout=60).get_key_value(bucket)
+
+
+async def put(bucket: Any, key: str, value: bytes) -> None:
+    """Store a value."""
+    await bucket.put(key, value)
+
+
+async def get(bucket: Any, key: str) -> bytes:
+    """Return a value."""
+    value: bytes = (await bucket.get(key)).value
+    return value
+
+
+async def watch(bucket: Any) -> int:
+    """Return how many initial values there are."""
+    async with bucket.watch() as entries:
+        count = 0
+        async for entry in entries:
+            if entry is None:
+                break
+            count += 1
+    return count
+
+
+async def keys(bucket: Any) -> int:
+    """Return how many keys there are."""
+    count = 0
+    async for _ in bucket.keys():
+        count += 1
+    return count
