@@ -917,7 +917,7 @@ class JetStream:
         """
         from js_async.object_store import stores
 
-        return await stores.create(self._api, config, timeout)
+        return await stores.create(self._api, config, self._api.deadline(timeout))
 
     async def get_object_store(self, bucket: str, *, timeout: Seconds | None = None) -> ObjectStore:
         """Return an object store that exists, one of another client perhaps.
@@ -926,7 +926,7 @@ class JetStream:
         """
         from js_async.object_store import stores
 
-        return await stores.get(self._api, bucket, timeout)
+        return await stores.get(self._api, bucket, self._api.deadline(timeout))
 
     def bind_object_store(self, bucket: str) -> ObjectStore:
         """Return an object store without asking the server; the first call that needs to asks."""
@@ -944,7 +944,7 @@ class JetStream:
         """
         from js_async.object_store import stores
 
-        return await stores.update(self._api, config, timeout)
+        return await stores.update(self._api, config, self._api.deadline(timeout))
 
     async def create_or_update_object_store(
         self, config: ObjectStoreConfig, *, timeout: Seconds | None = None
@@ -952,7 +952,7 @@ class JetStream:
         """Create an object store, or replace the settings of the one that exists."""
         from js_async.object_store import stores
 
-        return await stores.create_or_update(self._api, config, timeout)
+        return await stores.create_or_update(self._api, config, self._api.deadline(timeout))
 
     async def delete_object_store(self, bucket: str, *, timeout: Seconds | None = None) -> None:
         """Delete an object store with all its objects. Raises `ObjectStoreNotFound`."""

@@ -912,7 +912,7 @@ class JetStream:
         """
         from js_sync.object_store import stores
 
-        return stores.create(self._api, config, timeout)
+        return stores.create(self._api, config, self._api.deadline(timeout))
 
     def get_object_store(self, bucket: str, *, timeout: Seconds | None = None) -> ObjectStore:
         """Return an object store that exists, one of another client perhaps.
@@ -921,7 +921,7 @@ class JetStream:
         """
         from js_sync.object_store import stores
 
-        return stores.get(self._api, bucket, timeout)
+        return stores.get(self._api, bucket, self._api.deadline(timeout))
 
     def bind_object_store(self, bucket: str) -> ObjectStore:
         """Return an object store without asking the server; the first call that needs to asks."""
@@ -939,7 +939,7 @@ class JetStream:
         """
         from js_sync.object_store import stores
 
-        return stores.update(self._api, config, timeout)
+        return stores.update(self._api, config, self._api.deadline(timeout))
 
     def create_or_update_object_store(
         self, config: ObjectStoreConfig, *, timeout: Seconds | None = None
@@ -947,7 +947,7 @@ class JetStream:
         """Create an object store, or replace the settings of the one that exists."""
         from js_sync.object_store import stores
 
-        return stores.create_or_update(self._api, config, timeout)
+        return stores.create_or_update(self._api, config, self._api.deadline(timeout))
 
     def delete_object_store(self, bucket: str, *, timeout: Seconds | None = None) -> None:
         """Delete an object store with all its objects. Raises `ObjectStoreNotFound`."""

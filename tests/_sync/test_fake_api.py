@@ -7,13 +7,15 @@ import pytest
 
 import js_sync as js
 from tests.fake.answers import CONSUMER
-from twinstream.models import ConsumerConfig, StreamConfig
+from twinstream.models import ConsumerConfig, ObjectStoreConfig, StreamConfig
 from twinstream.testing import FakePeer, FakeServer
 
 QUICK = js.ReconnectPolicy(wait=0.01, max_wait=0.05, attempts=-1)
 STATE = dict.fromkeys(("messages", "bytes", "first_seq", "last_seq", "consumer_count"), 0)
 CREATED = {"config": {"name": "S"}, "created": "2026-01-01T00:00:00Z", "state": STATE}
 NO_LEADER = {"error": {"code": 503, "err_code": 10008, "description": "no leader"}}
+EXISTS = {"error": {"code": 400, "err_code": 10058, "description": "stream name already in use"}}
+GONE = {"error": {"code": 404, "err_code": 10059, "description": "stream not found"}}
 
 
 def test_a_creation_that_is_forgotten_is_sent_again():
@@ -150,3 +152,40 @@ def test_a_read_is_complete_though_its_consumer_cannot_be_deleted():
             assert page.payloads == [b"fine"]
             assert reader.next_page() is None
             reader.close()
+
+
+def test_an_object_store_that_others_create_and_delete_is_made_in_the_end():
+    refusals = [EXISTS] * 3
+
+    def script(peer: FakePeer) -> None:
+        peer.handshake()
+        for request in peer.follow():
+            if "STREAM.CREATE" in request.line:
+                made = {**CREATED, "config": request.json}
+                peer.answer(request, refusals.pop() if refusals else made)
+            elif "STREAM.INFO" in request.line:
+                peer.answer(request, GONE)
+
+    with FakeServer(script) as server:
+        with js.connect(server.url) as connection:
+            jet = connection.jetstream(timeout=30)
+            store = jet.create_or_update_object_store(ObjectStoreConfig(bucket="b"))
+            assert store.bucket == "b"
+    assert not refusals
+
+
+def test_an_object_store_that_is_never_made_ends_at_the_deadline():
+    def script(peer: FakePeer) -> None:
+        peer.handshake()
+        for request in peer.follow():
+            if "STREAM.CREATE" in request.line:
+                peer.answer(request, EXISTS)
+            elif "STREAM.INFO" in request.line:
+                peer.answer(request, GONE)
+
+    with FakeServer(script) as server:
+        with js.connect(server.url) as connection:
+            with pytest.raises((js.StreamExists, js.RequestTimeout)):
+                connection.jetstream().create_or_update_object_store(
+                    ObjectStoreConfig(bucket="b"), timeout=0.3
+                )

@@ -112,7 +112,7 @@ def test_an_answer_that_is_here_before_sending_returns_counts(way, monkeypatch):
             # As if somebody else read the second 503 just now.
             status = b"NATS/1.0 503\r\n\r\n"
             pipeline._deliver((entry.reply, b"", len(status), status))
-            seen.append(entry.trouble)
+            seen.append(entry.action)
         return sent
 
     monkeypatch.setattr(Pipeline, "try_send", slowly)

@@ -12,17 +12,12 @@ from twinstream.core.publish.limits import PublishLimits
 from twinstream.core.publish.request import PublishFailure, PublishRequest
 from twinstream.core.publish.retry import (
     RetryPolicy,
-    Step,
-    leaves_doubt,
     may_get_leader,
     needs_pause,
-    next_step,
     retry_policy,
 )
 from twinstream.errors import (
-    BadAnswer,
     BadArgument,
-    ConnectionClosed,
     ConnectionLost,
     JetStreamError,
     NoLeader,
@@ -31,75 +26,21 @@ from twinstream.errors import (
     PermissionDenied,
     PublishFailures,
     RequestTimeout,
-    StoreRefused,
     TwinstreamError,
-    WrongLastSequence,
 )
-
-
-def api(cls: type[JetStreamError], err_code: int) -> JetStreamError:
-    return cls("no", code=400, err_code=err_code)
-
-
-NOBODY = NoResponders("x")
-SILENCE = RequestTimeout("x")
-LOST = ConnectionLost("x")
-BUSY = api(JetStreamError, 10167)
-NOT_LEADER = api(JetStreamError, 10009)
-WRONG = api(WrongLastSequence, 10071)
-STEPPED_DOWN = JetStreamError("raft: not leader", code=503, err_code=0)
-FULL = api(StoreRefused, 10077)
 
 
 @pytest.mark.parametrize(
-    ("error", "repeatable", "doubt", "left", "step"),
+    ("error", "pause"),
     [
-        (NOBODY, False, False, 1, Step.REPEAT),
-        (NOBODY, True, True, 1, Step.REPEAT),
-        (NOBODY, True, False, 0, Step.EXPLAIN),
-        (SILENCE, True, False, 1, Step.REPEAT),
-        (SILENCE, False, False, 1, Step.EXPLAIN),
-        (SILENCE, True, True, 0, Step.EXPLAIN),
-        (LOST, True, False, 1, Step.REPEAT),
-        (LOST, False, False, 1, Step.FAIL),
-        (LOST, True, False, 0, Step.FAIL),
-        (BUSY, False, False, 1, Step.REPEAT),
-        (BUSY, False, False, 0, Step.FAIL),
-        (BUSY, True, True, 0, Step.PROVE),
-        (NOT_LEADER, False, False, 1, Step.REPEAT),
-        (STEPPED_DOWN, False, False, 1, Step.REPEAT),
-        (STEPPED_DOWN, False, False, 0, Step.FAIL),
-        (WRONG, True, False, 1, Step.FAIL),
-        (WRONG, True, True, 1, Step.PROVE),
-        (FULL, True, True, 0, Step.PROVE),
-        (FULL, True, False, 2, Step.FAIL),
-        (PermissionDenied("x"), True, False, 2, Step.FAIL),
-        (PermissionDenied("x"), True, True, 2, Step.PROVE),
-        (ConnectionClosed("x"), True, True, 2, Step.FAIL),
-        (BadAnswer("x"), True, False, 2, Step.FAIL),
-        (BadArgument("x"), True, False, 2, Step.FAIL),
-        (BadArgument("x"), True, True, 2, Step.PROVE),
+        (RequestTimeout("x"), False),
+        (ConnectionLost("x"), False),
+        (NoResponders("x"), True),
+        (JetStreamError("no", code=429, err_code=10167), True),
     ],
 )
-def test_the_next_step(
-    error: TwinstreamError, repeatable: bool, doubt: bool, left: int, step: Step
-) -> None:
-    assert next_step(error, repeatable=repeatable, doubt=doubt, left=left) is step
-
-
-def test_what_leaves_doubt_and_what_needs_a_pause() -> None:
-    assert [leaves_doubt(each) for each in (SILENCE, LOST, NOBODY, BUSY)] == [
-        True,
-        True,
-        False,
-        False,
-    ]
-    assert [needs_pause(each) for each in (SILENCE, LOST, NOBODY, BUSY)] == [
-        False,
-        False,
-        True,
-        True,
-    ]
+def test_only_what_was_refused_needs_a_pause(error: TwinstreamError, pause: bool) -> None:
+    assert needs_pause(error) is pause
 
 
 def test_the_time_is_shared_by_the_attempts_that_may_follow() -> None:

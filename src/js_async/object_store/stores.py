@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from js_async.api.api import Api
 from js_async.api.create_update import create_stream, update_stream
 from js_async.api.streams_of_kind import NamesOfKind, StatusesOfKind
 from js_async.object_store.store import ObjectStore
+from js_async.runtime.concurrency import sleep
 from js_async.stream import Stream
-from twinstream.core.deadline import Seconds
+from twinstream.core.deadline import Deadline, Seconds
 from twinstream.core.object_store.config import (
     ObjectStoreStatus,
     changed_stream_config,
@@ -22,47 +25,50 @@ from twinstream.models import ObjectStoreConfig, StreamInfo
 
 __all__ = ["Names", "Statuses", "create", "create_or_update", "delete", "get", "update"]
 
+_PAUSE: Final = 0.01
 
-async def create(api: Api, config: ObjectStoreConfig, timeout: Seconds | None) -> ObjectStore:
+
+async def create(api: Api, config: ObjectStoreConfig, deadline: Deadline) -> ObjectStore:
     """Create a store. Raises `StreamExists` with the differences."""
     wanted = store_stream_config(config)
-    deadline = api.deadline(timeout)
     info = await create_stream(api, stream_of(config.bucket), wanted, False, deadline)
     return ObjectStore(api, config.bucket, info)
 
 
-async def get(api: Api, bucket: str, timeout: Seconds | None) -> ObjectStore:
+async def get(api: Api, bucket: str, deadline: Deadline) -> ObjectStore:
     """Return an existing store."""
-    info = await _info(api, bucket, timeout)
+    info = await _info(api, bucket, deadline)
     # Raises `NotAnObjectStore` if the stream is not an object store.
     store_config(info.config)
     return ObjectStore(api, bucket, info)
 
 
-async def update(api: Api, config: ObjectStoreConfig, timeout: Seconds | None) -> ObjectStore:
+async def update(api: Api, config: ObjectStoreConfig, deadline: Deadline) -> ObjectStore:
     """Replace the settings of an existing store."""
     bucket = check_store_config(config).bucket
-    present = (await _info(api, bucket, timeout)).config
+    present = (await _info(api, bucket, deadline)).config
     store_config(present)
     changed = changed_stream_config(present, config)
-    info = await update_stream(api, stream_of(bucket), changed, False, api.deadline(timeout))
+    info = await update_stream(api, stream_of(bucket), changed, False, deadline)
     return ObjectStore(api, bucket, info)
 
 
-async def create_or_update(
-    api: Api, config: ObjectStoreConfig, timeout: Seconds | None
-) -> ObjectStore:
-    """Replace the settings of a store, or create it if it does not exist."""
-    check_store_config(config)
-    try:
-        return await update(api, config, timeout)
-    except ObjectStoreNotFound:
-        pass
-    try:
-        return await create(api, config, timeout)
-    except StreamExists:
-        # Another client created it first.
-        return await update(api, config, timeout)
+async def create_or_update(api: Api, config: ObjectStoreConfig, deadline: Deadline) -> ObjectStore:
+    """Replace the settings of a store, or create it if it does not exist.
+
+    Another client may create or delete it meanwhile, so both are tried until the deadline.
+    """
+    while True:
+        try:
+            return await update(api, config, deadline)
+        except ObjectStoreNotFound:
+            pass
+        try:
+            return await create(api, config, deadline)
+        except StreamExists:
+            if deadline.remaining() <= _PAUSE:
+                raise
+            await sleep(_PAUSE)
 
 
 async def delete(api: Api, bucket: str, timeout: Seconds | None) -> None:
@@ -73,9 +79,9 @@ async def delete(api: Api, bucket: str, timeout: Seconds | None) -> None:
         raise _not_found(bucket, error) from error
 
 
-async def _info(api: Api, bucket: str, timeout: Seconds | None) -> StreamInfo:
+async def _info(api: Api, bucket: str, deadline: Deadline) -> StreamInfo:
     try:
-        return await api.stream_info(stream_of(bucket), api.deadline(timeout))
+        return await api.stream_info(stream_of(bucket), deadline)
     except StreamNotFound as error:
         raise _not_found(bucket, error) from error
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from js_async.runtime.concurrency import Signal
+from twinstream.core.publish.publish_engine import Action, PublishEngine
 from twinstream.core.publish.request import Publishable, PublishFailure, PublishRequest, as_request
-from twinstream.core.publish.retry import Step
-from twinstream.errors import TwinstreamError
 from twinstream.models import PubAck
 
 __all__ = ["Outcome", "UnderWay", "under_way"]
@@ -20,22 +19,19 @@ class UnderWay:
     # `__dict__` at the same time (by accessing it, or by a new attribute) can crash the
     # interpreter, if a callback of the garbage collector lets the other thread run in between.
     __slots__ = (
-        "attempts",
+        "action",
         "data",
-        "doubt",
+        "engine",
         "given",
         "headers",
         "is_told",
-        "lacks_leader",
         "outcome",
         "reply",
         "sent_at",
         "signal",
         "size",
         "started",
-        "stray",
         "subject",
-        "trouble",
     )
 
     given: Publishable
@@ -48,17 +44,19 @@ class UnderWay:
     sent_at: float
     outcome: Outcome | None
     signal: Signal | None
-    trouble: tuple[TwinstreamError, Step] | None
-    stray: TwinstreamError | None
-    attempts: int
-    lacks_leader: bool
+    engine: PublishEngine | None
+    action: Action | None
     is_told: bool
-    doubt: bool
 
     @property
     def request(self) -> PublishRequest:
         """The message as a `PublishRequest`, also if a pair was given."""
         return as_request(self.given)
+
+    @property
+    def attempts(self) -> int:
+        """Number of times that it was sent."""
+        return 1 if self.engine is None else self.engine.attempts
 
     @property
     def repeatable(self) -> bool:
@@ -82,7 +80,6 @@ def under_way(
     entry.headers = headers
     entry.size = len(data) + len(subject) + (len(headers) if headers else 0)
     entry.started = entry.sent_at = now
-    entry.outcome = entry.signal = entry.trouble = entry.stray = None
-    entry.attempts = 1
-    entry.lacks_leader = entry.is_told = entry.doubt = False
+    entry.outcome = entry.signal = entry.engine = entry.action = None
+    entry.is_told = False
     return entry

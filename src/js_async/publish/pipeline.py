@@ -19,6 +19,7 @@ from js_async.publish.verify_stored import prove
 from js_async.runtime.concurrency import Lock, Signal, sleep
 from twinstream.core.deadline import Deadline, monotonic
 from twinstream.core.publish.limits import PublishLimits
+from twinstream.core.publish.publish_engine import Action, Explain, Fail, Prove, PublishEngine, Send
 from twinstream.core.publish.request import (
     PLAIN,
     Publishable,
@@ -27,7 +28,6 @@ from twinstream.core.publish.request import (
     as_request,
     publish_headers,
 )
-from twinstream.core.publish.retry import Step, leaves_doubt, may_get_leader, needs_pause, next_step
 from twinstream.core.wire.bulk_acks import AckCutter
 from twinstream.core.wire.protocol import Frame, Sink
 from twinstream.core.wire.pub_ack import AckReader
@@ -35,11 +35,8 @@ from twinstream.core.wire.status import is_unserved
 from twinstream.core.wire.subjects import check_subject
 from twinstream.errors import (
     BadAnswer,
-    BadArgument,
-    NoLeader,
     NoResponders,
     OutcomeUnknown,
-    RequestTimeout,
     TwinstreamError,
 )
 from twinstream.models import PubAck
@@ -196,11 +193,8 @@ class Pipeline:
             finally:
                 self._unsent.discard(entry.reply)
             await self._transport.send(entry.subject, entry.reply, entry.headers, entry.data)
-        except BadArgument as error:
-            # Too large for this server; an earlier attempt may have gone to another server.
-            self._stumble(entry, error)
         except TwinstreamError as error:
-            self._finish(entry, PublishFailure(entry.request, error))
+            self._act(entry, self._engine(entry).unsent(error, self._left(entry)))
 
     # ---- answers
 
@@ -254,7 +248,7 @@ class Pipeline:
             return True
         # Another responder on this subject; the stream's own response may still arrive.
         text = f"{entry.request.subject}: {ack.stream} is not the expected stream"
-        entry.stray = BadAnswer(text)
+        self._engine(entry).stray = BadAnswer(text)
         return False
 
     def _judge(self, entry: UnderWay, frame: Frame) -> None:
@@ -265,9 +259,9 @@ class Pipeline:
                 raise NoResponders(f"{request.subject}: no responders for this subject")
             ack = self._acks.read(frame, request.subject)
         except BadAnswer as error:
-            entry.stray = error
+            self._engine(entry).stray = error
         except TwinstreamError as error:
-            self._stumble(entry, error)
+            self._fail(entry, error)
         else:
             if self._is_expected(entry, ack):
                 self._finish(entry, ack)
@@ -289,7 +283,7 @@ class Pipeline:
                 continue
             # Case-insensitive: nats-py converts the server's error text to lower case.
             if subject is None or entry.subject.lower() == subject:
-                self._stumble(entry, error)
+                self._fail(entry, error)
 
     def deny(self, box: Box, error: TwinstreamError) -> None:
         """Handle a refused subscription: without it no response arrives."""
@@ -302,25 +296,37 @@ class Pipeline:
         if box is not None and box.error is not None and self._waiting:
             self.note(None, box.error)
 
-    def _stumble(self, entry: UnderWay, error: TwinstreamError) -> None:
-        if entry.trouble is not None:
+    def _engine(self, entry: UnderWay) -> PublishEngine:
+        """Return the engine of a message, which exists once something went wrong."""
+        if entry.engine is None:
+            request = entry.request
+            entry.engine = PublishEngine(request.subject, self._policy, entry.repeatable)
+        return entry.engine
+
+    def _fail(self, entry: UnderWay, error: TwinstreamError) -> None:
+        """Handle the failure of an attempt."""
+        engine = self._engine(entry)
+        if entry.action is None:
+            self._act(entry, engine.failed(error, self._left(entry)))
+        elif isinstance(error, NoResponders) and isinstance(entry.action, Explain):
             # The reason of a missing response is being requested, and a response arrives after all.
-            if isinstance(error, NoResponders) and entry.trouble[1] is Step.EXPLAIN:
-                entry.trouble = error, Step.EXPLAIN
+            engine.error = error
+
+    def _act(self, entry: UnderWay, action: Action) -> None:
+        """Carry out an action of a message's engine, or leave it to the callers that wait."""
+        if isinstance(action, Fail):
+            self._finish(entry, PublishFailure(entry.request, action.error))
             return
-        seconds = self._end(entry) - monotonic()
-        left = self._policy.left(entry.attempts, seconds, error, lacks_leader=entry.lacks_leader)
-        step = next_step(error, repeatable=entry.repeatable, doubt=entry.doubt, left=left)
-        if step is Step.FAIL:
-            self._finish(entry, PublishFailure(entry.request, error))
-            return
-        entry.trouble = error, step
+        entry.action = action
         self._to_recover.append(entry)
         if entry.signal is not None:
             entry.signal.set()
 
     def _end(self, entry: UnderWay) -> float:
         return entry.started + self._timeout
+
+    def _left(self, entry: UnderWay) -> float:
+        return self._end(entry) - monotonic()
 
     # ---- waiting
 
@@ -341,7 +347,7 @@ class Pipeline:
             signal.clear()
             # The outcome may have arrived before the signal existed. A message that another caller
             # repairs sets the signal when it has an outcome; polling would only slow that down.
-            if entry.outcome is not None or (entry.trouble is not None and self._to_recover):
+            if entry.outcome is not None or (entry.action is not None and self._to_recover):
                 signal.set()
             if not await self._transport.wait(signal, Deadline(self._next_look())):
                 self.expire()
@@ -357,7 +363,7 @@ class Pipeline:
     def _next_look(self) -> float:
         oldest = self.oldest
         soon = monotonic() + self._share
-        if oldest is None or oldest.trouble is not None:
+        if oldest is None or oldest.action is not None:
             return soon
         return min(soon, self._due(oldest))
 
@@ -366,20 +372,17 @@ class Pipeline:
         return share if self._may_repeat(entry) else max(share, self._end(entry))
 
     def _may_repeat(self, entry: UnderWay) -> bool:
-        return entry.attempts <= self._policy.retries and entry.repeatable
+        if entry.engine is not None:
+            return entry.engine.may_repeat
+        return self._policy.retries > 0 and entry.repeatable
 
     def expire(self) -> None:
         """Detect messages that had no response in time, or cannot get one."""
         self._look_for_denial()
         now = monotonic()
         for entry in list(self._waiting.values()):
-            if self._due(entry) <= now:
-                text = f"{entry.request.subject}: no acknowledgement in time, it may be stored"
-                error: TwinstreamError = RequestTimeout(text)
-                # A stray response is no reason to stop retrying, but it explains the final error.
-                if entry.stray is not None and not self._may_repeat(entry):
-                    error = entry.stray
-                self._stumble(entry, error)
+            if entry.action is None and self._due(entry) <= now:
+                self._act(entry, self._engine(entry).silent(self._end(entry) - now))
 
     # ---- recovering
 
@@ -394,7 +397,7 @@ class Pipeline:
             await self.recover()
 
     async def recover(self) -> None:
-        """Recover all messages in trouble, and send those to be retried in their order."""
+        """Carry out all actions that wait for it, and send those to be retried in their order."""
         batch: deque[UnderWay] = deque()
         try:
             while self._to_recover:
@@ -406,7 +409,7 @@ class Pipeline:
             await self._recover(batch)
         except BaseException:
             for entry in batch:
-                if entry.trouble is not None:
+                if entry.action is not None:
                     self._to_recover.append(entry)
                     if entry.signal is not None:
                         entry.signal.set()
@@ -414,78 +417,66 @@ class Pipeline:
 
     async def _recover(self, batch: deque[UnderWay]) -> None:
         reasons = Reasons(self._api)
-        pause = False
+        pause = 0.0
         for entry in batch:
-            match entry.trouble:
-                case _ if entry.outcome is not None:
-                    pass
-                case error, Step.PROVE:
-                    await self._prove(entry, error)
-                case error, Step.EXPLAIN:
-                    pause = await self._explain(entry, error, reasons) or pause
-                case error, _:
-                    pause = pause or needs_pause(error)
-                case None:
-                    pass
+            if entry.outcome is not None:
+                continue
+            action = entry.action
+            if isinstance(action, Prove):
+                await self._prove(entry, action.refusal)
+            elif isinstance(action, Explain):
+                await self._explain(entry, action, reasons)
+            if isinstance(entry.action, Send):
+                pause = max(pause, entry.action.pause)
         if pause:
-            await sleep(self._policy.wait)
+            await sleep(pause)
         while batch:
             await self._repeat(batch[0])
             batch.popleft()
 
     async def _repeat(self, entry: UnderWay) -> None:
         # Cleared before the send: the response may arrive before the send returns.
-        trouble, entry.trouble = entry.trouble, None
+        action, entry.action = entry.action, None
         # Another caller recovered it or set its outcome meanwhile, or the owner closed.
-        if trouble is None or entry.outcome is not None or entry.reply not in self._waiting:
+        if (
+            not isinstance(action, Send)
+            or entry.outcome is not None
+            or entry.reply not in self._waiting
+        ):
             return
-        entry.attempts += 1
-        entry.doubt = entry.doubt or leaves_doubt(trouble[0])
+        engine = self._engine(entry)
+        engine.attempts += 1
         entry.sent_at = monotonic()
-        self._api.log_retry(entry.request.subject, trouble[0])
+        if engine.error is not None:
+            self._api.log_retry(entry.request.subject, engine.error)
         try:
             if not self.try_send(entry):
                 await self._send(entry)
         except BaseException:
             # Interrupted: the next caller recovers this message.
-            entry.attempts -= 1
-            entry.trouble = trouble
+            engine.attempts -= 1
+            entry.action = action
             raise
         finally:
             if entry.outcome is not None:
                 self.forget(entry)
 
-    async def _prove(self, entry: UnderWay, error: TwinstreamError) -> None:
+    async def _prove(self, entry: UnderWay, refusal: TwinstreamError) -> None:
         deadline = Deadline(max(self._end(entry), monotonic() + self._policy.wait))
         try:
-            found = await prove(self._api, entry.request, error, deadline)
+            found = await prove(self._api, entry.request, refusal, deadline)
         except TwinstreamError as failure:
             self._finish(entry, PublishFailure(entry.request, failure))
         else:
             self._finish(entry, found)
 
-    async def _explain(self, entry: UnderWay, error: TwinstreamError, reasons: Reasons) -> bool:
-        """Find out why no stream stored it; tell whether to retry because that is temporary."""
+    async def _explain(self, entry: UnderWay, action: Explain, reasons: Reasons) -> None:
+        """Find out why no stream stored it, and decide what follows."""
         # The message's own time may be over; its failure still gets an explanation.
         deadline = Deadline.after(self._timeout)
-        silent = isinstance(error, RequestTimeout)
-        why = await reasons.of(entry.request.subject, deadline, silent=silent)
-        if entry.trouble is not None:
-            error = entry.trouble[0]
-        if isinstance(error, NoResponders) and may_get_leader(why) and self._may_wait(entry):
-            entry.lacks_leader = isinstance(why, NoLeader)
-            return True
-        failure: TwinstreamError = why
-        if isinstance(error, RequestTimeout):
-            failure = RequestTimeout(f"{error}; {why}")
-            failure.__cause__ = why
-        elif entry.doubt:
-            failure = OutcomeUnknown(f"an earlier attempt may be stored; then: {why}")
-            failure.__cause__ = why
-        if entry.outcome is None:
-            self._finish(entry, PublishFailure(entry.request, failure))
-        return False
-
-    def _may_wait(self, entry: UnderWay) -> bool:
-        """Tell whether there is time to wait until the stream has a leader."""
-        return self._policy.may_wait_for_leader(self._end(entry) - monotonic())
+        why = await reasons.of(entry.request.subject, deadline, silent=action.silent)
+        after = self._engine(entry).explained(why, self._left(entry))
+        if isinstance(after, Send):
+            entry.action = after
+        elif entry.outcome is None:
+            self._finish(entry, PublishFailure(entry.request, after.error))

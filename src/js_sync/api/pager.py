@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeAlias, TypeVar
 
 from js_sync.api.api import Api
 from js_sync.api.listing import Listing, ListPage
@@ -14,12 +14,20 @@ from twinstream.models import (
     ConsumerInfo,
     ConsumerListResponse,
     ConsumerNamesResponse,
+    Model,
     StreamInfo,
     StreamListResponse,
     StreamNamesResponse,
 )
 
 __all__ = ["ConsumerInfos", "ConsumerNames", "StreamInfos", "StreamNames", "subjects"]
+
+T = TypeVar("T")
+M = TypeVar("M", bound=Model)
+
+_Answer: TypeAlias = (
+    StreamListResponse | StreamNamesResponse | ConsumerListResponse | ConsumerNamesResponse
+)
 
 
 def _body(offset: int, subject: str | None = None) -> dict[str, Any] | None:
@@ -30,92 +38,76 @@ def _body(offset: int, subject: str | None = None) -> dict[str, Any] | None:
     return body or None
 
 
-class StreamInfos(Listing[StreamInfo]):
+class _Pages(Listing[T]):
+    """The pages of one API call; `subject` is a filter."""
+
+    def __init__(
+        self, api: Api, target: str, timeout: Seconds | None, subject: str | None = None
+    ) -> None:
+        super().__init__()
+        if subject is not None:
+            check_filter(subject)
+        self._api = api
+        self._target = target
+        self._timeout = timeout
+        self._subject = subject
+
+    def _call(self, offset: int, kind: type[M]) -> M:
+        body = _body(offset, self._subject)
+        return self._api.call(self._target, body, kind, self._api.deadline(self._timeout))
+
+
+class StreamInfos(_Pages[StreamInfo]):
     """Stream infos, 256 a page."""
 
     def __init__(self, api: Api, subject: str | None, timeout: Seconds | None = None) -> None:
-        super().__init__()
-        self._timeout = timeout
-        if subject is not None:
-            check_filter(subject)
-        self._api = api
-        self._subject = subject
+        super().__init__(api, api.subjects.streams("LIST"), timeout, subject)
 
     def _ask(self, offset: int) -> ListPage[StreamInfo]:
-        target = self._api.subjects.streams("LIST")
-        answer = self._api.call(
-            target,
-            _body(offset, self._subject),
-            StreamListResponse,
-            self._api.deadline(self._timeout),
-        )
-        return ListPage(
-            answer.streams or [],
-            answer.total or 0,
-            answer.limit or 0,
-            answer.missing or [],
-            answer.offline or {},
-        )
+        answer = self._call(offset, StreamListResponse)
+        return _page(answer.streams, answer, answer.missing, answer.offline)
 
 
-class StreamNames(Listing[str]):
+class StreamNames(_Pages[str]):
     """Stream names, 1,024 a page."""
 
     def __init__(self, api: Api, subject: str | None, timeout: Seconds | None = None) -> None:
-        super().__init__()
-        self._timeout = timeout
-        if subject is not None:
-            check_filter(subject)
-        self._api = api
-        self._subject = subject
+        super().__init__(api, api.subjects.streams("NAMES"), timeout, subject)
 
     def _ask(self, offset: int) -> ListPage[str]:
-        target = self._api.subjects.streams("NAMES")
-        answer = self._api.call(
-            target,
-            _body(offset, self._subject),
-            StreamNamesResponse,
-            self._api.deadline(self._timeout),
-        )
-        return ListPage(answer.streams or [], answer.total or 0, answer.limit or 0)
+        answer = self._call(offset, StreamNamesResponse)
+        return _page(answer.streams, answer)
 
 
-class ConsumerInfos(Listing[ConsumerInfo]):
+class ConsumerInfos(_Pages[ConsumerInfo]):
     """The consumer infos of a stream, 256 a page."""
 
     def __init__(self, api: Api, stream: str, timeout: Seconds | None) -> None:
-        super().__init__()
-        self._timeout = timeout
-        self._api = api
-        self._target = api.subjects.consumers("LIST", stream)
+        super().__init__(api, api.subjects.consumers("LIST", stream), timeout)
 
     def _ask(self, offset: int) -> ListPage[ConsumerInfo]:
-        answer = self._api.call(
-            self._target, _body(offset), ConsumerListResponse, self._api.deadline(self._timeout)
-        )
-        return ListPage(
-            answer.consumers or [],
-            answer.total or 0,
-            answer.limit or 0,
-            answer.missing or [],
-            answer.offline or {},
-        )
+        answer = self._call(offset, ConsumerListResponse)
+        return _page(answer.consumers, answer, answer.missing, answer.offline)
 
 
-class ConsumerNames(Listing[str]):
+class ConsumerNames(_Pages[str]):
     """The consumer names of a stream, 1,024 a page."""
 
     def __init__(self, api: Api, stream: str, timeout: Seconds | None) -> None:
-        super().__init__()
-        self._timeout = timeout
-        self._api = api
-        self._target = api.subjects.consumers("NAMES", stream)
+        super().__init__(api, api.subjects.consumers("NAMES", stream), timeout)
 
     def _ask(self, offset: int) -> ListPage[str]:
-        answer = self._api.call(
-            self._target, _body(offset), ConsumerNamesResponse, self._api.deadline(self._timeout)
-        )
-        return ListPage(answer.consumers or [], answer.total or 0, answer.limit or 0)
+        answer = self._call(offset, ConsumerNamesResponse)
+        return _page(answer.consumers, answer)
+
+
+def _page(
+    items: list[T] | None,
+    answer: _Answer,
+    missing: list[str] | None = None,
+    offline: dict[str, str] | None = None,
+) -> ListPage[T]:
+    return ListPage(items or [], answer.total or 0, answer.limit or 0, missing or [], offline or {})
 
 
 def subjects(

@@ -3,12 +3,15 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from js_sync.api.api import Api
 from js_sync.api.create_update import create_stream, update_stream
 from js_sync.api.streams_of_kind import NamesOfKind, StatusesOfKind
 from js_sync.object_store.store import ObjectStore
+from js_sync.runtime.concurrency import sleep
 from js_sync.stream import Stream
-from twinstream.core.deadline import Seconds
+from twinstream.core.deadline import Deadline, Seconds
 from twinstream.core.object_store.config import (
     ObjectStoreStatus,
     changed_stream_config,
@@ -23,45 +26,50 @@ from twinstream.models import ObjectStoreConfig, StreamInfo
 
 __all__ = ["Names", "Statuses", "create", "create_or_update", "delete", "get", "update"]
 
+_PAUSE: Final = 0.01
 
-def create(api: Api, config: ObjectStoreConfig, timeout: Seconds | None) -> ObjectStore:
+
+def create(api: Api, config: ObjectStoreConfig, deadline: Deadline) -> ObjectStore:
     """Create a store. Raises `StreamExists` with the differences."""
     wanted = store_stream_config(config)
-    deadline = api.deadline(timeout)
     info = create_stream(api, stream_of(config.bucket), wanted, False, deadline)
     return ObjectStore(api, config.bucket, info)
 
 
-def get(api: Api, bucket: str, timeout: Seconds | None) -> ObjectStore:
+def get(api: Api, bucket: str, deadline: Deadline) -> ObjectStore:
     """Return an existing store."""
-    info = _info(api, bucket, timeout)
+    info = _info(api, bucket, deadline)
     # Raises `NotAnObjectStore` if the stream is not an object store.
     store_config(info.config)
     return ObjectStore(api, bucket, info)
 
 
-def update(api: Api, config: ObjectStoreConfig, timeout: Seconds | None) -> ObjectStore:
+def update(api: Api, config: ObjectStoreConfig, deadline: Deadline) -> ObjectStore:
     """Replace the settings of an existing store."""
     bucket = check_store_config(config).bucket
-    present = (_info(api, bucket, timeout)).config
+    present = (_info(api, bucket, deadline)).config
     store_config(present)
     changed = changed_stream_config(present, config)
-    info = update_stream(api, stream_of(bucket), changed, False, api.deadline(timeout))
+    info = update_stream(api, stream_of(bucket), changed, False, deadline)
     return ObjectStore(api, bucket, info)
 
 
-def create_or_update(api: Api, config: ObjectStoreConfig, timeout: Seconds | None) -> ObjectStore:
-    """Replace the settings of a store, or create it if it does not exist."""
-    check_store_config(config)
-    try:
-        return update(api, config, timeout)
-    except ObjectStoreNotFound:
-        pass
-    try:
-        return create(api, config, timeout)
-    except StreamExists:
-        # Another client created it first.
-        return update(api, config, timeout)
+def create_or_update(api: Api, config: ObjectStoreConfig, deadline: Deadline) -> ObjectStore:
+    """Replace the settings of a store, or create it if it does not exist.
+
+    Another client may create or delete it meanwhile, so both are tried until the deadline.
+    """
+    while True:
+        try:
+            return update(api, config, deadline)
+        except ObjectStoreNotFound:
+            pass
+        try:
+            return create(api, config, deadline)
+        except StreamExists:
+            if deadline.remaining() <= _PAUSE:
+                raise
+            sleep(_PAUSE)
 
 
 def delete(api: Api, bucket: str, timeout: Seconds | None) -> None:
@@ -72,9 +80,9 @@ def delete(api: Api, bucket: str, timeout: Seconds | None) -> None:
         raise _not_found(bucket, error) from error
 
 
-def _info(api: Api, bucket: str, timeout: Seconds | None) -> StreamInfo:
+def _info(api: Api, bucket: str, deadline: Deadline) -> StreamInfo:
     try:
-        return api.stream_info(stream_of(bucket), api.deadline(timeout))
+        return api.stream_info(stream_of(bucket), deadline)
     except StreamNotFound as error:
         raise _not_found(bucket, error) from error
 

@@ -7,29 +7,19 @@ from typing import TYPE_CHECKING
 
 from js_sync.api.api import Api
 from js_sync.client.requests import Answer
-from js_sync.publish import verify_stored
 from js_sync.publish.diagnose import reason
+from js_sync.publish.verify_stored import prove
 from js_sync.runtime.concurrency import sleep
 from twinstream.core.deadline import Deadline, Seconds, monotonic
+from twinstream.core.publish.publish_engine import Action, Explain, Fail, Prove, PublishEngine, Send
 from twinstream.core.publish.request import PublishRequest, publish_headers
-from twinstream.core.publish.retry import (
-    RetryPolicy,
-    Step,
-    leaves_doubt,
-    may_get_leader,
-    needs_pause,
-    next_step,
-)
+from twinstream.core.publish.retry import RetryPolicy
 from twinstream.core.wire.protocol import Frame
 from twinstream.core.wire.pub_ack import is_pub_ack
 from twinstream.core.wire.subjects import known_subject
 from twinstream.errors import (
     BadAnswer,
-    NoLeader,
-    NoResponders,
     NoStream,
-    OutcomeUnknown,
-    RequestTimeout,
     TwinstreamError,
 )
 from twinstream.models import PubAck
@@ -70,17 +60,8 @@ def publish(
             ack = api.acks.like_last(answer.frame)
             if ack is not None:
                 return ack
-    attempts = _Attempts(api, request, subject, headers, policy, deadline, repeatable)
-    while True:
-        try:
-            return attempts.next(answer, end)
-        except TwinstreamError as error:
-            answer = None
-            ack = attempts.after(error)
-            if ack is not None:
-                return ack
-            if call is not None:
-                call.attempts += 1
+    publishing = _Publishing(api, request, subject, headers, policy, deadline, repeatable)
+    return publishing.run(answer, end, call)
 
 
 def _told(
@@ -100,16 +81,14 @@ def _end(policy: RetryPolicy, deadline: Deadline, repeatable: bool, attempts: in
     return Deadline(now + policy.patience(deadline.at - now, repeatable, attempts))
 
 
-class _Attempts:
-    """The attempts to publish one message."""
+class _Publishing:
+    """Carries out the actions of the engine of one message."""
 
     __slots__ = (
         "_api",
-        "_count",
         "_deadline",
-        "_doubt",
+        "_engine",
         "_headers",
-        "_lacks_leader",
         "_policy",
         "_repeatable",
         "_request",
@@ -133,32 +112,74 @@ class _Attempts:
         self._policy = policy
         self._deadline = deadline
         self._repeatable = repeatable
-        self._count = 0
-        self._doubt = False
-        # Set if the stream has no leader, which is a temporary state.
-        self._lacks_leader: NoLeader | None = None
+        self._engine = PublishEngine(request.subject, policy, repeatable)
 
-    def next(self, answer: Answer | None, end: Deadline) -> PubAck:
-        """Send the message and return its acknowledgement, or raise why there is none.
+    def run(self, answer: Answer | None, end: Deadline, call: OpenCall | None) -> PubAck:
+        """Send the message until it has an outcome; return its acknowledgement.
 
-        `answer` is given if the message was sent already, with a wait for its response until `end`.
+        `answer` is given if the message was sent already, and the caller waited for it.
         """
-        api, request, deadline = self._api, self._request, self._deadline
-        replies = api.transport.replies
-        sent = answer is not None
+        while (ack := self._attempt(answer, end)) is None:
+            answer = None
+            self._engine.attempts += 1
+            if call is not None:
+                call.attempts += 1
+        return ack
+
+    def _attempt(self, answer: Answer | None, end: Deadline) -> PubAck | None:
+        """Return the acknowledgement of one attempt, None to make another, or raise."""
+        transport, is_sent = self._api.transport, answer is not None
         if answer is None:
-            answer = replies.start(self._subject, self._headers, request.data, deadline, is_pub_ack)
+            try:
+                answer = transport.replies.start(
+                    self._subject, self._headers, self._request.data, self._deadline, is_pub_ack
+                )
+            except TwinstreamError as error:
+                return self._after(self._engine.unsent(error, self._left()), None)
         try:
-            if not sent:
-                end = _end(self._policy, deadline, self._repeatable, self._count)
-                api.transport.wait(answer.signal, end)
-            self._count += 1
-            if answer.frame is None:
-                self._wait_on(answer, end)
+            if not is_sent:
+                before = self._engine.attempts - 1
+                end = _end(self._policy, self._deadline, self._repeatable, before)
+                transport.wait(answer.signal, end)
+            if answer.stray is not None and not answer.is_here():
+                self._wait_on(answer, answer.stray, end)
+            return self._judge(answer)
         finally:
             # A response that arrived is forgotten already.
             if answer.frame is None:
-                replies.forget(answer)
+                transport.replies.forget(answer)
+
+    def _left(self) -> float:
+        return self._deadline.remaining()
+
+    def _wait_on(self, answer: Answer, stray: Frame, end: Deadline) -> None:
+        """Wait for the stream's response to an attempt that another responder answered.
+
+        Raises `BadAnswer` if there is no such stream.
+        """
+        subject, replies = self._request.subject, self._api.transport.replies
+        replies.wait(answer, end.earlier(monotonic() + self._policy.wait))
+        if answer.is_here():
+            return
+        why = reason(self._api, subject, end)
+        if isinstance(why, NoStream):
+            raise BadAnswer(f"{self._stray(stray)}; {why}") from why
+        replies.wait(answer, end)
+
+    def _stray(self, stray: Frame) -> str:
+        return f"{self._request.subject}: a responder that is no stream answered: {stray[3][:60]!r}"
+
+    def _judge(self, answer: Answer) -> PubAck | None:
+        """Return the acknowledgement of an attempt, None to make another, or raise."""
+        if not answer.is_here():
+            return self._after(self._engine.silent(self._left()), answer)
+        try:
+            return self._read(answer)
+        except TwinstreamError as error:
+            return self._after(self._engine.failed(error, self._left()), None)
+
+    def _read(self, answer: Answer) -> PubAck:
+        api, request = self._api, self._request
         frame = answer.take(request.subject)
         ack = api.acks.like_last(frame) or api.acks.read(frame, request.subject)
         if request.expected_stream is not None and ack.stream != request.expected_stream:
@@ -168,80 +189,26 @@ class _Attempts:
             )
         return ack
 
-    def _wait_on(self, answer: Answer, end: Deadline) -> None:
-        """Wait for the acknowledgement of an attempt that had an invalid response, or none yet.
-
-        Returns when it has arrived; `end` is that of the attempt. Raises `BadAnswer` if only
-        another responder than the stream answers, and `RequestTimeout`.
-        """
-        subject = self._request.subject
-        if answer.stray is not None:
-            self._api.transport.replies.wait(answer, end.earlier(monotonic() + self._policy.wait))
-            if not answer.is_here():
-                why = reason(self._api, subject, end)
-                if isinstance(why, NoStream):
-                    raise self._bad_answer(answer.stray, why) from why
-                self._api.transport.replies.wait(answer, end)
-        if answer.is_here():
-            return
-        if self._repeatable and self._count <= self._policy.retries:
-            raise RequestTimeout(f"{subject}: no acknowledgement in time")
-        why = reason(self._api, subject, self._deadline, silent=True)
-        self._api.transport.replies.wait(answer, self._deadline)
-        if answer.is_here():
-            return
-        if answer.stray is not None:
-            raise self._bad_answer(answer.stray, why) from why
-        tried = "1 attempt" if self._count == 1 else f"{self._count} attempts"
-        raise RequestTimeout(
-            f"{subject}: no acknowledgement in time after {tried}, it may be stored; {why}"
-        ) from why
-
-    def _bad_answer(self, stray: Frame, why: NoResponders) -> BadAnswer:
-        return BadAnswer(
-            f"{self._request.subject}: a responder that is no stream answered: {stray[3][:60]!r};"
-            f" {why}"
-        )
-
-    def after(self, error: TwinstreamError) -> PubAck | None:
-        """Prepare the next attempt and return None, or return an acknowledgement, or raise."""
-        deadline = self._deadline
-        wait = self._policy.wait if needs_pause(error) else 0.0
-        left = self._policy.left(
-            self._count, deadline.remaining(), error, lacks_leader=self._lacks_leader is not None
-        )
-        match next_step(error, repeatable=self._repeatable, doubt=self._doubt, left=left):
-            case Step.REPEAT:
-                self._doubt = self._doubt or leaves_doubt(error)
-                self._api.log_retry(self._request.subject, error)
-                if wait:
-                    sleep(wait)
+    def _after(self, action: Action, answer: Answer | None) -> PubAck | None:
+        """Carry out an action; `answer` is the response that may still arrive."""
+        engine, subject = self._engine, self._request.subject
+        if isinstance(action, Explain):
+            why = reason(self._api, subject, self._deadline, silent=action.silent)
+            if answer is not None:
+                self._api.transport.replies.wait(answer, self._deadline)
+                if answer.is_here():
+                    return self._judge(answer)
+                if answer.stray is not None:
+                    engine.stray = BadAnswer(self._stray(answer.stray))
+            action = engine.explained(why, self._left())
+        match action:
+            case Send():
+                if engine.error is not None:
+                    self._api.log_retry(subject, engine.error)
+                if action.pause:
+                    sleep(action.pause)
                 return None
-            case Step.PROVE:
-                return verify_stored.prove(self._api, self._request, error, deadline)
-            case Step.EXPLAIN if not isinstance(error, RequestTimeout):
-                subject = self._request.subject
-                why: NoResponders | None = self._lacks_leader
-                if why is None:
-                    why = reason(self._api, subject, deadline)
-                    if self._wait_for_leader(why):
-                        return None
-                if self._doubt:
-                    raise OutcomeUnknown(
-                        f"an earlier attempt had no answer and may be stored; then: {why}"
-                    ) from why
-                raise why from error
-            case _:
-                raise error
-
-    def _wait_for_leader(self, why: NoResponders) -> bool:
-        """Tell, after a pause, whether to retry because the stream will get a leader."""
-        if not may_get_leader(why):
-            return False
-        if not self._policy.may_wait_for_leader(self._deadline.remaining()):
-            return False
-        if isinstance(why, NoLeader):
-            self._lacks_leader = why
-        self._api.log_retry(self._request.subject, why)
-        sleep(self._policy.wait)
-        return True
+            case Prove():
+                return prove(self._api, self._request, action.refusal, self._deadline)
+            case Fail():
+                raise action.error

@@ -1,4 +1,4 @@
-"""When a publish is retried, and how its last failure is treated.
+"""How often a publish is retried, and with which pauses.
 
 A message may be sent again if it is certain that nothing was stored: there were no responders
 (503), or the server replied that it cannot process the message yet. After a timeout or a lost
@@ -13,20 +13,16 @@ some seconds, and ids in process are released with it.
 
 from __future__ import annotations
 
-from enum import Enum, auto
 from functools import lru_cache
 from typing import Final
 
 from twinstream.core.deadline import Seconds, finite_seconds
-from twinstream.core.error_details.transient import LOST_RESPONSE, is_transient
 from twinstream.errors import (
     BadArgument,
-    ConnectionLost,
     JetStreamError,
     MessageIdInProcess,
     NoLeader,
     NoResponders,
-    PermissionDenied,
     RequestTimeout,
     TwinstreamError,
 )
@@ -34,11 +30,8 @@ from twinstream.models.records import evolve, field, frozen
 
 __all__ = [
     "RetryPolicy",
-    "Step",
-    "leaves_doubt",
     "may_get_leader",
     "needs_pause",
-    "next_step",
     "retry_policy",
 ]
 
@@ -113,47 +106,6 @@ def retry_policy(retries: int | None = None, wait: Seconds = 0.25) -> RetryPolic
         return RetryPolicy(retries, wait)
     policy = RetryPolicy(wait=wait)
     return evolve(policy, waits_for_leader=policy.wait >= _MIN_WAIT)
-
-
-class Step(Enum):
-    """What to do after an attempt failed."""
-
-    REPEAT = auto()
-    """Send it again."""
-    PROVE = auto()
-    """Find out whether an attempt without a reply was stored."""
-    EXPLAIN = auto()
-    """Find out why there is no reply, then fail."""
-    FAIL = auto()
-    """Raise the error as it is."""
-
-
-def next_step(error: TwinstreamError, *, repeatable: bool, doubt: bool, left: int) -> Step:
-    """Return what to do after an attempt failed.
-
-    `repeatable` is that of the message, `left` how many attempts may follow, and `doubt` whether an
-    earlier one may have been stored.
-    """
-    match error:
-        case NoResponders():
-            return Step.REPEAT if left else Step.EXPLAIN
-        case RequestTimeout():
-            return Step.REPEAT if left and repeatable else Step.EXPLAIN
-        case ConnectionLost():
-            return Step.REPEAT if left and repeatable else Step.FAIL
-        case JetStreamError() if left and is_transient(error, repeatable=False):
-            return Step.REPEAT
-        case JetStreamError() | BadArgument() | PermissionDenied() if doubt:
-            # The reason may be that the earlier attempt was stored, that the message is too large
-            # for this server, or that permissions have changed.
-            return Step.PROVE
-        case _:
-            return Step.FAIL
-
-
-def leaves_doubt(error: TwinstreamError) -> bool:
-    """Return whether the attempt that failed may have been stored."""
-    return isinstance(error, LOST_RESPONSE)
 
 
 def may_get_leader(why: NoResponders) -> bool:

@@ -1,0 +1,171 @@
+"""The publish engine: what to do about one message until its outcome is known.
+
+Theory of operation. The owner sends the message and reports what happens: `failed` with the error
+of an attempt, `silent` when the time of an attempt is over, `unsent` when it could not be sent, and
+`explained` with the reason that it was asked to find out. The engine answers with one action:
+
+* `Send`: send the message again, after a pause. Either it is certain that this attempt was not
+  stored, or a message id or an expectation prevents that it is stored twice.
+* `Prove`: an earlier attempt without a response may have been stored, and may be the reason why
+  this one was refused. Find out.
+* `Explain`: there was no stream, or no response. Find out why, then call `explained`.
+* `Fail`: this is the outcome.
+
+An acknowledgement ends it at any time, also between two actions. The owner passes the seconds that
+are left until its deadline; the engine reads no clock.
+"""
+
+from __future__ import annotations
+
+from typing import Final, TypeAlias
+
+from twinstream.core.error_details.transient import LOST_RESPONSE, is_transient
+from twinstream.core.publish.retry import RetryPolicy, may_get_leader, needs_pause
+from twinstream.errors import (
+    BadAnswer,
+    BadArgument,
+    JetStreamError,
+    NoLeader,
+    NoResponders,
+    OutcomeUnknown,
+    PermissionDenied,
+    RequestTimeout,
+    TwinstreamError,
+)
+from twinstream.models.records import frozen
+
+__all__ = ["Action", "Explain", "Fail", "Prove", "PublishEngine", "Send"]
+
+
+@frozen
+class Send:
+    """Send the message again after `pause` seconds, and count the attempt."""
+
+    pause: float
+
+
+@frozen
+class Prove:
+    """Find out whether an attempt without a response was stored, after this refusal."""
+
+    refusal: TwinstreamError
+
+
+@frozen
+class Explain:
+    """Find out why no stream stored the message; `silent` if there was no response at all."""
+
+    silent: bool
+
+
+@frozen
+class Fail:
+    """Fail with this error."""
+
+    error: TwinstreamError
+
+
+Action: TypeAlias = Send | Prove | Explain | Fail
+
+
+class PublishEngine:
+    """The decisions about one message. Created when its first attempt has failed, or before.
+
+    `repeatable` tells whether the message can be sent again without being stored twice.
+    """
+
+    __slots__ = (
+        "_lacks_leader",
+        "_policy",
+        "_repeatable",
+        "_subject",
+        "attempts",
+        "doubt",
+        "error",
+        "stray",
+    )
+
+    def __init__(self, subject: str, policy: RetryPolicy, repeatable: bool) -> None:
+        self._subject: Final = subject
+        self._policy: Final = policy
+        self._repeatable: Final = repeatable
+        # The error of a stream that has no leader, which is a temporary state.
+        self._lacks_leader: NoLeader | None = None
+        self.attempts = 1
+        """Number of attempts, the current one included."""
+        self.doubt = False
+        """Whether an earlier attempt may have been stored."""
+        self.error: TwinstreamError | None = None
+        """The last failure."""
+        self.stray: TwinstreamError | None = None
+        """The error of a response that was not the stream's."""
+
+    @property
+    def may_repeat(self) -> bool:
+        """Whether the message is sent again if the current attempt gets no response."""
+        return self._repeatable and self.attempts <= self._policy.retries
+
+    # ---- facts
+
+    def failed(self, error: TwinstreamError, left: float) -> Action:
+        """Report the error of an attempt, `left` seconds before the deadline."""
+        self.error = error
+        if self._may_send(error, left):
+            self.doubt = self.doubt or isinstance(error, LOST_RESPONSE)
+            return Send(self._policy.wait if needs_pause(error) else 0.0)
+        match error:
+            case NoResponders() if self._lacks_leader is not None:
+                return self._unserved(self._lacks_leader)
+            case NoResponders() | RequestTimeout():
+                return Explain(silent=isinstance(error, RequestTimeout))
+            case JetStreamError() | BadArgument() | PermissionDenied() if self.doubt:
+                # The reason may be that the earlier attempt was stored, that the message is too
+                # large for this server, or that permissions have changed.
+                return Prove(error)
+            case _:
+                return Fail(error)
+
+    def silent(self, left: float) -> Action:
+        """Report that the time of an attempt is over, `left` seconds before the deadline."""
+        error = RequestTimeout(f"{self._subject}: no acknowledgement in time")
+        return self.failed(error, left)
+
+    def unsent(self, error: TwinstreamError, left: float) -> Action:
+        """Report that the current attempt could not be sent."""
+        return Fail(error) if isinstance(error, RequestTimeout) else self.failed(error, left)
+
+    def explained(self, why: NoResponders, left: float) -> Send | Fail:
+        """Report why no stream stored the message, or why there was no response."""
+        if isinstance(self.error, RequestTimeout):
+            return Fail(self._silence(why))
+        if may_get_leader(why) and self._policy.may_wait_for_leader(left):
+            self._lacks_leader = why if isinstance(why, NoLeader) else None
+            self.error = why
+            return Send(self._policy.wait)
+        return self._unserved(why)
+
+    # ---- decisions
+
+    def _may_send(self, error: TwinstreamError, left: float) -> bool:
+        if not is_transient(error, repeatable=self._repeatable):
+            return False
+        lacks_leader = self._lacks_leader is not None
+        return self._policy.left(self.attempts, left, error, lacks_leader=lacks_leader) > 0
+
+    def _unserved(self, why: NoResponders) -> Fail:
+        if not self.doubt:
+            return Fail(why)
+        text = f"{self._subject}: an earlier attempt had no answer and may be stored; then: {why}"
+        return Fail(_because(OutcomeUnknown(text), why))
+
+    def _silence(self, why: NoResponders) -> TwinstreamError:
+        if self.stray is not None:
+            return _because(BadAnswer(f"{self.stray}; {why}"), why)
+        tried = "1 attempt" if self.attempts == 1 else f"{self.attempts} attempts"
+        text = f"{self._subject}: no acknowledgement in time after {tried}, it may be stored; {why}"
+        return _because(RequestTimeout(text), why)
+
+
+def _because(error: TwinstreamError, cause: TwinstreamError) -> TwinstreamError:
+    error.__cause__ = cause
+    return error
