@@ -1,4 +1,4 @@
-"""Copy a stream into a folder: the server sends chunks, and acks keep them coming.
+"""Copy a stream into a folder. The server sends chunks, which must be acknowledged.
 
 A chunk is acknowledged after it is written, so that no more than the server's window is in memory,
 regardless of the speed of the disk.

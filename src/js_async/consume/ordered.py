@@ -286,7 +286,7 @@ class OrderedMessages(Iteration[Message]):
             max_bytes: Maximum number of bytes, as the server counts them. May be combined with
                 `max_messages`.
             wait: When to end before the maximum is reached: "full" waits `timeout` seconds for the
-                whole batch, "first" waits so long for at least one message, "none" takes what is
+                whole batch, "first" waits for at least one message, "none" takes what is
                 stored now.
 
         Raises:

@@ -29,7 +29,7 @@ from twinstream.models.records import evolve
 __all__ = ["TRANSIENT", "OrderedConsumer"]
 
 TRANSIENT: Final = (NoResponders, RequestTimeout, ConnectionLost)
-"""Errors that a later attempt may not meet."""
+"""Temporary errors, after which a later attempt may succeed."""
 
 # How long a deletion waits for a connection at the end of a read (seconds).
 _PATIENCE: Final = 1.0

@@ -31,7 +31,7 @@ from twinstream.errors import (
 
 __all__ = ["Decisions"]
 
-# Refusals of a request, by which no message can have been lost.
+# Refusals of a request that cannot have lost a message.
 _HARMLESS: Final = {Kind.REFUSED, Kind.BUSY, Kind.TOO_BIG}
 
 

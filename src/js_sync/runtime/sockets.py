@@ -115,14 +115,14 @@ def secured(
 
 
 class Keeping(NamedTuple):
-    """What busy-polling waits need; see `js_sync.runtime.busy_poll`."""
+    """The tools for busy-polling waits; see `js_sync.runtime.busy_poll`."""
 
     socket: Callable[[socket.socket], socket.socket]
     give_way: Callable[[], object]
 
 
 def keeping() -> Keeping:
-    """Return it; raises `BadArgument` if Python lacks ctypes, which only this feature needs."""
+    """Return the tools; raises `BadArgument` if Python lacks ctypes, which only they need."""
     try:
         from js_sync.runtime.busy_poll import KeepingSocket, give_way
     except ImportError as error:
