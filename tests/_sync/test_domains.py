@@ -126,5 +126,5 @@ def test_an_object_is_not_stored_in_the_store_of_another_domain(leaf, name):
             for _ in range(20):
                 store.put("a", b"x" * 300_000)
 
-        with pytest.raises(js.PutFailed, match="of domain leaf took what is for"):
+        with pytest.raises(js.PutFailed, match="of domain leaf received the request"):
             put_often()

@@ -111,7 +111,8 @@ class Replies:
             box = await channel.open_mailbox(self._prefix + b"*", sink=self._sink)
             self._box = box
             if refused is not None:
-                # It may be permitted by now. After settling, the server has accepted or refused it.
+                # The subject may be permitted by now. After settling, the server has accepted or
+                # refused it.
                 await channel.close_mailbox(refused, settle=True)
             return box
 

@@ -116,7 +116,8 @@ class Decisions:
         try:
             gone = None if self.doubt.is_known else await self._missing.is_gone()
         except PermissionDenied:
-            # It cannot be checked: treat it as deleted if this persists, otherwise ignore it.
+            # The consumer cannot be checked: treat it as deleted if this persists, otherwise ignore
+            # it.
             gone = None
             self.doubt.grow(monotonic())
         except (NoResponders, RequestTimeout, ConnectionLost, JetStreamError):

@@ -56,7 +56,7 @@ class Leasing(ABC):
         return lease
 
     async def try_acquire(self) -> Lease | None:
-        """Acquire if it is free, else return None. Raises `RequestTimeout` without a response."""
+        """Acquire the lock if it is free, else return None. Raises `RequestTimeout`."""
         slot = await self._asking().attempt(self._place.api.deadline())
         if slot is None:
             return None

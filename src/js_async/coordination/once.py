@@ -39,7 +39,7 @@ class OnceResult:
     owner: str
     """The client that ran it, or runs it."""
     token: int
-    """The stream sequence of its start."""
+    """The stream sequence of the message with which the work started."""
     ran_here: bool
     """Whether this call ran it."""
 

@@ -152,7 +152,7 @@ class Processing(Owned, BlockHint):
         await self._consuming.drain(timeout)
 
     async def wait(self, timeout: Seconds | None = None) -> None:
-        """Wait until it has ended, by `stop` or `drain`, or by an error, which is raised here."""
+        """Wait until processing has ended: by `stop`, `drain`, or an error, which is raised."""
         await self._consuming.wait(timeout)
 
     async def __aenter__(self) -> Self:
@@ -195,7 +195,7 @@ class Processing(Owned, BlockHint):
             try:
                 await message.nak(delay)
             except _UNCONFIRMED as trouble:
-                # It is redelivered after the ack_wait of its consumer.
+                # The message is redelivered after the ack_wait of its consumer.
                 self._report(message, trouble)
         self._report(message, error, delay=delay)
 
@@ -203,7 +203,7 @@ class Processing(Owned, BlockHint):
         try:
             await message.term(str(reason) or None)
         except _UNCONFIRMED as trouble:
-            # It is redelivered, and rejected then.
+            # The message is redelivered, and rejected then.
             self._report(message, trouble)
         else:
             self._report(message, reason, rejected=True)
@@ -212,7 +212,7 @@ class Processing(Owned, BlockHint):
         try:
             await message.double_ack(self._timeout)
         except _UNCONFIRMED as error:
-            # It may be redelivered; its results are known by then.
+            # The message may be redelivered; its results are known by then.
             self._report(message, error)
         else:
             async with self._counting:

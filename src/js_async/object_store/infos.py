@@ -92,8 +92,8 @@ class ObjectPlace:
         """
         if self.domain and ack.domain and ack.domain != self.domain:
             raise BadAnswer(
-                f"the store {self.bucket} of domain {ack.domain} took what is for that of domain"
-                f" {self.domain}: the subjects of both are the same, use another name for one"
+                f"the store {self.bucket} of domain {ack.domain} received the request for domain"
+                f" {self.domain}: both stores have the same subjects, so rename one of them"
             )
 
     def check_writable(self) -> None:
@@ -147,7 +147,9 @@ class ObjectPlace:
             return self, info
         what = f"object {name!r} of bucket {self.bucket} is a link to"
         if link.name is None:
-            error = LinkError(f"{what} the whole bucket {link.bucket}: get an object of that one")
+            error = LinkError(
+                f"{what} the whole bucket {link.bucket}: get an object of this bucket"
+            )
             error.bucket = link.bucket
             raise error
         what = f"{what} {link.name!r} of bucket {link.bucket}"

@@ -197,7 +197,7 @@ class DeadLetters(Owned, WorksBeside):
         try:
             await advisory.nak(_AGAIN)
         except (ConnectionLost, RequestTimeout):
-            # It is redelivered after the ack_wait of its consumer.
+            # The advisory is redelivered after the ack_wait of its consumer.
             return
 
     async def _keep(self, failure: Failure) -> None:

@@ -146,7 +146,7 @@ class OrderedConsumer:
                 if not patience.expired():
                     continue
             except (*TRANSIENT, ConnectionClosed, JetStreamError):
-                # It is deleted, or the server deletes it after `inactive_threshold`.
+                # The consumer is deleted, or the server deletes it after `inactive_threshold`.
                 pass
             return
 

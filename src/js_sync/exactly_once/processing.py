@@ -153,7 +153,7 @@ class Processing(Owned, BlockHint):
         self._consuming.drain(timeout)
 
     def wait(self, timeout: Seconds | None = None) -> None:
-        """Wait until it has ended, by `stop` or `drain`, or by an error, which is raised here."""
+        """Wait until processing has ended: by `stop`, `drain`, or an error, which is raised."""
         self._consuming.wait(timeout)
 
     def __enter__(self) -> Self:
@@ -196,7 +196,7 @@ class Processing(Owned, BlockHint):
             try:
                 message.nak(delay)
             except _UNCONFIRMED as trouble:
-                # It is redelivered after the ack_wait of its consumer.
+                # The message is redelivered after the ack_wait of its consumer.
                 self._report(message, trouble)
         self._report(message, error, delay=delay)
 
@@ -204,7 +204,7 @@ class Processing(Owned, BlockHint):
         try:
             message.term(str(reason) or None)
         except _UNCONFIRMED as trouble:
-            # It is redelivered, and rejected then.
+            # The message is redelivered, and rejected then.
             self._report(message, trouble)
         else:
             self._report(message, reason, rejected=True)
@@ -213,7 +213,7 @@ class Processing(Owned, BlockHint):
         try:
             message.double_ack(self._timeout)
         except _UNCONFIRMED as error:
-            # It may be redelivered; its results are known by then.
+            # The message may be redelivered; its results are known by then.
             self._report(message, error)
         else:
             with self._counting:

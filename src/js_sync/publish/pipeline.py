@@ -330,7 +330,8 @@ class Pipeline:
         while entry.outcome is None:
             # Check in this order: an entry gets its outcome before it is removed.
             if entry.reply not in self._waiting and entry.outcome is None:
-                # Its sender was cancelled or interrupted, so nothing waits for its response.
+                # The message's sender was cancelled or interrupted, so nothing waits for its
+                # response.
                 text = f"{entry.request.subject}: interrupted during the send, may be stored"
                 return PublishFailure(entry.request, OutcomeUnknown(text))
             if self._to_recover:

@@ -266,7 +266,7 @@ class Closable(Protocol):
         ...
 
     def warn_unclosed(self) -> None:
-        """Warn if it was not closed."""
+        """Warn if the connection was not closed."""
         ...
 
 
@@ -370,7 +370,7 @@ _SOCKETS: Final[set[object]] = set()
 def keep_until_closed(sock: object) -> None:
     """Keep an open socket alive, so that the garbage collector does not close it before its owner.
 
-    It finalizes the objects of a dropped connection in any order.
+    The garbage collector finalizes the objects of a dropped connection in any order.
     """
     _SOCKETS.add(sock)
 

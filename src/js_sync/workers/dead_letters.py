@@ -196,7 +196,7 @@ class DeadLetters(Owned, WorksBeside):
         try:
             advisory.nak(_AGAIN)
         except (ConnectionLost, RequestTimeout):
-            # It is redelivered after the ack_wait of its consumer.
+            # The advisory is redelivered after the ack_wait of its consumer.
             return
 
     def _keep(self, failure: Failure) -> None:

@@ -58,7 +58,7 @@ class Outcomes:
             try:
                 job.message.ack()
             except _TRANSIENT as error:
-                # It is redelivered after the ack_wait of its consumer.
+                # The message is redelivered after the ack_wait of its consumer.
                 self._warn(job, "acknowledged", error)
 
     def failed(self, job: Job, error: Exception) -> float | None:

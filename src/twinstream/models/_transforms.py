@@ -178,7 +178,7 @@ class _Wild:
 
     stars: int
     has_rest: bool
-    """Whether it ends in a `>` that counts, as it does since 2.12."""
+    """Whether the source ends in a `>` that counts, as it does since 2.12."""
 
     def fault(self, indexes: list[int], target: str) -> str | None:
         """Return what is wrong with numbers of wildcards; numbers below 1 are allowed."""

@@ -170,7 +170,7 @@ class _Found:
     document: Document
     path: str
     is_answer: bool = False
-    """Whether it is part of a server's response, with the state."""
+    """Whether the config is part of a server's response, with the state."""
 
     around: JsonObject = Factory(dict[str, Any])
     """Members of a request other than the config."""

@@ -194,13 +194,13 @@ class FakePeer:
     # ---- signs between script and test
 
     def wait_for(self, sign: str, *, timeout: float | None = None) -> None:
-        """Return when the test called `FakeServer.tell` with that sign."""
+        """Return when the test has called `FakeServer.tell` with this sign."""
         self._step += 1
         if self._stage.wait(lambda: sign in self._stage.told or None, timeout) is None:
             raise self._error(f"the test did not call tell({sign!r})", self._seen)
 
     def reach(self, sign: str) -> None:
-        """Let `FakeServer.reached` be true for that sign from now on."""
+        """Let `FakeServer.reached` return True for this sign from now on."""
         self._stage.note(lambda: self._stage.reached.add(sign))
 
     # ---- failures

@@ -101,9 +101,9 @@ class Cron:
         self._day, self._month, self._weekday = allowed[3:]
 
     def next_after(self, at: int, zone: tzinfo = UTC) -> int:
-        """Return the first second after `at` at which it fires; both in seconds since 1970.
+        """Return when the schedule fires next after `at`; both in seconds since 1970.
 
-        Raises `BadArgument` if that is not within five years: the server refuses such a pattern.
+        Raises `BadArgument` if it does not fire within five years: the server refuses its pattern.
         """
         walk = _Walk(at + 1, zone)
         last_year = walk.local().year + _YEARS

@@ -80,7 +80,7 @@ class PublishRequest(NamedTuple):
 
     @property
     def is_repeatable(self) -> bool:
-        """Whether sending it again cannot store it twice."""
+        """Whether sending the message again cannot store it twice."""
         return (
             self.msg_id is not None
             or self.expected_last_seq is not None

@@ -131,7 +131,7 @@ class Step(Enum):
     """What to do after an attempt failed."""
 
     REPEAT = auto()
-    """Send it again."""
+    """Send the message again."""
     PROVE = auto()
     """Find out whether an attempt without a reply was stored."""
     EXPLAIN = auto()

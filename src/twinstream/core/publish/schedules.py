@@ -133,7 +133,7 @@ class Schedule:
 
     @property
     def repeats(self) -> bool:
-        """Whether it fires more than once."""
+        """Whether the schedule publishes more than one message."""
         return not self.pattern.startswith(_AT)
 
     def __str__(self) -> str:

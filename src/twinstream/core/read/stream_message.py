@@ -21,7 +21,7 @@ class StreamMessage:
     subject: str
     seq: int
     time: Timestamp
-    """When it was stored, with nanosecond precision."""
+    """When the message was stored, with nanosecond precision."""
     data: bytes
     headers: Headers
 

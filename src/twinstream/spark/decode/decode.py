@@ -69,7 +69,7 @@ class JsonDecoder:
     """Decodes payloads to the given columns.
 
     With ``lenient`` text columns accept any value as JSON text. Without ``keep_extras`` members
-    without a column are ignored, which keeps such messages on the fast path.
+    without a column are ignored, which keeps messages with them on the fast path.
     """
 
     def __init__(

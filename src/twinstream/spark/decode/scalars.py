@@ -45,7 +45,7 @@ _MOST_DIGITS: Final = 38
 """Digits of the longest whole number or decimal that a column accepts."""
 
 _EXACT: Final = Context(prec=_MOST_DIGITS, traps=[Inexact, InvalidOperation])
-"""Refuses numbers that it would have to round, and numbers with more digits."""
+"""Refuses numbers that would have to be rounded, and numbers with more digits."""
 
 _SINGLE: Final = struct.Struct("<f")  # the native form would give infinity
 
