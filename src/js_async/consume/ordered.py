@@ -467,7 +467,7 @@ class OrderedMessages(Iteration[Message]):
             if self.position > self._position_then or monotonic() - self._made_at >= _LONG_LIFE:
                 self._pause, self._short_lives = _FIRST_PAUSE, 0
             else:
-                # From the second one on there are pauses, to avoid a busy loop.
+                # Pauses begin with the second short-lived consumer, to avoid a busy loop.
                 self._short_lives += 1
         await self._leave()
 

@@ -114,7 +114,7 @@ class OrderedConsumer:
             return
         await messages.close()
         if messages is self.messages:
-            # Otherwise another caller left it meanwhile.
+            # Otherwise another caller has left the consumer meanwhile.
             self._unwanted.append(name)
             self.messages = None
 

@@ -97,7 +97,7 @@ class Lease(Owned, BlockHint):
         return self._error
 
     def check(self) -> None:
-        """Raise `LeaseLost` unless it is held. Sends nothing."""
+        """Raise `LeaseLost` unless the lease is held. Sends nothing."""
         if not self.is_held:
             raise self.lost or LeaseLost(f"{self.name}: it was released")
 

@@ -37,11 +37,11 @@ class OnceResult:
     error: str
     """The error that the work raised, as text."""
     owner: str
-    """The client that ran it, or runs it."""
+    """The client that ran the work, or is running it."""
     token: int
     """The stream sequence of the message with which the work started."""
     ran_here: bool
-    """Whether this call ran it."""
+    """Whether this call ran the work."""
 
 
 class Once:

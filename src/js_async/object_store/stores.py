@@ -61,7 +61,7 @@ async def create_or_update(
     try:
         return await create(api, config, timeout)
     except StreamExists:
-        # Another client created it first.
+        # Another client created the store first.
         return await update(api, config, timeout)
 
 

@@ -401,7 +401,7 @@ class Pipeline:
             while self._to_recover:
                 batch.append(self._to_recover.popleft())
         except IndexError:
-            # Another thread took the last one.
+            # Another thread took the last message.
             pass
         try:
             await self._recover(batch)
@@ -437,7 +437,7 @@ class Pipeline:
     async def _repeat(self, entry: UnderWay) -> None:
         # Cleared before the send: the response may arrive before the send returns.
         trouble, entry.trouble = entry.trouble, None
-        # Another caller recovered it or set its outcome meanwhile, or the owner closed.
+        # Another caller recovered the message or set its outcome meanwhile, or the owner closed.
         if trouble is None or entry.outcome is not None or entry.reply not in self._waiting:
             return
         entry.attempts += 1

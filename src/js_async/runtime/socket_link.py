@@ -228,7 +228,7 @@ class Link:
         """
         if self._transport is not None and not _is_at_end(_number_of(self._transport)):
             return False
-        # Even right after a write: the caller may know of the end, so the next write checks, too.
+        # Let the next write check again, even without a pause.
         self._wrote_at = 0.0
         return True
 
@@ -383,7 +383,7 @@ class Link:
         return True
 
     def offer(self, data: bytes, now: bool = False) -> bool:
-        """Write unless the buffer is full; tell whether it was written. Not after the socket's end.
+        """Write data and return True, unless the buffer is full or the socket has ended.
 
         With `now` the data is sent at once, before the caller prepares to wait for the response.
         """

@@ -418,7 +418,7 @@ class DeadLetters(Owned, WorksBeside):
     async def _remove_original(self, letter: DeadLetter) -> None:
         """Remove the original message from a work queue, which would never deliver it again."""
         if letter.cause != "max_deliver":
-            # A termination has removed it.
+            # A termination has removed the message.
             return
         try:
             stream = Stream(self._api, letter.stream, None)

@@ -144,7 +144,7 @@ class Decisions:
             if self._missing.recreate():
                 self.report(Recreated(self._missing.name))
         except (NoResponders, RequestTimeout, ConnectionLost):
-            # No server can create it now: try later.
+            # No server can create the consumer now: try later.
             self._remake_at = engine.go_on(monotonic(), DELETION)
         else:
             self._remake_at = None

@@ -37,7 +37,7 @@ class Leasing(ABC):
 
     @property
     def name(self) -> str:
-        """The name that all users of it share."""
+        """The name of the lock, the same for all its users."""
         return self._name
 
     def __repr__(self) -> str:

@@ -275,7 +275,7 @@ class ObjectPlace:
         try:
             self.api.call(target, body, StreamMessageDeleteResponse, repeatable=True)
         except MessageNotFound:
-            # An earlier attempt, whose response was lost, removed it.
+            # An earlier attempt, whose response was lost, removed the message.
             pass
 
 

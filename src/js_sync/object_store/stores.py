@@ -60,7 +60,7 @@ def create_or_update(api: Api, config: ObjectStoreConfig, timeout: Seconds | Non
     try:
         return create(api, config, timeout)
     except StreamExists:
-        # Another client created it first.
+        # Another client created the store first.
         return update(api, config, timeout)
 
 

@@ -80,7 +80,7 @@ class _Asked:
             self.give_up()
 
     def give_up(self) -> None:
-        """Stop bulk reception: whatever still arrives comes as frames."""
+        """Stop bulk reception: later messages arrive as frames."""
         if self.bulk is not None:
             self.bulk.give_up()
 
@@ -163,7 +163,7 @@ class ConsumerPages:
         self._filters = list(widest(filter_subjects))
         self._matches: Callable[[bytes], object] | None = None
         self._last_per_subject = last_per_subject
-        # Whether the current consumer has that policy, and the maximum messages of its pages.
+        # Whether the current consumer delivers the last messages, and the maximum of its pages.
         self._has_list = False
         self._few = _FEW
         self._bulk: Final = bulk

@@ -175,7 +175,7 @@ class TimedLock:
         try:
             self._lock.release()
         except RuntimeError:
-            # Another thread holds it, or no thread does.
+            # Another thread holds the lock, or no thread does.
             pass
 
 
@@ -320,7 +320,7 @@ def open_gate(gate: Releasable) -> None:
     try:
         gate.release()
     except RuntimeError:
-        # Another thread opened it a moment ago; the waiter is awake and checks again.
+        # Another thread opened the gate a moment ago; the waiter is awake and checks again.
         pass
 
 

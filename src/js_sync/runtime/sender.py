@@ -60,7 +60,7 @@ class Sender(ABC):
         try:
             self._sending.release()
         except RuntimeError:
-            # Interrupted before it was acquired, or after it was released.
+            # Interrupted before the lock was acquired, or after it was released.
             pass
 
     def _send_past(self, data: bytes) -> bool:

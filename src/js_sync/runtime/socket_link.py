@@ -309,7 +309,7 @@ class Link(Reader):
         return self.offer(data)
 
     def offer(self, data: bytes, now: bool = False) -> bool:
-        """Write, blocking if necessary; tell whether it was written. Not after the socket's end.
+        """Write data, blocking if necessary, and return True, unless the socket has ended.
 
         With `now` the data is sent at once, before the caller prepares to wait for the response.
         """

@@ -390,7 +390,7 @@ class Worker(Owned, WorksBeside):
         """Run the handler once; return the seconds until the next attempt here, or None."""
         message = job.message
         if message.is_late and not job.tries:
-            # The server redelivers it, or has done so.
+            # The server redelivers the message, or has done so.
             return None
         try:
             call(self._handler, message)

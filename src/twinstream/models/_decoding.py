@@ -185,8 +185,7 @@ def _all_faults(places: Iterable[tuple[str, Read, Any]]) -> Faults:
 def _read_text(value: Any) -> str:
     if not isinstance(value, str):
         raise _wrong(f"expected text, got {_show(value)}")
-    # A parsed file has a subclass of str for strings with escapes, and an enumeration's words are
-    # one.
+    # The text may be of a subclass of str: from a parsed file, or a word of an enumeration.
     return str.__str__(value)
 
 

@@ -195,7 +195,7 @@ class _Walk:
     def _moment(
         self, year: int, month: int, day: int, hour: int = 0, minute: int = 0, second: int = 0
     ) -> int:
-        """Return the time at which the clock shows this; days beyond the month are carried over.
+        """Return when the clock shows these values; days beyond the month are carried over.
 
         For a time that the clock skips or shows twice, the result is that of Go's `time.Date`.
         """

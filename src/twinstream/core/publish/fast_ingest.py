@@ -72,7 +72,7 @@ class Ingested:
     number: int
     """The message's number in the batch, starting with 1."""
     is_certain: bool = True
-    """False with `gaps="ok"`: the server has passed it and has not reported it as lost."""
+    """False with `gaps="ok"`: the server is past the message and has not reported it as lost."""
 
 
 class Fate(Enum):
@@ -81,7 +81,7 @@ class Fate(Enum):
     STORED = auto()
     """The message is in the stream, or a duplicate of a stored message."""
     PASSED = auto()
-    """The server has passed it, with gaps allowed."""
+    """The server is past the message, with gaps allowed, and may have lost it."""
     REFUSED = auto()
     """The server refused the message with an error; a retry would not help."""
     LOST = auto()

@@ -97,7 +97,7 @@ class BatchLander:
         entry = self._plan(spark_batch)
         finished = self._log.finished(entry.batch)
         if finished is not None and finished.query_id == entry.query_id:
-            # The run ended before Spark had committed it; its files may have been compacted since.
+            # The run ended before Spark committed this batch; its files may be compacted by now.
             self._landed(finished)
             return
         tables = self._sink.batch(entry.batch, _Writer(self._source.name, self._identity.id))
