@@ -425,34 +425,34 @@ class JetStream:
     ) -> PubAck:
         """Store a message and return the stream's acknowledgement.
 
-        If no stream takes the message, it is sent again. After a timeout or a lost connection that
-        happens only if a `msg_id` or an expectation prevents storing it twice.
+        If no stream stores the message, it is sent again. After a timeout or a lost connection it
+        is sent again only if a `msg_id` or an expectation prevents storing it twice.
 
         Args:
             subject: Subject.
             data: Payload.
             headers: Headers.
             msg_id: Message id. A repetition within the stream's duplicate window is not stored; its
-                acknowledgement has `duplicate` set and the sequence of the first message. Refused
-                if it is empty or has leading or trailing blanks: the server would take it for
-                another id.
+                acknowledgement has `duplicate` set and the sequence of the first message. An empty
+                id is refused, and one with leading or trailing blanks, which servers remove.
             expected_stream: Store the message only in the stream of this name.
             expected_last_seq: Store it only if this is the stream's last sequence.
             expected_last_msg_id: Store it only if this is the id of the stream's last message.
             expected_last_subject_seq: Store it only if this is the last sequence of the subject, or
                 of `expected_last_subject_seq_subject`.
-            expected_last_subject_seq_subject: Another subject or a filter for that condition.
+            expected_last_subject_seq_subject: Another subject, or a filter, for
+                `expected_last_subject_seq`.
             rollup: Remove the earlier messages of the subject (`"sub"`) or stream (`"all"`).
             ttl: Time to live in whole seconds, or `"never"` to keep the message beyond the stream's
-                `max_age`. A stream with `subject_delete_marker_ttl` raises a shorter value to that
-                (all server 2.11).
+                `max_age`. A stream raises a shorter value to its `subject_delete_marker_ttl`, if
+                set (all server 2.11).
             timeout: Total time in seconds.
-            retries: Number of repetitions if no stream takes the message. By default it is two, or
-                until the timeout while its stream has no leader.
+            retries: Number of repetitions if no stream stores the message. The default is two;
+                while the stream has no leader, it is repeated until the timeout.
             retry_wait: Seconds between repetitions.
 
         Raises:
-            NoResponders: No stream took the message. The subclasses `NoStream`, `NoLeader` and
+            NoResponders: No stream stored the message. The subclasses `NoStream`, `NoLeader` and
                 `JetStreamOff` tell why.
             JetStreamError: The server refused the message. The subclasses `WrongLastSequence`,
                 `WrongLastMessageId`, `WrongStream`, `StoreRefused`, `MessageExists` and others tell

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["confirmed_info"]
 
-# Pauses between two requests in seconds: an election takes some tenths, or some seconds.
+# Pauses between two requests in seconds: an election takes from tenths of a second to seconds.
 _FIRST_PAUSE: Final = 0.01
 _LONGEST_PAUSE: Final = 0.25
 

@@ -106,7 +106,7 @@ class Replies:
         channel = self._channel
         async with self._opening:
             if self._box is not None and self._box is not refused:
-                # Another caller was faster.
+                # Another caller has subscribed already.
                 return self._box
             box = await channel.open_mailbox(self._prefix + b"*", sink=self._sink)
             self._box = box

@@ -57,7 +57,7 @@ class Once:
 
     @property
     def key(self) -> str:
-        """The key that all users of it share."""
+        """The key of the work, the same for all its users."""
         return self._key
 
     def __repr__(self) -> str:

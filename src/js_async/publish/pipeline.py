@@ -127,7 +127,7 @@ class Pipeline:
                 text = f"{entry.request.subject}: closed before it was acknowledged, may be stored"
                 self._finish(entry, PublishFailure(entry.request, OutcomeUnknown(text)))
             await self._transport.close_mailbox(box)
-            # Only now: if this is interrupted, the next close repeats it.
+            # Cleared last: if closing the mailbox is interrupted, the next `close` repeats it.
             self._box = None
 
     # ---- sending
@@ -137,7 +137,7 @@ class Pipeline:
 
         Raises `BadArgument` if `given` is not a message at all.
         """
-        # A pair stays a pair, unless it is invalid.
+        # A valid pair is returned unchanged.
         plain = type(given) is tuple and len(given) == 2 and type(given[1]) is bytes
         if not plain:
             given = as_request(given)
@@ -466,7 +466,7 @@ class Pipeline:
             self._finish(entry, found)
 
     async def _explain(self, entry: UnderWay, error: TwinstreamError, reasons: Reasons) -> bool:
-        """Find out why no stream stored it; tell whether to retry because that is temporary."""
+        """Find out why no stream stored a message; tell whether the reason is temporary."""
         # The message's own time may be over; its failure still gets an explanation.
         deadline = Deadline.after(self._timeout)
         silent = isinstance(error, RequestTimeout)

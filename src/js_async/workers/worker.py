@@ -196,7 +196,7 @@ class Worker(Owned, WorksBeside):
         try:
             await self._end_work(deadline)
         finally:
-            # Once: other workers may use them, too.
+            # Close only once: other workers may use the same dead letters.
             letters, self._letters = self._letters, None
             if letters is not None:
                 await letters.close()

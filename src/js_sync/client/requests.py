@@ -107,7 +107,7 @@ class Replies:
         channel = self._channel
         with self._opening:
             if self._box is not None and self._box is not refused:
-                # Another caller was faster.
+                # Another caller has subscribed already.
                 return self._box
             box = channel.open_mailbox(self._prefix + b"*", sink=self._sink)
             self._box = box

@@ -228,7 +228,7 @@ class ConsumerPages:
             self._matches, self._filters = matcher(self._filters), []
         name = transport.tokens.name()
         config, filters = self._config(name, seq)
-        # Only once: its replacement reads everything from there on, which is more.
+        # Only the first consumer delivers the last messages; later ones deliver all messages.
         self._has_list, self._last_per_subject = self._last_per_subject, False
         target = self._api.subjects.create_consumer(self._stream, name, filters)
         # Repeatable, as the name is unique.

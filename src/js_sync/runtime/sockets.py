@@ -155,7 +155,7 @@ def send(sock: Wire, rest: list[memoryview], block: bool) -> list[memoryview]:
         except BlockingIOError:
             number = sock.fileno()
             if not block or number < 0:
-                # Below 0: another thread has just closed it.
+                # Below 0: another thread has just closed the socket.
                 return rest
             # In slices: a socket that another thread closes never becomes writable.
             poll_for(select.POLLOUT, number).poll(1000)

@@ -197,7 +197,7 @@ class Worker(Owned, WorksBeside):
         try:
             self._end_work(deadline)
         finally:
-            # Once: other workers may use them, too.
+            # Close only once: other workers may use the same dead letters.
             letters, self._letters = self._letters, None
             if letters is not None:
                 letters.close()

@@ -209,7 +209,7 @@ def _function_fault(target: str, wild: _Wild, version: Version, strict: bool) ->
 def _free_fault(
     name: str, indexes: list[int], wild: _Wild, target: str, version: Version
 ) -> str | None:
-    """Check the numbers of wildcards of functions that need none since 2.12."""
+    """Check the numbers of wildcards in functions that need no wildcard since 2.12."""
     if version < _FREE_SINCE:
         needs = f"{target} takes the number of partitions, then numbers of wildcards"
         return wild.fault(indexes, target) if indexes else needs

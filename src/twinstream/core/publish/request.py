@@ -216,7 +216,7 @@ class PublishFailure:
         return self._error
 
     def enter(self, unread: UnreadFailures) -> None:
-        """Register the list that contains it until its error is read; called by the writer."""
+        """Register the list that contains this failure until its error is read."""
         # The frames of the traceback refer to the writer, which could not be garbage-collected.
         _forget_frames(self._error)
         self._unread.append(unread)

@@ -110,7 +110,7 @@ class ByteTaker(Protocol):
         ...
 
     def take(self, data: bytes) -> bytes:
-        """Consume the leading bytes that belong to it; return the rest for the parser."""
+        """Consume leading bytes of the subscription; return the rest for the parser."""
         ...
 
 

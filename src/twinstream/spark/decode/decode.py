@@ -190,7 +190,7 @@ class JsonDecoder:
         return found
 
     def _learned(self, samples: pa.Array) -> bool:
-        """Cut out the unusual members of these messages from now on; return whether there are any."""
+        """Cut out the unusual members of these messages from now on; return whether any exist."""
         new = {name for payload in samples.to_pylist() for name in self._unusual_members(payload)}
         cuts = self._closed([*self._cuts, *sorted(new)])
         if len(cuts) == len(self._cuts) or len(cuts) > len(self._columns) + _MOST_LEARNED:

@@ -149,7 +149,7 @@ class BatchLander:
         if known is None and last is not None and not is_new:
             raise self._other(entry, last)
         if known is None or (is_new and known.query_id != entry.query_id):
-            # In the second case a lost checkpoint had begun it, and its rows were removed.
+            # If the query differs, a lost checkpoint had begun the batch; its rows were removed.
             self._refuse_taken(entry.batch)
             self._log.begin(entry)
         elif (known.start, known.end, known.created) != (entry.start, entry.end, entry.created):
