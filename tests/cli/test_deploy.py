@@ -364,7 +364,7 @@ def test_a_failure_tells_how_many_steps_are_done(run: Run, write: Write) -> None
     assert (document["applied"], document["refused"]) == (False, False)
     failure = json.loads(result.stderr)
     assert failure["error"].startswith("stream DEP13C: ")
-    assert failure["error"].endswith("2 of 4 steps done; `apply` goes on from there")
+    assert failure["error"].endswith("2 of 4 steps done; `apply` continues from there")
     assert (failure["kind"], failure["err_code"]) == ("JetStreamError", 10074)
 
 

@@ -178,4 +178,4 @@ def test_before_the_first_lock_nothing_is_held(run: Run, server: NatsServer) -> 
     assert "the lock a is not held" in freed.stderr
     done = lock(server, "a", "--stream", "NO-LOCKS", "--", "echo", "no")
     assert (done.returncode, done.stdout) == (1, "")
-    assert "--create makes it" in done.stderr
+    assert "--create creates it" in done.stderr

@@ -123,7 +123,7 @@ def test_next_tells_times_without_a_server(run: Run) -> None:
         (("add", "S", "a", "b", "--in", "soon"), 2, "not a duration"),
         (("add", "S", "a", "b", "--at", "soon"), 2, "2026-01-31T08:00:00Z"),
         (("add", "S", "a", "b", "--at", "2026-01-01T00:00:00"), 2, "no time zone"),
-        (("add", "S", "a", "b", "--every", "1s", "--time-zone", "UTC"), 2, "--cron only"),
+        (("add", "S", "a", "b", "--every", "1s", "--time-zone", "UTC"), 2, "needs --cron"),
         (("add", "S", "a", "b", "x", "-f", __file__, "--in", "1s"), 2, "once"),
         (("add", "S", "a", "b", "--cron", "0 9 * * *"), 2, "put 0 before"),
         (("cancel", "S", "a", "--json"), 2, "--yes"),

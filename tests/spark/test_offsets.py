@@ -140,7 +140,7 @@ def test_a_batch_waits_for_its_minimum_until_the_delay_is_over() -> None:
             DataLossError,
             "from 5 to 10 were removed before",
         ),
-        (evolve(HERE, filter="a.>"), STATE, CheckpointError, "made with the filter 'a.>'"),
+        (evolve(HERE, filter="a.>"), STATE, CheckpointError, "created with the filter 'a.>'"),
     ],
 )
 def test_breaks_are_told_apart(

@@ -69,8 +69,8 @@ def test_only_white_space_of_the_server_is_cut_off_names() -> None:
         ({"startingOffsets": '{"S": true}'}, "startingOffsets", "from 1 to 2"),
         ({"startingOffsets": "{}"}, "startingOffsets", "'S' is missing"),
         ({"endingOffsets": '{"S": 1, "T": 1}'}, "endingOffsets", "'T' is not read"),
-        ({"endingOffsets": "earliest"}, "endingOffsets", "no message lies before that"),
-        ({"endingOffsets": '{"S": -2}'}, "endingOffsets", "no message lies before that"),
+        ({"endingOffsets": "earliest"}, "endingOffsets", "no message is before it"),
+        ({"endingOffsets": '{"S": -2}'}, "endingOffsets", "no message is before it"),
         (
             {"startingOffsets": '{"S": 9}', "endingOffsets": '{"S": 3}'},
             "endingOffsets",

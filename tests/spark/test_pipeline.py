@@ -215,7 +215,7 @@ def test_what_another_filter_passed_over_is_not_forgotten(
     assert lands(stream, subject=f"{a},{c}").messages == 4
     assert lands(stream, subject=f"{c},{a}").messages == 0
     with pytest.raises(
-        OptionError, match=r"was made with the filter .*c', now it is '>'; messages that"
+        OptionError, match=r"was created with the filter .*c', now it is '>'; messages that"
     ):
         lands(stream)
     fill(stream, [{"id": 6}])

@@ -96,7 +96,7 @@ def test_a_new_stream_joins_and_filters_hold(
     assert [each["numInputRows"] for each in both] == [2]
     rows = spark.read.parquet(str(tmp_path / "out")).groupBy("stream").count().collect()
     assert {row["stream"]: row["count"] for row in rows} == {one.name: 3, two.name: 2}
-    with pytest.raises(StreamingQueryException, match="made with the filter"):
+    with pytest.raises(StreamingQueryException, match="created with the filter"):
         stream_to(f"{one.name},{two.name}", subject="*.b")
 
 

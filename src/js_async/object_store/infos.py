@@ -160,7 +160,7 @@ class ObjectPlace:
             # nats.net writes the link's own name as the target's name in a link to a bucket.
             whole = ", or it is a link to the whole bucket" if link.name == name else ""
             raise _link_error(
-                f"{what}, which is not there{whole}", link.bucket, link.name
+                f"{what}, which does not exist{whole}", link.bucket, link.name
             ) from error
         if is_link(target):
             raise _link_error(f"{what}, which is a link itself", link.bucket, link.name)

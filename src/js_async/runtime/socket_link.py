@@ -216,7 +216,7 @@ class Link:
     def check_owner(self) -> None:
         """Raise `WrongOwner` in a forked process and on another event loop."""
         if self._forks != Forks.count:
-            raise WrongOwner("this connection was made before a fork; connect in each process")
+            raise WrongOwner("this connection was created before a fork; connect in each process")
         if asyncio.get_running_loop() is not self._loop:
             raise WrongOwner("this connection belongs to another event loop; connect on this one")
 

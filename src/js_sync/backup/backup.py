@@ -132,7 +132,7 @@ class _Receiving:
         if transport.epoch != self._epoch or not transport.is_connected:
             raise ConnectionLost(f"the connection broke in the middle of the {where}, start again")
         if not came:
-            raise RequestTimeout(f"nothing came for {self._wish.timeout:g} s in the {where}")
+            raise RequestTimeout(f"received nothing for {self._wish.timeout:g} s in the {where}")
 
     def _report(self) -> None:
         if self._wish.on_progress is not None:

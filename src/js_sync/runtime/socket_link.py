@@ -109,7 +109,7 @@ class Link(Reader):
     def check_owner(self) -> None:
         """Raise `WrongOwner` in a forked process."""
         if self._forks != Forks.count:
-            raise WrongOwner("this connection was made before a fork; connect in each process")
+            raise WrongOwner("this connection was created before a fork; connect in each process")
 
     def is_at_end(self) -> bool:
         """Tell whether the peer closed the connection, even if no thread has noticed it yet.

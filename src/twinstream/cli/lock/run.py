@@ -75,7 +75,7 @@ def run(
         try:
             locks = jet.coordination(stream, create=create)
         except StreamNotFound as error:
-            raise Failure(f"there is no stream {stream} yet: --create makes it") from error
+            raise Failure(f"there is no stream {stream} yet: --create creates it") from error
         lock = locks.lock(name, ttl=ttl, note=note or " ".join(command)[:100])
         lease = lock.try_acquire() if wait == 0 else lock.acquire(timeout=wait)
         if lease is None:

@@ -52,7 +52,7 @@ class Thresholds:
     """
 
     full: float = 0.9
-    """The share of a limit from which it counts as nearly reached, up to 1."""
+    """A limit counts as nearly reached from this share on; 1 at most."""
     redelivered: float = 0.5
     """Share of unacknowledged messages that were delivered more than once."""
     redelivered_least: int = 10
