@@ -47,7 +47,7 @@ async def reachable(jet):
 
 
 @pytest.mark.parametrize("domain", ["hub", "leaf"])
-async def test_writes_on_condition_tell_of_the_stream_in_their_domain(leaf, name, domain):
+async def test_conditional_writes_report_the_stream_of_their_domain(leaf, name, domain):
     async with js.connect(leaf.url) as connection:
         near, far = connection.jetstream(timeout=20), connection.jetstream(domain="hub", timeout=20)
         await reachable(far)
@@ -88,7 +88,7 @@ async def test_a_lock_is_held_in_the_domain_of_its_stream(leaf, name):
 
 
 @pytest.mark.parametrize("by", ["subject", "id"])
-async def test_what_another_domain_stored_is_not_taken_for_stored_once(leaf, name, by):
+async def test_storage_in_another_domain_does_not_count(leaf, name, by):
     async with js.connect(leaf.url) as connection:
         near, far = connection.jetstream(timeout=20), connection.jetstream(domain="hub", timeout=20)
         await reachable(far)

@@ -101,7 +101,7 @@ def test_each_kind_of_schedule_is_stored_with_its_data(
     assert run("schedule", "cancel", timers, f"{timers}.s", input="y\n").exit_code == 0
 
 
-def test_next_tells_times_without_a_server(run: Run) -> None:
+def test_next_prints_times_without_a_server(run: Run) -> None:
     arguments = ("schedule", "next", "0 0 9 * * mon", "-n", "2", "--time-zone", "Europe/Berlin")
     arguments += ("--after", "2026-03-26T00:00:00Z")
     assert json_lines(run(*arguments, "--json")) == [

@@ -46,5 +46,5 @@ def test_a_refusal_that_passes_is_repeated_until_the_deadline() -> None:
 
 
 @pytest.mark.parametrize("err_code", [10058, 10059, 0])
-def test_any_other_refusal_stands(err_code: int) -> None:
+def test_any_other_refusal_is_final(err_code: int) -> None:
     assert pause_before_repeat(err_code, 1, 60.0) is None

@@ -279,7 +279,7 @@ def test_a_step_that_hears_nothing_says_so() -> None:
     ("step", "told"),
     [
         (lambda peer: peer.message("a", b""), "no subscription to 'a'"),
-        (lambda peer: peer.wait_for("go", timeout=0.01), "the test did not call tell\('go'\)"),
+        (lambda peer: peer.wait_for("go", timeout=0.01), "the test did not call tell('go')"),
         (lambda peer: peer.until_left(timeout=0.01), "expected the client to leave"),
         (lambda peer: {}["key"], "the script raised KeyError('key')"),
         (lambda peer: peer.expect("^CONNECT").json["x"], "the script raised"),
