@@ -41,7 +41,7 @@ def test_names_and_words_take_any_case() -> None:
     assert options.include_headers
 
 
-def test_names_of_kafka_are_taken() -> None:
+def test_option_names_of_kafka_are_accepted() -> None:
     options = SourceOptions.parse({"nats.servers": "h", "subscribe": "A, B"})
     assert options.streams == ("A", "B")
     assert parse(maxOffsetsPerTrigger="7").max_messages_per_trigger == 7

@@ -158,7 +158,7 @@ def test_an_interrupted_batch_is_finished_with_its_own_bounds(
     assert sorted(row["_seq"] for row in rows) == list(range(2, 12))
 
 
-def test_what_was_put_counts_when_its_messages_are_gone(
+def test_rows_count_after_their_messages_were_removed(
     lands: Callable[..., LandReport],
     make_stream: Make,
     fill: Fill,
@@ -234,7 +234,7 @@ def test_a_stream_is_landed_by_one_at_a_time(
     assert lands(stream).messages == 1
 
 
-def test_a_stream_that_was_made_again_is_noticed(
+def test_recreated_stream_is_noticed(
     lands: Callable[..., LandReport], jet: JetStream, make_stream: Make, fill: Fill
 ) -> None:
     stream = make_stream()

@@ -100,7 +100,7 @@ def test_a_new_stream_joins_and_filters_hold(
         stream_to(f"{one.name},{two.name}", subject="*.b")
 
 
-def test_a_refused_read_says_nothing_but_the_reason(
+def test_refused_read_reports_only_the_reason(
     stream_to: Callable[..., Any], make_stream: Make
 ) -> None:
     with pytest.raises(StreamingQueryException, match="is for a batch") as caught:
@@ -108,7 +108,7 @@ def test_a_refused_read_says_nothing_but_the_reason(
     assert "another exception" not in str(caught.value)
 
 
-def test_a_stream_that_was_made_again_is_noticed(
+def test_recreated_stream_is_noticed(
     stream_to: Callable[..., Any], jet: JetStream, make_stream: Make, fill: Fill
 ) -> None:
     stream = make_stream()
