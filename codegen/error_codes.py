@@ -7,7 +7,7 @@ from typing import Any
 
 from schemas import FOLDER
 
-HEADER = '''"""Error codes of the server that are worth a name.
+HEADER = '''"""Error codes of the server that have a name.
 
 Generated from schema/errors.json by codegen/error_codes.py. Edit that file instead.
 """
@@ -62,7 +62,9 @@ def module() -> str:
             "CLASSES", "Class in `twinstream.errors` of each error.", _members(rows, "x-class")
         )
         + _table(
-            "ADVICE", "What to do, where the server does not say it.", _members(rows, "x-advice")
+            "ADVICE",
+            "Advice for errors whose text does not contain any.",
+            _members(rows, "x-advice"),
         )
         + _table(
             "TRANSIENT",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from schemas import Schemas
 
-HEADER = '''"""On which subject each advisory and metric comes, by its type.
+HEADER = '''"""The subject of each advisory and metric, by type.
 
 Generated from schema/advisory and schema/metric by codegen/event_subjects.py. Edit those instead.
 """
@@ -27,6 +27,6 @@ def module(schemas: Schemas) -> str:
         f'    "{kind}": ("{name}", "{subject}",),\n'
         for kind, (name, subject) in sorted(rows.items())
     )
-    doc = "The class of each type, and where it comes; words in braces are one token each."
+    doc = "The class and the subject of each type; each word in braces is one token."
     table = f"EVENT_SUBJECTS: Final[dict[str, tuple[str, str]]] = {{\n{lines}}}\n"
     return f'{HEADER}{table}"""{doc}"""\n'

@@ -62,7 +62,7 @@ def __dir__() -> list[str]:
 
 def index(schemas: Schemas) -> str:
     """Return the text of ``_index.py``: name to module, ``type`` member to name."""
-    text = HEADER.format(title="Where each public name lives.", more="")
+    text = HEADER.format(title="The module of each public name.", more="")
     text += "\nfrom __future__ import annotations\n\n"
     text += _table("MODULES", "Module of each public name.", modules(schemas))
     text += "\n" + _table("TYPES", "Class for each ``type`` member.", schemas.types())

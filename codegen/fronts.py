@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
-DOC = '''"""Where each public name lives.
+DOC = '''"""The module of each public name.
 
 Written from the imports in ``__init__.py`` by codegen/fronts.py. Edit those instead.
 """

@@ -31,7 +31,7 @@ SCALARS = {
 }
 PLAIN = {"boolean": "bool", "string": "text"}
 
-HEADER = '''"""What a server reads: kind and first version of each member of the requests.
+HEADER = '''"""The members that a server reads in requests: the kind and first version of each.
 
 Generated from schema/ by codegen/shapes.py. Edit that folder instead.
 

@@ -82,7 +82,7 @@ def test_what_a_handler_awaited_and_was_cancelled_is_a_failure(server: NatsServe
     assert attempts == [1, 2]
 
 
-def test_who_cancels_a_worker_has_ended_it(server: NatsServer) -> None:
+def test_cancelling_a_worker_ends_it(server: NatsServer) -> None:
     running: list[object] = []
 
     async def handler(message: js_async.Message) -> None:

@@ -75,7 +75,7 @@ def test_what_starts_a_server_is_seen(function: Any) -> None:
 
 
 @pytest.mark.parametrize("function", [without, endless, len, None])
-def test_what_starts_none_is_not(function: Any) -> None:
+def test_function_without_servers_is_not_marked(function: Any) -> None:
     assert not starts_servers(function)
 
 
@@ -96,9 +96,7 @@ def test_the_list_of_what_needs_spark_is_whole() -> None:
     assert names - {"test_layering.py", "test_markers.py"} == set(NEED_SPARK) - {"spark"}
 
 
-def test_a_fixture_of_a_server_makes_a_test_one_of_servers(
-    request: pytest.FixtureRequest, server: NatsServer
-) -> None:
+def test_server_fixture_marks_a_test(request: pytest.FixtureRequest, server: NatsServer) -> None:
     assert request.node.get_closest_marker("server")
     assert server.running
 

@@ -39,7 +39,7 @@ def owner_of(js: Any, name: str) -> type:
 
 @TWINS
 @pytest.mark.parametrize(("owner", "name"), NAMES)
-def test_an_unknown_attribute_says_what_it_is_here(js: Any, owner: str, name: str) -> None:
+def test_error_for_an_unknown_attribute_names_the_right_one(js: Any, owner: str, name: str) -> None:
     kind = owner_of(js, owner)
     found = kind.__new__(kind)
     with pytest.raises(AttributeError, match=f"{owner}.*{name}.* nats-py") as caught:
@@ -53,7 +53,7 @@ def test_an_unknown_attribute_says_what_it_is_here(js: Any, owner: str, name: st
 
 @TWINS
 @pytest.mark.parametrize(("call", "name"), ARGUMENTS)
-def test_an_unknown_argument_says_what_it_is_here(js: Any, call: str, name: str) -> None:
+def test_error_for_an_unknown_argument_names_the_right_one(js: Any, call: str, name: str) -> None:
     function = js.connect
     if call != "connect":
         owner = getattr(js, OWNERS[call])
@@ -67,7 +67,7 @@ def test_an_unknown_argument_says_what_it_is_here(js: Any, call: str, name: str)
     assert "nats-py" not in str(caught.value)
 
 
-def test_errors_out_of_a_call_stay_as_they_are() -> None:
+def test_errors_outside_of_a_call_are_unchanged() -> None:
     error = TypeError("mine")
 
     def servers() -> Any:

@@ -86,7 +86,7 @@ def test_a_call_declares_its_subjects(call: str, name: str) -> None:
     )
 
 
-def test_subjects_of_the_api_are_made_in_one_place() -> None:
+def test_api_subjects_are_built_in_one_place() -> None:
     """So that the domain or prefix is in all of them."""
     literal = re.compile(r"""["']\$JS\.(API|[^.{"']+\.API)""")
     for path in sorted((SOURCE / "js_async").rglob("*.py")):

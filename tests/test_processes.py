@@ -80,7 +80,7 @@ except KeyboardInterrupt:
     assert running.wait(30) == 0
 
 
-def test_a_forked_child_is_told_to_connect_anew(
+def test_forked_child_must_reconnect(
     server: NatsServer, program: list[subprocess.Popen[str]]
 ) -> None:
     text = """
@@ -210,7 +210,9 @@ except js_sync.ConnectionFailed as error:
 
 
 @pytest.mark.parametrize("twin", ["js_async", "js_sync"])
-def test_a_process_out_of_files_cannot_connect_and_says_why(server: NatsServer, twin: str) -> None:
+def test_process_out_of_file_descriptors_cannot_connect_and_says_why(
+    server: NatsServer, twin: str
+) -> None:
     command = [sys.executable, "-c", OUT_OF_FILES, twin, server.url]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert "Too many open files" in done.stdout, done.stderr

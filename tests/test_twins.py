@@ -187,7 +187,7 @@ WORDS = re.compile(
 COMPARES = ("js_async", "event loops")
 
 
-def test_no_word_of_the_other_twin_is_left() -> None:
+def test_no_word_of_the_other_twin_remains() -> None:
     for path in sorted((ROOT / "src/js_sync").rglob("*.py")):
         for number, line in enumerate(path.read_text().splitlines(), 1):
             found = WORDS.search(line)

@@ -104,7 +104,7 @@ def test_subscriptions_name_what_is_wrong(server: NatsServer) -> None:
             nc.subscribe("a", max_pending=text)
 
 
-def test_an_outbox_goes_into_a_stream_by_name(server: NatsServer, tmp_path: Path) -> None:
+def test_outbox_needs_the_name_of_a_stream(server: NatsServer, tmp_path: Path) -> None:
     outbox = js_sync.SqliteOutbox(tmp_path / "app.db")
     table: Any = 5
     with pytest.raises(js_sync.BadArgument, match="table must be"):

@@ -29,7 +29,7 @@ class Callable:
 
 
 @pytest.mark.parametrize("handler", [coroutine, Callable(), 5])
-def test_the_blocking_twin_takes_no_coroutine_functions(server: NatsServer, handler: Any) -> None:
+def test_blocking_twin_refuses_coroutine_functions(server: NatsServer, handler: Any) -> None:
     with js_sync.connect(server.url) as nc:
         jet = nc.jetstream()
         place = jet.coordination("PLACE", create=True)
@@ -115,7 +115,7 @@ def test_what_may_take_one_message_is_not_refused(handler: Any) -> None:
     check_takes_one(handler, "handler")
 
 
-def test_a_coroutine_that_comes_out_of_a_function_ends_the_work(server: NatsServer) -> None:
+def test_coroutine_returned_by_a_function_ends_the_work(server: NatsServer) -> None:
     with js_sync.connect(server.url) as nc:
         jet = nc.jetstream()
         stream = jet.create_stream(StreamConfig(name="HIDDEN", subjects=["hidden"]))
@@ -153,9 +153,7 @@ def test_a_plain_function_ends_the_work_of_the_asyncio_twin(server: NatsServer) 
 
 
 @pytest.mark.parametrize("told", [coroutine, Callable(), 5])
-def test_who_is_told_of_something_is_a_plain_function(
-    server: NatsServer, told: Any, tmp_path: Path
-) -> None:
+def test_event_callbacks_are_plain_functions(server: NatsServer, told: Any, tmp_path: Path) -> None:
     with js_sync.connect(server.url) as nc:
         jet = nc.jetstream()
         consumer = jet.bind_consumer("S", "c")
@@ -180,7 +178,7 @@ def test_who_is_told_of_something_is_a_plain_function(
                 make()
 
 
-def test_a_coroutine_function_is_not_told_of_events_in_vain(server: NatsServer) -> None:
+def test_coroutine_function_as_event_handler_is_refused(server: NatsServer) -> None:
     async def main() -> None:
         with pytest.raises(js_async.BadArgument, match="on_event must be a plain function"):
             await js_async.connect(server.url, on_event=coroutine)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Where each public name lives.
+"""The module of each public name.
 
 Written from the imports in ``__init__.py`` by codegen/fronts.py. Edit those instead.
 """

@@ -65,7 +65,7 @@ class Consumer(FetchCalls):
 
     @property
     def stream(self) -> str:
-        """The name of its stream."""
+        """The name of the consumer's stream."""
         return self._stream
 
     def __repr__(self) -> str:

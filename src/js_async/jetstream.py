@@ -428,34 +428,34 @@ class JetStream:
     ) -> PubAck:
         """Store a message and return the stream's acknowledgement.
 
-        If no stream takes the message, it is sent again. After a timeout or a lost connection that
-        happens only if a `msg_id` or an expectation prevents storing it twice.
+        If no stream stores the message, it is sent again. After a timeout or a lost connection it
+        is sent again only if a `msg_id` or an expectation prevents storing it twice.
 
         Args:
             subject: Subject.
             data: Payload.
             headers: Headers.
             msg_id: Message id. A repetition within the stream's duplicate window is not stored; its
-                acknowledgement has `duplicate` set and the sequence of the first message. Refused
-                if it is empty or has leading or trailing blanks: the server would take it for
-                another id.
+                acknowledgement has `duplicate` set and the sequence of the first message. An empty
+                id is refused, and one with leading or trailing blanks, which servers remove.
             expected_stream: Store the message only in the stream of this name.
             expected_last_seq: Store it only if this is the stream's last sequence.
             expected_last_msg_id: Store it only if this is the id of the stream's last message.
             expected_last_subject_seq: Store it only if this is the last sequence of the subject, or
                 of `expected_last_subject_seq_subject`.
-            expected_last_subject_seq_subject: Another subject or a filter for that condition.
+            expected_last_subject_seq_subject: Another subject, or a filter, for
+                `expected_last_subject_seq`.
             rollup: Remove the earlier messages of the subject (`"sub"`) or stream (`"all"`).
             ttl: Time to live in whole seconds, or `"never"` to keep the message beyond the stream's
-                `max_age`. A stream with `subject_delete_marker_ttl` raises a shorter value to that
-                (all server 2.11).
+                `max_age`. A stream raises a shorter value to its `subject_delete_marker_ttl`, if
+                set (all server 2.11).
             timeout: Total time in seconds.
-            retries: Number of repetitions if no stream takes the message. By default it is two, or
-                until the timeout while its stream has no leader.
+            retries: Number of repetitions if no stream stores the message. The default is two;
+                while the stream has no leader, it is repeated until the timeout.
             retry_wait: Seconds between repetitions.
 
         Raises:
-            NoResponders: No stream took the message. The subclasses `NoStream`, `NoLeader` and
+            NoResponders: No stream stored the message. The subclasses `NoStream`, `NoLeader` and
                 `JetStreamOff` tell why.
             JetStreamError: The server refused the message. The subclasses `WrongLastSequence`,
                 `WrongLastMessageId`, `WrongStream`, `StoreRefused`, `MessageExists` and others tell
@@ -696,7 +696,7 @@ class JetStream:
         check: bool = True,
         timeout: Seconds | None = None,
     ) -> Stored:
-        """Store a message in place of those that its subject has.
+        """Store a message, replacing the existing messages of its subject.
 
         A repetition after a lost response never overwrites what another client stored in between.
         The arguments are as in `insert`.
@@ -835,10 +835,10 @@ class JetStream:
     async def create_key_value(
         self, config: KeyValueConfig, *, timeout: Seconds | None = None
     ) -> KeyValue[bytes]:
-        """Create a bucket; an equal one that exists is fine.
+        """Create a bucket, or return the existing one if its settings are equal.
 
-        Raises `BucketExists` with the differences to one of that name, `BadArgument`,
-        `Unsupported` (a `limit_marker_ttl` before server 2.11), `InvalidConfig`.
+        Raises `BucketExists` with the differences, `BadArgument`, `Unsupported` (a
+        `limit_marker_ttl` before server 2.11), `InvalidConfig`.
         """
         from js_async.kv.bucket import handle
         from js_async.kv.manage import create_bucket
@@ -848,10 +848,11 @@ class JetStream:
     async def update_key_value(
         self, config: KeyValueConfig, *, timeout: Seconds | None = None
     ) -> KeyValue[bytes]:
-        """Change what a configuration gives; what it leaves out stays. Raises `BucketNotFound`.
+        """Change the settings that a configuration sets; others stay. Raises `BucketNotFound`.
 
-        A zero duration switches a TTL off. `KeyValue.change` can also take a setting away. Storage
-        cannot change, and a `limit_marker_ttl` that was set once leaves the TTL of keys allowed.
+        A zero duration disables a TTL. `KeyValue.change` can also reset a setting to its default.
+        The storage cannot be changed, and once a `limit_marker_ttl` was set, keys can always have a
+        TTL.
         """
         from js_async.kv.bucket import handle
         from js_async.kv.manage import update_bucket
@@ -861,7 +862,7 @@ class JetStream:
     async def create_or_update_key_value(
         self, config: KeyValueConfig, *, timeout: Seconds | None = None
     ) -> KeyValue[bytes]:
-        """Change a bucket as `update_key_value` does, or create it where there is none."""
+        """Change a bucket as `update_key_value` does, or create it if it does not exist."""
         from js_async.kv.bucket import handle
         from js_async.kv.manage import create_or_update_bucket
 
@@ -870,17 +871,18 @@ class JetStream:
     async def get_key_value(
         self, bucket: str, *, timeout: Seconds | None = None
     ) -> KeyValue[bytes]:
-        """Return a bucket that exists. Raises `BucketNotFound`, `NotABucket`."""
+        """Return an existing bucket. Raises `BucketNotFound`, `NotABucket`."""
         from js_async.kv.bucket import handle
         from js_async.kv.manage import get_bucket
 
         return handle(await get_bucket(self._api, bucket, self._api.deadline(timeout)))
 
     def bind_key_value(self, bucket: str) -> KeyValue[bytes]:
-        """Return a bucket without asking the server, where INFO is not permitted.
+        """Return a bucket without a request to the server, for users without INFO permission.
 
-        It is taken for a bucket that is no mirror, and reads go to the leader. What needs to know
-        more of the bucket asks then: `create`, `update`, a TTL, deletes and purges of a `revision`.
+        The bucket is assumed not to be a mirror, and reads go to the leader. Calls that need the
+        bucket's settings request them: `create`, `update`, a TTL, deletes and purges of a
+        `revision`.
         """
         from js_async.kv.bucket import handle
         from js_async.kv.place import Place
@@ -894,13 +896,13 @@ class JetStream:
         await delete_bucket(self._api, bucket, timeout)
 
     def key_values(self, *, timeout: Seconds | None = None) -> Listing[KeyValueStatus]:
-        """Iterate over the status of all buckets, mirrors included; `timeout` is for each page."""
+        """Iterate over the status of all buckets, including mirrors; `timeout` is for each page."""
         from js_async.kv.manage import Buckets
 
         return Buckets(self._api, timeout)
 
     def key_value_names(self, *, timeout: Seconds | None = None) -> Listing[str]:
-        """Iterate over the names of all buckets, mirrors included; `timeout` is for each page."""
+        """Iterate over the names of all buckets, including mirrors; `timeout` is for each page."""
         from js_async.kv.manage import BucketNames
 
         return BucketNames(self._api, timeout)
@@ -910,17 +912,17 @@ class JetStream:
     async def create_object_store(
         self, config: ObjectStoreConfig, *, timeout: Seconds | None = None
     ) -> ObjectStore:
-        """Create an object store; an equal one that exists is fine.
+        """Create an object store, or return the existing one if its settings are equal.
 
-        Raises `StreamExists` with the differences where there is another one of that name,
-        `InvalidConfig` or another `JetStreamError`.
+        Raises `StreamExists` with the differences if they are not, `InvalidConfig` or another
+        `JetStreamError`.
         """
         from js_async.object_store import stores
 
         return await stores.create(self._api, config, self._api.deadline(timeout))
 
     async def get_object_store(self, bucket: str, *, timeout: Seconds | None = None) -> ObjectStore:
-        """Return an object store that exists, one of another client perhaps.
+        """Return an existing object store, which another client may have created.
 
         Raises `ObjectStoreNotFound`, `NotAnObjectStore`.
         """
@@ -929,7 +931,7 @@ class JetStream:
         return await stores.get(self._api, bucket, self._api.deadline(timeout))
 
     def bind_object_store(self, bucket: str) -> ObjectStore:
-        """Return an object store without asking the server; the first call that needs to asks."""
+        """Return an object store without a request; later calls request its stream if necessary."""
         from js_async.object_store.store import ObjectStore
 
         return ObjectStore(self._api, bucket, None)
@@ -937,10 +939,10 @@ class JetStream:
     async def update_object_store(
         self, config: ObjectStoreConfig, *, timeout: Seconds | None = None
     ) -> ObjectStore:
-        """Replace the settings of an object store. What a store has no setting for stays.
+        """Replace the settings of an object store; other settings of its stream are kept.
 
-        `timeout` is for each of the two requests. Raises `ObjectStoreNotFound`,
-        `NotAnObjectStore`, `InvalidConfig` for what cannot be changed, another `JetStreamError`.
+        `timeout` is for each of the two requests. Raises `ObjectStoreNotFound`, `NotAnObjectStore`,
+        `InvalidConfig` for changes that the server does not support, or another `JetStreamError`.
         """
         from js_async.object_store import stores
 
@@ -949,7 +951,7 @@ class JetStream:
     async def create_or_update_object_store(
         self, config: ObjectStoreConfig, *, timeout: Seconds | None = None
     ) -> ObjectStore:
-        """Create an object store, or replace the settings of the one that exists."""
+        """Create an object store, or replace the settings of an existing one."""
         from js_async.object_store import stores
 
         return await stores.create_or_update(self._api, config, self._api.deadline(timeout))
@@ -961,16 +963,16 @@ class JetStream:
         await stores.delete(self._api, bucket, timeout)
 
     def object_stores(self, *, timeout: Seconds | None = None) -> Listing[ObjectStoreStatus]:
-        """Iterate over the status of all object stores, mirrors included.
+        """Iterate over the status of all object stores, including mirrors.
 
-        The server lists all streams for it; `timeout` is for each page.
+        The server lists all streams for this; `timeout` is for each page.
         """
         from js_async.object_store import stores
 
         return stores.Statuses(self._api, timeout)
 
     def object_store_names(self, *, timeout: Seconds | None = None) -> Listing[str]:
-        """Iterate over the buckets of all object stores, by the names of their streams.
+        """Iterate over the names of all object stores, derived from the names of their streams.
 
         `timeout` is for each page.
         """

@@ -1,4 +1,4 @@
-"""Where Spark finds the data source ``jetstream`` by itself.
+"""The entry point by which Spark finds the data source ``jetstream``.
 
 Spark imports every installed top-level module whose name starts with ``pyspark_`` and registers
 its ``DefaultSource``.

@@ -253,7 +253,7 @@ class _Exists(JetStreamError):
 
     def with_differences(self, found: tuple[Difference, ...]) -> Self:
         """Return the error with the differences in its text."""
-        because = "; ".join(str(each) for each in found) or "no field that was asked for"
+        because = "; ".join(str(each) for each in found) or "no requested field differs"
         error = type(self)(
             f"{self.description}: {because}",
             code=self.code,

@@ -39,7 +39,7 @@ async def left_alone(messages):
     [{}, {"max_bytes": 4000}, {"stop_after": 2 * COUNT}],
     ids=["count", "bytes", "bounded"],
 )
-async def test_all_comes_to_a_program_that_was_away_for_long(opened, name, limits):
+async def test_long_absent_program_gets_all_changes(opened, name, limits):
     async with opened() as jet, jet.events(stream=name, kinds=["max_deliver"]) as events:
         stream = await filled(jet, name, COUNT)
         consumer = await stream.create_consumer(hasty())
@@ -67,7 +67,7 @@ async def test_all_comes_to_a_program_that_was_away_for_long(opened, name, limit
     [{"max_deliver": 1}, {"durable_name": None, "inactive_threshold": timedelta(seconds=1)}],
     ids=["delivered once", "not durable"],
 )
-async def test_what_nobody_else_would_get_is_kept(opened, name, monkeypatch, settings):
+async def test_messages_for_no_other_client_are_kept(opened, name, monkeypatch, settings):
     monkeypatch.setattr(ack_progress, "_PATIENCE", 1)
     async with opened() as jet:
         stream = await filled(jet, name, COUNT)
@@ -85,7 +85,7 @@ async def test_what_nobody_else_would_get_is_kept(opened, name, monkeypatch, set
         assert deliveries == [1] * COUNT
 
 
-async def test_who_waits_is_not_away(opened, name):
+async def test_waiting_caller_is_not_absent(opened, name):
     async with opened() as jet:
         stream = await filled(jet, name, 0)
         consumer = await stream.create_consumer(hasty(ack_wait=timedelta(seconds=0.1)))
@@ -101,7 +101,7 @@ async def test_who_waits_is_not_away(opened, name):
         assert not reports
 
 
-async def test_who_waits_beside_one_who_gave_up_is_not_away(opened, name):
+async def test_waiter_is_not_absent_if_another_gave_up(opened, name):
     async with opened() as jet:
         stream = await filled(jet, name, 0)
         consumer = await stream.create_consumer(hasty(ack_wait=timedelta(seconds=0.1)))
@@ -119,7 +119,7 @@ async def test_who_waits_beside_one_who_gave_up_is_not_away(opened, name):
         assert not reports
 
 
-async def test_who_asks_now_and_then_is_not_away(opened, name):
+async def test_occasional_caller_is_not_absent(opened, name):
     async with opened() as jet:
         stream = await filled(jet, name, 0)
         # So long that nobody looks meanwhile.
@@ -131,7 +131,7 @@ async def test_who_asks_now_and_then_is_not_away(opened, name):
             assert messages._held.taken_at > before
 
 
-async def test_who_is_back_in_time_gets_what_was_here(opened, name, monkeypatch):
+async def test_caller_that_returns_in_time_gets_buffered_messages(opened, name, monkeypatch):
     monkeypatch.setattr(ack_progress, "_PATIENCE", 0.2)
     async with opened() as jet:
         stream = await filled(jet, name, 1)

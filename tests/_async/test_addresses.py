@@ -70,7 +70,7 @@ async def test_clients_spread_over_the_addresses_of_a_name(monkeypatch, shuffle,
 
 
 @pytest.mark.parametrize("announced", ["x" * 64 + ":4222", "a..b:4222", "[fe80::1%25nope]:4222"])
-async def test_an_announced_address_that_cannot_be_used_holds_up_no_reconnect(announced):
+async def test_unusable_announced_address_does_not_delay_a_reconnect(announced):
     def first(peer: FakePeer) -> None:
         peer.handshake(connect_urls=[announced])
         peer.expect("^SUB")
@@ -84,7 +84,7 @@ async def test_an_announced_address_that_cannot_be_used_holds_up_no_reconnect(an
 
 
 @pytest.mark.parametrize("error", [UnicodeError("no label"), ValueError("odd"), OverflowError()])
-async def test_whatever_an_address_raises_the_next_one_is_tried(monkeypatch, error):
+async def test_next_address_is_tried_after_any_error(monkeypatch, error):
     with FakeServer(rest=welcome) as server:
         asked = resolving(monkeypatch, good=[server.port])
         resolve = socket.getaddrinfo
@@ -106,7 +106,7 @@ async def closed_for_good(connection):
     return connection.is_closed
 
 
-async def test_a_connection_that_breaks_at_once_is_not_made_again_and_again(server_factory):
+async def test_connection_that_breaks_at_once_is_not_retried_in_a_loop(server_factory):
     """The server ends the connection for what is subscribed to as soon as it is made."""
     policy = js.ReconnectPolicy(attempts=4, wait=0.01, max_wait=30)
     events = []

@@ -28,7 +28,7 @@ async def taken(events, count):
     return [await events.next(20) for _ in range(count)]
 
 
-async def test_what_happens_to_a_stream_is_told_typed(opened, name):
+async def test_stream_events_are_typed(opened, name):
     async with opened() as jet, jet.events(stream=name) as events:
         stream = await filled(jet, name, 3)
         config = ConsumerConfig(durable_name="c", max_deliver=1, sample_freq="100%")
@@ -103,7 +103,7 @@ async def test_events_of_unknown_kinds_and_junk_are_kept(server, name):
         assert "not JSON" in junk.problem
 
 
-async def test_a_slow_reader_is_told_what_it_missed(server, name):
+async def test_slow_reader_is_told_how_many_events_it_missed(server, name):
     told = []
     async with js.connect(server.url) as connection:
         jet = connection.jetstream()
@@ -138,7 +138,7 @@ async def test_what_on_drop_raises_does_not_touch_the_link(server, name, caplog)
     assert raised(caplog) == ["on_drop raised LookupError('not my day')"] * 2
 
 
-async def test_a_broken_link_is_told_with_the_next_event(server_factory, name):
+async def test_lost_connection_is_reported_with_the_next_event(server_factory, name):
     patient = js.ReconnectPolicy(wait=0.01, max_wait=0.1, attempts=-1)
     with server_factory() as server:
         async with js.connect(server.url, reconnect=patient) as connection:
@@ -167,7 +167,7 @@ async def test_the_iteration_ends_when_it_is_closed(opened, name):
             await events.next(1)
 
 
-async def test_a_user_without_permission_is_told(server_factory):
+async def test_missing_permission_is_reported(server_factory):
     users = """
     authorization {
       users = [{user: a, password: b, permissions: {
@@ -182,7 +182,7 @@ async def test_a_user_without_permission_is_told(server_factory):
                     await events.next(20)
 
 
-async def test_a_domain_is_told(server_factory, name):
+async def test_domain_is_reported(server_factory, name):
     with server_factory(domain="hub") as server:
         async with js.connect(server.url) as connection:
             jet = connection.jetstream(domain="hub")

@@ -45,7 +45,7 @@ async def test_a_server_of_a_lower_level_does_nothing(server, name):
         await level.publish(name)
 
 
-async def test_servers_that_would_ignore_the_level_are_asked_nothing():
+async def test_servers_that_would_ignore_the_level_get_no_request():
     def script(peer: FakePeer) -> None:
         peer.handshake(version="2.11.11")
         peer.until_left(timeout=30)

@@ -238,7 +238,7 @@ async def test_leaving_a_cancelled_iteration_gives_back_the_rest(way: str) -> No
 
 
 @WAYS
-async def test_a_cancelled_double_ack_may_be_said_again(way: str) -> None:
+async def test_cancelled_double_ack_may_be_repeated(way: str) -> None:
     async def scenario(jet: js.JetStream, stock: Stock, stop_at: int, way: str) -> bool:
         consumer = jet.bind_consumer("S", "c")
         seen: list[int] = []
@@ -259,7 +259,7 @@ async def test_a_cancelled_double_ack_may_be_said_again(way: str) -> None:
 
 
 @pytest.mark.parametrize("word", ["ack", "nak", "term", "in_progress"])
-async def test_a_word_is_never_half_said(word: str) -> None:
+async def test_acknowledgement_is_never_sent_in_part(word: str) -> None:
     """An acknowledgement is not suspended at all while the link is up and the peer reads."""
 
     async def scenario(jet: js.JetStream, stock: Stock, stop_at: int, way: str) -> bool:
@@ -320,7 +320,7 @@ async def test_a_group_of_tasks_ends_with_its_first_failure() -> None:
             await connection.flush()
 
 
-async def test_another_loop_is_told_at_once() -> None:
+async def test_use_in_another_loop_is_reported_at_once() -> None:
     stock = Stock([1])
     with FakeServer(stock.script) as server:
         async with js.connect(server.url) as connection:
@@ -395,7 +395,7 @@ async def test_one_signal_ends_all_that_wait_for_it() -> None:
         loop.remove_signal_handler(signal.SIGTERM)
 
 
-async def test_a_worker_can_be_asked_to_stop_by_any_thread() -> None:
+async def test_worker_can_be_stopped_from_any_thread() -> None:
     flag = Signal()
     asking = threading.Thread(target=set_from_anywhere, args=(flag, here()))
     asking.start()
@@ -403,7 +403,7 @@ async def test_a_worker_can_be_asked_to_stop_by_any_thread() -> None:
     asking.join()
 
 
-async def test_one_alarm_wakes_each_at_its_own_deadline() -> None:
+async def test_one_alarm_wakes_each_sleeper_at_its_deadline() -> None:
     loop = asyncio.get_running_loop()
     alarm = Alarm(loop)
     sleepers = [Sleeper(loop) for _ in range(4)]
@@ -420,7 +420,7 @@ async def test_one_alarm_wakes_each_at_its_own_deadline() -> None:
     alarm.clear(sleepers[2])
 
 
-async def test_an_alarm_rings_again_after_nobody_slept() -> None:
+async def test_alarm_rings_again_after_a_time_without_sleepers() -> None:
     loop = asyncio.get_running_loop()
     alarm = Alarm(loop)
     for delay in (0.02, 0.0, 0.01):
@@ -467,7 +467,7 @@ async def in_a_turn(turn: Turn, *woken: Sleeping, told: list[object]) -> None:
     await asyncio.sleep(0)
 
 
-async def test_who_is_woken_by_a_reader_goes_on_in_the_same_turn_of_the_loop() -> None:
+async def test_woken_task_resumes_in_the_same_loop_iteration() -> None:
     turn, told = Turn(asyncio.get_running_loop()), []
     first, second = Sleeping(turn), Sleeping(turn)
     await in_a_turn(turn, first, second, told=told)
@@ -479,7 +479,7 @@ async def test_who_is_woken_by_a_reader_goes_on_in_the_same_turn_of_the_loop() -
     await late  # which is over
 
 
-async def test_who_is_woken_inside_a_task_goes_on_after_it() -> None:
+async def test_task_woken_inside_another_task_resumes_after_it() -> None:
     turn = Turn(asyncio.get_running_loop())
     sleeping = Sleeping(turn)
     await asyncio.sleep(0)
@@ -568,7 +568,7 @@ async def test_room_is_given_back_when_sending_is_cancelled():
             assert publisher.under_way == 0
 
 
-async def test_a_connection_whose_closing_is_cancelled_is_closed():
+async def test_connection_with_cancelled_close_is_closed():
     def script(peer: FakePeer) -> None:
         peer.handshake()
         peer.until_left(timeout=60)
@@ -614,7 +614,7 @@ async def test_leaving_many_messages_ends_when_sending_one_was_cancelled():
             assert not patience.expired()
 
 
-async def test_who_waits_for_a_message_has_it_when_another_task_that_mends_it_is_cancelled(
+async def test_waiter_gets_a_message_recovered_by_a_cancelled_task(
     monkeypatch,
 ):
     menders = []
@@ -661,7 +661,7 @@ async def test_who_waits_for_a_message_has_it_when_another_task_that_mends_it_is
             await publisher.close()
 
 
-async def test_who_is_cancelled_while_a_consumer_is_made_anew_makes_it_the_next_time():
+async def test_cancelled_recreation_of_a_consumer_is_repeated_next_time():
     def script(peer: FakePeer) -> None:
         peer.handshake()
         peer.answer(peer.expect(r"CONSUMER\.INFO"), CONSUMER)
@@ -686,7 +686,7 @@ async def test_who_is_cancelled_while_a_consumer_is_made_anew_makes_it_the_next_
 
 
 @WAYS
-async def test_an_ordered_read_goes_on_though_its_reset_was_cancelled(server, way) -> None:
+async def test_ordered_read_continues_after_a_cancelled_reset(server, way) -> None:
     async with js.connect(server.url) as connection:
         jet = connection.jetstream(timeout=20)
         subject = f"reset.{'waiting' if way == WAITING else 'ready'}"
@@ -753,7 +753,7 @@ async def test_a_cancelled_fetch_of_an_ordered_read_loses_nothing(server):
         assert [each async for each in stream.consumer_names()] == []
 
 
-async def test_tasks_that_are_cancelled_while_they_wait_for_their_turn_keep_nobody_waiting(server):
+async def test_cancelled_waiting_tasks_block_no_other_caller(server):
     async with js.connect(server.url) as connection:
         jet = connection.jetstream(timeout=20)
         stream = await jet.create_stream(StreamConfig(name="TURNS", subjects=["turns"]))
@@ -770,7 +770,7 @@ async def test_tasks_that_are_cancelled_while_they_wait_for_their_turn_keep_nobo
             assert [each.metadata.stream_seq for each in got[1::2]] == [1, 2, 3, 4, 5]
 
 
-async def test_a_drain_that_is_cancelled_lets_go_of_the_outbox(server, tmp_path):
+async def test_cancelled_drain_releases_the_outbox(server, tmp_path):
     claiming, go_on = threading.Event(), threading.Event()
 
     class Slow(js.SqliteOutbox):
@@ -946,7 +946,7 @@ async def test_a_restore_may_be_cancelled_at_each_step_aside(server, tmp_path, m
 
 @pytest.mark.since("2.15")
 @WAYS
-async def test_a_cancelled_restore_leaves_no_half_made_stream_in_a_cluster(cluster, tmp_path, way):
+async def test_cancelled_restore_leaves_no_partial_stream_in_a_cluster(cluster, tmp_path, way):
     """Its nodes of 2.15 keep a name for ever that a restore was only asked for."""
     async with js.connect(cluster.url) as connection:
         jet = connection.jetstream(timeout=20)
@@ -983,9 +983,7 @@ EXISTS = {"error": {"code": 400, "err_code": 10130, "description": "stream name 
     ],
     ids=["begun", "refused", "silent"],
 )
-async def test_who_cancels_a_restore_waits_for_the_word_of_the_server(
-    tmp_path, answer, undone, note
-):
+async def test_cancelled_restore_waits_for_the_servers_response(tmp_path, answer, undone, note):
     (tmp_path / "stream.tar.s2").write_bytes(ARCHIVE)
     (tmp_path / "backup.json").write_text(json.dumps({"config": CONFIG, "state": STATE}))
     loop, reached = asyncio.get_running_loop(), asyncio.Event()
@@ -1020,9 +1018,7 @@ async def test_who_cancels_a_restore_waits_for_the_word_of_the_server(
             assert bool(note) == bool(getattr(caught.value, "__notes__", []))
 
 
-async def test_a_backup_that_is_cancelled_when_it_takes_its_place_is_there(
-    server, tmp_path, monkeypatch
-):
+async def test_backup_cancelled_during_rename_is_complete(server, tmp_path, monkeypatch):
     interloper = Interloper()
     sync = js_async.backup.files.sync
 
@@ -1047,7 +1043,7 @@ async def test_a_backup_that_is_cancelled_when_it_takes_its_place_is_there(
 
 
 @pytest.mark.parametrize("order", ["none", "subject"])
-async def test_a_worker_whose_end_is_cancelled_lets_go_of_its_dead_letters(server, order):
+async def test_worker_with_cancelled_end_releases_its_dead_letters(server, order):
     async def handle(message):
         await message.ack()
 
@@ -1088,7 +1084,7 @@ async def test_an_iteration_ends_though_its_drain_was_cancelled():
 @pytest.mark.parametrize(
     "call", ["publish_many", pytest.param("fast_ingest", marks=pytest.mark.since("2.14"))]
 )
-async def test_who_is_cancelled_is_not_warned(server, call):
+async def test_cancelled_caller_is_not_warned(server, call):
     waiting = asyncio.Event()
 
     async def source():
@@ -1163,7 +1159,7 @@ async def test_what_is_on_its_way_is_given_back_though_the_leave_is_cancelled(
             await connection.close()
 
 
-async def test_what_is_used_before_it_is_awaited_says_so(server):
+async def test_use_before_await_is_explained(server):
     connecting = js.connect(server.url)
     with pytest.raises(AttributeError, match=r"jetstream is not available .* await it"):
         connecting.jetstream()
@@ -1199,7 +1195,7 @@ async def test_a_task_that_opens_something_can_be_cancelled():
             await task
 
 
-async def test_calls_that_are_cancelled_are_told():
+async def test_cancelled_calls_are_reported():
     def script(peer: FakePeer) -> None:
         peer.handshake()
         peer.expect(r"^PUB orders ")
@@ -1233,7 +1229,7 @@ async def test_calls_that_are_cancelled_are_told():
         assert isinstance(call.error.__cause__, asyncio.CancelledError)
 
 
-async def test_what_nobody_reads_holds_up_no_end_of_a_link():
+async def test_unwritten_data_does_not_delay_the_end_of_a_connection():
     """A peer that sends no more is gone, whatever is still to be written to it."""
 
     def deaf(peer: FakePeer) -> None:
@@ -1291,7 +1287,7 @@ async def test_what_is_sent_over_a_socket_that_just_broke_is_lost_without_a_warn
     assert [each for each in caplog.records if each.name == "asyncio"] == []
 
 
-async def test_a_lock_goes_on_to_the_next_one_when_a_caller_is_cancelled():
+async def test_lock_passes_to_the_next_caller_if_one_is_cancelled():
     lock = TimedLock()
     assert lock.try_acquire()
     got = []

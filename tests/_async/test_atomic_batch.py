@@ -152,7 +152,7 @@ async def test_a_message_that_cannot_be_sent_at_each_position(opened, name, posi
 
 
 @pytest.mark.parametrize("position", range(1, SIZE))
-async def test_a_message_that_the_server_refuses_is_told_as_such(opened, name, position):
+async def test_message_that_the_server_refuses_is_reported_as_such(opened, name, position):
     async with opened() as jet:
         stream = await atomic_stream(jet, name, max_msg_size=500)
         batch = jet.atomic_batch()
@@ -186,7 +186,7 @@ async def test_abandoned_batches_give_their_places_back(opened, name):
         assert await count_of(stream) == 0
 
 
-async def test_a_block_that_goes_on_after_a_failure_raises_at_its_end(opened, name):
+async def test_block_that_continues_after_a_failure_raises_at_its_end(opened, name):
     async with opened() as jet:
         stream = await atomic_stream(jet, name)
 
@@ -263,7 +263,7 @@ async def test_a_batch_expects_the_last_sequence_of_another_subject(opened, name
         assert await count_of(stream) == 8
 
 
-async def test_an_id_that_the_stream_knows_refuses_the_batch(opened, name):
+async def test_id_known_to_the_stream_refuses_the_batch(opened, name):
     async with opened() as jet:
         stream = await atomic_stream(jet, name)
         subject = f"{name}.a"
@@ -291,7 +291,7 @@ async def test_a_stream_without_batches_and_no_stream(opened, name):
         assert batch.outcome in {js.AtomicOutcome.REFUSED, js.AtomicOutcome.ABANDONED}
 
 
-async def test_a_batch_that_the_server_dropped_meanwhile(opened, name):
+async def test_batch_that_the_server_dropped_in_between(opened, name):
     async with opened() as jet:
         stream = await atomic_stream(jet, name)
         batch = jet.atomic_batch(id=f"{name}-shut")
@@ -332,7 +332,7 @@ async def test_the_link_breaks_after_each_message(server, name, position):
             assert batch.outcome is not js.AtomicOutcome.UNKNOWN
 
 
-async def test_a_commit_whose_answer_is_lost_is_read_back(server, name):
+async def test_commit_with_lost_response_is_verified_by_reading(server, name):
     with Proxy(server.url) as proxy:
         async with (
             js.connect(proxy.url) as connection,
@@ -360,7 +360,7 @@ async def test_a_commit_whose_answer_is_lost_is_read_back(server, name):
             assert await count_of(stream) == SIZE + 1
 
 
-async def test_a_commit_that_never_arrived_is_told_and_shut(server, name):
+async def test_commit_that_never_arrived_fails_and_closes_the_batch(server, name):
     with Proxy(server.url) as proxy:
         async with (
             js.connect(proxy.url) as connection,
@@ -454,7 +454,7 @@ async def test_a_commit_that_somebody_else_answers_is_not_believed():
             assert isinstance(raised.value.__cause__, js.BadAnswer)
 
 
-async def test_an_old_server_is_told_apart_before_anything_is_sent():
+async def test_old_server_is_reported_before_anything_is_sent():
     for version, told in (("2.11.11", "needs server 2.12.0"), ("2.12.0", "needs server 2.12.1")):
 
         def script(peer: FakePeer, version: str = version) -> None:

@@ -42,7 +42,7 @@ async def content(stream):
     return [message async for message in stream.read()]
 
 
-async def test_a_stream_comes_back_as_it_was(opened, name, tmp_path):
+async def test_stream_is_restored_unchanged(opened, name, tmp_path):
     async with opened() as jet:
         stream = await filled(jet, name)
         for seq in (1, 17, 3000):
@@ -196,9 +196,7 @@ async def test_what_the_disk_does_not_take_is_named_and_leaves_nothing(tmp_path,
     assert list(tmp_path.iterdir()) == []
 
 
-async def test_a_backup_and_the_folders_made_for_it_are_on_the_disk(
-    opened, name, tmp_path, monkeypatch
-):
+async def test_backup_and_created_folders_are_durable(opened, name, tmp_path, monkeypatch):
     synced = set()
     own = os.fsync
 
@@ -419,7 +417,7 @@ async def test_an_archive_that_is_cut_short_is_no_backup(tmp_path):
             assert list(tmp_path.iterdir()) == []
 
 
-async def test_silence_in_a_backup_is_told(tmp_path):
+async def test_silence_during_a_backup_is_reported(tmp_path):
     def script(peer: FakePeer) -> None:
         inbox = begin(peer)
         peer.message(inbox, ARCHIVE[:10])
@@ -463,7 +461,7 @@ async def test_a_refusal_in_the_middle_of_a_restore(tmp_path, busy):
             assert ["delete it" in note for note in notes] == ([True] if busy else [])
 
 
-async def test_a_restore_without_an_answer_says_what_may_be_there(tmp_path):
+async def test_restore_without_response_explains_what_may_exist(tmp_path):
     (tmp_path / "stream.tar.s2").write_bytes(ARCHIVE)
     (tmp_path / "backup.json").write_text(json.dumps({"config": CONFIG, "state": STATE}))
 

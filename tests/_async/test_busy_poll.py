@@ -29,7 +29,7 @@ async def test_nothing_is_lost_or_doubled(server, name):
     assert [int(message.data) for message in seen] == list(range(1, COUNT + 1))
 
 
-async def test_what_comes_after_the_polling_is_waited_for(server, name):
+async def test_messages_after_the_polling_are_waited_for(server, name):
     async with (
         js.connect(server.url, busy_poll=POLL) as polling,
         js.connect(server.url) as other,

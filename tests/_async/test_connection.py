@@ -45,7 +45,7 @@ async def test_a_subscription_is_closed_by_its_block(server, name):
             await subscription.next(timeout=5)
 
 
-async def test_nobody_there_is_told_at_once(server, name):
+async def test_no_responders_is_reported_at_once(server, name):
     async with js.connect(server.url) as connection:
         with pytest.raises(js.NoResponders, match=name):
             await connection.request(name, timeout=30)
@@ -121,7 +121,7 @@ async def test_a_connection_is_opened_once(server):
     assert connection.stats.links == 1
 
 
-async def test_closing_wakes_everybody_who_waits(server, name):
+async def test_closing_wakes_all_waiting_callers(server, name):
     connection = await js.connect(server.url)
     jet = connection.jetstream()
     stream = await jet.create_stream(StreamConfig(name=name, subjects=[name]))
@@ -175,7 +175,7 @@ async def came_back(connection, epoch):
     return connection.is_connected and connection.epoch == epoch
 
 
-async def test_a_connection_comes_back_and_goes_on(server_factory, name):
+async def test_connection_is_restored_and_continues(server_factory, name):
     policy = js.ReconnectPolicy(wait=0.01, max_wait=0.1, attempts=-1)
     with server_factory() as server:
         async with js.connect(server.url, reconnect=policy) as connection:
@@ -202,7 +202,7 @@ async def test_a_connection_comes_back_and_goes_on(server_factory, name):
             assert (await subscription.next(5)).data == b"again"
 
 
-async def test_who_has_no_link_is_told_why_and_in_his_own_time(server_factory, name):
+async def test_disconnected_caller_gets_the_reason_within_its_timeout(server_factory, name):
     server = server_factory()
     policy = js.ReconnectPolicy(wait=0.01, max_wait=0.1, attempts=-1)
     async with js.connect(server.url, reconnect=policy) as connection:
@@ -247,7 +247,7 @@ async def test_a_connection_does_not_pickle(server):
             pickle.dumps(connection)
 
 
-async def test_a_server_without_jetstream_says_so_in_every_call(server_factory):
+async def test_server_without_jetstream_is_reported_by_every_call(server_factory):
     with server_factory(jetstream=False) as server:
         async with js.connect(server.url) as connection:
             jet = connection.jetstream()
@@ -268,7 +268,7 @@ async def test_a_server_without_jetstream_says_so_in_every_call(server_factory):
                 await jet.bind_consumer("S", "c").fetch(1)
 
 
-async def test_an_account_without_jetstream_is_told_as_one(server_factory):
+async def test_account_without_jetstream_is_reported_as_such(server_factory):
     with server_factory("accounts { A: { users: [{user: ann, password: pw}] } }") as server:
         async with js.connect(server.url, user="ann", password="pw") as connection:
             jet = connection.jetstream()
@@ -277,7 +277,7 @@ async def test_an_account_without_jetstream_is_told_as_one(server_factory):
                     await call()
 
 
-async def test_who_waits_for_the_same_messages_waits_on_when_another_has_them(server, name):
+async def test_waiter_continues_if_another_got_the_messages(server, name):
     async with js.connect(server.url) as connection:
         subscription = await connection.subscribe(name)
         seen = []
@@ -297,7 +297,7 @@ async def test_who_waits_for_the_same_messages_waits_on_when_another_has_them(se
         assert sorted(seen) == [b"0", b"1", b"2"]
 
 
-async def test_all_who_wait_for_the_same_are_told_of_the_end(server, name):
+async def test_all_waiting_callers_are_notified_of_the_end(server, name):
     connection = await js.connect(server.url)
     stream = await connection.jetstream().create_stream(StreamConfig(name=name, subjects=[name]))
     consumer = await stream.create_consumer(ConsumerConfig(name="c"))

@@ -31,7 +31,7 @@ async def test_fetch_ends_when_it_is_full(opened, name):
         assert len(await consumer.fetch(6)) == 6
 
 
-async def test_long_messages_are_not_asked_for_by_the_hundred(server_factory, name):
+async def test_long_messages_are_not_requested_by_the_hundred(server_factory, name):
     # A server cuts off a client for whom it has to hold back more than 64 MiB.
     count, size = 150, 1_000_000
     with server_factory() as server:
@@ -55,7 +55,7 @@ async def test_long_messages_are_not_asked_for_by_the_hundred(server_factory, na
         assert "Slow Consumer" not in server.log
 
 
-async def test_a_consumer_that_lets_one_request_wait_is_sent_one(opened, name):
+async def test_consumer_with_max_waiting_one_gets_one_request(opened, name):
     # A server drops the others without a word: what is missing shows after two heartbeats.
     async with opened() as jet:
         stream = await filled(jet, name, 0)
@@ -162,7 +162,7 @@ async def begun(works):
 
 
 @pytest.mark.parametrize("closed", [False, True])
-async def test_an_error_of_a_handler_that_nobody_waited_for_warns(opened, name, closed, unlogged):
+async def test_unseen_error_of_a_handler_causes_a_warning(opened, name, closed, unlogged):
     async with opened() as jet:
         stream = await filled(jet, name, 3)
         consumer = await stream.create_consumer(ConsumerConfig(durable_name="c"))
@@ -199,13 +199,13 @@ async def test_a_consumption_that_the_program_ends_by_closing_does_not_warn(open
     let_go(works)
 
 
-def test_an_iteration_that_was_interrupted_while_it_was_made_ends_quietly():
+def test_iteration_interrupted_at_its_creation_ends_quietly():
     made = Messages.__new__(Messages)
     del made
     gc.collect()
 
 
-async def test_fetch_says_why_it_ended(opened, name):
+async def test_fetch_has_the_reason_of_its_end(opened, name):
     async with opened() as jet:
         stream = await filled(jet, name, 3)
         consumer = await stream.create_consumer(ConsumerConfig(durable_name="c"))
@@ -255,7 +255,7 @@ async def test_bytes_limit_a_fetch(opened, name):
             await consumer.fetch()
 
 
-async def test_a_fetch_has_the_heartbeat_that_is_asked_for(opened, name):
+async def test_fetch_has_the_requested_heartbeat(opened, name):
     async with opened() as jet:
         stream = await filled(jet, name, 1)
         consumer = await stream.create_consumer(ConsumerConfig(durable_name="c"))
@@ -264,7 +264,7 @@ async def test_a_fetch_has_the_heartbeat_that_is_asked_for(opened, name):
         assert (len(batch), batch.reason) == (0, js.BatchEnd.EXPIRED)
 
 
-async def test_a_fetched_message_is_late_if_the_server_gave_up_on_it_meanwhile(opened, name):
+async def test_fetched_message_is_late_if_its_ack_wait_has_passed(opened, name):
     async with opened() as jet:
         stream = await filled(jet, name, 1)
         config = ConsumerConfig(durable_name="c", ack_wait=timedelta(seconds=1))
@@ -324,7 +324,7 @@ async def test_pulls_keep_to_the_limits_of_the_consumer(opened, name):
                 await messages.next(20)
 
 
-async def test_a_missing_consumer_is_told_at_once(opened, name):
+async def test_missing_consumer_is_reported_at_once(opened, name):
     async with opened() as jet:
         stream = await filled(jet, name, 1)
         with pytest.raises(js.ConsumerNotFound):
@@ -432,7 +432,7 @@ async def test_a_nak_brings_the_message_again(opened, name):
         await eventually(settled, consumer, 1)
 
 
-async def test_a_second_word_is_refused(opened, name):
+async def test_second_acknowledgement_is_refused(opened, name):
     async with opened() as jet:
         stream = await filled(jet, name, 1)
         consumer = await stream.create_consumer(ConsumerConfig(durable_name="c"))
@@ -447,7 +447,7 @@ async def test_a_second_word_is_refused(opened, name):
         assert (await consumer.info()).ack_floor.stream_seq == 1
 
 
-async def test_a_confirmed_word_has_its_effect_when_it_returns(opened, name):
+async def test_confirmed_request_has_taken_effect_on_return(opened, name):
     async with opened() as jet:
         stream = await filled(jet, name, 2)
         consumer = await stream.create_consumer(ConsumerConfig(durable_name="c"))
@@ -584,7 +584,7 @@ async def test_a_refused_first_request_may_be_reported_and_repeated(opened, name
 
 
 @pytest.mark.parametrize("count", [0, 1])
-async def test_a_single_message_is_asked_for_in_two_steps(count):
+async def test_single_message_is_requested_in_two_steps(count):
     def script(peer: FakePeer) -> None:
         peer.handshake()
         first = peer.expect_pull()

@@ -12,7 +12,7 @@ import js_async as js
 from tests._async.flow import eventually, pause, together
 
 
-async def test_a_lock_has_one_holder_who_hands_it_on(opened, name):
+async def test_lock_has_one_holder_and_is_passed_on(opened, name):
     async with opened() as jet:
         locks = await jet.coordination(name, create=True, owner="one")
         others = await jet.coordination(name, owner="two")
@@ -36,7 +36,7 @@ async def test_a_lock_has_one_holder_who_hands_it_on(opened, name):
         assert await second.release()
 
 
-async def test_a_waiter_gets_the_lock_by_the_word_of_its_release(opened, name):
+async def test_waiter_gets_the_lock_when_its_release_is_announced(opened, name):
     async with opened() as jet:
         # So long that no asking again would be in time.
         lock = (await jet.coordination(name, create=True)).lock("a.b", ttl=3600)
@@ -101,7 +101,7 @@ async def test_an_error_within_is_not_hidden_and_frees_the_lock(opened, name):
         assert await lock.holder() is None
 
 
-async def test_who_is_evicted_is_told(opened, name):
+async def test_evicted_user_is_notified(opened, name):
     async with opened() as jet:
         locks = await jet.coordination(name, create=True)
         told = []
@@ -157,7 +157,7 @@ async def test_no_more_than_so_many_are_inside(opened, name):
         assert (len(most), max(most)) == (18, 2)
 
 
-async def test_a_rate_limit_holds_in_any_window(opened, name):
+async def test_rate_limit_applies_to_any_window(opened, name):
     async with opened() as jet:
         coordination = await jet.coordination(name, create=True)
         limiter = coordination.rate_limiter("mail", 4, per=1)
@@ -217,7 +217,7 @@ async def test_work_runs_once_and_its_result_is_known(opened, name):
         assert (await once.run(work)).ran_here
 
 
-async def test_who_waits_for_a_result_gets_it(opened, name):
+async def test_waiter_gets_the_result(opened, name):
     async with opened() as jet:
         once = (await jet.coordination(name, create=True)).once("a")
 
@@ -368,7 +368,7 @@ async def test_bad_arguments_are_named_before_anything_is_sent(opened, name):
             [each async for each in coordination.taken("locks")]
 
 
-async def test_a_lock_refuses_what_it_cannot_tell(opened, name):
+async def test_lock_refuses_an_invalid_on_lost(opened, name):
     async with opened() as jet:
         place = await jet.coordination(name, create=True)
         for make in (place.lock, partial(place.semaphore, count=1)):
@@ -376,7 +376,7 @@ async def test_a_lock_refuses_what_it_cannot_tell(opened, name):
                 make("a", on_lost=5)
 
 
-async def test_what_is_taken_is_listed(opened, name):
+async def test_slots_in_use_are_listed(opened, name):
     async with opened() as jet:
         coordination = await jet.coordination(name, create=True)
         await coordination.lock("a.1").acquire()

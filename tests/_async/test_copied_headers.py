@@ -156,7 +156,7 @@ async def test_a_header_is_left_behind_alone(opened, name, left):
         assert list(found.pairs) == [("A", "1"), ("Nats-Marker-Reason", "Purge")]
 
 
-def test_what_acts_or_is_content_goes_along():
+def test_headers_with_effect_or_content_are_copied():
     kept = ["Mine", "Nats-TTL", "Nats-Rollup", "Nats-Schedule", "Nats-Schedule-Target", "nats-incr"]
     assert all(is_copied(name) for name in kept)
     pairs = [("A", "1"), ("B", "2"), ("A", "3")]
@@ -189,7 +189,7 @@ async def test_a_copy_does_not_move_the_position_of_a_stream_with_sources(server
 
 
 @pytest.mark.since("2.15")
-async def test_the_refusal_says_how_to_copy(opened, name):
+async def test_refusal_explains_how_to_copy(opened, name):
     async with opened() as jet:
         await jet.create_stream(StreamConfig(name=name, subjects=[name]))
         for header in ("Nats-Stream-Source", "Nats-Scheduler"):

@@ -87,7 +87,7 @@ async def is_empty(stream):
     return (await stream.info()).state.messages == 0
 
 
-async def test_they_are_made_beside_other_work(opened, name):
+async def test_letters_are_created_in_the_background(opened, name):
     async with opened() as jet:
         stream = await filled(jet, name, 6)
         consumer = await worker_of(stream)
@@ -98,7 +98,7 @@ async def test_they_are_made_beside_other_work(opened, name):
             assert letters.names.letters == f"{name}-c-dead"
 
 
-async def test_what_the_server_takes_away_is_no_failure(opened, name):
+async def test_removals_by_the_server_are_no_failure(opened, name):
     async with opened() as jet:
         stream = await filled(jet, name, 6)
         consumer = await worker_of(stream)
@@ -115,7 +115,7 @@ async def test_what_the_server_takes_away_is_no_failure(opened, name):
         assert letters.skipped >= 2
 
 
-async def test_a_message_that_is_gone_leaves_word_of_it(opened, name):
+async def test_missing_message_leaves_a_letter_with_the_reason(opened, name):
     async with opened() as jet:
         stream = await filled(jet, name, 2)
         consumer = await worker_of(stream)
@@ -155,7 +155,7 @@ async def test_a_work_queue_forgets_what_is_terminated(opened, name):
         assert letters.known == 1
 
 
-async def test_a_stream_made_anew_is_another_one(opened, name):
+async def test_recreated_stream_is_another_one(opened, name):
     async with opened() as jet:
         letters = jet.dead_letters(name)
         for round_ in range(2):
@@ -169,7 +169,7 @@ async def test_a_stream_made_anew_is_another_one(opened, name):
         assert [letter.reason for letter in await all_of(letters)] == ["round 0", "round 1"]
 
 
-async def test_the_stream_may_be_gone_too(opened, name):
+async def test_stream_may_be_deleted_too(opened, name):
     async with opened() as jet:
         letters = jet.dead_letters(name)
         stream = await filled(jet, name, 1)
@@ -267,7 +267,7 @@ async def test_a_full_stream_of_letters_keeps_the_failures(opened, name):
         assert len(await all_of(letters)) == 2
 
 
-async def test_a_message_too_large_to_copy_leaves_word_of_it(opened, name):
+async def test_message_too_large_to_copy_leaves_a_letter_with_the_reason(opened, name):
     async with opened() as jet:
         stream = await filled(jet, name, 0)
         await jet.publish(f"{name}.big", b"x" * (1024 * 1024 - 20))
@@ -281,7 +281,7 @@ async def test_a_message_too_large_to_copy_leaves_word_of_it(opened, name):
         assert (letter.subject, letter.data) == (f"{name}.big", b"")
 
 
-async def test_what_is_no_letter_is_told_and_passed_over(opened, name):
+async def test_invalid_letters_are_reported_and_skipped(opened, name):
     async with opened() as jet:
         stream = await filled(jet, name, 1)
         reports = []
@@ -311,7 +311,7 @@ async def test_a_reason_may_hold_anything(opened, name):
         assert {letter.reason for letter in await all_of(letters)} == {"a? b", "c? d"}
 
 
-async def test_headers_too_large_to_copy_leave_word_of_them(opened, name):
+async def test_headers_too_large_to_copy_leave_a_letter_with_the_reason(opened, name):
     async with opened() as jet:
         stream = await filled(jet, name, 0)
         letters = jet.dead_letters(name)
@@ -386,7 +386,7 @@ async def test_a_letter_is_replayed_once_and_removed(opened, name):
         await letters.discard(letter)
 
 
-async def test_a_replay_takes_the_place_of_what_a_work_queue_kept(opened, name):
+async def test_replay_replaces_the_message_in_a_work_queue(opened, name):
     async with opened() as jet:
         config = StreamConfig(name=name, subjects=[f"{name}.>"], retention="workqueue")
         stream = await jet.create_stream(config)

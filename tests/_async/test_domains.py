@@ -47,7 +47,7 @@ async def reachable(jet):
 
 
 @pytest.mark.parametrize("domain", ["hub", "leaf"])
-async def test_writes_on_condition_tell_of_the_stream_in_their_domain(leaf, name, domain):
+async def test_conditional_writes_report_the_stream_of_their_domain(leaf, name, domain):
     async with js.connect(leaf.url) as connection:
         near, far = connection.jetstream(timeout=20), connection.jetstream(domain="hub", timeout=20)
         await reachable(far)
@@ -88,7 +88,7 @@ async def test_a_lock_is_held_in_the_domain_of_its_stream(leaf, name):
 
 
 @pytest.mark.parametrize("by", ["subject", "id"])
-async def test_what_another_domain_stored_is_not_taken_for_stored_once(leaf, name, by):
+async def test_storage_in_another_domain_does_not_count(leaf, name, by):
     async with js.connect(leaf.url) as connection:
         near, far = connection.jetstream(timeout=20), connection.jetstream(domain="hub", timeout=20)
         await reachable(far)
@@ -125,5 +125,5 @@ async def test_an_object_is_not_stored_in_the_store_of_another_domain(leaf, name
             for _ in range(20):
                 await store.put("a", b"x" * 300_000)
 
-        with pytest.raises(js.PutFailed, match="of domain leaf took what is for"):
+        with pytest.raises(js.PutFailed, match="of domain leaf received the request"):
             await put_often()

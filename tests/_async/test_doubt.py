@@ -54,7 +54,7 @@ def user(world, name):
     return js.connect(world.url, user=name, password="pw")
 
 
-async def test_nobody_answering_for_long_ends_the_iteration(world, short):
+async def test_long_lack_of_responders_ends_the_iteration(world, short):
     async with user(world, "admin") as admin, user(world, "bound") as connection:
         await stage(admin)
         reports = []
@@ -66,7 +66,7 @@ async def test_nobody_answering_for_long_ends_the_iteration(world, short):
 
 
 @pytest.mark.parametrize("policy", ["raise", "wait"])
-async def test_a_consumer_that_comes_in_time_is_waited_for(world, policy, monkeypatch):
+async def test_consumer_that_appears_in_time_is_waited_for(world, policy, monkeypatch):
     monkeypatch.setattr(
         "twinstream.core.consume.absence_timer.BOUND", 60.0 if policy == "raise" else 0.0
     )
@@ -91,7 +91,7 @@ async def test_a_consumer_that_comes_in_time_is_waited_for(world, policy, monkey
             await message.double_ack()
 
 
-async def test_a_consumer_is_made_anew_by_a_user_who_may_only_make_it(world, short):
+async def test_consumer_is_recreated_by_a_user_with_create_permission_only(world, short):
     async with user(world, "admin") as admin, user(world, "maker") as connection:
         stream = await stage(admin)
         reports = []

@@ -11,7 +11,7 @@ from tests.logged import raised
 from twinstream.testing import FakePeer, FakeServer
 
 
-async def test_the_life_of_a_link_is_told(server_factory):
+async def test_connection_events_are_reported(server_factory):
     told = []
     policy = js.ReconnectPolicy(wait=0.01, max_wait=0.1, attempts=-1)
     with server_factory() as server:
@@ -38,7 +38,7 @@ async def test_the_life_of_a_link_is_told(server_factory):
     ]
 
 
-async def test_who_is_told_may_fail_and_the_link_goes_on(server_factory, caplog):
+async def test_failing_callback_does_not_end_the_connection(server_factory, caplog):
     caplog.set_level("DEBUG", "twinstream")
 
     def told(event):
@@ -60,7 +60,7 @@ async def test_who_is_told_may_fail_and_the_link_goes_on(server_factory, caplog)
     assert raised(caplog) == [f"on_event raised ValueError('{each}')" for each in names]
 
 
-async def test_a_slow_owner_loses_the_newest_and_is_told(server, name):
+async def test_slow_owner_loses_the_newest_and_is_notified(server, name):
     async with js.connect(server.url) as connection:
         events = connection.events()
         subscription = await connection.subscribe(name, max_pending=3)
@@ -73,7 +73,7 @@ async def test_a_slow_owner_loses_the_newest_and_is_told(server, name):
         assert await events.next(1) == js.MessagesDropped(name, 1)
 
 
-async def test_events_that_nobody_has_any_more_are_not_kept(server):
+async def test_unreferenced_events_are_not_kept(server):
     async with js.connect(server.url) as connection:
         events = connection.events()
         let_go([connection.events() for _ in range(3)])
@@ -116,7 +116,7 @@ async def test_draining_hands_over_what_arrived(server, name):
     assert connection.is_closed
 
 
-async def test_lame_ducks_are_told(server_factory):
+async def test_lame_duck_mode_is_reported(server_factory):
     with server_factory("lame_duck_duration: 30s, lame_duck_grace_period: 1s") as server:
         async with js.connect(server.url, reconnect=None) as connection:
             events = connection.events()

@@ -144,7 +144,7 @@ async def test_what_looks_like_the_answer_inside_a_message_is_none(taken):
     assert taken[-2:] == [False, True]
 
 
-async def test_who_listens_to_everything_gets_the_answer_too():
+async def test_subscriber_to_everything_gets_the_response_too():
     def script(peer: FakePeer) -> None:
         peer.handshake()
         everything, inbox = peer.expect("^SUB > "), peer.expect("^SUB _INBOX")

@@ -49,7 +49,7 @@ async def test_a_creation_waits_for_a_leader():
             await connection.jetstream(timeout=30).create_stream(StreamConfig(name="S"))
 
 
-async def test_no_leader_until_the_deadline_is_told():
+async def test_missing_leader_is_reported_at_the_deadline():
     def script(peer: FakePeer) -> None:
         peer.handshake()
         for request in peer.follow():
@@ -63,7 +63,7 @@ async def test_no_leader_until_the_deadline_is_told():
         assert len(server.operations("STREAM.INFO")) > 1
 
 
-async def test_a_stream_that_the_cluster_has_not_heard_of_yet_is_found():
+async def test_stream_that_the_cluster_does_not_know_yet_is_found():
     """The leader of the cluster answers, who may be behind the leader of the stream."""
 
     def script(peer: FakePeer) -> None:
@@ -80,7 +80,7 @@ async def test_a_stream_that_the_cluster_has_not_heard_of_yet_is_found():
                 await jet.stream_name_by_subject("s")
 
 
-async def test_what_a_broken_link_took_along_is_asked_for_again():
+async def test_requests_lost_with_a_connection_are_repeated():
     asked = []
 
     def first(peer: FakePeer) -> None:

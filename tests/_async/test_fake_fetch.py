@@ -89,7 +89,7 @@ async def test_a_late_status_does_not_end_the_next_fetch():
         assert len(server.operations("^SUB")) == 1
 
 
-async def test_a_message_that_comes_after_the_end_is_given_back():
+async def test_message_that_arrives_after_the_end_is_returned():
     def script(peer: FakePeer) -> None:
         peer.handshake()
         first = peer.expect_pull()
@@ -144,7 +144,7 @@ async def test_frames_in_pieces(every):
             assert batch.reason is js.BatchEnd.EXPIRED
 
 
-async def test_a_request_that_nobody_ends_is_cancelled():
+async def test_request_without_an_end_is_cancelled():
     """The client's own patience ends it; the inbox is given up, so that nothing comes late."""
 
     def script(peer: FakePeer) -> None:
@@ -165,7 +165,7 @@ async def test_a_request_that_nobody_ends_is_cancelled():
             assert len(await consumer.fetch(1, timeout=5)) == 1
 
 
-async def test_a_double_ack_takes_no_status_for_an_answer():
+async def test_double_ack_does_not_accept_a_status_as_confirmation():
     def script(peer: FakePeer) -> None:
         peer.handshake()
         pull = peer.expect_pull()
@@ -190,7 +190,7 @@ async def test_a_double_ack_takes_no_status_for_an_answer():
                 await message.ack()
 
 
-async def test_a_double_ack_without_its_confirmation_says_what_may_come():
+async def test_double_ack_without_confirmation_explains_the_consequences():
     def script(peer: FakePeer) -> None:
         peer.handshake()
         peer.deliver(peer.expect_pull(), 1)
@@ -215,7 +215,7 @@ async def test_a_double_ack_without_its_confirmation_says_what_may_come():
         ("in_progress", [], b"+WPI"),
     ],
 )
-async def test_each_word_may_be_confirmed(call, arguments, word):
+async def test_each_acknowledgement_may_be_confirmed(call, arguments, word):
     def script(peer: FakePeer) -> None:
         peer.handshake()
         peer.deliver(peer.expect_pull(), 1)
@@ -237,7 +237,7 @@ async def test_each_word_may_be_confirmed(call, arguments, word):
             assert message.is_acknowledged is (call != "in_progress")
 
 
-async def test_a_batch_tells_which_acknowledgements_are_not_confirmed():
+async def test_batch_reports_unconfirmed_acknowledgements():
     def script(peer: FakePeer) -> None:
         peer.handshake()
         pull = peer.expect_pull()

@@ -79,7 +79,7 @@ async def test_a_greeting_in_pieces(every):
         lambda peer: None,
     ],
 )
-async def test_a_link_that_breaks_is_mended(trouble):
+async def test_lost_connection_is_restored(trouble):
     def first(peer: FakePeer) -> None:
         peer.handshake()
         peer.expect("^SUB news")
@@ -100,7 +100,7 @@ async def test_a_link_that_breaks_is_mended(trouble):
             await eventually(second_link, connection)
 
 
-async def test_who_is_late_to_hear_of_a_broken_link_hears_why(monkeypatch):
+async def test_late_caller_gets_the_reason_of_a_lost_connection(monkeypatch):
     def first(peer: FakePeer) -> None:
         peer.handshake()
         peer.stop_answering()
@@ -208,7 +208,7 @@ async def test_a_request_ends_in_time_though_a_write_is_stuck():
             await eventually(second_link, connection)
 
 
-async def test_requests_in_flight_learn_that_the_link_broke():
+async def test_requests_in_flight_fail_with_the_connection():
     def first(peer: FakePeer) -> None:
         peer.handshake()
         peer.expect("^PUB question")
@@ -221,7 +221,7 @@ async def test_requests_in_flight_learn_that_the_link_broke():
 
 
 @pytest.mark.parametrize("way", ["fetch", "messages", "push"])
-async def test_who_waits_at_a_subscription_that_is_refused_is_told(way):
+async def test_waiter_at_a_refused_subscription_is_notified(way):
     def script(peer: FakePeer) -> None:
         peer.handshake()
         subject = peer.expect("^SUB ").subject
@@ -287,7 +287,7 @@ async def test_flow_control_of_a_link_that_broke_ends_no_iteration():
             await together(take, link)
 
 
-async def test_a_stalled_push_consumer_is_answered_once_what_came_before_was_taken():
+async def test_stalled_push_consumer_is_answered_after_earlier_messages():
     """A heartbeat names the subject where the server waits for flow control (its reply is lost)."""
     stalled = {"Nats-Last-Consumer": 2, "Nats-Last-Stream": 2, "Nats-Consumer-Stalled": "$JS.FC.x"}
 
@@ -377,7 +377,7 @@ async def test_closing_wakes_every_wait():
             await connection.flush()
 
 
-async def test_closing_while_the_link_is_being_mended():
+async def test_closing_during_a_reconnect():
     """The next server accepts and says nothing; closing ends that attempt, too."""
 
     def first(peer: FakePeer) -> None:
@@ -401,7 +401,7 @@ async def test_closing_while_the_link_is_being_mended():
         assert not connection.is_connected
 
 
-async def test_a_server_that_comes_late_to_a_closed_connection_is_not_greeted():
+async def test_late_connect_to_a_closed_connection_is_dropped():
     def first(peer: FakePeer) -> None:
         peer.handshake()
         peer.close()

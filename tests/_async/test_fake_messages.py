@@ -150,7 +150,7 @@ async def test_statuses_of_old_requests_change_nothing():
         assert reports == []
 
 
-async def test_silence_is_told_once_and_pulled_over():
+async def test_silence_is_reported_once_and_pulled_over():
     """Missed heartbeats: one report and one new pull; what the old one brings is welcome."""
 
     def script(peer: FakePeer) -> None:
@@ -290,7 +290,7 @@ async def test_leaving_gives_back_what_was_not_handed_over():
         assert words == dict.fromkeys(["2", "3", "4", "5"], b"-NAK")
 
 
-async def test_closing_beside_who_iterates_gives_back_what_is_on_its_way():
+async def test_closing_during_iteration_returns_messages_in_flight():
     """Consumptions and workers end so; left out, it would come again after ack_wait only."""
 
     def script(peer: FakePeer) -> None:
@@ -345,7 +345,7 @@ async def test_draining_hands_over_what_is_here_and_asks_for_no_more():
         assert server.operations("ACK") == []
 
 
-async def test_closing_the_iteration_wakes_who_waits_in_it():
+async def test_closing_the_iteration_wakes_its_waiting_callers():
     def script(peer: FakePeer) -> None:
         peer.handshake()
         peer.expect_pull()
@@ -397,7 +397,7 @@ async def test_a_limit_of_the_consumer_ends_what_never_worked_and_not_what_did()
             assert len(reports) == 1
 
 
-async def test_a_deleted_consumer_is_made_anew_once_its_deletion_is_over():
+async def test_deleted_consumer_is_recreated_after_its_deletion_is_complete():
     """And again where nobody answered."""
     at = []
 
@@ -442,7 +442,7 @@ def hasty(seconds):
     return CONSUMER | {"config": config}
 
 
-async def test_what_came_and_nobody_looked_at_is_kept_alive():
+async def test_unprocessed_arrivals_are_kept_alive():
     """It came while the one before was worked on."""
 
     def script(peer: FakePeer) -> None:
@@ -475,7 +475,7 @@ async def test_what_came_and_nobody_looked_at_is_kept_alive():
 
 
 @pytest.mark.parametrize("end", ["looked at", "closed"])
-async def test_a_heartbeat_makes_nothing_young_that_came_before(end):
+async def test_heartbeat_does_not_refresh_earlier_messages(end):
     """The server has given it to somebody else: it is neither worked on nor given back."""
 
     def script(peer: FakePeer) -> None:

@@ -478,7 +478,7 @@ async def test_callers_take_turns():
         assert len(server.operations("CONSUMER.CREATE")) == 1
 
 
-async def test_a_caller_that_waits_for_its_turn_has_its_own_deadline():
+async def test_caller_waiting_for_its_turn_has_its_own_deadline():
     def script(peer: FakePeer) -> None:
         peer.handshake()
         config = create(peer)

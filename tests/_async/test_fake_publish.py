@@ -74,7 +74,7 @@ async def handle(jet, **options):
 
 
 @both
-async def test_nobody_there_is_tried_again_then_explained(way):
+async def test_no_responders_is_retried_then_explained(way):
     def script(peer: FakePeer) -> None:
         peer.handshake()
         for _ in range(3):
@@ -122,7 +122,7 @@ async def test_an_answer_that_is_here_before_sending_returns_counts(way, monkeyp
 
 
 @both
-async def test_a_stream_without_a_leader_is_told_apart(way):
+async def test_stream_without_a_leader_is_distinguished(way):
     def script(peer: FakePeer) -> None:
         peer.handshake()
         for leader in ("", "n1"):
@@ -157,7 +157,7 @@ async def test_a_leader_is_waited_for_until_the_timeout(way):
 
 
 @both
-async def test_a_leader_that_does_not_come_is_told_at_the_timeout(way):
+async def test_missing_leader_is_reported_at_the_timeout(way):
     def script(peer: FakePeer) -> None:
         peer.handshake()
         # Until it leaves.
@@ -179,7 +179,7 @@ async def test_a_leader_that_does_not_come_is_told_at_the_timeout(way):
 
 
 @both
-async def test_a_cluster_without_a_leader_is_told_apart(way):
+async def test_cluster_without_a_leader_is_distinguished(way):
     def script(peer: FakePeer) -> None:
         peer.handshake()
         peer.message(peer.expect(ORDERS).reply, status="503")
@@ -198,7 +198,7 @@ async def test_a_cluster_without_a_leader_is_told_apart(way):
 
 
 @both
-async def test_jetstream_that_is_off_is_told_apart(way):
+async def test_disabled_jetstream_is_distinguished(way):
     def script(peer: FakePeer) -> None:
         peer.handshake()
         peer.message(peer.expect(ORDERS).reply, status="503")
@@ -214,7 +214,7 @@ async def test_jetstream_that_is_off_is_told_apart(way):
 
 
 @both
-async def test_a_denied_subject_is_told_at_once(way):
+async def test_denied_subject_is_reported_at_once(way):
     def script(peer: FakePeer) -> None:
         peer.handshake()
         peer.expect(ORDERS)
@@ -278,7 +278,7 @@ async def test_what_may_be_stored_is_not_to_be_published_again(way):
             assert "again" not in str(met.value)
 
 
-async def test_a_late_word_that_nobody_took_it_clears_up_a_silence():
+async def test_late_no_responders_explains_an_earlier_silence():
     """The reason of the silence is being asked for when the 503 comes: it was not stored."""
 
     def script(peer: FakePeer) -> None:
@@ -313,7 +313,7 @@ async def test_a_safe_message_is_sent_again_after_silence(way, promise):
 
 
 @both
-async def test_only_an_expected_stream_makes_no_repeat_safe(way):
+async def test_expected_stream_alone_makes_no_retry_safe(way):
     def script(peer: FakePeer) -> None:
         peer.handshake()
         peer.expect(ORDERS)
@@ -354,7 +354,7 @@ async def test_a_refusal_after_silence_is_cleared_up_by_the_message_id(way, know
 
 
 @both
-async def test_what_somebody_else_says_when_asked_what_was_stored_is_passed_over(way):
+async def test_foreign_responses_to_a_verification_are_ignored(way):
     def script(peer: FakePeer) -> None:
         peer.handshake()
         peer.expect(ORDERS)
@@ -391,7 +391,7 @@ async def test_a_refusal_after_silence_stays_unknown_where_nothing_proves_it(way
 
 
 @both
-async def test_nobody_there_after_silence_is_unknown(way):
+async def test_no_responders_after_a_timeout_leaves_the_outcome_unknown(way):
     def script(peer: FakePeer) -> None:
         peer.handshake()
         peer.expect(ORDERS)
@@ -514,7 +514,7 @@ async def test_what_the_next_server_does_not_take_is_found_where_it_is_stored(wa
 
 
 @both
-async def test_somebody_else_who_answers_first_is_passed_over(way):
+async def test_response_of_another_client_is_ignored(way):
     def script(peer: FakePeer) -> None:
         peer.handshake()
         request = peer.expect(ORDERS)
@@ -554,7 +554,7 @@ async def test_an_acknowledgement_of_another_stream_than_expected_is_no_success(
                 await way(connection.jetstream(), timeout=0.3, expected_stream="T")
 
 
-async def test_a_server_that_never_acknowledges_holds_no_more_than_the_window():
+async def test_unacknowledged_bytes_are_limited_by_the_window():
     def script(peer: FakePeer) -> None:
         peer.handshake()
         for request in peer.follow():
@@ -619,7 +619,7 @@ async def test_failures_beyond_the_list_are_counted_until_they_are_looked_at():
             assert caught.value.count == 128
 
 
-async def test_a_publisher_repeats_and_gives_up_while_nobody_waits():
+async def test_publisher_retries_and_times_out_while_no_call_waits():
     def script(peer: FakePeer) -> None:
         peer.handshake()
         first = peer.expect(ORDERS)
@@ -640,7 +640,7 @@ async def test_a_publisher_repeats_and_gives_up_while_nobody_waits():
                 await publisher.close()
 
 
-async def test_a_publisher_that_nobody_closes_ends_with_its_connection():
+async def test_unclosed_publisher_ends_with_its_connection():
     """And what was under way has an outcome first."""
 
     def script(peer: FakePeer) -> None:
@@ -675,7 +675,7 @@ async def test_acknowledgements_in_any_order_are_outcomes_in_order():
             assert [outcome.seq async for outcome in outcomes] == [1, 2, 3, 4, 5, 6]
 
 
-async def test_acknowledgements_that_come_together_are_told_apart(monkeypatch):
+async def test_acknowledgements_in_one_read_are_distinguished(monkeypatch):
     """Taken out of a read at once: known ones, late ones, and those of an unexpected stream."""
     cut = []
     take = AckCutter.take
@@ -773,7 +773,7 @@ async def test_publish_many_that_is_left_without_closing_warns():
                 await ended(outcomes)
 
 
-async def test_many_subjects_do_not_wait_for_one_another_when_nobody_says_why():
+async def test_failures_of_many_subjects_are_explained_concurrently():
     """The server is silent about its streams, so that each question takes a second."""
 
     def script(peer: FakePeer) -> None:
@@ -800,7 +800,7 @@ async def test_many_subjects_do_not_wait_for_one_another_when_nobody_says_why():
     assert 1 <= len(asked) <= 2
 
 
-async def test_a_stream_is_asked_once_for_many_of_its_subjects():
+async def test_stream_is_looked_up_once_for_many_of_its_subjects():
     def script(peer: FakePeer) -> None:
         peer.handshake()
         for each in peer.follow():

@@ -130,7 +130,7 @@ async def test_a_refused_message_fails_alone(opened, name):
 
 
 @pytest.mark.since("2.14")
-async def test_gaps_let_the_batch_go_on(opened, name):
+async def test_batch_with_gaps_continues(opened, name):
     async with opened() as jet:
         await open_stream(jet, name)
         requests = messages(f"{name}.a", 100)
@@ -185,7 +185,7 @@ async def test_a_source_that_pauses_has_its_outcomes(opened, name):
 
 
 @pytest.mark.since("2.14")
-async def test_leaving_early_waits_and_tells_what_failed(opened, name):
+async def test_leaving_early_waits_and_reports_failures(opened, name):
     async with opened() as jet:
         await open_stream(jet, name)
 
@@ -359,7 +359,7 @@ async def run(script, count, **options):
             return [each async for each in ingest]
 
 
-async def test_a_lost_acknowledgement_is_asked_for():
+async def test_lost_acknowledgement_is_requested_again():
     def script(peer: FakePeer) -> None:
         begin(peer)
         flow(peer, expect(peer, 1, 0), 0, 2)
@@ -440,7 +440,7 @@ async def test_a_lost_answer_to_a_commit_leaves_the_rest_unknown():
     assert isinstance(outcomes[2].error.__cause__, js.JetStreamError)
 
 
-async def test_silence_is_told_as_unknown():
+async def test_silence_is_reported_as_unknown():
     def script(peer: FakePeer) -> None:
         begin(peer)
         flow(peer, expect(peer, 1, 0), 0, 10)
@@ -542,7 +542,7 @@ async def test_somebody_else_answers():
     assert "hello" in str(outcomes[0].error)
 
 
-async def test_a_message_stored_outside_of_the_batch_is_told():
+async def test_message_stored_outside_of_the_batch_is_reported():
     def script(peer: FakePeer) -> None:
         begin(peer)
         peer.answer(expect(peer, 1, 0), {"stream": "S", "seq": 7})

@@ -61,7 +61,7 @@ async def test_it_ends_as_a_fetch_does(opened, name, options, reason, count):
             assert count in {None, len(seen)}
 
 
-async def test_what_is_left_goes_back(opened, name):
+async def test_remaining_messages_are_returned(opened, name):
     async with opened() as jet:
         stream = await filled(jet, name, 5)
         consumer = await stream.create_consumer(ConsumerConfig(durable_name="c"))
@@ -102,7 +102,7 @@ async def test_closing_ends_a_fetch_that_waits(opened, name):
         assert await together(take, close) == [[], None]
 
 
-async def test_an_error_comes_after_nothing_and_is_raised_once():
+async def test_error_comes_first_and_is_raised_once():
     def script(peer: FakePeer) -> None:
         peer.handshake()
         pull = peer.expect_pull()

@@ -24,7 +24,7 @@ async def stored(jet, name, **options):
     return stream
 
 
-async def test_a_header_block_without_its_end_is_read_as_far_as_it_goes(server, name):
+async def test_header_block_without_its_end_is_parsed_as_far_as_possible(server, name):
     blocks = (b"NATS/1.0\r\nA: 1", b"NATS/1.0\r\nA: 1\r\n", b"NATS/1.0\r\nA: 1\r\n\r\n")
     async with js.connect(server.url) as connection:
         jet = connection.jetstream()
@@ -110,7 +110,7 @@ async def test_the_last_message_of_the_longest_subject(opened, name, direct):
 
 
 @BOTH
-async def test_what_is_not_there_is_told(opened, name, direct):
+async def test_missing_objects_are_reported(opened, name, direct):
     async with opened() as jet:
         stream = await stored(jet, name, allow_direct=True)
         for call in (
@@ -142,7 +142,7 @@ async def test_the_next_message_by_time(opened, name, direct):
 
 
 @BOTH
-async def test_headers_are_left_out_where_nobody_wants_them(opened, name, direct):
+async def test_headers_are_omitted_if_not_requested(opened, name, direct):
     async with opened() as jet:
         stream = await stored(jet, name, allow_direct=True)
         bare = await stream.get_message(2, direct=direct, headers=False)

@@ -95,7 +95,7 @@ async def judged(answers, stream):
 
 
 @pytest.mark.parametrize(("answers", "why"), [({}, "no answer"), ({"S": NO_LEADER}, "no leader")])
-async def test_a_stream_that_nobody_tells_of_is_a_finding(answers, why):
+async def test_stream_without_information_is_a_finding(answers, why):
     found = await judged({f"STREAM.INFO.{name}": each for name, each in answers.items()}, "S")
     assert [(each.kind, each.stream, each.consumer) for each in found.findings] == [
         ("no_answer", "S", "")
@@ -118,7 +118,7 @@ async def test_what_is_silent_does_not_hide_the_rest():
     ]
 
 
-async def test_without_jetstream_there_is_nothing_to_judge():
+async def test_health_without_jetstream_raises():
     with pytest.raises(js.JetStreamOff):
         await judged({"STREAM.INFO.S": OFF}, "S")
     with pytest.raises(js.RequestTimeout):

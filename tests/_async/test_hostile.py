@@ -81,7 +81,7 @@ async def test_a_subscriber_that_answers_with_nonsense_leaves_publishers_connect
         assert connection.epoch == 1
 
 
-async def test_what_comes_into_the_inbox_of_a_pull_neither_ends_it_nor_the_connection(server, name):
+async def test_foreign_messages_in_the_inbox_of_a_pull_are_ignored(server, name):
     async with js.connect(server.url) as other, js.connect(server.url) as connection:
         jet = connection.jetstream()
         stream = await jet.create_stream(StreamConfig(name=name, subjects=[name]))
@@ -106,7 +106,7 @@ async def test_what_comes_into_the_inbox_of_a_pull_neither_ends_it_nor_the_conne
         assert connection.epoch == 1
 
 
-async def test_a_message_that_cannot_be_taken_in_is_dropped_and_reported(server, name, caplog):
+async def test_undeliverable_message_is_dropped_and_reported(server, name, caplog):
     events = []
 
     def broken(_):
@@ -164,7 +164,7 @@ async def test_the_answers_to_many_pings_are_written_together(monkeypatch):
     assert len(pongs) < 100
 
 
-async def test_a_peer_that_never_pauses_does_not_keep_a_time_out_from_being_told():
+async def test_peer_that_never_pauses_does_not_delay_a_timeout():
     def script(peer: FakePeer) -> None:
         peer.handshake()
         peer.expect("^PUB question")

@@ -31,7 +31,7 @@ async def test_what_was_put_is_got(opened, name):
         assert (await made.get("view", stale=True)).value == b"seen"
 
 
-async def test_a_key_without_a_value_is_told_from_an_empty_one(opened, name):
+async def test_key_without_a_value_is_distinguished_from_an_empty_value(opened, name):
     async with opened() as jet:
         made = await bucket(jet, name, history=5)
         with pytest.raises(js.KeyNotFound, match=f"bucket {name} has no key 'a'") as caught:
@@ -144,13 +144,13 @@ async def test_counting_up_by_update_loses_nothing(opened, name):
         (".a", "begins or ends with a dot"),
         ("a.", "begins or ends with a dot"),
         ("a..b", "two dots in a row"),
-        ("a b", "holds ' '"),
-        ("a\n", r"holds '\\n'"),
-        ("a.*", r"holds '\*'"),
-        (">", "holds '>'"),
-        ("é", "holds 'é'"),
-        ("a:b", "holds ':'"),
-        (7, "is no text"),
+        ("a b", "contains ' '"),
+        ("a\n", r"contains '\\n'"),
+        ("a.*", r"contains '\*'"),
+        (">", "contains '>'"),
+        ("é", "contains 'é'"),
+        ("a:b", "contains ':'"),
+        (7, "is not a string"),
     ],
 )
 async def test_keys_that_no_peer_accepts(opened, name, key, words):
@@ -225,7 +225,7 @@ async def test_many_keys_at_one_revision(opened, name):
             await made.get_many("a*")
 
 
-async def test_history_is_told_oldest_first(opened, name):
+async def test_history_is_ordered_oldest_first(opened, name):
     async with opened() as jet:
         made = await bucket(jet, name, history=3)
         with pytest.raises(js.KeyNotFound):
@@ -259,7 +259,7 @@ async def test_a_condition_survives_lost_answers(server, name):
         assert (await made.status()).last_revision == 5
 
 
-async def test_a_put_whose_answer_is_lost_is_found(server, name, monkeypatch):
+async def test_put_with_lost_response_is_found(server, name, monkeypatch):
     async with js.connect(server.url) as connection:
         made = await bucket(connection.jetstream(), name)
         await made.put("a", b"0")

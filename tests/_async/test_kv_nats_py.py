@@ -150,7 +150,7 @@ async def test_times_to_live_go_both_ways(server, name):
             await client.close()
 
 
-async def test_a_bucket_made_by_both(server, name):
+async def test_bucket_created_by_both(server, name):
     async with js.connect(server.url) as connection:
         client = await nats.connect(server.url)
         jet, old = connection.jetstream(), client.jetstream()

@@ -108,7 +108,7 @@ async def test_codecs_come_one_after_the_other(opened, name):
         assert zlib.decompress((await plain.get("TEA")).value) == b'{"cents":350,"note":""}'
 
 
-async def test_what_cannot_be_decoded_is_told(opened, name):
+async def test_undecodable_messages_are_reported(opened, name):
     async with opened() as jet:
         plain = await bucket(jet, name)
         made = plain.typed(Price)
@@ -222,7 +222,7 @@ async def test_a_cache_sees_what_others_write(opened, name):
         ]
 
 
-async def test_a_cache_of_a_bucket_that_is_created_again_or_gone(opened, name):
+async def test_cache_of_a_recreated_or_deleted_bucket(opened, name):
     async with opened() as jet:
         made = await bucket(jet, name)
         for number in range(9):

@@ -112,7 +112,7 @@ async def test_lag_hides_no_counter(wide, name, replicated):
         await jet.delete_stream(name)
 
 
-async def test_a_snapshot_knows_what_was_acknowledged(cluster, name, replicated):
+async def test_snapshot_contains_acknowledged_messages(cluster, name, replicated):
     one, two, three = (server.url for server in cluster.servers)
     async with js.connect(one) as a, js.connect(two) as b, js.connect(three) as c:
         jets = [connection.jetstream() for connection in (a, b, c)]
@@ -125,7 +125,7 @@ async def test_a_snapshot_knows_what_was_acknowledged(cluster, name, replicated)
         await jets[0].delete_stream(name)
 
 
-async def test_a_backup_of_three_replicas_comes_back(cluster, name, replicated, tmp_path):
+async def test_backup_of_three_replicas_is_restored(cluster, name, replicated, tmp_path):
     async with js.connect(cluster.url) as connection:
         jet = connection.jetstream(timeout=20)
         stream = await jet.create_stream(replicated)

@@ -59,7 +59,7 @@ async def test_one_leads_and_the_other_follows(opened, name):
         assert second > first
 
 
-async def test_stepping_down_lets_others_have_a_turn(opened, name):
+async def test_stepping_down_gives_others_a_turn(opened, name):
     async with opened() as jet:
         one = Candidate(await jet.coordination(name, create=True))
         two = Candidate(await jet.coordination(name))
@@ -128,7 +128,7 @@ async def stepped_down(leader):
     return await leader.step_down()
 
 
-async def test_a_leader_may_stop_in_its_own_handlers(opened, name):
+async def test_leader_may_stop_in_its_own_handlers(opened, name):
     async with opened() as jet:
         coordination = await jet.coordination(name, create=True)
         told = []
@@ -149,7 +149,7 @@ async def test_a_leader_may_stop_in_its_own_handlers(opened, name):
         assert await leader.leader() is None
 
 
-async def test_a_campaign_waits_for_a_stream_that_is_gone(opened, name):
+async def test_campaign_waits_for_a_deleted_stream(opened, name):
     async with opened() as jet:
         coordination = await jet.coordination(name, create=True)
         candidate = Candidate(coordination)
@@ -161,7 +161,7 @@ async def test_a_campaign_waits_for_a_stream_that_is_gone(opened, name):
             await eventually(candidate.leads)
 
 
-async def test_a_campaign_ends_where_its_stream_came_back_with_other_settings(opened, name):
+async def test_campaign_ends_if_its_stream_is_recreated_with_other_settings(opened, name):
     async with opened() as jet:
         coordination = await jet.coordination(name, create=True)
         leader = coordination.leader("a")

@@ -15,7 +15,7 @@ from twinstream.models import ConsumerConfig
 BRISK = {"expires": 4, "heartbeat": 1}
 
 
-async def test_a_consumer_that_was_never_there_is_told(opened, name):
+async def test_consumer_that_never_existed_is_reported(opened, name):
     async with opened() as jet:
         await filled(jet, name, 1)
         async with jet.bind_consumer(name, "none").messages() as messages:
@@ -23,7 +23,7 @@ async def test_a_consumer_that_was_never_there_is_told(opened, name):
                 await messages.next(20)
 
 
-async def test_a_consumer_that_is_not_durable_says_why_it_is_gone(opened, name):
+async def test_error_explains_why_a_non_durable_consumer_was_deleted(opened, name):
     async with opened() as jet:
         stream = await filled(jet, name, 0)
         config = ConsumerConfig(name="c", inactive_threshold=timedelta(seconds=0.2))
@@ -38,7 +38,7 @@ async def test_a_consumer_that_is_not_durable_says_why_it_is_gone(opened, name):
                 await messages.next(20)
 
 
-async def test_a_deleted_stream_takes_its_consumers_along(opened, name):
+async def test_deleted_stream_deletes_its_consumers(opened, name):
     async with opened() as jet:
         stream = await filled(jet, name, 1)
         consumer = await stream.create_consumer(ConsumerConfig(durable_name="c"))
@@ -59,7 +59,7 @@ async def test_a_deleted_stream_takes_its_consumers_along(opened, name):
 
 
 @pytest.mark.parametrize("policy", ["wait", "recreate"])
-async def test_a_deleted_consumer_comes_back(opened, name, policy):
+async def test_deleted_consumer_is_recreated(opened, name, policy):
     async with opened() as jet:
         stream = await filled(jet, name, 1)
         config = ConsumerConfig(durable_name="c")
@@ -121,7 +121,7 @@ async def test_pause_resume_and_reset(opened, name):
             await consumer.pause(0)
 
 
-async def test_acknowledging_and_asking_in_one_word(opened, name):
+async def test_acknowledging_and_requesting_in_one_message(opened, name):
     async with opened() as jet:
         stream = await filled(jet, name, 3)
         consumer = await stream.create_consumer(ConsumerConfig(durable_name="c"))
@@ -137,7 +137,7 @@ async def test_acknowledging_and_asking_in_one_word(opened, name):
         assert (await consumer.info()).num_ack_pending == 0
 
 
-async def test_acknowledging_and_asking_for_several_in_one_word(opened, name):
+async def test_acknowledging_and_requesting_several_in_one_message(opened, name):
     async with opened() as jet:
         stream = await filled(jet, name, 6)
         consumer = await stream.create_consumer(ConsumerConfig(durable_name="c"))

@@ -48,7 +48,7 @@ async def test_an_operation_over_nats_py_uses_what_it_declares(world, name, tmp_
     assert reported == []
 
 
-async def test_what_is_not_permitted_is_told_over_nats_py(server_factory):
+async def test_permission_errors_are_reported_over_nats_py(server_factory):
     needs = permissions(consume("S", "c"), inbox_prefix="_INBOX_Worker")
     config = f"""accounts {{ A: {{
         jetstream: enabled, users: [{{user: admin, password: pw}}, {users({"worker": needs})}]
@@ -124,7 +124,7 @@ async def test_headers_may_be_as_odd_as_their_publisher_likes(server, name):
 
 
 @pytest.mark.parametrize("told", [js.ConnectionLost, js.ConnectionClosed])
-async def test_who_waits_for_an_answer_is_told_that_the_link_broke(told):
+async def test_waiter_for_a_response_is_notified_of_a_lost_connection(told):
     """Not that no answer came in time: the time is not over."""
 
     def script(peer):
@@ -158,7 +158,7 @@ async def test_who_waits_for_an_answer_is_told_that_the_link_broke(told):
         await connected.close()
 
 
-async def test_the_end_of_the_client_is_told_as_an_error_of_this_package(server, name):
+async def test_end_of_the_client_is_reported_as_an_error_of_this_package(server, name):
     connected = await nats.connect(server.url)
     jet = js.from_nats(connected)
     stream = await jet.create_stream(StreamConfig(name=name, subjects=[name]))
@@ -192,7 +192,7 @@ async def test_a_client_may_drain_while_something_is_consumed(server, name):
         await consuming.wait(10)
 
 
-async def test_only_a_client_of_nats_py_that_is_connected_is_taken(server):
+async def test_only_a_connected_nats_py_client_is_accepted(server):
     connected = await nats.connect(server.url)
     async with js.connect(server.url) as own:
         for other in (None, server.url, own, connected.jetstream()):
@@ -203,7 +203,7 @@ async def test_only_a_client_of_nats_py_that_is_connected_is_taken(server):
         js.from_nats(connected)
 
 
-async def test_a_configuration_of_nats_py_is_told_apart_and_can_be_decoded(server, name):
+async def test_configuration_of_nats_py_is_recognised_and_can_be_decoded(server, name):
     theirs = api.StreamConfig(name=name, subjects=[name], max_age=60)
     async with js.connect(server.url) as connection:
         jet = connection.jetstream()
@@ -214,7 +214,7 @@ async def test_a_configuration_of_nats_py_is_told_apart_and_can_be_decoded(serve
         assert stream.config.max_age == timedelta(seconds=60)
 
 
-async def test_calls_over_nats_py_are_told(server):
+async def test_calls_over_nats_py_are_reported(server):
     told = []
     connected = await nats.connect(server.url)
     try:

@@ -83,7 +83,7 @@ async def test_contexts_of_one_client_share_the_parser(server, name):
         assert (await stream.get_message(3)).data == b"2"
 
 
-async def test_it_goes_on_over_a_new_link(server_factory, name):
+async def test_iteration_continues_over_a_new_connection(server_factory, name):
     with server_factory() as server:
         async with connected(server, reconnect_time_wait=0.05) as client:
             jet = js.from_nats(client, timeout=10, own_parser=True)

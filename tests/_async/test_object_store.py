@@ -126,7 +126,7 @@ async def test_a_refused_placement_is_the_error_of_the_server(opened, name):
 
 
 @pytest.mark.parametrize("size", SIZES)
-async def test_content_comes_back_as_it_was(opened, name, size):
+async def test_content_is_read_as_stored(opened, name, size):
     data = os.urandom(size)
     async with opened() as jet:
         store = await stored(jet, name)
@@ -222,7 +222,7 @@ async def test_sources_of_each_kind(opened, name, tmp_path):
             await store.put_file(tmp_path)
 
 
-async def test_a_description_holds_what_the_program_says(opened, name):
+async def test_description_contains_the_given_values(opened, name):
     async with opened() as jet:
         store = await stored(jet, name)
         meta = js.ObjectMeta(
@@ -633,7 +633,7 @@ async def test_links_that_lead_nowhere(opened, name):
         # A circle that other clients make: each leads to the other.
         await store.add_link("other", target)
         await store.delete("target")
-        with pytest.raises(js.LinkError, match="which is not there") as caught:
+        with pytest.raises(js.LinkError, match="which does not exist") as caught:
             await store.get_bytes("link")
         assert (caught.value.bucket, caught.value.name) == (name, "target")
         with pytest.raises(js.LinkError, match="deleted"):
@@ -665,7 +665,7 @@ async def test_links_to_stores(opened, name):
 # ---- watching
 
 
-async def test_a_watch_tells_what_is_there_and_what_changes(opened, name):
+async def test_watch_reports_the_state_and_changes(opened, name):
     async with opened() as jet:
         store = await stored(jet, name)
         async with store.watch() as watch:

@@ -72,7 +72,7 @@ async def contents(store):
     ],
     ids=str,
 )
-async def test_chunks_are_in_order_whatever_happens_to_them(server, name, plan):
+async def test_chunks_are_in_order_despite_failures(server, name, plan):
     data = os.urandom(20 * CHUNK - 7)
     async with js.connect(server.url) as connection:
         await stored(connection.jetstream(), name)
@@ -91,7 +91,7 @@ def blocks(data):
     return (data[at : at + 700] for at in range(0, len(data), 700))
 
 
-async def test_a_description_whose_answer_is_lost_is_stored_once(server, name):
+async def test_description_with_lost_response_is_stored_once(server, name):
     async with js.connect(server.url) as connection:
         store = await stored(connection.jetstream(), name)
         await store.put("a", b"old")
@@ -195,7 +195,7 @@ async def test_many_objects_over_a_connection_that_breaks(server, name):
             assert await contents(store) == 8
 
 
-async def test_a_watch_goes_on_when_the_server_was_killed(server_factory, name):
+async def test_watch_continues_after_the_server_was_killed(server_factory, name):
     with server_factory() as server:
         async with js.connect(server.url, reconnect=js.ReconnectPolicy(wait=0.02)) as connection:
             jet = connection.jetstream(timeout=20)
@@ -249,7 +249,7 @@ async def test_leaders_that_change_while_an_object_is_stored_or_read(cluster, na
         assert await contents(store) == 1
 
 
-async def test_a_store_that_takes_little_at_once_gets_it_all(cluster, name):
+async def test_store_that_accepts_small_pages_gets_everything(cluster, name):
     # Many clients at once: the stream turns away what it cannot buffer.
     data = os.urandom(2_000_000)
     async with js.connect(cluster.url) as connection:
@@ -271,7 +271,7 @@ async def test_a_store_that_takes_little_at_once_gets_it_all(cluster, name):
         assert await contents(store) == 8
 
 
-async def test_memory_holds_a_window_and_not_the_object(server, name, tmp_path):
+async def test_memory_contains_a_window_and_not_the_whole_object(server, name, tmp_path):
     size, piece = 96 << 20, os.urandom(1 << 20)
     async with js.connect(server.url) as connection:
         jet = connection.jetstream(timeout=30)

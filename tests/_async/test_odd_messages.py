@@ -136,7 +136,7 @@ async def test_a_core_subscriber_gets_every_message(server, name):
         assert connection.epoch == 1
 
 
-async def test_a_backup_holds_them_and_brings_them_back(opened, server, name, tmp_path):
+async def test_backup_contains_and_restores_them(opened, server, name, tmp_path):
     async with opened() as jet:
         stream, payloads = await odd_stream(jet, server, name, True)
         await stream.backup(tmp_path / "copy")

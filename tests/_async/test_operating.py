@@ -53,7 +53,7 @@ async def test_a_change_keeps_everything_else(opened, name):
         assert unchanged.config == before.config
 
 
-async def test_a_change_that_returns_no_configuration_is_told(opened, name):
+async def test_change_that_returns_no_configuration_is_refused(opened, name):
     async with opened() as jet:
         stream = await filled(jet, name, 1)
         with pytest.raises(js.BadArgument, match=r"return the changed .*; it returned None"):
@@ -62,7 +62,7 @@ async def test_a_change_that_returns_no_configuration_is_told(opened, name):
             await stream.update({"name": name})
 
 
-async def test_a_sealed_stream_takes_and_loses_nothing(opened, name):
+async def test_sealed_stream_accepts_and_removes_nothing(opened, name):
     async with opened() as jet:
         stream = await filled(jet, name, 2)
         assert (await stream.seal()).config.sealed
@@ -87,7 +87,7 @@ async def test_subjects_come_with_their_counts(opened, name):
             [each async for each in jet.bind_stream(f"{name}X").subjects()]
 
 
-async def test_more_subjects_than_one_answer_holds(server, name):
+async def test_more_subjects_than_one_response_contains(server, name):
     """The server puts 100,000 subjects into an answer."""
     total = 100_007
     async with js.connect(server.url) as connection:
@@ -110,7 +110,7 @@ async def test_details_of_what_is_deleted(opened, name):
 
 
 @pytest.mark.since("2.11")
-async def test_a_pedantic_request_is_refused_instead_of_changed(opened, name):
+async def test_pedantic_request_is_refused_where_others_are_changed(opened, name):
     async with opened() as jet:
         config = StreamConfig(
             name=name,
@@ -174,7 +174,7 @@ def described(name):
     return {"config": {"name": name}, "created": "2026-01-01T00:00:00Z", "state": state}
 
 
-async def test_streams_that_cannot_be_described_are_told():
+async def test_streams_that_cannot_be_described_are_listed():
     """A page has fewer infos than places then, and the next one starts behind the places."""
 
     def script(peer: FakePeer) -> None:
@@ -199,7 +199,7 @@ async def test_streams_that_cannot_be_described_are_told():
             assert [info async for info in listing] == []
 
 
-async def test_lists_end_though_the_total_never_comes_true():
+async def test_lists_end_even_if_the_total_is_never_reached():
     """A list that shrinks between two pages, and a server that says no limit."""
 
     def script(peer: FakePeer) -> None:

@@ -30,7 +30,7 @@ async def keeping(jet, name, keeps, subjects, data=b""):
     return stream
 
 
-async def test_everything_comes_once_and_in_order(opened, name):
+async def test_messages_are_delivered_once_and_in_order(opened, name):
     async with opened() as jet:
         stream = await filled(jet, name, 1200)
         async with stream.ordered(max_messages=100) as messages:
@@ -42,7 +42,7 @@ async def test_everything_comes_once_and_in_order(opened, name):
         assert [each async for each in stream.consumer_names()] == []
 
 
-async def test_it_starts_where_it_is_told(opened, name):
+async def test_read_starts_at_the_given_position(opened, name):
     async with opened() as jet:
         stream = await filled(jet, name, 10)
         middle = (await stream.get_message(6)).time
@@ -83,7 +83,7 @@ async def asked(messages, stream):
     return [each async for each in stream.consumer_names()]
 
 
-async def test_new_is_not_asked_for_twice(opened, name):
+async def test_new_is_not_requested_twice(opened, name):
     async with opened() as jet:
         stream = await filled(jet, name, 5)
         async with stream.ordered(deliver_policy="new") as messages:
@@ -125,7 +125,7 @@ async def test_purges_and_deletes_are_no_gaps(opened, name):
                 assert seen[0] <= 20
 
 
-async def test_a_stream_made_anew_is_read_from_its_beginning(opened, name):
+async def test_recreated_stream_is_read_from_its_beginning(opened, name):
     async with opened() as jet:
         stream = await filled(jet, name, 10)
         reports = []
@@ -138,7 +138,7 @@ async def test_a_stream_made_anew_is_read_from_its_beginning(opened, name):
             assert js.Recreated(name) in reports
 
 
-async def test_a_missing_stream_is_told(opened, name):
+async def test_missing_stream_is_reported(opened, name):
     async with opened() as jet:
         stream = await filled(jet, name, 1)
         async with stream.ordered() as messages:
@@ -184,9 +184,7 @@ async def test_idle_reads_do_not_reset(opened, name):
             assert messages.resets == 0
 
 
-async def test_a_read_that_is_closed_while_its_consumer_is_made_leaves_none(
-    opened, name, monkeypatch
-):
+async def test_read_closed_while_its_consumer_is_created_leaves_none(opened, name, monkeypatch):
     async with opened() as jet:
         stream = await filled(jet, name, 3)
         messages = stream.ordered()
@@ -214,7 +212,7 @@ async def test_a_stream_may_bound_how_long_its_consumers_are_idle(opened, name):
         assert [message.seq async for message in stream.read(via="consumer")] == [1, 2]
 
 
-async def test_a_read_without_a_consumer_in_time_tells_why(opened, name):
+async def test_read_without_a_consumer_in_time_explains_why(opened, name):
     async with opened() as jet:
         stream = await jet.create_stream(StreamConfig(name=name, max_consumers=1))
         reports = []
@@ -316,7 +314,7 @@ async def test_after_a_snapshot_nothing_is_skipped_however_it_was_compacted(open
             assert await read(messages, 3) == [41, 42, 43]
 
 
-async def test_a_snapshot_that_is_cut_short_skips_nothing_that_came_since(opened, name):
+async def test_interrupted_snapshot_skips_no_later_message(opened, name):
     async with opened() as jet:
         stream = await keeping(jet, name, 3, 30)
         async with stream.ordered(deliver_policy="last_per_subject", max_messages=2) as messages:
@@ -329,7 +327,7 @@ async def test_a_snapshot_that_is_cut_short_skips_nothing_that_came_since(opened
             assert messages.resets == 1
 
 
-async def test_the_end_of_what_filters_let_through_is_known(opened, name):
+async def test_end_of_filtered_messages_is_known(opened, name):
     """Although the last message of the stream is not among it."""
     async with opened() as jet:
         stream = await filled(jet, name, 40)
@@ -348,7 +346,7 @@ def seqs(batch):
     return [message.metadata.stream_seq for message in batch]
 
 
-async def test_fetching_takes_turns_with_iterating(opened, name):
+async def test_fetching_and_iterating_alternate(opened, name):
     async with opened() as jet:
         stream = await filled(jet, name, 12)
         async with stream.ordered() as messages:
@@ -365,7 +363,7 @@ async def test_fetching_takes_turns_with_iterating(opened, name):
             assert messages.resets == 0
 
 
-async def test_a_fetch_that_does_not_wait_takes_all_that_is_stored(opened, name):
+async def test_fetch_without_waiting_returns_all_stored_messages(opened, name):
     async with opened() as jet:
         stream = await filled(jet, name, 0)
         async with stream.ordered() as messages:
@@ -442,7 +440,7 @@ async def test_a_drained_read_hands_over_what_is_buffered(opened, name):
         assert [each async for each in stream.consumer_names()] == []
 
 
-async def test_the_consumer_is_as_it_was_asked_for(opened, name):
+async def test_consumer_has_the_requested_configuration(opened, name):
     async with opened() as jet:
         await filled(jet, name, 3)
         options = {"metadata": {"app": "test"}, "inactive_threshold": timedelta(seconds=70)}

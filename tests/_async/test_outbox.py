@@ -147,7 +147,7 @@ async def test_a_relay_ends_in_the_middle_of_what_waits(opened, name, path, monk
 
 
 @KEYS
-async def test_a_drain_that_is_stopped_says_so(opened, name, path, monkeypatch, key):
+async def test_stopped_drain_reports_it(opened, name, path, monkeypatch, key):
     monkeypatch.setattr(outbox_relay, "_PAGE", 5)
     async with opened() as jet:
         await made(jet, name)
@@ -171,7 +171,7 @@ async def test_a_drain_that_is_stopped_says_so(opened, name, path, monkeypatch, 
         assert outbox.waiting() == 0
 
 
-async def test_a_drain_after_a_stop_tells_what_waits(opened, name, path):
+async def test_drain_after_a_stop_reports_what_remains(opened, name, path):
     async with opened() as jet:
         await made(jet, name)
         outbox = added(path, [])
@@ -184,7 +184,7 @@ async def test_a_drain_after_a_stop_tells_what_waits(opened, name, path):
         assert outbox.waiting() == 1
 
 
-async def test_it_works_beside_the_program(opened, name, path):
+async def test_relay_works_in_the_background(opened, name, path):
     async with opened() as jet:
         stream = await made(jet, name)
         outbox = added(path, [])
@@ -205,7 +205,7 @@ async def test_it_works_beside_the_program(opened, name, path):
 
 
 @BY
-async def test_a_subject_that_the_stream_got_meanwhile_is_no_fault(opened, name, path, by):
+async def test_subject_that_the_stream_got_in_between_is_no_error(opened, name, path, by):
     async with opened() as jet:
         stream = await made(jet, name)
         outbox = added(path, [f"{name}.1"])
@@ -290,7 +290,7 @@ async def test_denied_subjects_do_not_keep_off_what_is_behind_them(
         assert (outbox.waiting(), relay.refused) == (9, 0)
 
 
-async def test_a_subject_that_is_taken_is_told(opened, name, path):
+async def test_taken_subject_is_reported(opened, name, path):
     async with opened() as jet:
         await made(jet, name)
         await jet.publish(f"{name}.1", b"of somebody else")
@@ -398,7 +398,7 @@ async def test_what_was_stored_and_refused_later_is_not_stored_again(opened, nam
         assert [message.subject for message in await stored(stream)] == [f"{name}.1", f"{name}.x"]
 
 
-async def test_a_gap_where_events_may_be_is_told(opened, name, path):
+async def test_possible_gap_in_the_events_is_reported(opened, name, path):
     async with opened() as jet:
         stream = await made(jet, name)
         outbox = added(path, [f"{name}.1"])
@@ -468,7 +468,7 @@ def test_a_locked_database_is_not_kept_open(path, monkeypatch):
 
 
 @pytest.mark.parametrize("waited", [True, False])
-async def test_what_ends_a_relay_is_told(opened, name, path, waited, unlogged):
+async def test_error_that_ends_a_relay_is_reported(opened, name, path, waited, unlogged):
     async with opened() as jet:
         await made(jet, name)
         outbox = added(path, [f"{name}.1"])

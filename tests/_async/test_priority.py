@@ -60,7 +60,7 @@ async def test_ranks_are_served_in_order(opened, name):
         assert (first, second) == (2, 0)
 
 
-async def test_a_pin_moves_and_both_sides_are_told(opened, name):
+async def test_pin_moves_and_both_clients_are_notified(opened, name):
     async with opened() as jet:
         stream = await filled(jet, name, 0)
         config = ConsumerConfig(
@@ -121,7 +121,7 @@ async def test_a_pin_is_kept_between_fetches(opened, name):
         assert await consumer.next(timeout=5, priority=group) is not None
 
 
-async def test_a_pin_that_came_with_a_copied_message_is_not_ones_own(opened, name):
+async def test_pin_of_a_copied_message_is_ignored(opened, name):
     async with opened() as jet:
         stream = await filled(jet, name, 0)
         config = ConsumerConfig(
@@ -179,7 +179,7 @@ async def test_a_pin_stays_with_a_client_that_has_nothing_to_do(opened, name):
         assert pin == js.Pinned("g", state.pinned_client_id)
 
 
-async def test_workers_and_processing_take_the_place_of_their_client_in_a_group(opened, name):
+async def test_workers_and_processing_use_the_priority_group_of_their_client(opened, name):
     async with opened() as jet:
         await filled(jet, name, 4)
         config = ConsumerConfig(

@@ -256,7 +256,7 @@ async def test_a_gap_where_results_may_be_ends_the_work(opened, name):
             await work.wait(60)
 
 
-async def test_results_that_limits_took_are_not_stored_again(opened, name):
+async def test_results_removed_by_limits_are_not_stored_again(opened, name):
     async with opened() as jet:
         stream = await filled(jet, name, 1)
         age = timedelta(seconds=1)

@@ -26,7 +26,7 @@ async def test_an_acknowledgement_names_stream_and_sequence(opened, name):
         ]
 
 
-async def test_a_message_id_makes_a_repeat_harmless(opened, name):
+async def test_message_id_makes_a_repetition_harmless(opened, name):
     async with opened() as jet:
         stream = await jet.create_stream(StreamConfig(name=name, subjects=[name]))
         first = await jet.publish(name, b"x", msg_id="1")
@@ -91,7 +91,7 @@ async def test_a_rollup_that_the_stream_does_not_take_is_refused(opened, name):
         assert caught.value.err_code == 10111
 
 
-async def test_a_full_subject_refuses_with_an_error_of_its_own(opened, name):
+async def test_full_subject_has_its_own_error(opened, name):
     async with opened() as jet:
         config = StreamConfig(
             name=name,
@@ -110,13 +110,13 @@ async def test_a_full_subject_refuses_with_an_error_of_its_own(opened, name):
             await jet.publish(f"{name}.3")
 
 
-async def test_a_subject_without_a_stream_is_told_apart(opened, name):
+async def test_subject_without_a_stream_is_distinguished(opened, name):
     async with opened() as jet:
         with pytest.raises(js.NoStream, match=f"{name}.nobody: no stream has this subject"):
             await jet.publish(f"{name}.nobody", retry_wait=0.01)
 
 
-async def test_a_stream_that_acknowledges_nothing_is_told_apart(opened, name):
+async def test_stream_without_acknowledgements_is_distinguished(opened, name):
     async with opened() as jet:
         stream = await jet.create_stream(StreamConfig(name=name, subjects=[name], no_ack=True))
         with pytest.raises(js.RequestTimeout, match=f"stream {name} has no_ack") as caught:
@@ -276,7 +276,7 @@ async def test_what_is_no_bytes_is_refused_by_its_name(opened, name):
             assert (await jet.bind_stream(ack.stream).get_message(ack.seq)).data == b"abc"
 
 
-async def test_leaving_publish_many_early_tells_what_failed(opened, name):
+async def test_leaving_publish_many_early_reports_failures(opened, name):
     async with opened() as jet:
         requests = await listening(jet, name)
         outcomes = jet.publish_many(requests, window=30, retries=0)
@@ -301,7 +301,7 @@ async def test_leaving_publish_many_early_tells_what_failed(opened, name):
         assert any("2 messages" in note for note in gone.value.__notes__)
 
 
-async def test_outcomes_that_are_here_and_not_taken_are_told(opened, name):
+async def test_unread_outcomes_are_reported(opened, name):
     async with opened() as jet:
         await listening(jet, name)
         wrong = {"expected_last_seq": 10**6}
@@ -405,7 +405,7 @@ def dropped(many, request):
 
 
 @pytest.mark.parametrize("call", ["publish_many", "fast_ingest"])
-async def test_what_nobody_goes_through_warns_that_nothing_was_sent(opened, name, call):
+async def test_unread_iterator_warns_that_nothing_was_sent(opened, name, call):
     async with opened() as jet:
         many = jet.publish_many if call == "publish_many" else partial(jet.fast_ingest, name)
         with pytest.warns(RuntimeWarning, match=f"{call} sent nothing"):
@@ -418,7 +418,7 @@ async def test_what_nobody_goes_through_warns_that_nothing_was_sent(opened, name
                 raise LookupError
 
 
-async def test_outcomes_that_were_taken_are_not_told_again(opened, name):
+async def test_read_outcomes_are_not_reported_again(opened, name):
     async with opened() as jet:
         requests = await listening(jet, name)
         async with jet.publish_many(requests, retries=0) as outcomes:
@@ -429,7 +429,7 @@ async def test_outcomes_that_were_taken_are_not_told_again(opened, name):
         assert outcomes.under_way == 0
 
 
-async def test_an_iteration_that_was_left_goes_on(opened, name):
+async def test_left_iteration_can_be_continued(opened, name):
     async with opened() as jet:
         stream = await jet.create_stream(StreamConfig(name=name, subjects=[name]))
         requests = [js.PublishRequest(subject=name) for _ in range(100)]
@@ -444,7 +444,7 @@ async def test_an_iteration_that_was_left_goes_on(opened, name):
         assert (await stream.info()).state.messages == 100
 
 
-async def test_an_error_of_the_source_comes_through_and_nothing_is_lost(opened, name):
+async def test_error_of_the_source_is_raised_and_nothing_is_lost(opened, name):
     async with opened() as jet:
         stream = await jet.create_stream(StreamConfig(name=name, subjects=[name]))
 
@@ -481,7 +481,7 @@ async def test_a_publisher_hands_out_results(opened, name):
         assert (await stream.info()).state.messages == 50
 
 
-async def test_a_publisher_tells_at_the_end_what_nobody_looked_at(opened, name):
+async def test_publisher_reports_unread_failures_at_its_end(opened, name):
     async with opened() as jet:
         await jet.create_stream(StreamConfig(name=name, subjects=[f"{name}.>"]))
         publisher = jet.publisher(retries=0)

@@ -54,7 +54,7 @@ async def test_a_server_killed_in_the_middle_stores_each_id_once(server_factory,
         assert [stored[ack.seq] for ack in taken] == [b"%d" % n for n in range(count)]
 
 
-async def test_failures_are_told_while_messages_come_slowly(server, name):
+async def test_failures_are_reported_while_messages_arrive_slowly(server, name):
     told = []
 
     async def requests():
@@ -201,14 +201,14 @@ async def test_a_killed_leader_costs_no_message_and_none_twice(cluster, name):
 
 
 @pytest.mark.parametrize("replicas", [1, 3])
-async def test_what_became_of_an_attempt_can_be_asked(cluster, name, replicas):
+async def test_outcome_of_an_attempt_can_be_requested(cluster, name, replicas):
     async with js.connect(cluster.url) as connection:
         jet = connection.jetstream(timeout=20)
         config = StreamConfig(name=name, subjects=[name], num_replicas=replicas)
         await asking(connection, jet, name, config)
 
 
-async def test_what_became_of_an_attempt_can_be_asked_of_a_server_alone(server, name):
+async def test_outcome_of_an_attempt_can_be_requested_from_a_single_server(server, name):
     async with js.connect(server.url) as connection:
         jet = connection.jetstream(timeout=20)
         config = StreamConfig(name=name, subjects=[name], allow_rollup_hdrs=True)

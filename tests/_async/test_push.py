@@ -37,7 +37,7 @@ async def test_messages_are_pushed_and_acknowledged(opened, name):
                 await messages.next(10)
 
 
-async def test_flow_control_holds_nothing_up(opened, name):
+async def test_flow_control_delays_nothing(opened, name):
     async with opened() as jet:
         stream = await filled(jet, name, 0)
         requests = (js.PublishRequest(subject=f"{name}.x", data=bytes(2000)) for _ in range(3000))
@@ -163,7 +163,7 @@ async def test_replay_keeps_the_pace_of_the_past(opened, name):
         assert arrived[-1].metadata.num_pending == 0
 
 
-async def test_what_came_long_ago_is_late_though_heartbeats_came_since(opened, name):
+async def test_old_messages_are_late_despite_later_heartbeats(opened, name):
     async with opened() as jet:
         stream = await filled(jet, name, 2)
         config = ConsumerConfig(
@@ -202,7 +202,7 @@ async def test_a_deleted_push_consumer_is_noticed(opened, name):
                 pass
 
 
-async def test_heartbeats_are_asked_for_where_nobody_shares_the_consumer(opened, name):
+async def test_heartbeats_are_requested_if_the_consumer_is_not_shared(opened, name):
     async with opened() as jet:
         stream = await filled(jet, name, 0)
         for config, wanted in (

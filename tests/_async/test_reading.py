@@ -123,7 +123,7 @@ async def test_times_bound_a_range(opened, name, via):
         assert await seqs(everything) == list(range(1, 51))
 
 
-async def test_what_comes_while_it_reads_is_not_part_of_it(opened, name):
+async def test_messages_stored_during_the_read_are_not_part_of_it(opened, name):
     async with opened() as jet:
         stream = await stored(jet, name, 20)
         found = []
@@ -195,7 +195,7 @@ async def test_what_cannot_be_is_refused_with_the_reason(opened, name):
 
 
 @WAYS
-async def test_a_read_that_is_left_early_says_where_and_cleans_up(opened, name, via):
+async def test_read_left_early_reports_its_position_and_cleans_up(opened, name, via):
     async with opened() as jet:
         stream = await stored(jet, name)
         async with stream.read(via=via, page_messages=10) as read:
@@ -216,7 +216,7 @@ async def test_a_read_that_is_left_early_says_where_and_cleans_up(opened, name, 
         assert await seqs(stream.read(read.report.position)) == list(range(15, 51))
 
 
-async def test_a_read_that_limits_overtake_says_so(opened, name):
+async def test_read_overtaken_by_limits_reports_it(opened, name):
     async with opened() as jet:
         stream = await stored(jet, name, 100)
         async with stream.read(page_messages=10) as read:
@@ -239,7 +239,7 @@ async def test_a_read_that_limits_overtake_says_so(opened, name):
 
 
 @WAYS
-async def test_a_stream_made_anew_is_not_read_as_the_old_one(opened, name, via):
+async def test_recreated_stream_is_not_read_as_the_old_one(opened, name, via):
     async with opened() as jet:
         stream = await stored(jet, name, 60)
         read = stream.read(via=via, page_messages=20)
@@ -262,7 +262,7 @@ async def test_a_stream_deleted_behind_its_last_message_was_read(opened, name, v
         assert read.report.messages == 10
 
 
-async def test_a_range_of_a_stream_without_direct_gets_says_what_to_do(opened, name):
+async def test_error_for_a_range_without_direct_gets_has_a_remedy(opened, name):
     async with opened() as jet:
         await stored(jet, name, 5, allow_direct=False)
         with pytest.raises(js.BadArgument, match="direct=False, or set allow_direct"):
@@ -434,7 +434,7 @@ async def test_a_memory_store_hides_nothing(opened, name, via):
         assert none.report.complete
 
 
-async def test_a_read_goes_on_by_message_after_arrow_batches(opened, name):
+async def test_read_continues_by_message_after_arrow_batches(opened, name):
     pytest.importorskip("pyarrow")
     async with opened() as jet:
         stream = await stored(jet, name, 400)

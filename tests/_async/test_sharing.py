@@ -71,7 +71,7 @@ async def test_two_callers_get_the_two_messages_of_one_packet(server, opened, na
                 assert seqs([first, second]) == [2 * number + 1, 2 * number + 2]
 
 
-async def test_callers_together_get_as_many_as_stop_after_says(opened, name):
+async def test_concurrent_callers_get_stop_after_messages_in_total(opened, name):
     async with opened() as jet:
         stream = await filled(jet, name, 40)
         async with await pulled(stream, stop_after=20) as messages:
@@ -108,7 +108,7 @@ async def test_callers_together_get_each_message_once(opened, name, kind):
 
 
 @KINDS
-async def test_closing_ends_all_who_wait(opened, name, kind):
+async def test_closing_ends_all_waits(opened, name, kind):
     async with opened() as jet:
         stream = await filled(jet, name, 0)
         messages = await kind(stream)

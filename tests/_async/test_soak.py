@@ -371,7 +371,7 @@ async def test_an_ordered_read_survives_leaders_and_cuts(cluster, name):
         await reader.close()
 
 
-async def test_soak_consumers_made_anew_outlive_a_restart(server_factory):
+async def test_soak_recreated_consumers_survive_a_restart(server_factory):
     """A server tells of a deletion before it has removed the consumer's folder."""
     count = rounds(5, 150)
     names = [f"S{lane}-{number}" for lane in range(4) for number in range(count)]
@@ -413,7 +413,7 @@ async def delete_under(jet, name):
         await together(take, delete)
 
 
-async def test_soak_publishing_and_reading_beside_a_collector_that_yields(server, name):
+async def test_soak_publishing_and_reading_with_a_yielding_collector(server, name):
     """On Python 3.11 it collects in the middle of statements, and its callbacks may take turns.
 
     What one thread is about to do to a message under way, another may do meanwhile.

@@ -68,7 +68,7 @@ async def test_text_that_utf_8_cannot_hold_is_refused_by_its_path(opened, name):
             await stream.update(StreamConfig(name=name, metadata={"\ud800": "v"}))
 
 
-async def test_a_missing_stream_has_an_error_of_its_own(opened, name):
+async def test_missing_stream_has_its_own_error(opened, name):
     async with opened() as jet:
         for call in (jet.get_stream, jet.delete_stream):
             with pytest.raises(js.StreamNotFound, match=name):
@@ -156,7 +156,7 @@ async def test_lists_refuse_a_subject_that_is_none(opened, name):
                     look(wrong)
 
 
-async def test_purge_takes_a_subject_a_bound_or_a_rest(opened, name):
+async def test_purge_accepts_a_subject_a_bound_or_a_rest(opened, name):
     async with opened() as jet:
         stream = await jet.create_stream(StreamConfig(name=name, subjects=[f"{name}.*"]))
         for number in range(10):
@@ -178,7 +178,7 @@ async def test_the_account_shows_usage(opened, name):
         assert (info.streams or 0) >= 1
 
 
-async def test_a_domain_that_nobody_serves_is_named(opened):
+async def test_domain_without_servers_is_named_in_the_error(opened):
     async with opened(domain="elsewhere") as jet:
         with pytest.raises(js.NoResponders, match=r"\$JS\.elsewhere\.API"):
             await jet.account_info()

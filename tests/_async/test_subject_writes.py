@@ -99,7 +99,7 @@ async def test_settings_that_forget_are_named(opened, name, settings, words):
                 await jet.insert(f"{name}.3", lasting=timedelta(seconds=3601))
 
 
-async def test_mended_settings_are_seen_at_once(opened, name):
+async def test_corrected_settings_are_noticed_at_once(opened, name):
     async with opened() as jet:
         config = StreamConfig(name=name, subjects=[f"{name}.>"], max_age=timedelta(hours=1))
         await jet.create_stream(config)
@@ -109,7 +109,7 @@ async def test_mended_settings_are_seen_at_once(opened, name):
         assert isinstance(await jet.insert(f"{name}.1"), js.Stored)
 
 
-async def test_a_subject_of_no_stream_is_told(opened, name):
+async def test_subject_without_a_stream_is_reported(opened, name):
     async with opened() as jet:
         with pytest.raises(js.NoStream, match=f"{name}.1: no stream has this subject"):
             await jet.insert(f"{name}.1")
@@ -120,7 +120,7 @@ async def test_a_subject_of_no_stream_is_told(opened, name):
             await jet.insert(f"{name}.*")
 
 
-async def test_a_full_stream_refuses_and_says_so(opened, name):
+async def test_full_stream_refuses_with_a_reason(opened, name):
     async with opened() as jet:
         await made(jet, name, discard="new", max_msgs=1)
         await jet.insert(f"{name}.1")
@@ -190,7 +190,7 @@ async def test_an_upsert_rolls_up_where_a_history_is_kept(opened, name):
         assert (await stream.get_last_message(f"{name}.1")).headers["A"] == "b"
 
 
-async def test_a_full_subject_says_how_to_replace_it(opened, name):
+async def test_error_for_a_full_subject_explains_how_to_replace_it(opened, name):
     async with opened() as jet:
         await made(jet, name, **FULL)
         first = await jet.insert(f"{name}.1")
@@ -287,7 +287,7 @@ async def test_what_was_never_stored_is_refused(cluster, name, replicas):
 
 # Before 2.12 the identity is judged before the condition, so this can be told.
 @pytest.mark.since("2.12")
-async def test_what_cannot_be_told_is_said(server, name):
+async def test_undeterminable_outcome_is_reported(server, name):
     async with js.connect(server.url) as connection:
         link = Lossy(connection)
         jet = link.jetstream()
@@ -304,7 +304,7 @@ async def test_what_cannot_be_told_is_said(server, name):
             await jet.update(f"{name}.1", b"2", first.seq)
 
 
-async def test_the_time_that_passes_is_told(server, name):
+async def test_elapsed_time_is_reported(server, name):
     async with js.connect(server.url) as connection:
         link = Lossy(connection)
         jet = link.jetstream()

@@ -162,7 +162,7 @@ async def test_calls_end_with_the_timeout_of_their_context(call):
 
 
 @pytest.mark.parametrize("owner", [js.JetStream, js.Stream, js.Consumer, js.Replicas, js.Meta])
-def test_public_calls_take_a_timeout_whose_default_is_the_contexts(owner):
+def test_public_calls_have_a_timeout_with_the_contexts_default(owner):
     for name, value in inspect.getmembers(owner, callable):
         full = f"{owner.__name__}.{name}"
         if name.startswith("_") or full in OWN:
@@ -292,7 +292,7 @@ async def test_replicated_streams_are_created_or_updated_by_several_at_once(clus
         assert {stream.config.max_msgs for stream in streams} <= {1, 2, 3, 4}
 
 
-async def test_a_stream_that_is_created_and_deleted_meanwhile_is_tried_until_it_works():
+async def test_concurrent_creation_and_deletion_of_a_stream_is_retried():
     def script(peer: FakePeer) -> None:
         peer.handshake()
         for what, error in (

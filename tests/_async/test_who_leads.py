@@ -40,7 +40,7 @@ DOUBTFUL = {
 
 
 @pytest.mark.parametrize("first", DOUBTFUL.values(), ids=DOUBTFUL)
-async def test_an_answer_that_is_not_the_leaders_is_asked_for_again(first):
+async def test_response_of_a_replica_is_requested_again_from_the_leader(first):
     def script(peer: FakePeer) -> None:
         peer.handshake()
         for answer in (first, first, first, told(9)):
@@ -55,7 +55,7 @@ async def test_an_answer_that_is_not_the_leaders_is_asked_for_again(first):
             assert stream.cached_info.state.last_seq == 9
 
 
-async def test_that_nobody_leads_is_told_in_time():
+async def test_missing_leader_is_reported_in_time():
     def script(peer: FakePeer) -> None:
         peer.handshake()
         for request in peer.follow():
@@ -69,7 +69,7 @@ async def test_that_nobody_leads_is_told_in_time():
                 await stream.info(confirmed=True)
 
 
-async def test_nothing_further_is_believed_only_of_one_who_leads_still():
+async def test_end_of_data_counts_only_from_a_proven_leader():
     """A leader of before says that there is nothing from 3 on; the next one has 3 to 5."""
     asked = []
 
@@ -101,7 +101,7 @@ def stored(seq):
     return {"message": {"subject": f"s.{seq}", "seq": seq, "time": "2026-01-01T00:00:00Z"}}
 
 
-async def test_a_read_misses_nothing_where_a_replica_runs_for_leader():
+async def test_read_misses_nothing_during_an_election():
     """A node that was held up answers for the stream with what it has, until it is told better."""
     with NatsCluster(version=VERSION) as cluster:
         clients = [js.connect(server.url, ping_interval=60) for server in cluster.servers]

@@ -231,7 +231,7 @@ async def test_a_long_handler_is_not_disturbed(opened, name):
         assert sorted(seen) == [(seq, 1) for seq in range(1, 9)]
 
 
-async def test_a_handler_may_have_the_last_word(opened, name):
+async def test_handler_may_acknowledge_its_message(opened, name):
     async with opened() as jet:
         await filled(jet, name, 3)
         seen = []
@@ -319,7 +319,7 @@ async def test_a_shorter_ack_wait_doubles_nothing_here(opened, name, order):
 
 
 @pytest.mark.parametrize("whose", ["the worker's", "the handler's"])
-async def test_an_acknowledgement_that_got_lost_is_said_again(server, name, whose):
+async def test_lost_acknowledgement_is_repeated(server, name, whose):
     with Proxy(server.url) as proxy:
         async with js.connect(server.url) as direct, js.connect(proxy.url) as connection:
             await filled(direct.jetstream(), name, 1)
@@ -342,7 +342,7 @@ async def test_an_acknowledgement_that_got_lost_is_said_again(server, name, whos
             assert len(seen) == 1
 
 
-async def test_what_a_handler_gives_back_is_no_repeat_when_it_comes():
+async def test_returned_message_is_not_a_repeat_when_redelivered():
     """It may come before the handler knows that its word was sent."""
     here = JobsHere(2)
     repeats = []
@@ -460,7 +460,7 @@ async def test_two_workers_share_dead_letters(opened, name):
             await letters.wait(timeout=30)
 
 
-async def test_in_total_order_few_are_taken(opened, name):
+async def test_total_order_prefetches_few_messages(opened, name):
     async with opened() as jet:
         stream = await filled(jet, name, 20)
         freed = []
@@ -480,7 +480,7 @@ async def test_in_total_order_few_are_taken(opened, name):
             freed.append(True)
 
 
-async def test_no_more_are_taken_than_can_be_worked_on_soon(opened, name):
+async def test_prefetch_is_limited_to_what_workers_can_handle(opened, name):
     async with opened() as jet:
         stream = await filled(jet, name, 100)
         begun, freed = [], []
@@ -499,7 +499,7 @@ async def test_no_more_are_taken_than_can_be_worked_on_soon(opened, name):
         await worker.stop()
 
 
-async def test_a_handler_that_does_not_end_is_told(opened, name):
+async def test_handler_that_does_not_end_is_reported(opened, name):
     async with opened() as jet:
         await filled(jet, name, 1)
         begun, freed = [], []
@@ -548,7 +548,7 @@ async def test_settings_that_cannot_be(opened, name):
             await jet.worker(name, "n", print).start()
 
 
-async def test_an_error_that_ended_a_worker_and_nobody_waited_for_warns(opened, name, unlogged):
+async def test_unseen_error_of_a_worker_causes_a_warning(opened, name, unlogged):
     async def leave(_):
         raise SystemExit(3)
 

@@ -40,7 +40,7 @@ def left_alone(messages):
     [{}, {"max_bytes": 4000}, {"stop_after": 2 * COUNT}],
     ids=["count", "bytes", "bounded"],
 )
-def test_all_comes_to_a_program_that_was_away_for_long(opened, name, limits):
+def test_long_absent_program_gets_all_changes(opened, name, limits):
     with opened() as jet, jet.events(stream=name, kinds=["max_deliver"]) as events:
         stream = filled(jet, name, COUNT)
         consumer = stream.create_consumer(hasty())
@@ -68,7 +68,7 @@ def test_all_comes_to_a_program_that_was_away_for_long(opened, name, limits):
     [{"max_deliver": 1}, {"durable_name": None, "inactive_threshold": timedelta(seconds=1)}],
     ids=["delivered once", "not durable"],
 )
-def test_what_nobody_else_would_get_is_kept(opened, name, monkeypatch, settings):
+def test_messages_for_no_other_client_are_kept(opened, name, monkeypatch, settings):
     monkeypatch.setattr(ack_progress, "_PATIENCE", 1)
     with opened() as jet:
         stream = filled(jet, name, COUNT)
@@ -86,7 +86,7 @@ def test_what_nobody_else_would_get_is_kept(opened, name, monkeypatch, settings)
         assert deliveries == [1] * COUNT
 
 
-def test_who_waits_is_not_away(opened, name):
+def test_waiting_caller_is_not_absent(opened, name):
     with opened() as jet:
         stream = filled(jet, name, 0)
         consumer = stream.create_consumer(hasty(ack_wait=timedelta(seconds=0.1)))
@@ -102,7 +102,7 @@ def test_who_waits_is_not_away(opened, name):
         assert not reports
 
 
-def test_who_waits_beside_one_who_gave_up_is_not_away(opened, name):
+def test_waiter_is_not_absent_if_another_gave_up(opened, name):
     with opened() as jet:
         stream = filled(jet, name, 0)
         consumer = stream.create_consumer(hasty(ack_wait=timedelta(seconds=0.1)))
@@ -120,7 +120,7 @@ def test_who_waits_beside_one_who_gave_up_is_not_away(opened, name):
         assert not reports
 
 
-def test_who_asks_now_and_then_is_not_away(opened, name):
+def test_occasional_caller_is_not_absent(opened, name):
     with opened() as jet:
         stream = filled(jet, name, 0)
         # So long that nobody looks meanwhile.
@@ -132,7 +132,7 @@ def test_who_asks_now_and_then_is_not_away(opened, name):
             assert messages._held.taken_at > before
 
 
-def test_who_is_back_in_time_gets_what_was_here(opened, name, monkeypatch):
+def test_caller_that_returns_in_time_gets_buffered_messages(opened, name, monkeypatch):
     monkeypatch.setattr(ack_progress, "_PATIENCE", 0.2)
     with opened() as jet:
         stream = filled(jet, name, 1)

@@ -71,7 +71,7 @@ def test_clients_spread_over_the_addresses_of_a_name(monkeypatch, shuffle, wante
 
 
 @pytest.mark.parametrize("announced", ["x" * 64 + ":4222", "a..b:4222", "[fe80::1%25nope]:4222"])
-def test_an_announced_address_that_cannot_be_used_holds_up_no_reconnect(announced):
+def test_unusable_announced_address_does_not_delay_a_reconnect(announced):
     def first(peer: FakePeer) -> None:
         peer.handshake(connect_urls=[announced])
         peer.expect("^SUB")
@@ -85,7 +85,7 @@ def test_an_announced_address_that_cannot_be_used_holds_up_no_reconnect(announce
 
 
 @pytest.mark.parametrize("error", [UnicodeError("no label"), ValueError("odd"), OverflowError()])
-def test_whatever_an_address_raises_the_next_one_is_tried(monkeypatch, error):
+def test_next_address_is_tried_after_any_error(monkeypatch, error):
     with FakeServer(rest=welcome) as server:
         asked = resolving(monkeypatch, good=[server.port])
         resolve = socket.getaddrinfo
@@ -107,7 +107,7 @@ def closed_for_good(connection):
     return connection.is_closed
 
 
-def test_a_connection_that_breaks_at_once_is_not_made_again_and_again(server_factory):
+def test_connection_that_breaks_at_once_is_not_retried_in_a_loop(server_factory):
     """The server ends the connection for what is subscribed to as soon as it is made."""
     policy = js.ReconnectPolicy(attempts=4, wait=0.01, max_wait=30)
     events = []

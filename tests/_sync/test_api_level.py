@@ -46,7 +46,7 @@ def test_a_server_of_a_lower_level_does_nothing(server, name):
         level.publish(name)
 
 
-def test_servers_that_would_ignore_the_level_are_asked_nothing():
+def test_servers_that_would_ignore_the_level_get_no_request():
     def script(peer: FakePeer) -> None:
         peer.handshake(version="2.11.11")
         peer.until_left(timeout=30)

@@ -153,7 +153,7 @@ def test_a_message_that_cannot_be_sent_at_each_position(opened, name, position):
 
 
 @pytest.mark.parametrize("position", range(1, SIZE))
-def test_a_message_that_the_server_refuses_is_told_as_such(opened, name, position):
+def test_message_that_the_server_refuses_is_reported_as_such(opened, name, position):
     with opened() as jet:
         stream = atomic_stream(jet, name, max_msg_size=500)
         batch = jet.atomic_batch()
@@ -187,7 +187,7 @@ def test_abandoned_batches_give_their_places_back(opened, name):
         assert count_of(stream) == 0
 
 
-def test_a_block_that_goes_on_after_a_failure_raises_at_its_end(opened, name):
+def test_block_that_continues_after_a_failure_raises_at_its_end(opened, name):
     with opened() as jet:
         stream = atomic_stream(jet, name)
 
@@ -264,7 +264,7 @@ def test_a_batch_expects_the_last_sequence_of_another_subject(opened, name):
         assert count_of(stream) == 8
 
 
-def test_an_id_that_the_stream_knows_refuses_the_batch(opened, name):
+def test_id_known_to_the_stream_refuses_the_batch(opened, name):
     with opened() as jet:
         stream = atomic_stream(jet, name)
         subject = f"{name}.a"
@@ -292,7 +292,7 @@ def test_a_stream_without_batches_and_no_stream(opened, name):
         assert batch.outcome in {js.AtomicOutcome.REFUSED, js.AtomicOutcome.ABANDONED}
 
 
-def test_a_batch_that_the_server_dropped_meanwhile(opened, name):
+def test_batch_that_the_server_dropped_in_between(opened, name):
     with opened() as jet:
         stream = atomic_stream(jet, name)
         batch = jet.atomic_batch(id=f"{name}-shut")
@@ -333,7 +333,7 @@ def test_the_link_breaks_after_each_message(server, name, position):
             assert batch.outcome is not js.AtomicOutcome.UNKNOWN
 
 
-def test_a_commit_whose_answer_is_lost_is_read_back(server, name):
+def test_commit_with_lost_response_is_verified_by_reading(server, name):
     with Proxy(server.url) as proxy:
         with (
             js.connect(proxy.url) as connection,
@@ -361,7 +361,7 @@ def test_a_commit_whose_answer_is_lost_is_read_back(server, name):
             assert count_of(stream) == SIZE + 1
 
 
-def test_a_commit_that_never_arrived_is_told_and_shut(server, name):
+def test_commit_that_never_arrived_fails_and_closes_the_batch(server, name):
     with Proxy(server.url) as proxy:
         with (
             js.connect(proxy.url) as connection,
@@ -455,7 +455,7 @@ def test_a_commit_that_somebody_else_answers_is_not_believed():
             assert isinstance(raised.value.__cause__, js.BadAnswer)
 
 
-def test_an_old_server_is_told_apart_before_anything_is_sent():
+def test_old_server_is_reported_before_anything_is_sent():
     for version, told in (("2.11.11", "needs server 2.12.0"), ("2.12.0", "needs server 2.12.1")):
 
         def script(peer: FakePeer, version: str = version) -> None:

@@ -43,7 +43,7 @@ def content(stream):
     return [message for message in stream.read()]
 
 
-def test_a_stream_comes_back_as_it_was(opened, name, tmp_path):
+def test_stream_is_restored_unchanged(opened, name, tmp_path):
     with opened() as jet:
         stream = filled(jet, name)
         for seq in (1, 17, 3000):
@@ -195,7 +195,7 @@ def test_what_the_disk_does_not_take_is_named_and_leaves_nothing(tmp_path, sizes
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_backup_and_the_folders_made_for_it_are_on_the_disk(opened, name, tmp_path, monkeypatch):
+def test_backup_and_created_folders_are_durable(opened, name, tmp_path, monkeypatch):
     synced = set()
     own = os.fsync
 
@@ -416,7 +416,7 @@ def test_an_archive_that_is_cut_short_is_no_backup(tmp_path):
             assert list(tmp_path.iterdir()) == []
 
 
-def test_silence_in_a_backup_is_told(tmp_path):
+def test_silence_during_a_backup_is_reported(tmp_path):
     def script(peer: FakePeer) -> None:
         inbox = begin(peer)
         peer.message(inbox, ARCHIVE[:10])
@@ -460,7 +460,7 @@ def test_a_refusal_in_the_middle_of_a_restore(tmp_path, busy):
             assert ["delete it" in note for note in notes] == ([True] if busy else [])
 
 
-def test_a_restore_without_an_answer_says_what_may_be_there(tmp_path):
+def test_restore_without_response_explains_what_may_exist(tmp_path):
     (tmp_path / "stream.tar.s2").write_bytes(ARCHIVE)
     (tmp_path / "backup.json").write_text(json.dumps({"config": CONFIG, "state": STATE}))
 

@@ -33,7 +33,7 @@ def creation(name):
     return f'{{"name":"{name}","subjects":["{name}.>"],"allow_direct":true}}'
 
 
-def test_each_call_is_told_once_when_it_is_over(server, name):
+def test_each_call_is_reported_once_at_its_end(server, name):
     told = []
     with js.connect(server.url, on_call=told.append) as connection:
         jet = connection.jetstream(timeout=10)
@@ -82,7 +82,7 @@ def test_pulls_and_acknowledgements_are_no_calls(server, name):
         assert told == []
 
 
-def test_a_failure_is_told_as_it_is_raised(server, name):
+def test_failure_is_reported_as_raised(server, name):
     told = []
     with js.connect(server.url, on_call=told.append) as connection:
         jet = connection.jetstream(timeout=10)
@@ -163,7 +163,7 @@ def test_repeats_of_a_request_count_as_one_call():
     assert [(call.attempts, call.error) for call in told] == [(3, None), (2, odd.value)]
 
 
-def test_messages_under_way_together_are_told_each(server, name):
+def test_messages_in_flight_together_are_reported_separately(server, name):
     told = []
     with js.connect(server.url, on_call=told.append) as connection:
         jet = connection.jetstream(timeout=10)
@@ -188,7 +188,7 @@ def test_messages_under_way_together_are_told_each(server, name):
 
 
 @pytest.mark.since("2.12")
-def test_batches_and_counters_are_told(server, name):
+def test_batches_and_counters_are_reported(server, name):
     told = []
     with js.connect(server.url, on_call=told.append) as connection:
         jet = connection.jetstream(timeout=10)
@@ -216,7 +216,7 @@ def test_batches_and_counters_are_told(server, name):
         assert brief(told) == [("publish", f"{name}C.a", f"{name}C", None)]
 
 
-def test_who_is_told_may_fail_and_the_call_goes_on(server, name, caplog):
+def test_failing_callback_does_not_fail_the_call(server, name, caplog):
     caplog.set_level("DEBUG", "twinstream")
 
     def told(call):
@@ -233,7 +233,7 @@ def test_who_is_told_may_fail_and_the_call_goes_on(server, name, caplog):
     assert raised(caplog) == [f"on_call raised ValueError('{each}')" for each in kinds]
 
 
-def test_it_is_told_where_the_call_was_made(server, name):
+def test_callback_runs_in_the_context_of_the_call(server, name):
     tasks = []
 
     def told(call):
@@ -248,7 +248,7 @@ def test_it_is_told_where_the_call_was_made(server, name):
     assert tasks == [("api", "one"), ("publish", "two")]
 
 
-def test_a_message_whose_telling_is_interrupted_has_an_outcome():
+def test_message_has_an_outcome_even_if_its_report_is_interrupted():
     class Interrupt(BaseException):
         pass
 
@@ -266,7 +266,7 @@ def test_a_message_whose_telling_is_interrupted_has_an_outcome():
     assert not done(entry, outcome)
 
 
-def test_only_a_plain_function_can_be_told(server):
+def test_callback_must_be_a_plain_function(server):
     for wrong in ("told", 5):
         with pytest.raises(js.BadArgument, match="on_call must be a plain function, got"):
             js.connect(server.url, on_call=wrong)

@@ -92,7 +92,7 @@ def test_leaders_step_down_in_favour_of_somebody(cluster, name):
         jet.delete_stream(name)
 
 
-def test_a_copy_is_taken_away_and_another_is_made(cluster, name):
+def test_replica_is_removed_and_replaced(cluster, name):
     with js.connect(cluster.url, request_timeout=2) as connection:
         jet = connection.jetstream()
         config = StreamConfig(name=name, subjects=[name], num_replicas=2)

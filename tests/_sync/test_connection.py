@@ -46,7 +46,7 @@ def test_a_subscription_is_closed_by_its_block(server, name):
             subscription.next(timeout=5)
 
 
-def test_nobody_there_is_told_at_once(server, name):
+def test_no_responders_is_reported_at_once(server, name):
     with js.connect(server.url) as connection:
         with pytest.raises(js.NoResponders, match=name):
             connection.request(name, timeout=30)
@@ -122,7 +122,7 @@ def test_a_connection_is_opened_once(server):
     assert connection.stats.links == 1
 
 
-def test_closing_wakes_everybody_who_waits(server, name):
+def test_closing_wakes_all_waiting_callers(server, name):
     connection = js.connect(server.url)
     jet = connection.jetstream()
     stream = jet.create_stream(StreamConfig(name=name, subjects=[name]))
@@ -176,7 +176,7 @@ def came_back(connection, epoch):
     return connection.is_connected and connection.epoch == epoch
 
 
-def test_a_connection_comes_back_and_goes_on(server_factory, name):
+def test_connection_is_restored_and_continues(server_factory, name):
     policy = js.ReconnectPolicy(wait=0.01, max_wait=0.1, attempts=-1)
     with server_factory() as server:
         with js.connect(server.url, reconnect=policy) as connection:
@@ -203,7 +203,7 @@ def test_a_connection_comes_back_and_goes_on(server_factory, name):
             assert (subscription.next(5)).data == b"again"
 
 
-def test_who_has_no_link_is_told_why_and_in_his_own_time(server_factory, name):
+def test_disconnected_caller_gets_the_reason_within_its_timeout(server_factory, name):
     server = server_factory()
     policy = js.ReconnectPolicy(wait=0.01, max_wait=0.1, attempts=-1)
     with js.connect(server.url, reconnect=policy) as connection:
@@ -248,7 +248,7 @@ def test_a_connection_does_not_pickle(server):
             pickle.dumps(connection)
 
 
-def test_a_server_without_jetstream_says_so_in_every_call(server_factory):
+def test_server_without_jetstream_is_reported_by_every_call(server_factory):
     with server_factory(jetstream=False) as server:
         with js.connect(server.url) as connection:
             jet = connection.jetstream()
@@ -269,7 +269,7 @@ def test_a_server_without_jetstream_says_so_in_every_call(server_factory):
                 jet.bind_consumer("S", "c").fetch(1)
 
 
-def test_an_account_without_jetstream_is_told_as_one(server_factory):
+def test_account_without_jetstream_is_reported_as_such(server_factory):
     with server_factory("accounts { A: { users: [{user: ann, password: pw}] } }") as server:
         with js.connect(server.url, user="ann", password="pw") as connection:
             jet = connection.jetstream()
@@ -278,7 +278,7 @@ def test_an_account_without_jetstream_is_told_as_one(server_factory):
                     call()
 
 
-def test_who_waits_for_the_same_messages_waits_on_when_another_has_them(server, name):
+def test_waiter_continues_if_another_got_the_messages(server, name):
     with js.connect(server.url) as connection:
         subscription = connection.subscribe(name)
         seen = []
@@ -298,7 +298,7 @@ def test_who_waits_for_the_same_messages_waits_on_when_another_has_them(server, 
         assert sorted(seen) == [b"0", b"1", b"2"]
 
 
-def test_all_who_wait_for_the_same_are_told_of_the_end(server, name):
+def test_all_waiting_callers_are_notified_of_the_end(server, name):
     connection = js.connect(server.url)
     stream = connection.jetstream().create_stream(StreamConfig(name=name, subjects=[name]))
     consumer = stream.create_consumer(ConsumerConfig(name="c"))

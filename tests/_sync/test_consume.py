@@ -32,7 +32,7 @@ def test_fetch_ends_when_it_is_full(opened, name):
         assert len(consumer.fetch(6)) == 6
 
 
-def test_long_messages_are_not_asked_for_by_the_hundred(server_factory, name):
+def test_long_messages_are_not_requested_by_the_hundred(server_factory, name):
     # A server cuts off a client for whom it has to hold back more than 64 MiB.
     count, size = 150, 1_000_000
     with server_factory() as server:
@@ -54,7 +54,7 @@ def test_long_messages_are_not_asked_for_by_the_hundred(server_factory, name):
         assert "Slow Consumer" not in server.log
 
 
-def test_a_consumer_that_lets_one_request_wait_is_sent_one(opened, name):
+def test_consumer_with_max_waiting_one_gets_one_request(opened, name):
     # A server drops the others without a word: what is missing shows after two heartbeats.
     with opened() as jet:
         stream = filled(jet, name, 0)
@@ -161,7 +161,7 @@ def begun(works):
 
 
 @pytest.mark.parametrize("closed", [False, True])
-def test_an_error_of_a_handler_that_nobody_waited_for_warns(opened, name, closed, unlogged):
+def test_unseen_error_of_a_handler_causes_a_warning(opened, name, closed, unlogged):
     with opened() as jet:
         stream = filled(jet, name, 3)
         consumer = stream.create_consumer(ConsumerConfig(durable_name="c"))
@@ -198,13 +198,13 @@ def test_a_consumption_that_the_program_ends_by_closing_does_not_warn(opened, na
     let_go(works)
 
 
-def test_an_iteration_that_was_interrupted_while_it_was_made_ends_quietly():
+def test_iteration_interrupted_at_its_creation_ends_quietly():
     made = Messages.__new__(Messages)
     del made
     gc.collect()
 
 
-def test_fetch_says_why_it_ended(opened, name):
+def test_fetch_has_the_reason_of_its_end(opened, name):
     with opened() as jet:
         stream = filled(jet, name, 3)
         consumer = stream.create_consumer(ConsumerConfig(durable_name="c"))
@@ -254,7 +254,7 @@ def test_bytes_limit_a_fetch(opened, name):
             consumer.fetch()
 
 
-def test_a_fetch_has_the_heartbeat_that_is_asked_for(opened, name):
+def test_fetch_has_the_requested_heartbeat(opened, name):
     with opened() as jet:
         stream = filled(jet, name, 1)
         consumer = stream.create_consumer(ConsumerConfig(durable_name="c"))
@@ -263,7 +263,7 @@ def test_a_fetch_has_the_heartbeat_that_is_asked_for(opened, name):
         assert (len(batch), batch.reason) == (0, js.BatchEnd.EXPIRED)
 
 
-def test_a_fetched_message_is_late_if_the_server_gave_up_on_it_meanwhile(opened, name):
+def test_fetched_message_is_late_if_its_ack_wait_has_passed(opened, name):
     with opened() as jet:
         stream = filled(jet, name, 1)
         config = ConsumerConfig(durable_name="c", ack_wait=timedelta(seconds=1))
@@ -323,7 +323,7 @@ def test_pulls_keep_to_the_limits_of_the_consumer(opened, name):
                 messages.next(20)
 
 
-def test_a_missing_consumer_is_told_at_once(opened, name):
+def test_missing_consumer_is_reported_at_once(opened, name):
     with opened() as jet:
         stream = filled(jet, name, 1)
         with pytest.raises(js.ConsumerNotFound):
@@ -431,7 +431,7 @@ def test_a_nak_brings_the_message_again(opened, name):
         eventually(settled, consumer, 1)
 
 
-def test_a_second_word_is_refused(opened, name):
+def test_second_acknowledgement_is_refused(opened, name):
     with opened() as jet:
         stream = filled(jet, name, 1)
         consumer = stream.create_consumer(ConsumerConfig(durable_name="c"))
@@ -446,7 +446,7 @@ def test_a_second_word_is_refused(opened, name):
         assert (consumer.info()).ack_floor.stream_seq == 1
 
 
-def test_a_confirmed_word_has_its_effect_when_it_returns(opened, name):
+def test_confirmed_request_has_taken_effect_on_return(opened, name):
     with opened() as jet:
         stream = filled(jet, name, 2)
         consumer = stream.create_consumer(ConsumerConfig(durable_name="c"))
@@ -583,7 +583,7 @@ def test_a_refused_first_request_may_be_reported_and_repeated(opened, name):
 
 
 @pytest.mark.parametrize("count", [0, 1])
-def test_a_single_message_is_asked_for_in_two_steps(count):
+def test_single_message_is_requested_in_two_steps(count):
     def script(peer: FakePeer) -> None:
         peer.handshake()
         first = peer.expect_pull()

@@ -13,7 +13,7 @@ import js_sync as js
 from tests._sync.flow import eventually, pause, together
 
 
-def test_a_lock_has_one_holder_who_hands_it_on(opened, name):
+def test_lock_has_one_holder_and_is_passed_on(opened, name):
     with opened() as jet:
         locks = jet.coordination(name, create=True, owner="one")
         others = jet.coordination(name, owner="two")
@@ -37,7 +37,7 @@ def test_a_lock_has_one_holder_who_hands_it_on(opened, name):
         assert second.release()
 
 
-def test_a_waiter_gets_the_lock_by_the_word_of_its_release(opened, name):
+def test_waiter_gets_the_lock_when_its_release_is_announced(opened, name):
     with opened() as jet:
         # So long that no asking again would be in time.
         lock = (jet.coordination(name, create=True)).lock("a.b", ttl=3600)
@@ -102,7 +102,7 @@ def test_an_error_within_is_not_hidden_and_frees_the_lock(opened, name):
         assert lock.holder() is None
 
 
-def test_who_is_evicted_is_told(opened, name):
+def test_evicted_user_is_notified(opened, name):
     with opened() as jet:
         locks = jet.coordination(name, create=True)
         told = []
@@ -158,7 +158,7 @@ def test_no_more_than_so_many_are_inside(opened, name):
         assert (len(most), max(most)) == (18, 2)
 
 
-def test_a_rate_limit_holds_in_any_window(opened, name):
+def test_rate_limit_applies_to_any_window(opened, name):
     with opened() as jet:
         coordination = jet.coordination(name, create=True)
         limiter = coordination.rate_limiter("mail", 4, per=1)
@@ -218,7 +218,7 @@ def test_work_runs_once_and_its_result_is_known(opened, name):
         assert (once.run(work)).ran_here
 
 
-def test_who_waits_for_a_result_gets_it(opened, name):
+def test_waiter_gets_the_result(opened, name):
     with opened() as jet:
         once = (jet.coordination(name, create=True)).once("a")
 
@@ -369,7 +369,7 @@ def test_bad_arguments_are_named_before_anything_is_sent(opened, name):
             [each for each in coordination.taken("locks")]
 
 
-def test_a_lock_refuses_what_it_cannot_tell(opened, name):
+def test_lock_refuses_an_invalid_on_lost(opened, name):
     with opened() as jet:
         place = jet.coordination(name, create=True)
         for make in (place.lock, partial(place.semaphore, count=1)):
@@ -377,7 +377,7 @@ def test_a_lock_refuses_what_it_cannot_tell(opened, name):
                 make("a", on_lost=5)
 
 
-def test_what_is_taken_is_listed(opened, name):
+def test_slots_in_use_are_listed(opened, name):
     with opened() as jet:
         coordination = jet.coordination(name, create=True)
         coordination.lock("a.1").acquire()

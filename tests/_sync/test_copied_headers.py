@@ -155,7 +155,7 @@ def test_a_header_is_left_behind_alone(opened, name, left):
         assert list(found.pairs) == [("A", "1"), ("Nats-Marker-Reason", "Purge")]
 
 
-def test_what_acts_or_is_content_goes_along():
+def test_headers_with_effect_or_content_are_copied():
     kept = ["Mine", "Nats-TTL", "Nats-Rollup", "Nats-Schedule", "Nats-Schedule-Target", "nats-incr"]
     assert all(is_copied(name) for name in kept)
     pairs = [("A", "1"), ("B", "2"), ("A", "3")]
@@ -188,7 +188,7 @@ def test_a_copy_does_not_move_the_position_of_a_stream_with_sources(server_facto
 
 
 @pytest.mark.since("2.15")
-def test_the_refusal_says_how_to_copy(opened, name):
+def test_refusal_explains_how_to_copy(opened, name):
     with opened() as jet:
         jet.create_stream(StreamConfig(name=name, subjects=[name]))
         for header in ("Nats-Stream-Source", "Nats-Scheduler"):

@@ -96,7 +96,7 @@ def test_the_same_message_id_is_counted_once(opened, name):
         assert (counters.get(hits)).value == 6
 
 
-def test_a_counter_goes_back_to_zero(opened, name):
+def test_counter_is_reset_to_zero(opened, name):
     with opened() as jet:
         counters = counter_stream(jet, name)
         for delta in (3, 4):
@@ -111,7 +111,7 @@ def test_a_counter_goes_back_to_zero(opened, name):
             counters.reset(f"{name}.never")
 
 
-def test_sums_over_streams_know_what_came_from_where(opened, name):
+def test_counters_across_streams_have_their_sources(opened, name):
     with opened() as jet:
         regions = [counter_stream(jet, f"{name}{each}") for each in ("eu", "us")]
         sources = [
@@ -187,7 +187,7 @@ def test_a_wildcard_is_no_counter(opened, name):
 # ---- trouble on the way
 
 
-def test_an_addition_whose_answer_is_lost_is_counted_once(server, name):
+def test_addition_with_lost_response_is_counted_once(server, name):
     with Proxy(server.url) as proxy:
         with js.connect(proxy.url) as connection, js.connect(server.url) as other:
             watch = counter_stream(other.jetstream(), name)
@@ -282,7 +282,7 @@ def test_nothing_is_repeated_when_the_server_may_have_forgotten_the_id():
         assert len(fake.operations("^HPUB")) == 1
 
 
-def test_an_old_server_is_told():
+def test_old_server_is_reported():
     def script(peer: FakePeer) -> None:
         peer.handshake(version="2.11.11")
         peer.until_left()

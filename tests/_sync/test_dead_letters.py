@@ -88,7 +88,7 @@ def is_empty(stream):
     return (stream.info()).state.messages == 0
 
 
-def test_they_are_made_beside_other_work(opened, name):
+def test_letters_are_created_in_the_background(opened, name):
     with opened() as jet:
         stream = filled(jet, name, 6)
         consumer = worker_of(stream)
@@ -99,7 +99,7 @@ def test_they_are_made_beside_other_work(opened, name):
             assert letters.names.letters == f"{name}-c-dead"
 
 
-def test_what_the_server_takes_away_is_no_failure(opened, name):
+def test_removals_by_the_server_are_no_failure(opened, name):
     with opened() as jet:
         stream = filled(jet, name, 6)
         consumer = worker_of(stream)
@@ -116,7 +116,7 @@ def test_what_the_server_takes_away_is_no_failure(opened, name):
         assert letters.skipped >= 2
 
 
-def test_a_message_that_is_gone_leaves_word_of_it(opened, name):
+def test_missing_message_leaves_a_letter_with_the_reason(opened, name):
     with opened() as jet:
         stream = filled(jet, name, 2)
         consumer = worker_of(stream)
@@ -156,7 +156,7 @@ def test_a_work_queue_forgets_what_is_terminated(opened, name):
         assert letters.known == 1
 
 
-def test_a_stream_made_anew_is_another_one(opened, name):
+def test_recreated_stream_is_another_one(opened, name):
     with opened() as jet:
         letters = jet.dead_letters(name)
         for round_ in range(2):
@@ -170,7 +170,7 @@ def test_a_stream_made_anew_is_another_one(opened, name):
         assert [letter.reason for letter in all_of(letters)] == ["round 0", "round 1"]
 
 
-def test_the_stream_may_be_gone_too(opened, name):
+def test_stream_may_be_deleted_too(opened, name):
     with opened() as jet:
         letters = jet.dead_letters(name)
         stream = filled(jet, name, 1)
@@ -268,7 +268,7 @@ def test_a_full_stream_of_letters_keeps_the_failures(opened, name):
         assert len(all_of(letters)) == 2
 
 
-def test_a_message_too_large_to_copy_leaves_word_of_it(opened, name):
+def test_message_too_large_to_copy_leaves_a_letter_with_the_reason(opened, name):
     with opened() as jet:
         stream = filled(jet, name, 0)
         jet.publish(f"{name}.big", b"x" * (1024 * 1024 - 20))
@@ -282,7 +282,7 @@ def test_a_message_too_large_to_copy_leaves_word_of_it(opened, name):
         assert (letter.subject, letter.data) == (f"{name}.big", b"")
 
 
-def test_what_is_no_letter_is_told_and_passed_over(opened, name):
+def test_invalid_letters_are_reported_and_skipped(opened, name):
     with opened() as jet:
         stream = filled(jet, name, 1)
         reports = []
@@ -312,7 +312,7 @@ def test_a_reason_may_hold_anything(opened, name):
         assert {letter.reason for letter in all_of(letters)} == {"a? b", "c? d"}
 
 
-def test_headers_too_large_to_copy_leave_word_of_them(opened, name):
+def test_headers_too_large_to_copy_leave_a_letter_with_the_reason(opened, name):
     with opened() as jet:
         stream = filled(jet, name, 0)
         letters = jet.dead_letters(name)
@@ -387,7 +387,7 @@ def test_a_letter_is_replayed_once_and_removed(opened, name):
         letters.discard(letter)
 
 
-def test_a_replay_takes_the_place_of_what_a_work_queue_kept(opened, name):
+def test_replay_replaces_the_message_in_a_work_queue(opened, name):
     with opened() as jet:
         config = StreamConfig(name=name, subjects=[f"{name}.>"], retention="workqueue")
         stream = jet.create_stream(config)

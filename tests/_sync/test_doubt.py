@@ -55,7 +55,7 @@ def user(world, name):
     return js.connect(world.url, user=name, password="pw")
 
 
-def test_nobody_answering_for_long_ends_the_iteration(world, short):
+def test_long_lack_of_responders_ends_the_iteration(world, short):
     with user(world, "admin") as admin, user(world, "bound") as connection:
         stage(admin)
         reports = []
@@ -67,7 +67,7 @@ def test_nobody_answering_for_long_ends_the_iteration(world, short):
 
 
 @pytest.mark.parametrize("policy", ["raise", "wait"])
-def test_a_consumer_that_comes_in_time_is_waited_for(world, policy, monkeypatch):
+def test_consumer_that_appears_in_time_is_waited_for(world, policy, monkeypatch):
     monkeypatch.setattr(
         "twinstream.core.consume.absence_timer.BOUND", 60.0 if policy == "raise" else 0.0
     )
@@ -92,7 +92,7 @@ def test_a_consumer_that_comes_in_time_is_waited_for(world, policy, monkeypatch)
             message.double_ack()
 
 
-def test_a_consumer_is_made_anew_by_a_user_who_may_only_make_it(world, short):
+def test_consumer_is_recreated_by_a_user_with_create_permission_only(world, short):
     with user(world, "admin") as admin, user(world, "maker") as connection:
         stream = stage(admin)
         reports = []

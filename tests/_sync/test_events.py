@@ -12,7 +12,7 @@ from tests.logged import raised
 from twinstream.testing import FakePeer, FakeServer
 
 
-def test_the_life_of_a_link_is_told(server_factory):
+def test_connection_events_are_reported(server_factory):
     told = []
     policy = js.ReconnectPolicy(wait=0.01, max_wait=0.1, attempts=-1)
     with server_factory() as server:
@@ -39,7 +39,7 @@ def test_the_life_of_a_link_is_told(server_factory):
     ]
 
 
-def test_who_is_told_may_fail_and_the_link_goes_on(server_factory, caplog):
+def test_failing_callback_does_not_end_the_connection(server_factory, caplog):
     caplog.set_level("DEBUG", "twinstream")
 
     def told(event):
@@ -61,7 +61,7 @@ def test_who_is_told_may_fail_and_the_link_goes_on(server_factory, caplog):
     assert raised(caplog) == [f"on_event raised ValueError('{each}')" for each in names]
 
 
-def test_a_slow_owner_loses_the_newest_and_is_told(server, name):
+def test_slow_owner_loses_the_newest_and_is_notified(server, name):
     with js.connect(server.url) as connection:
         events = connection.events()
         subscription = connection.subscribe(name, max_pending=3)
@@ -74,7 +74,7 @@ def test_a_slow_owner_loses_the_newest_and_is_told(server, name):
         assert events.next(1) == js.MessagesDropped(name, 1)
 
 
-def test_events_that_nobody_has_any_more_are_not_kept(server):
+def test_unreferenced_events_are_not_kept(server):
     with js.connect(server.url) as connection:
         events = connection.events()
         let_go([connection.events() for _ in range(3)])
@@ -117,7 +117,7 @@ def test_draining_hands_over_what_arrived(server, name):
     assert connection.is_closed
 
 
-def test_lame_ducks_are_told(server_factory):
+def test_lame_duck_mode_is_reported(server_factory):
     with server_factory("lame_duck_duration: 30s, lame_duck_grace_period: 1s") as server:
         with js.connect(server.url, reconnect=None) as connection:
             events = connection.events()

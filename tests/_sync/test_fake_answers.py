@@ -145,7 +145,7 @@ def test_what_looks_like_the_answer_inside_a_message_is_none(taken):
     assert taken[-2:] == [False, True]
 
 
-def test_who_listens_to_everything_gets_the_answer_too():
+def test_subscriber_to_everything_gets_the_response_too():
     def script(peer: FakePeer) -> None:
         peer.handshake()
         everything, inbox = peer.expect("^SUB > "), peer.expect("^SUB _INBOX")

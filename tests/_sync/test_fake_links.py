@@ -80,7 +80,7 @@ def test_a_greeting_in_pieces(every):
         lambda peer: None,
     ],
 )
-def test_a_link_that_breaks_is_mended(trouble):
+def test_lost_connection_is_restored(trouble):
     def first(peer: FakePeer) -> None:
         peer.handshake()
         peer.expect("^SUB news")
@@ -101,7 +101,7 @@ def test_a_link_that_breaks_is_mended(trouble):
             eventually(second_link, connection)
 
 
-def test_who_is_late_to_hear_of_a_broken_link_hears_why(monkeypatch):
+def test_late_caller_gets_the_reason_of_a_lost_connection(monkeypatch):
     def first(peer: FakePeer) -> None:
         peer.handshake()
         peer.stop_answering()
@@ -209,7 +209,7 @@ def test_a_request_ends_in_time_though_a_write_is_stuck():
             eventually(second_link, connection)
 
 
-def test_requests_in_flight_learn_that_the_link_broke():
+def test_requests_in_flight_fail_with_the_connection():
     def first(peer: FakePeer) -> None:
         peer.handshake()
         peer.expect("^PUB question")
@@ -222,7 +222,7 @@ def test_requests_in_flight_learn_that_the_link_broke():
 
 
 @pytest.mark.parametrize("way", ["fetch", "messages", "push"])
-def test_who_waits_at_a_subscription_that_is_refused_is_told(way):
+def test_waiter_at_a_refused_subscription_is_notified(way):
     def script(peer: FakePeer) -> None:
         peer.handshake()
         subject = peer.expect("^SUB ").subject
@@ -288,7 +288,7 @@ def test_flow_control_of_a_link_that_broke_ends_no_iteration():
             together(take, link)
 
 
-def test_a_stalled_push_consumer_is_answered_once_what_came_before_was_taken():
+def test_stalled_push_consumer_is_answered_after_earlier_messages():
     """A heartbeat names the subject where the server waits for flow control (its reply is lost)."""
     stalled = {"Nats-Last-Consumer": 2, "Nats-Last-Stream": 2, "Nats-Consumer-Stalled": "$JS.FC.x"}
 
@@ -378,7 +378,7 @@ def test_closing_wakes_every_wait():
             connection.flush()
 
 
-def test_closing_while_the_link_is_being_mended():
+def test_closing_during_a_reconnect():
     """The next server accepts and says nothing; closing ends that attempt, too."""
 
     def first(peer: FakePeer) -> None:
@@ -402,7 +402,7 @@ def test_closing_while_the_link_is_being_mended():
         assert not connection.is_connected
 
 
-def test_a_server_that_comes_late_to_a_closed_connection_is_not_greeted():
+def test_late_connect_to_a_closed_connection_is_dropped():
     def first(peer: FakePeer) -> None:
         peer.handshake()
         peer.close()

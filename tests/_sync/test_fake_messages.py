@@ -151,7 +151,7 @@ def test_statuses_of_old_requests_change_nothing():
         assert reports == []
 
 
-def test_silence_is_told_once_and_pulled_over():
+def test_silence_is_reported_once_and_pulled_over():
     """Missed heartbeats: one report and one new pull; what the old one brings is welcome."""
 
     def script(peer: FakePeer) -> None:
@@ -291,7 +291,7 @@ def test_leaving_gives_back_what_was_not_handed_over():
         assert words == dict.fromkeys(["2", "3", "4", "5"], b"-NAK")
 
 
-def test_closing_beside_who_iterates_gives_back_what_is_on_its_way():
+def test_closing_during_iteration_returns_messages_in_flight():
     """Consumptions and workers end so; left out, it would come again after ack_wait only."""
 
     def script(peer: FakePeer) -> None:
@@ -346,7 +346,7 @@ def test_draining_hands_over_what_is_here_and_asks_for_no_more():
         assert server.operations("ACK") == []
 
 
-def test_closing_the_iteration_wakes_who_waits_in_it():
+def test_closing_the_iteration_wakes_its_waiting_callers():
     def script(peer: FakePeer) -> None:
         peer.handshake()
         peer.expect_pull()
@@ -398,7 +398,7 @@ def test_a_limit_of_the_consumer_ends_what_never_worked_and_not_what_did():
             assert len(reports) == 1
 
 
-def test_a_deleted_consumer_is_made_anew_once_its_deletion_is_over():
+def test_deleted_consumer_is_recreated_after_its_deletion_is_complete():
     """And again where nobody answered."""
     at = []
 
@@ -443,7 +443,7 @@ def hasty(seconds):
     return CONSUMER | {"config": config}
 
 
-def test_what_came_and_nobody_looked_at_is_kept_alive():
+def test_unprocessed_arrivals_are_kept_alive():
     """It came while the one before was worked on."""
 
     def script(peer: FakePeer) -> None:
@@ -476,7 +476,7 @@ def test_what_came_and_nobody_looked_at_is_kept_alive():
 
 
 @pytest.mark.parametrize("end", ["looked at", "closed"])
-def test_a_heartbeat_makes_nothing_young_that_came_before(end):
+def test_heartbeat_does_not_refresh_earlier_messages(end):
     """The server has given it to somebody else: it is neither worked on nor given back."""
 
     def script(peer: FakePeer) -> None:

@@ -479,7 +479,7 @@ def test_callers_take_turns():
         assert len(server.operations("CONSUMER.CREATE")) == 1
 
 
-def test_a_caller_that_waits_for_its_turn_has_its_own_deadline():
+def test_caller_waiting_for_its_turn_has_its_own_deadline():
     def script(peer: FakePeer) -> None:
         peer.handshake()
         config = create(peer)

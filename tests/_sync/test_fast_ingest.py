@@ -130,7 +130,7 @@ def test_a_refused_message_fails_alone(opened, name):
 
 
 @pytest.mark.since("2.14")
-def test_gaps_let_the_batch_go_on(opened, name):
+def test_batch_with_gaps_continues(opened, name):
     with opened() as jet:
         open_stream(jet, name)
         requests = messages(f"{name}.a", 100)
@@ -185,7 +185,7 @@ def test_a_source_that_pauses_has_its_outcomes(opened, name):
 
 
 @pytest.mark.since("2.14")
-def test_leaving_early_waits_and_tells_what_failed(opened, name):
+def test_leaving_early_waits_and_reports_failures(opened, name):
     with opened() as jet:
         open_stream(jet, name)
 
@@ -358,7 +358,7 @@ def run(script, count, **options):
             return [each for each in ingest]
 
 
-def test_a_lost_acknowledgement_is_asked_for():
+def test_lost_acknowledgement_is_requested_again():
     def script(peer: FakePeer) -> None:
         begin(peer)
         flow(peer, expect(peer, 1, 0), 0, 2)
@@ -439,7 +439,7 @@ def test_a_lost_answer_to_a_commit_leaves_the_rest_unknown():
     assert isinstance(outcomes[2].error.__cause__, js.JetStreamError)
 
 
-def test_silence_is_told_as_unknown():
+def test_silence_is_reported_as_unknown():
     def script(peer: FakePeer) -> None:
         begin(peer)
         flow(peer, expect(peer, 1, 0), 0, 10)
@@ -541,7 +541,7 @@ def test_somebody_else_answers():
     assert "hello" in str(outcomes[0].error)
 
 
-def test_a_message_stored_outside_of_the_batch_is_told():
+def test_message_stored_outside_of_the_batch_is_reported():
     def script(peer: FakePeer) -> None:
         begin(peer)
         peer.answer(expect(peer, 1, 0), {"stream": "S", "seq": 7})

@@ -62,7 +62,7 @@ def test_it_ends_as_a_fetch_does(opened, name, options, reason, count):
             assert count in {None, len(seen)}
 
 
-def test_what_is_left_goes_back(opened, name):
+def test_remaining_messages_are_returned(opened, name):
     with opened() as jet:
         stream = filled(jet, name, 5)
         consumer = stream.create_consumer(ConsumerConfig(durable_name="c"))
@@ -103,7 +103,7 @@ def test_closing_ends_a_fetch_that_waits(opened, name):
         assert together(take, close) == [[], None]
 
 
-def test_an_error_comes_after_nothing_and_is_raised_once():
+def test_error_comes_first_and_is_raised_once():
     def script(peer: FakePeer) -> None:
         peer.handshake()
         pull = peer.expect_pull()

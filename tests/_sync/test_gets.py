@@ -25,7 +25,7 @@ def stored(jet, name, **options):
     return stream
 
 
-def test_a_header_block_without_its_end_is_read_as_far_as_it_goes(server, name):
+def test_header_block_without_its_end_is_parsed_as_far_as_possible(server, name):
     blocks = (b"NATS/1.0\r\nA: 1", b"NATS/1.0\r\nA: 1\r\n", b"NATS/1.0\r\nA: 1\r\n\r\n")
     with js.connect(server.url) as connection:
         jet = connection.jetstream()
@@ -111,7 +111,7 @@ def test_the_last_message_of_the_longest_subject(opened, name, direct):
 
 
 @BOTH
-def test_what_is_not_there_is_told(opened, name, direct):
+def test_missing_objects_are_reported(opened, name, direct):
     with opened() as jet:
         stream = stored(jet, name, allow_direct=True)
         for call in (
@@ -143,7 +143,7 @@ def test_the_next_message_by_time(opened, name, direct):
 
 
 @BOTH
-def test_headers_are_left_out_where_nobody_wants_them(opened, name, direct):
+def test_headers_are_omitted_if_not_requested(opened, name, direct):
     with opened() as jet:
         stream = stored(jet, name, allow_direct=True)
         bare = stream.get_message(2, direct=direct, headers=False)

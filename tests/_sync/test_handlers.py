@@ -105,7 +105,7 @@ def test_a_subject_need_not_be_utf_8(server, name):
         assert seen == [f"{name}.\udcff"]
 
 
-def test_waiting_for_an_end_that_does_not_come_says_so(opened, name):
+def test_waiting_too_long_for_an_end_raises(opened, name):
     with opened() as jet:
         consumer = (filled(jet, name, 1)).create_consumer(ConsumerConfig(name="c"))
 
@@ -129,7 +129,7 @@ def test_an_end_may_be_waited_for_without_bound(opened, name):
             assert consuming.handled == 1
 
 
-def test_an_error_in_a_handler_ends_and_comes_out(opened, name):
+def test_error_in_a_handler_ends_the_work_and_is_raised(opened, name):
     with opened() as jet:
         stream = filled(jet, name, 10)
         config = ConsumerConfig(durable_name="c", ack_wait=timedelta(seconds=60))
@@ -190,7 +190,7 @@ def test_a_long_handler_keeps_its_message(opened, name):
         assert deliveries == [1]
 
 
-def test_what_comes_behind_a_very_long_handler_is_delivered_once(opened, name, monkeypatch):
+def test_messages_behind_a_very_long_handler_are_delivered_once(opened, name, monkeypatch):
     # A handler that takes longer than the patience with who takes no message.
     monkeypatch.setattr(ack_progress, "_PATIENCE", 0)
     with opened() as jet:
@@ -254,7 +254,7 @@ def test_it_ends_after_as_many_as_were_wanted(opened, name):
         assert (consumer.info()).delivered.stream_seq == 60
 
 
-def test_a_consumption_pulls_as_it_is_told(opened, name):
+def test_consumption_pulls_according_to_its_options(opened, name):
     with opened() as jet:
         stream = filled(jet, name, 20)
         consumer = stream.create_consumer(ConsumerConfig(durable_name="c"))

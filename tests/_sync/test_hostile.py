@@ -82,7 +82,7 @@ def test_a_subscriber_that_answers_with_nonsense_leaves_publishers_connected(ser
         assert connection.epoch == 1
 
 
-def test_what_comes_into_the_inbox_of_a_pull_neither_ends_it_nor_the_connection(server, name):
+def test_foreign_messages_in_the_inbox_of_a_pull_are_ignored(server, name):
     with js.connect(server.url) as other, js.connect(server.url) as connection:
         jet = connection.jetstream()
         stream = jet.create_stream(StreamConfig(name=name, subjects=[name]))
@@ -107,7 +107,7 @@ def test_what_comes_into_the_inbox_of_a_pull_neither_ends_it_nor_the_connection(
         assert connection.epoch == 1
 
 
-def test_a_message_that_cannot_be_taken_in_is_dropped_and_reported(server, name, caplog):
+def test_undeliverable_message_is_dropped_and_reported(server, name, caplog):
     events = []
 
     def broken(_):
@@ -165,7 +165,7 @@ def test_the_answers_to_many_pings_are_written_together(monkeypatch):
     assert len(pongs) < 100
 
 
-def test_a_peer_that_never_pauses_does_not_keep_a_time_out_from_being_told():
+def test_peer_that_never_pauses_does_not_delay_a_timeout():
     def script(peer: FakePeer) -> None:
         peer.handshake()
         peer.expect("^PUB question")

@@ -109,7 +109,7 @@ def test_codecs_come_one_after_the_other(opened, name):
         assert zlib.decompress((plain.get("TEA")).value) == b'{"cents":350,"note":""}'
 
 
-def test_what_cannot_be_decoded_is_told(opened, name):
+def test_undecodable_messages_are_reported(opened, name):
     with opened() as jet:
         plain = bucket(jet, name)
         made = plain.typed(Price)
@@ -223,7 +223,7 @@ def test_a_cache_sees_what_others_write(opened, name):
         ]
 
 
-def test_a_cache_of_a_bucket_that_is_created_again_or_gone(opened, name):
+def test_cache_of_a_recreated_or_deleted_bucket(opened, name):
     with opened() as jet:
         made = bucket(jet, name)
         for number in range(9):

@@ -93,7 +93,7 @@ def test_a_watch_gives_the_state_then_a_mark_then_each_change(opened, name, hist
 
 
 @HISTORIES
-def test_the_end_of_the_state_is_told_where_there_is_none(opened, name, history):
+def test_end_of_an_empty_state_is_reported(opened, name, history):
     with opened() as jet:
         made = bucket(jet, name, history=history)
         with made.watch() as watch:
@@ -212,7 +212,7 @@ def test_lost_consumers_lose_nothing_and_repeat_nothing(opened, name, history):
         assert consumers(made) == []
 
 
-def test_a_watch_goes_on_after_a_restart_of_the_server(server_factory, name):
+def test_watch_continues_after_a_restart_of_the_server(server_factory, name):
     running = server_factory()
     with js.connect(running.url) as connection:
         made = bucket(connection.jetstream(timeout=20), name, storage="file")
@@ -235,7 +235,7 @@ def test_a_watch_goes_on_after_a_restart_of_the_server(server_factory, name):
             assert (entry.key, entry.revision) == ("b", revision)
 
 
-def test_a_bucket_that_is_gone_and_one_that_is_created_again(opened, name):
+def test_deleted_and_recreated_bucket(opened, name):
     with opened() as jet:
         made = bucket(jet, name)
         made.put("a", b"1")
@@ -375,7 +375,7 @@ def test_markers_are_dropped_and_newer_values_stay(opened, name, monkeypatch):
 
 
 @pytest.mark.parametrize("replicas", [3])
-def test_each_acknowledged_key_comes_before_the_mark(cluster, name, replicas):
+def test_acknowledged_keys_are_delivered_before_the_mark(cluster, name, replicas):
     with js.connect(cluster.url) as connection:
         jet = connection.jetstream(timeout=20)
         config = KeyValueConfig(bucket=name, storage="memory", num_replicas=replicas)
@@ -451,7 +451,7 @@ def test_conflicts_of_replicated_writes_are_one_error(cluster, name):
 
 
 @pytest.mark.parametrize("history", [1, 64])
-def test_a_watch_goes_on_while_leaders_change(cluster, name, history):
+def test_watch_continues_while_leaders_change(cluster, name, history):
     with js.connect(cluster.url) as connection:
         jet = connection.jetstream(timeout=30)
         config = KeyValueConfig(bucket=name, history=history, storage="memory", num_replicas=3)
@@ -518,7 +518,7 @@ def test_a_consumer_that_does_not_answer_is_replaced(opened, name):
         assert consumers(made) == []
 
 
-def test_keys_of_a_bucket_that_is_created_again_meanwhile(opened, name):
+def test_keys_of_a_bucket_that_is_recreated_during_the_read(opened, name):
     with opened() as jet:
         made = bucket(jet, name)
         requests = (js.PublishRequest(f"$KV.{name}.k.{n}", b"x" * 2000) for n in range(3000))

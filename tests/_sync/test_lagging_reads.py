@@ -113,7 +113,7 @@ def test_lag_hides_no_counter(wide, name, replicated):
         jet.delete_stream(name)
 
 
-def test_a_snapshot_knows_what_was_acknowledged(cluster, name, replicated):
+def test_snapshot_contains_acknowledged_messages(cluster, name, replicated):
     one, two, three = (server.url for server in cluster.servers)
     with js.connect(one) as a, js.connect(two) as b, js.connect(three) as c:
         jets = [connection.jetstream() for connection in (a, b, c)]
@@ -126,7 +126,7 @@ def test_a_snapshot_knows_what_was_acknowledged(cluster, name, replicated):
         jets[0].delete_stream(name)
 
 
-def test_a_backup_of_three_replicas_comes_back(cluster, name, replicated, tmp_path):
+def test_backup_of_three_replicas_is_restored(cluster, name, replicated, tmp_path):
     with js.connect(cluster.url) as connection:
         jet = connection.jetstream(timeout=20)
         stream = jet.create_stream(replicated)

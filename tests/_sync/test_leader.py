@@ -60,7 +60,7 @@ def test_one_leads_and_the_other_follows(opened, name):
         assert second > first
 
 
-def test_stepping_down_lets_others_have_a_turn(opened, name):
+def test_stepping_down_gives_others_a_turn(opened, name):
     with opened() as jet:
         one = Candidate(jet.coordination(name, create=True))
         two = Candidate(jet.coordination(name))
@@ -129,7 +129,7 @@ def stepped_down(leader):
     return leader.step_down()
 
 
-def test_a_leader_may_stop_in_its_own_handlers(opened, name):
+def test_leader_may_stop_in_its_own_handlers(opened, name):
     with opened() as jet:
         coordination = jet.coordination(name, create=True)
         told = []
@@ -150,7 +150,7 @@ def test_a_leader_may_stop_in_its_own_handlers(opened, name):
         assert leader.leader() is None
 
 
-def test_a_campaign_waits_for_a_stream_that_is_gone(opened, name):
+def test_campaign_waits_for_a_deleted_stream(opened, name):
     with opened() as jet:
         coordination = jet.coordination(name, create=True)
         candidate = Candidate(coordination)
@@ -162,7 +162,7 @@ def test_a_campaign_waits_for_a_stream_that_is_gone(opened, name):
             eventually(candidate.leads)
 
 
-def test_a_campaign_ends_where_its_stream_came_back_with_other_settings(opened, name):
+def test_campaign_ends_if_its_stream_is_recreated_with_other_settings(opened, name):
     with opened() as jet:
         coordination = jet.coordination(name, create=True)
         leader = coordination.leader("a")

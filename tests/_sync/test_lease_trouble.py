@@ -32,7 +32,7 @@ class Register:
         self.values.append(value)
 
 
-def test_who_is_cut_off_stops_to_believe_before_another_gets_the_lock(server, name):
+def test_disconnected_holder_stops_believing_before_the_next_one_starts(server, name):
     with Proxy(server.url) as proxy:
         lonely = js.connect(proxy.url, reconnect=PATIENT)
         with js.connect(server.url) as connection:
@@ -100,7 +100,7 @@ def test_a_lock_survives_its_server(server_factory, name):
 
 
 @pytest.mark.parametrize("kind", ["lock", "semaphore", "rate"])
-def test_who_waits_goes_on_waiting_through_an_outage(server_factory, name, kind):
+def test_waiter_continues_through_an_outage(server_factory, name, kind):
     with server_factory() as server:
         with js.connect(server.url, reconnect=PATIENT) as connection:
             place = connection.jetstream(timeout=20).coordination(name, create=True)
@@ -127,7 +127,7 @@ def test_who_waits_goes_on_waiting_through_an_outage(server_factory, name, kind)
                 second.release()
 
 
-def test_who_waits_in_vain_is_told_of_the_trouble(server, name):
+def test_timeout_reports_the_last_trouble(server, name):
     with Proxy(server.url) as proxy:
         with js.connect(proxy.url, reconnect=PATIENT, request_timeout=0.2) as connection:
             place = connection.jetstream(timeout=0.2).coordination(name, create=True)
@@ -170,7 +170,7 @@ def test_a_closed_connection_ends_the_lease(server, name):
         leader.wait(timeout=30)
 
 
-def test_a_release_that_nobody_hears_is_told(server, name):
+def test_unanswered_release_is_reported(server, name):
     with Proxy(server.url) as proxy:
         with js.connect(proxy.url, reconnect=PATIENT) as connection:
             locks = connection.jetstream().coordination(name, create=True)
@@ -192,7 +192,7 @@ def test_a_release_that_nobody_hears_is_told(server, name):
             eventually(is_free, patience=60)
 
 
-def test_the_end_of_single_work_that_cannot_be_stored_is_told(server, name):
+def test_end_of_work_that_cannot_be_stored_is_reported(server, name):
     with Proxy(server.url) as proxy:
         with js.connect(proxy.url, reconnect=PATIENT) as connection:
             coordination = connection.jetstream().coordination(name, create=True)
@@ -300,7 +300,7 @@ def test_a_wish_that_is_given_up_without_an_answer_leaves_nothing(server, name):
             eventually(removed)
 
 
-def test_a_lock_is_waited_for_no_longer_than_was_asked():
+def test_wait_for_a_lock_ends_at_its_timeout():
     """Also where nobody says what time it is at the server."""
     import base64
 

@@ -16,7 +16,7 @@ from twinstream.models import ConsumerConfig
 BRISK = {"expires": 4, "heartbeat": 1}
 
 
-def test_a_consumer_that_was_never_there_is_told(opened, name):
+def test_consumer_that_never_existed_is_reported(opened, name):
     with opened() as jet:
         filled(jet, name, 1)
         with jet.bind_consumer(name, "none").messages() as messages:
@@ -24,7 +24,7 @@ def test_a_consumer_that_was_never_there_is_told(opened, name):
                 messages.next(20)
 
 
-def test_a_consumer_that_is_not_durable_says_why_it_is_gone(opened, name):
+def test_error_explains_why_a_non_durable_consumer_was_deleted(opened, name):
     with opened() as jet:
         stream = filled(jet, name, 0)
         config = ConsumerConfig(name="c", inactive_threshold=timedelta(seconds=0.2))
@@ -39,7 +39,7 @@ def test_a_consumer_that_is_not_durable_says_why_it_is_gone(opened, name):
                 messages.next(20)
 
 
-def test_a_deleted_stream_takes_its_consumers_along(opened, name):
+def test_deleted_stream_deletes_its_consumers(opened, name):
     with opened() as jet:
         stream = filled(jet, name, 1)
         consumer = stream.create_consumer(ConsumerConfig(durable_name="c"))
@@ -60,7 +60,7 @@ def test_a_deleted_stream_takes_its_consumers_along(opened, name):
 
 
 @pytest.mark.parametrize("policy", ["wait", "recreate"])
-def test_a_deleted_consumer_comes_back(opened, name, policy):
+def test_deleted_consumer_is_recreated(opened, name, policy):
     with opened() as jet:
         stream = filled(jet, name, 1)
         config = ConsumerConfig(durable_name="c")
@@ -122,7 +122,7 @@ def test_pause_resume_and_reset(opened, name):
             consumer.pause(0)
 
 
-def test_acknowledging_and_asking_in_one_word(opened, name):
+def test_acknowledging_and_requesting_in_one_message(opened, name):
     with opened() as jet:
         stream = filled(jet, name, 3)
         consumer = stream.create_consumer(ConsumerConfig(durable_name="c"))
@@ -138,7 +138,7 @@ def test_acknowledging_and_asking_in_one_word(opened, name):
         assert (consumer.info()).num_ack_pending == 0
 
 
-def test_acknowledging_and_asking_for_several_in_one_word(opened, name):
+def test_acknowledging_and_requesting_several_in_one_message(opened, name):
     with opened() as jet:
         stream = filled(jet, name, 6)
         consumer = stream.create_consumer(ConsumerConfig(durable_name="c"))

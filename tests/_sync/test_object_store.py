@@ -127,7 +127,7 @@ def test_a_refused_placement_is_the_error_of_the_server(opened, name):
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_content_comes_back_as_it_was(opened, name, size):
+def test_content_is_read_as_stored(opened, name, size):
     data = os.urandom(size)
     with opened() as jet:
         store = stored(jet, name)
@@ -223,7 +223,7 @@ def test_sources_of_each_kind(opened, name, tmp_path):
             store.put_file(tmp_path)
 
 
-def test_a_description_holds_what_the_program_says(opened, name):
+def test_description_contains_the_given_values(opened, name):
     with opened() as jet:
         store = stored(jet, name)
         meta = js.ObjectMeta(
@@ -634,7 +634,7 @@ def test_links_that_lead_nowhere(opened, name):
         # A circle that other clients make: each leads to the other.
         store.add_link("other", target)
         store.delete("target")
-        with pytest.raises(js.LinkError, match="which is not there") as caught:
+        with pytest.raises(js.LinkError, match="which does not exist") as caught:
             store.get_bytes("link")
         assert (caught.value.bucket, caught.value.name) == (name, "target")
         with pytest.raises(js.LinkError, match="deleted"):
@@ -666,7 +666,7 @@ def test_links_to_stores(opened, name):
 # ---- watching
 
 
-def test_a_watch_tells_what_is_there_and_what_changes(opened, name):
+def test_watch_reports_the_state_and_changes(opened, name):
     with opened() as jet:
         store = stored(jet, name)
         with store.watch() as watch:

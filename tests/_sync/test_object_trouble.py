@@ -73,7 +73,7 @@ def contents(store):
     ],
     ids=str,
 )
-def test_chunks_are_in_order_whatever_happens_to_them(server, name, plan):
+def test_chunks_are_in_order_despite_failures(server, name, plan):
     data = os.urandom(20 * CHUNK - 7)
     with js.connect(server.url) as connection:
         stored(connection.jetstream(), name)
@@ -92,7 +92,7 @@ def blocks(data):
     return (data[at : at + 700] for at in range(0, len(data), 700))
 
 
-def test_a_description_whose_answer_is_lost_is_stored_once(server, name):
+def test_description_with_lost_response_is_stored_once(server, name):
     with js.connect(server.url) as connection:
         store = stored(connection.jetstream(), name)
         store.put("a", b"old")
@@ -196,7 +196,7 @@ def test_many_objects_over_a_connection_that_breaks(server, name):
             assert contents(store) == 8
 
 
-def test_a_watch_goes_on_when_the_server_was_killed(server_factory, name):
+def test_watch_continues_after_the_server_was_killed(server_factory, name):
     with server_factory() as server:
         with js.connect(server.url, reconnect=js.ReconnectPolicy(wait=0.02)) as connection:
             jet = connection.jetstream(timeout=20)
@@ -250,7 +250,7 @@ def test_leaders_that_change_while_an_object_is_stored_or_read(cluster, name, wh
         assert contents(store) == 1
 
 
-def test_a_store_that_takes_little_at_once_gets_it_all(cluster, name):
+def test_store_that_accepts_small_pages_gets_everything(cluster, name):
     # Many clients at once: the stream turns away what it cannot buffer.
     data = os.urandom(2_000_000)
     with js.connect(cluster.url) as connection:
@@ -270,7 +270,7 @@ def test_a_store_that_takes_little_at_once_gets_it_all(cluster, name):
         assert contents(store) == 8
 
 
-def test_memory_holds_a_window_and_not_the_object(server, name, tmp_path):
+def test_memory_contains_a_window_and_not_the_whole_object(server, name, tmp_path):
     size, piece = 96 << 20, os.urandom(1 << 20)
     with js.connect(server.url) as connection:
         jet = connection.jetstream(timeout=30)

@@ -137,7 +137,7 @@ def test_a_core_subscriber_gets_every_message(server, name):
         assert connection.epoch == 1
 
 
-def test_a_backup_holds_them_and_brings_them_back(opened, server, name, tmp_path):
+def test_backup_contains_and_restores_them(opened, server, name, tmp_path):
     with opened() as jet:
         stream, payloads = odd_stream(jet, server, name, True)
         stream.backup(tmp_path / "copy")

@@ -31,7 +31,7 @@ def keeping(jet, name, keeps, subjects, data=b""):
     return stream
 
 
-def test_everything_comes_once_and_in_order(opened, name):
+def test_messages_are_delivered_once_and_in_order(opened, name):
     with opened() as jet:
         stream = filled(jet, name, 1200)
         with stream.ordered(max_messages=100) as messages:
@@ -43,7 +43,7 @@ def test_everything_comes_once_and_in_order(opened, name):
         assert [each for each in stream.consumer_names()] == []
 
 
-def test_it_starts_where_it_is_told(opened, name):
+def test_read_starts_at_the_given_position(opened, name):
     with opened() as jet:
         stream = filled(jet, name, 10)
         middle = (stream.get_message(6)).time
@@ -84,7 +84,7 @@ def asked(messages, stream):
     return [each for each in stream.consumer_names()]
 
 
-def test_new_is_not_asked_for_twice(opened, name):
+def test_new_is_not_requested_twice(opened, name):
     with opened() as jet:
         stream = filled(jet, name, 5)
         with stream.ordered(deliver_policy="new") as messages:
@@ -126,7 +126,7 @@ def test_purges_and_deletes_are_no_gaps(opened, name):
                 assert seen[0] <= 20
 
 
-def test_a_stream_made_anew_is_read_from_its_beginning(opened, name):
+def test_recreated_stream_is_read_from_its_beginning(opened, name):
     with opened() as jet:
         stream = filled(jet, name, 10)
         reports = []
@@ -139,7 +139,7 @@ def test_a_stream_made_anew_is_read_from_its_beginning(opened, name):
             assert js.Recreated(name) in reports
 
 
-def test_a_missing_stream_is_told(opened, name):
+def test_missing_stream_is_reported(opened, name):
     with opened() as jet:
         stream = filled(jet, name, 1)
         with stream.ordered() as messages:
@@ -185,7 +185,7 @@ def test_idle_reads_do_not_reset(opened, name):
             assert messages.resets == 0
 
 
-def test_a_read_that_is_closed_while_its_consumer_is_made_leaves_none(opened, name, monkeypatch):
+def test_read_closed_while_its_consumer_is_created_leaves_none(opened, name, monkeypatch):
     with opened() as jet:
         stream = filled(jet, name, 3)
         messages = stream.ordered()
@@ -213,7 +213,7 @@ def test_a_stream_may_bound_how_long_its_consumers_are_idle(opened, name):
         assert [message.seq for message in stream.read(via="consumer")] == [1, 2]
 
 
-def test_a_read_without_a_consumer_in_time_tells_why(opened, name):
+def test_read_without_a_consumer_in_time_explains_why(opened, name):
     with opened() as jet:
         stream = jet.create_stream(StreamConfig(name=name, max_consumers=1))
         reports = []
@@ -315,7 +315,7 @@ def test_after_a_snapshot_nothing_is_skipped_however_it_was_compacted(opened, na
             assert read(messages, 3) == [41, 42, 43]
 
 
-def test_a_snapshot_that_is_cut_short_skips_nothing_that_came_since(opened, name):
+def test_interrupted_snapshot_skips_no_later_message(opened, name):
     with opened() as jet:
         stream = keeping(jet, name, 3, 30)
         with stream.ordered(deliver_policy="last_per_subject", max_messages=2) as messages:
@@ -328,7 +328,7 @@ def test_a_snapshot_that_is_cut_short_skips_nothing_that_came_since(opened, name
             assert messages.resets == 1
 
 
-def test_the_end_of_what_filters_let_through_is_known(opened, name):
+def test_end_of_filtered_messages_is_known(opened, name):
     """Although the last message of the stream is not among it."""
     with opened() as jet:
         stream = filled(jet, name, 40)
@@ -347,7 +347,7 @@ def seqs(batch):
     return [message.metadata.stream_seq for message in batch]
 
 
-def test_fetching_takes_turns_with_iterating(opened, name):
+def test_fetching_and_iterating_alternate(opened, name):
     with opened() as jet:
         stream = filled(jet, name, 12)
         with stream.ordered() as messages:
@@ -364,7 +364,7 @@ def test_fetching_takes_turns_with_iterating(opened, name):
             assert messages.resets == 0
 
 
-def test_a_fetch_that_does_not_wait_takes_all_that_is_stored(opened, name):
+def test_fetch_without_waiting_returns_all_stored_messages(opened, name):
     with opened() as jet:
         stream = filled(jet, name, 0)
         with stream.ordered() as messages:
@@ -441,7 +441,7 @@ def test_a_drained_read_hands_over_what_is_buffered(opened, name):
         assert [each for each in stream.consumer_names()] == []
 
 
-def test_the_consumer_is_as_it_was_asked_for(opened, name):
+def test_consumer_has_the_requested_configuration(opened, name):
     with opened() as jet:
         filled(jet, name, 3)
         options = {"metadata": {"app": "test"}, "inactive_threshold": timedelta(seconds=70)}

@@ -146,7 +146,7 @@ def test_a_relay_ends_in_the_middle_of_what_waits(opened, name, path, monkeypatc
 
 
 @KEYS
-def test_a_drain_that_is_stopped_says_so(opened, name, path, monkeypatch, key):
+def test_stopped_drain_reports_it(opened, name, path, monkeypatch, key):
     monkeypatch.setattr(outbox_relay, "_PAGE", 5)
     with opened() as jet:
         made(jet, name)
@@ -170,7 +170,7 @@ def test_a_drain_that_is_stopped_says_so(opened, name, path, monkeypatch, key):
         assert outbox.waiting() == 0
 
 
-def test_a_drain_after_a_stop_tells_what_waits(opened, name, path):
+def test_drain_after_a_stop_reports_what_remains(opened, name, path):
     with opened() as jet:
         made(jet, name)
         outbox = added(path, [])
@@ -183,7 +183,7 @@ def test_a_drain_after_a_stop_tells_what_waits(opened, name, path):
         assert outbox.waiting() == 1
 
 
-def test_it_works_beside_the_program(opened, name, path):
+def test_relay_works_in_the_background(opened, name, path):
     with opened() as jet:
         stream = made(jet, name)
         outbox = added(path, [])
@@ -204,7 +204,7 @@ def test_it_works_beside_the_program(opened, name, path):
 
 
 @BY
-def test_a_subject_that_the_stream_got_meanwhile_is_no_fault(opened, name, path, by):
+def test_subject_that_the_stream_got_in_between_is_no_error(opened, name, path, by):
     with opened() as jet:
         stream = made(jet, name)
         outbox = added(path, [f"{name}.1"])
@@ -289,7 +289,7 @@ def test_denied_subjects_do_not_keep_off_what_is_behind_them(
         assert (outbox.waiting(), relay.refused) == (9, 0)
 
 
-def test_a_subject_that_is_taken_is_told(opened, name, path):
+def test_taken_subject_is_reported(opened, name, path):
     with opened() as jet:
         made(jet, name)
         jet.publish(f"{name}.1", b"of somebody else")
@@ -397,7 +397,7 @@ def test_what_was_stored_and_refused_later_is_not_stored_again(opened, name, pat
         assert [message.subject for message in stored(stream)] == [f"{name}.1", f"{name}.x"]
 
 
-def test_a_gap_where_events_may_be_is_told(opened, name, path):
+def test_possible_gap_in_the_events_is_reported(opened, name, path):
     with opened() as jet:
         stream = made(jet, name)
         outbox = added(path, [f"{name}.1"])
@@ -467,7 +467,7 @@ def test_a_locked_database_is_not_kept_open(path, monkeypatch):
 
 
 @pytest.mark.parametrize("waited", [True, False])
-def test_what_ends_a_relay_is_told(opened, name, path, waited, unlogged):
+def test_error_that_ends_a_relay_is_reported(opened, name, path, waited, unlogged):
     with opened() as jet:
         made(jet, name)
         outbox = added(path, [f"{name}.1"])

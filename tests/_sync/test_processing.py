@@ -255,7 +255,7 @@ def test_a_gap_where_results_may_be_ends_the_work(opened, name):
             work.wait(60)
 
 
-def test_results_that_limits_took_are_not_stored_again(opened, name):
+def test_results_removed_by_limits_are_not_stored_again(opened, name):
     with opened() as jet:
         stream = filled(jet, name, 1)
         age = timedelta(seconds=1)

@@ -27,7 +27,7 @@ def test_an_acknowledgement_names_stream_and_sequence(opened, name):
         ]
 
 
-def test_a_message_id_makes_a_repeat_harmless(opened, name):
+def test_message_id_makes_a_repetition_harmless(opened, name):
     with opened() as jet:
         stream = jet.create_stream(StreamConfig(name=name, subjects=[name]))
         first = jet.publish(name, b"x", msg_id="1")
@@ -92,7 +92,7 @@ def test_a_rollup_that_the_stream_does_not_take_is_refused(opened, name):
         assert caught.value.err_code == 10111
 
 
-def test_a_full_subject_refuses_with_an_error_of_its_own(opened, name):
+def test_full_subject_has_its_own_error(opened, name):
     with opened() as jet:
         config = StreamConfig(
             name=name,
@@ -111,13 +111,13 @@ def test_a_full_subject_refuses_with_an_error_of_its_own(opened, name):
             jet.publish(f"{name}.3")
 
 
-def test_a_subject_without_a_stream_is_told_apart(opened, name):
+def test_subject_without_a_stream_is_distinguished(opened, name):
     with opened() as jet:
         with pytest.raises(js.NoStream, match=f"{name}.nobody: no stream has this subject"):
             jet.publish(f"{name}.nobody", retry_wait=0.01)
 
 
-def test_a_stream_that_acknowledges_nothing_is_told_apart(opened, name):
+def test_stream_without_acknowledgements_is_distinguished(opened, name):
     with opened() as jet:
         stream = jet.create_stream(StreamConfig(name=name, subjects=[name], no_ack=True))
         with pytest.raises(js.RequestTimeout, match=f"stream {name} has no_ack") as caught:
@@ -275,7 +275,7 @@ def test_what_is_no_bytes_is_refused_by_its_name(opened, name):
             assert (jet.bind_stream(ack.stream).get_message(ack.seq)).data == b"abc"
 
 
-def test_leaving_publish_many_early_tells_what_failed(opened, name):
+def test_leaving_publish_many_early_reports_failures(opened, name):
     with opened() as jet:
         requests = listening(jet, name)
         outcomes = jet.publish_many(requests, window=30, retries=0)
@@ -300,7 +300,7 @@ def test_leaving_publish_many_early_tells_what_failed(opened, name):
         assert any("2 messages" in note for note in gone.value.__notes__)
 
 
-def test_outcomes_that_are_here_and_not_taken_are_told(opened, name):
+def test_unread_outcomes_are_reported(opened, name):
     with opened() as jet:
         listening(jet, name)
         wrong = {"expected_last_seq": 10**6}
@@ -400,7 +400,7 @@ def dropped(many, request):
 
 
 @pytest.mark.parametrize("call", ["publish_many", "fast_ingest"])
-def test_what_nobody_goes_through_warns_that_nothing_was_sent(opened, name, call):
+def test_unread_iterator_warns_that_nothing_was_sent(opened, name, call):
     with opened() as jet:
         many = jet.publish_many if call == "publish_many" else partial(jet.fast_ingest, name)
         with pytest.warns(RuntimeWarning, match=f"{call} sent nothing"):
@@ -413,7 +413,7 @@ def test_what_nobody_goes_through_warns_that_nothing_was_sent(opened, name, call
                 raise LookupError
 
 
-def test_outcomes_that_were_taken_are_not_told_again(opened, name):
+def test_read_outcomes_are_not_reported_again(opened, name):
     with opened() as jet:
         requests = listening(jet, name)
         with jet.publish_many(requests, retries=0) as outcomes:
@@ -424,7 +424,7 @@ def test_outcomes_that_were_taken_are_not_told_again(opened, name):
         assert outcomes.under_way == 0
 
 
-def test_an_iteration_that_was_left_goes_on(opened, name):
+def test_left_iteration_can_be_continued(opened, name):
     with opened() as jet:
         stream = jet.create_stream(StreamConfig(name=name, subjects=[name]))
         requests = [js.PublishRequest(subject=name) for _ in range(100)]
@@ -439,7 +439,7 @@ def test_an_iteration_that_was_left_goes_on(opened, name):
         assert (stream.info()).state.messages == 100
 
 
-def test_an_error_of_the_source_comes_through_and_nothing_is_lost(opened, name):
+def test_error_of_the_source_is_raised_and_nothing_is_lost(opened, name):
     with opened() as jet:
         stream = jet.create_stream(StreamConfig(name=name, subjects=[name]))
 
@@ -476,7 +476,7 @@ def test_a_publisher_hands_out_results(opened, name):
         assert (stream.info()).state.messages == 50
 
 
-def test_a_publisher_tells_at_the_end_what_nobody_looked_at(opened, name):
+def test_publisher_reports_unread_failures_at_its_end(opened, name):
     with opened() as jet:
         jet.create_stream(StreamConfig(name=name, subjects=[f"{name}.>"]))
         publisher = jet.publisher(retries=0)

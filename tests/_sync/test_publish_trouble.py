@@ -55,7 +55,7 @@ def test_a_server_killed_in_the_middle_stores_each_id_once(server_factory, name)
         assert [stored[ack.seq] for ack in taken] == [b"%d" % n for n in range(count)]
 
 
-def test_failures_are_told_while_messages_come_slowly(server, name):
+def test_failures_are_reported_while_messages_arrive_slowly(server, name):
     told = []
 
     def requests():
@@ -200,14 +200,14 @@ def test_a_killed_leader_costs_no_message_and_none_twice(cluster, name):
 
 
 @pytest.mark.parametrize("replicas", [1, 3])
-def test_what_became_of_an_attempt_can_be_asked(cluster, name, replicas):
+def test_outcome_of_an_attempt_can_be_requested(cluster, name, replicas):
     with js.connect(cluster.url) as connection:
         jet = connection.jetstream(timeout=20)
         config = StreamConfig(name=name, subjects=[name], num_replicas=replicas)
         asking(connection, jet, name, config)
 
 
-def test_what_became_of_an_attempt_can_be_asked_of_a_server_alone(server, name):
+def test_outcome_of_an_attempt_can_be_requested_from_a_single_server(server, name):
     with js.connect(server.url) as connection:
         jet = connection.jetstream(timeout=20)
         config = StreamConfig(name=name, subjects=[name], allow_rollup_hdrs=True)

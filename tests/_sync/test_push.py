@@ -38,7 +38,7 @@ def test_messages_are_pushed_and_acknowledged(opened, name):
                 messages.next(10)
 
 
-def test_flow_control_holds_nothing_up(opened, name):
+def test_flow_control_delays_nothing(opened, name):
     with opened() as jet:
         stream = filled(jet, name, 0)
         requests = (js.PublishRequest(subject=f"{name}.x", data=bytes(2000)) for _ in range(3000))
@@ -164,7 +164,7 @@ def test_replay_keeps_the_pace_of_the_past(opened, name):
         assert arrived[-1].metadata.num_pending == 0
 
 
-def test_what_came_long_ago_is_late_though_heartbeats_came_since(opened, name):
+def test_old_messages_are_late_despite_later_heartbeats(opened, name):
     with opened() as jet:
         stream = filled(jet, name, 2)
         config = ConsumerConfig(
@@ -203,7 +203,7 @@ def test_a_deleted_push_consumer_is_noticed(opened, name):
                 pass
 
 
-def test_heartbeats_are_asked_for_where_nobody_shares_the_consumer(opened, name):
+def test_heartbeats_are_requested_if_the_consumer_is_not_shared(opened, name):
     with opened() as jet:
         stream = filled(jet, name, 0)
         for config, wanted in (

@@ -124,7 +124,7 @@ def test_times_bound_a_range(opened, name, via):
         assert seqs(everything) == list(range(1, 51))
 
 
-def test_what_comes_while_it_reads_is_not_part_of_it(opened, name):
+def test_messages_stored_during_the_read_are_not_part_of_it(opened, name):
     with opened() as jet:
         stream = stored(jet, name, 20)
         found = []
@@ -196,7 +196,7 @@ def test_what_cannot_be_is_refused_with_the_reason(opened, name):
 
 
 @WAYS
-def test_a_read_that_is_left_early_says_where_and_cleans_up(opened, name, via):
+def test_read_left_early_reports_its_position_and_cleans_up(opened, name, via):
     with opened() as jet:
         stream = stored(jet, name)
         with stream.read(via=via, page_messages=10) as read:
@@ -217,7 +217,7 @@ def test_a_read_that_is_left_early_says_where_and_cleans_up(opened, name, via):
         assert seqs(stream.read(read.report.position)) == list(range(15, 51))
 
 
-def test_a_read_that_limits_overtake_says_so(opened, name):
+def test_read_overtaken_by_limits_reports_it(opened, name):
     with opened() as jet:
         stream = stored(jet, name, 100)
         with stream.read(page_messages=10) as read:
@@ -240,7 +240,7 @@ def test_a_read_that_limits_overtake_says_so(opened, name):
 
 
 @WAYS
-def test_a_stream_made_anew_is_not_read_as_the_old_one(opened, name, via):
+def test_recreated_stream_is_not_read_as_the_old_one(opened, name, via):
     with opened() as jet:
         stream = stored(jet, name, 60)
         read = stream.read(via=via, page_messages=20)
@@ -263,7 +263,7 @@ def test_a_stream_deleted_behind_its_last_message_was_read(opened, name, via):
         assert read.report.messages == 10
 
 
-def test_a_range_of_a_stream_without_direct_gets_says_what_to_do(opened, name):
+def test_error_for_a_range_without_direct_gets_has_a_remedy(opened, name):
     with opened() as jet:
         stored(jet, name, 5, allow_direct=False)
         with pytest.raises(js.BadArgument, match="direct=False, or set allow_direct"):
@@ -435,7 +435,7 @@ def test_a_memory_store_hides_nothing(opened, name, via):
         assert none.report.complete
 
 
-def test_a_read_goes_on_by_message_after_arrow_batches(opened, name):
+def test_read_continues_by_message_after_arrow_batches(opened, name):
     pytest.importorskip("pyarrow")
     with opened() as jet:
         stream = stored(jet, name, 400)

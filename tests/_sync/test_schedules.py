@@ -165,7 +165,7 @@ def test_a_wildcard_is_no_schedule(opened, name):
         assert [each.subject for each in schedules.list()] == [f"{name}.s"]
 
 
-def test_what_does_not_fit_is_told(opened, name):
+def test_oversized_messages_are_reported(opened, name):
     with opened() as jet:
         jet.create_stream(StreamConfig(name=f"{name}p", subjects=[f"{name}p.>"]))
         with pytest.raises(js.BadArgument, match="allow_msg_schedules"):
@@ -273,7 +273,7 @@ def test_the_server_computes_the_same_times(server, name):
 
 
 @pytest.mark.since("2.14")
-def test_the_server_takes_and_refuses_the_same_patterns(opened, name):
+def test_server_accepts_and_refuses_the_same_patterns(opened, name):
     draw = random.Random(11)
     pieces = ["*", "?", "0", "7", "59", "60", "31", "1-5", "5-1", "*/2", "*/0", "3/4", "mon", "JAN"]
     pieces += ["1,2", ",", "1,,2", "*-3", "1-2-3", "1/2/3", "+4", "-4", "0x1", "feb-apr", "1_0"]

@@ -58,7 +58,7 @@ def test_tls_by_upgrade(server_factory, tmp_path, name):
         exchange(server, name, tls=js.TlsOptions(verify=False), busy_poll=0.01)
 
 
-def test_what_comes_before_tls_is_no_message(tmp_path):
+def test_data_before_tls_is_no_message(tmp_path):
     certificates = make_certificates(tmp_path)
     tls = js.TlsOptions(ca_file=certificates.authority)
     policy = js.ReconnectPolicy(wait=0.01, max_wait=0.1, attempts=-1)
@@ -78,7 +78,7 @@ def test_tls_handshake_first(server_factory, tmp_path, name):
             js.connect(server.url, connect_timeout=0.3)
 
 
-def test_who_gives_no_credentials_is_told_so(server_factory):
+def test_hint_about_missing_credentials(server_factory):
     with server_factory("authorization {user: ann, password: secret}") as server:
         with pytest.raises(js.AuthenticationFailed, match="no credentials were given"):
             js.connect(server.url)
@@ -87,7 +87,7 @@ def test_who_gives_no_credentials_is_told_so(server_factory):
         assert "no credentials" not in str(caught.value)
 
 
-def test_a_server_that_is_known_by_its_number_has_the_name_of_who_told_of_it(tmp_path):
+def test_announced_ip_address_keeps_the_host_name(tmp_path):
     certificates = make_certificates(tmp_path, "localhost")
     tls = js.TlsOptions(ca_file=certificates.authority)
     with NatsCluster(2, config=tls_config(certificates)) as cluster:
@@ -174,7 +174,7 @@ def test_a_credentials_file_is_read_and_checked(server, tmp_path):
         js.connect(server.url, credentials_file=str(broken), token="x")
 
 
-def test_a_permission_violation_reaches_who_asked(server_factory, name):
+def test_permission_violation_is_raised_by_the_request(server_factory, name):
     config = """authorization { users = [{
         user: ann, password: pw,
         permissions: {publish: {deny: "secret"}, subscribe: {deny: "hidden"}}
@@ -192,7 +192,7 @@ def test_a_permission_violation_reaches_who_asked(server_factory, name):
             connection.flush()
 
 
-def test_who_may_not_share_a_subject_may_listen_to_it_alone(server_factory):
+def test_private_subscription_without_a_queue_permission(server_factory):
     config = """authorization { users = [{
         user: ann, password: pw, permissions: {subscribe: {deny: "news club"}}
     }] }"""
@@ -236,7 +236,7 @@ def test_an_inbox_that_is_permitted_again_serves_again(server_factory, name):
                 assert connection.stats.subscriptions == subscriptions
 
 
-def test_a_subscription_too_many_is_told_who_wants_it(server_factory, name):
+def test_error_for_too_many_subscriptions_names_the_subject(server_factory, name):
     with server_factory("max_subscriptions: 4") as server:
         with js.connect(server.url) as connection:
             stream = connection.jetstream().create_stream(StreamConfig(name=name, subjects=[name]))
@@ -292,7 +292,7 @@ NO_PULLS, NO_DIRECT = "$JS.API.CONSUMER.MSG.NEXT.>", "$JS.API.DIRECT.>"
         ("$JS.FC.>", lambda stream, consumer: take_much(stream)),
     ],
 )
-def test_who_may_not_ask_for_messages_does_not_wait_for_them(server_factory, name, denied, call):
+def test_missing_permission_to_pull_is_not_waited_for(server_factory, name, denied, call):
     config = f"""authorization {{ users = [
         {{user: admin, password: pw}}
         {{user: ann, password: pw, permissions: {{publish: {{deny: "{denied}"}}}}}}

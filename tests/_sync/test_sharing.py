@@ -72,7 +72,7 @@ def test_two_callers_get_the_two_messages_of_one_packet(server, opened, name, ki
                 assert seqs([first, second]) == [2 * number + 1, 2 * number + 2]
 
 
-def test_callers_together_get_as_many_as_stop_after_says(opened, name):
+def test_concurrent_callers_get_stop_after_messages_in_total(opened, name):
     with opened() as jet:
         stream = filled(jet, name, 40)
         with pulled(stream, stop_after=20) as messages:
@@ -109,7 +109,7 @@ def test_callers_together_get_each_message_once(opened, name, kind):
 
 
 @KINDS
-def test_closing_ends_all_who_wait(opened, name, kind):
+def test_closing_ends_all_waits(opened, name, kind):
     with opened() as jet:
         stream = filled(jet, name, 0)
         messages = kind(stream)

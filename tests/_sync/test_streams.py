@@ -67,7 +67,7 @@ def test_text_that_utf_8_cannot_hold_is_refused_by_its_path(opened, name):
             stream.update(StreamConfig(name=name, metadata={"\ud800": "v"}))
 
 
-def test_a_missing_stream_has_an_error_of_its_own(opened, name):
+def test_missing_stream_has_its_own_error(opened, name):
     with opened() as jet:
         for call in (jet.get_stream, jet.delete_stream):
             with pytest.raises(js.StreamNotFound, match=name):
@@ -153,7 +153,7 @@ def test_lists_refuse_a_subject_that_is_none(opened, name):
                     look(wrong)
 
 
-def test_purge_takes_a_subject_a_bound_or_a_rest(opened, name):
+def test_purge_accepts_a_subject_a_bound_or_a_rest(opened, name):
     with opened() as jet:
         stream = jet.create_stream(StreamConfig(name=name, subjects=[f"{name}.*"]))
         for number in range(10):
@@ -175,7 +175,7 @@ def test_the_account_shows_usage(opened, name):
         assert (info.streams or 0) >= 1
 
 
-def test_a_domain_that_nobody_serves_is_named(opened):
+def test_domain_without_servers_is_named_in_the_error(opened):
     with opened(domain="elsewhere") as jet:
         with pytest.raises(js.NoResponders, match=r"\$JS\.elsewhere\.API"):
             jet.account_info()

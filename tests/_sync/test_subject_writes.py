@@ -98,7 +98,7 @@ def test_settings_that_forget_are_named(opened, name, settings, words):
                 jet.insert(f"{name}.3", lasting=timedelta(seconds=3601))
 
 
-def test_mended_settings_are_seen_at_once(opened, name):
+def test_corrected_settings_are_noticed_at_once(opened, name):
     with opened() as jet:
         config = StreamConfig(name=name, subjects=[f"{name}.>"], max_age=timedelta(hours=1))
         jet.create_stream(config)
@@ -108,7 +108,7 @@ def test_mended_settings_are_seen_at_once(opened, name):
         assert isinstance(jet.insert(f"{name}.1"), js.Stored)
 
 
-def test_a_subject_of_no_stream_is_told(opened, name):
+def test_subject_without_a_stream_is_reported(opened, name):
     with opened() as jet:
         with pytest.raises(js.NoStream, match=f"{name}.1: no stream has this subject"):
             jet.insert(f"{name}.1")
@@ -119,7 +119,7 @@ def test_a_subject_of_no_stream_is_told(opened, name):
             jet.insert(f"{name}.*")
 
 
-def test_a_full_stream_refuses_and_says_so(opened, name):
+def test_full_stream_refuses_with_a_reason(opened, name):
     with opened() as jet:
         made(jet, name, discard="new", max_msgs=1)
         jet.insert(f"{name}.1")
@@ -189,7 +189,7 @@ def test_an_upsert_rolls_up_where_a_history_is_kept(opened, name):
         assert (stream.get_last_message(f"{name}.1")).headers["A"] == "b"
 
 
-def test_a_full_subject_says_how_to_replace_it(opened, name):
+def test_error_for_a_full_subject_explains_how_to_replace_it(opened, name):
     with opened() as jet:
         made(jet, name, **FULL)
         first = jet.insert(f"{name}.1")
@@ -286,7 +286,7 @@ def test_what_was_never_stored_is_refused(cluster, name, replicas):
 
 # Before 2.12 the identity is judged before the condition, so this can be told.
 @pytest.mark.since("2.12")
-def test_what_cannot_be_told_is_said(server, name):
+def test_undeterminable_outcome_is_reported(server, name):
     with js.connect(server.url) as connection:
         link = Lossy(connection)
         jet = link.jetstream()
@@ -303,7 +303,7 @@ def test_what_cannot_be_told_is_said(server, name):
             jet.update(f"{name}.1", b"2", first.seq)
 
 
-def test_the_time_that_passes_is_told(server, name):
+def test_elapsed_time_is_reported(server, name):
     with js.connect(server.url) as connection:
         link = Lossy(connection)
         jet = link.jetstream()

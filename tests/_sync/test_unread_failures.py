@@ -69,7 +69,7 @@ def test_without_a_block_the_end_of_the_iteration_raises(opened, name, call):
 
 
 @pytest.mark.parametrize("call", WRITERS)
-def test_failures_whose_errors_were_read_are_not_raised(opened, name, call):
+def test_read_failures_are_not_raised(opened, name, call):
     with opened() as jet:
         write = writer(jet, name, call)
         with write() as outcomes:
@@ -82,7 +82,7 @@ def test_failures_whose_errors_were_read_are_not_raised(opened, name, call):
 
 
 @pytest.mark.parametrize("call", WRITERS)
-def test_a_failure_that_was_not_read_is_raised_beside_one_that_was(opened, name, call):
+def test_unread_failure_is_raised_next_to_a_read_one(opened, name, call):
     with opened() as jet:
         write = writer(jet, name, call)
         taken = []
@@ -152,7 +152,7 @@ def test_a_source_that_fails_carries_the_failures_before_it(opened, name):
         assert any("bad subject" in note for note in caught.value.__notes__)
 
 
-def test_a_publisher_that_is_dropped_warns_of_what_it_knows(opened, name):
+def test_dropped_publisher_warns_of_its_failures(opened, name):
     with opened() as jet:
         jet.create_stream(StreamConfig(name=name, subjects=[name]))
         publisher = jet.publisher(retries=0)
@@ -189,7 +189,7 @@ def test_a_publisher_that_is_dropped_warns_of_what_fails_later(opened, name):
         assert pipeline._box is None
 
 
-def test_a_publisher_that_is_asked_not_to_raise_does_not(opened, name):
+def test_publisher_with_raise_failures_off_does_not_raise(opened, name):
     with opened() as jet:
         with jet.publisher(retries=0, raise_failures=False) as publisher:
             handle = publisher.send(f"{name}.nobody")
@@ -214,7 +214,7 @@ def test_on_call_does_not_look_at_failures_for_the_program(server, name):
 
 
 @pytest.mark.since("2.12")
-def test_an_atomic_batch_that_is_dropped_says_that_it_is_not_stored(opened, name):
+def test_warning_for_a_dropped_atomic_batch_says_it_is_not_stored(opened, name):
     with opened() as jet:
         stream = jet.create_stream(StreamConfig(name=name, subjects=[name], allow_atomic=True))
         batch = jet.atomic_batch()

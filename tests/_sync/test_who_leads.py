@@ -41,7 +41,7 @@ DOUBTFUL = {
 
 
 @pytest.mark.parametrize("first", DOUBTFUL.values(), ids=DOUBTFUL)
-def test_an_answer_that_is_not_the_leaders_is_asked_for_again(first):
+def test_response_of_a_replica_is_requested_again_from_the_leader(first):
     def script(peer: FakePeer) -> None:
         peer.handshake()
         for answer in (first, first, first, told(9)):
@@ -56,7 +56,7 @@ def test_an_answer_that_is_not_the_leaders_is_asked_for_again(first):
             assert stream.cached_info.state.last_seq == 9
 
 
-def test_that_nobody_leads_is_told_in_time():
+def test_missing_leader_is_reported_in_time():
     def script(peer: FakePeer) -> None:
         peer.handshake()
         for request in peer.follow():
@@ -70,7 +70,7 @@ def test_that_nobody_leads_is_told_in_time():
                 stream.info(confirmed=True)
 
 
-def test_nothing_further_is_believed_only_of_one_who_leads_still():
+def test_end_of_data_counts_only_from_a_proven_leader():
     """A leader of before says that there is nothing from 3 on; the next one has 3 to 5."""
     asked = []
 
@@ -102,7 +102,7 @@ def stored(seq):
     return {"message": {"subject": f"s.{seq}", "seq": seq, "time": "2026-01-01T00:00:00Z"}}
 
 
-def test_a_read_misses_nothing_where_a_replica_runs_for_leader():
+def test_read_misses_nothing_during_an_election():
     """A node that was held up answers for the stream with what it has, until it is told better."""
     with NatsCluster(version=VERSION) as cluster:
         clients = [js.connect(server.url, ping_interval=60) for server in cluster.servers]

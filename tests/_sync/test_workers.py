@@ -232,7 +232,7 @@ def test_a_long_handler_is_not_disturbed(opened, name):
         assert sorted(seen) == [(seq, 1) for seq in range(1, 9)]
 
 
-def test_a_handler_may_have_the_last_word(opened, name):
+def test_handler_may_acknowledge_its_message(opened, name):
     with opened() as jet:
         filled(jet, name, 3)
         seen = []
@@ -320,7 +320,7 @@ def test_a_shorter_ack_wait_doubles_nothing_here(opened, name, order):
 
 
 @pytest.mark.parametrize("whose", ["the worker's", "the handler's"])
-def test_an_acknowledgement_that_got_lost_is_said_again(server, name, whose):
+def test_lost_acknowledgement_is_repeated(server, name, whose):
     with Proxy(server.url) as proxy:
         with js.connect(server.url) as direct, js.connect(proxy.url) as connection:
             filled(direct.jetstream(), name, 1)
@@ -343,7 +343,7 @@ def test_an_acknowledgement_that_got_lost_is_said_again(server, name, whose):
             assert len(seen) == 1
 
 
-def test_what_a_handler_gives_back_is_no_repeat_when_it_comes():
+def test_returned_message_is_not_a_repeat_when_redelivered():
     """It may come before the handler knows that its word was sent."""
     here = JobsHere(2)
     repeats = []
@@ -461,7 +461,7 @@ def test_two_workers_share_dead_letters(opened, name):
             letters.wait(timeout=30)
 
 
-def test_in_total_order_few_are_taken(opened, name):
+def test_total_order_prefetches_few_messages(opened, name):
     with opened() as jet:
         stream = filled(jet, name, 20)
         freed = []
@@ -481,7 +481,7 @@ def test_in_total_order_few_are_taken(opened, name):
             freed.append(True)
 
 
-def test_no_more_are_taken_than_can_be_worked_on_soon(opened, name):
+def test_prefetch_is_limited_to_what_workers_can_handle(opened, name):
     with opened() as jet:
         stream = filled(jet, name, 100)
         begun, freed = [], []
@@ -500,7 +500,7 @@ def test_no_more_are_taken_than_can_be_worked_on_soon(opened, name):
         worker.stop()
 
 
-def test_a_handler_that_does_not_end_is_told(opened, name):
+def test_handler_that_does_not_end_is_reported(opened, name):
     with opened() as jet:
         filled(jet, name, 1)
         begun, freed = [], []
@@ -549,7 +549,7 @@ def test_settings_that_cannot_be(opened, name):
             jet.worker(name, "n", print).start()
 
 
-def test_an_error_that_ended_a_worker_and_nobody_waited_for_warns(opened, name, unlogged):
+def test_unseen_error_of_a_worker_causes_a_warning(opened, name, unlogged):
     def leave(_):
         raise SystemExit(3)
 

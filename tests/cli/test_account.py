@@ -19,7 +19,7 @@ no_auth_user: a
 """
 
 
-def test_the_account_shows_use_beside_limits(
+def test_account_shows_usage_and_limits(
     run: Run, server_factory: Callable[..., NatsServer]
 ) -> None:
     with server_factory(TIERS) as server:

@@ -18,7 +18,7 @@ def filled(run: Run, stream: str) -> str:
     return stream
 
 
-def test_a_stream_goes_into_a_folder_and_comes_back(run: Run, filled: str, tmp_path: Path) -> None:
+def test_stream_is_saved_to_a_folder_and_restored(run: Run, filled: str, tmp_path: Path) -> None:
     folder = tmp_path / "copy"
     made = run("backup", filled, str(folder))
     assert made.exit_code == 0, made.stderr

@@ -84,7 +84,9 @@ def test_control_characters_do_not_reach_the_terminal(run: Run, stream: str) -> 
     assert "\\u001b[2Jboo" in run("consume", stream, "-n", "1").stdout
 
 
-def test_a_durable_consumer_goes_on_where_it_was(run: Run, server: NatsServer, filled: str) -> None:
+def test_durable_consumer_continues_at_its_position(
+    run: Run, server: NatsServer, filled: str
+) -> None:
     first = run("consume", filled, "worker", "--create", "-n", "3", "--json")
     assert [line["seq"] for line in json_lines(first)] == [1, 2, 3]
     rest = run("consume", filled, "worker", "--wait", "0.3", "--json")
@@ -122,7 +124,7 @@ def test_a_new_consumer_starts_at_a_time(
     assert "has no zone" in refused.stderr
 
 
-def test_what_only_a_new_consumer_takes_is_not_passed_over(run: Run, filled: str) -> None:
+def test_settings_of_new_consumers_only_are_refused(run: Run, filled: str) -> None:
     start, subject = ("--from", "4"), ("--subject", f"{filled}.*")
     worker = ("consume", filled, "worker", "-n", "1", "--json")
     (first,) = json_lines(run(*worker, "--create", *start, *subject))
@@ -142,7 +144,7 @@ def test_filters_pick_subjects(run: Run, filled: str) -> None:
     assert [line["seq"] for line in json_lines(wild)] == [1]
 
 
-def test_a_missing_consumer_or_stream_is_told(run: Run, stream: str) -> None:
+def test_missing_consumer_or_stream_is_reported(run: Run, stream: str) -> None:
     result = run("consume", stream, "nobody")
     assert result.exit_code == 1
     assert "--create" in result.stderr
@@ -183,7 +185,7 @@ def after_print(monkeypatch: pytest.MonkeyPatch, happens: Callable[[], object]) 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
 @pytest.mark.parametrize("consumer", [[], ["w", "--create"]])
-def test_a_server_that_died_is_told_with_what_came_before(
+def test_ended_server_is_reported_with_the_received_operations(
     monkeypatch: pytest.MonkeyPatch, mortal: NatsServer, consumer: list[str]
 ) -> None:
     after_print(monkeypatch, mortal.kill)
@@ -195,7 +197,7 @@ def test_a_server_that_died_is_told_with_what_came_before(
 
 @pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
 @pytest.mark.parametrize("consumer", [[], ["w", "--create"]])
-def test_reading_goes_on_when_the_server_comes_back(
+def test_read_continues_after_the_server_restarts(
     monkeypatch: pytest.MonkeyPatch, mortal: NatsServer, consumer: list[str]
 ) -> None:
     """Away for longer than the timeout of requests; the other message is stored after that."""
@@ -232,7 +234,7 @@ def test_reading_goes_on_when_the_server_comes_back(
 
 
 @pytest.mark.parametrize("consumer", [[], ["w", "--create"]])
-def test_who_hears_nothing_any_more_does_not_end_well(
+def test_failed_wait_ends_with_an_error(
     monkeypatch: pytest.MonkeyPatch,
     run: Run,
     jet: js_sync.JetStream,
@@ -256,7 +258,7 @@ def test_who_hears_nothing_any_more_does_not_end_well(
     assert json.loads(result.stderr)["kind"] in ("NoResponders", "RequestTimeout")
 
 
-def test_a_message_whose_acknowledgement_got_lost_is_named(
+def test_message_with_a_lost_acknowledgement_is_named(
     monkeypatch: pytest.MonkeyPatch, run: Run, filled: str
 ) -> None:
     def lost(_: js_sync.Message) -> None:
@@ -268,7 +270,9 @@ def test_a_message_whose_acknowledgement_got_lost_is_named(
     assert "1 was not acknowledged and will be redelivered" in result.stderr
 
 
-def test_no_more_is_taken_than_was_asked_for(run: Run, server: NatsServer, filled: str) -> None:
+def test_requested_number_of_messages_is_not_exceeded(
+    run: Run, server: NatsServer, filled: str
+) -> None:
     assert run("consume", filled, "w", "--create", "--count", "2").exit_code == 0
     (info,) = consumers(server, filled)
     assert (info.num_pending, info.num_ack_pending, info.ack_floor.stream_seq) == (3, 0, 2)
@@ -279,7 +283,7 @@ def broken() -> None:
 
 
 @pytest.mark.parametrize(("settings", "taken"), [({}, 16), ({"max_bytes": 1000}, 1)])
-def test_of_long_messages_few_are_taken_at_once(
+def test_few_long_messages_are_requested_at_once(
     monkeypatch: pytest.MonkeyPatch,
     run: Run,
     server: NatsServer,
@@ -308,7 +312,7 @@ def test_of_long_messages_few_are_taken_at_once(
 @pytest.mark.parametrize(
     ("settings", "taken"), [({}, 5), ({"max_batch": 3}, 3), ({"max_deliver": 9}, 1)]
 )
-def test_what_could_not_be_printed_goes_back_at_once(
+def test_unprinted_messages_are_returned_at_once(
     monkeypatch: pytest.MonkeyPatch,
     run: Run,
     server: NatsServer,
@@ -338,7 +342,7 @@ main()
 
 @pytest.mark.skipif(os.name != "posix", reason="limits of POSIX")
 @pytest.mark.parametrize("unbuffered", ["", "1"])
-def test_what_a_file_takes_in_part_is_not_acknowledged(
+def test_partly_written_output_is_not_acknowledged(
     server: NatsServer, filled: str, tmp_path: Path, unbuffered: str
 ) -> None:
     command = [sys.executable, "-c", _LIMITED, "consume", filled, "w", "--create", "--json"]
@@ -428,7 +432,7 @@ def test_a_work_queue_is_read_through_a_consumer(run: Run, server: NatsServer) -
 
 
 @pytest.mark.since("2.11")
-def test_a_pause_is_told(run: Run, filled: str) -> None:
+def test_pause_is_reported(run: Run, filled: str) -> None:
     assert run("consume", filled, "w", "--create", "--count", "1").stderr == "1 message\n"
     assert run("consumer", "pause", filled, "w", "1h").exit_code == 0
     paused = run("consume", filled, "w", "--wait", "0.1")

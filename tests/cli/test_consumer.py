@@ -74,7 +74,7 @@ def test_rm_of_a_consumer_asks_first(run: Run, stream: str, worker: js_sync.Cons
 
 
 @pytest.mark.since("2.11")
-def test_unpin_lets_another_be_pinned(run: Run, jet: js_sync.JetStream, stream: str) -> None:
+def test_unpin_allows_another_pin(run: Run, jet: js_sync.JetStream, stream: str) -> None:
     fill(jet, stream, 2)
     config = ConsumerConfig(
         durable_name="w", priority_groups=["g"], priority_policy=PriorityPolicy.PINNED_CLIENT

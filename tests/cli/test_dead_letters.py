@@ -109,7 +109,7 @@ def test_each_command_speaks_json(run: Run, server: NatsServer, stream: str) -> 
     assert json_lines(gone) == [{"stream": stream, "discarded": 1}]
 
 
-def test_a_failure_in_the_middle_tells_how_far_it_came(
+def test_failure_in_the_middle_reports_the_progress(
     run: Run, server: NatsServer, jet: js_sync.JetStream, stream: str
 ) -> None:
     run("dlq", "run", stream, "--once")
@@ -125,7 +125,7 @@ def test_a_failure_in_the_middle_tells_how_far_it_came(
     assert third == second + 1
 
 
-def test_ctrl_c_in_the_middle_tells_how_far_it_came(
+def test_ctrl_c_in_the_middle_reports_the_progress(
     run: Run, server: NatsServer, stream: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run("dlq", "run", stream, "--once")

@@ -95,7 +95,7 @@ def test_a_folder_that_is_not_empty_is_left_alone(tmp_path: Path) -> None:
     assert (tmp_path / "mine.txt").read_text() == "mine"
 
 
-def test_without_spark_the_demo_says_so_before_it_starts(
+def test_demo_without_spark_fails_before_it_starts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def nothing(name: str) -> None:

@@ -86,7 +86,7 @@ def test_a_folder_is_created_once_and_then_unchanged(run: Run, write: Write) -> 
     assert run("apply", folder).exit_code == 0  # nothing to ask
 
 
-def test_a_change_is_shown_asked_for_and_made(run: Run, write: Write, server: NatsServer) -> None:
+def test_change_is_shown_confirmed_and_made(run: Run, write: Write, server: NatsServer) -> None:
     run("apply", write(stream_of("DEP2", max_age=MINUTE), consumer_of("DEP2")), "--yes")
     folder = write(
         stream_of("DEP2", max_age=90 * MINUTE, description="more"),
@@ -110,7 +110,7 @@ def test_a_change_is_shown_asked_for_and_made(run: Run, write: Write, server: Na
     assert actions(run, folder) == {"DEP2": "nothing", "C": "nothing"}
 
 
-def test_what_loses_messages_needs_a_word(run: Run, write: Write, server: NatsServer) -> None:
+def test_loss_of_messages_needs_confirmation(run: Run, write: Write, server: NatsServer) -> None:
     run("apply", write(stream_of("DEP3")), "--yes")
     folder = write(stream_of("DEP3", max_msgs=5))
     result = run("apply", folder, "--yes")
@@ -123,7 +123,7 @@ def test_what_loses_messages_needs_a_word(run: Run, write: Write, server: NatsSe
     assert on_server(server, "DEP3").max_msgs == 5
 
 
-def test_interest_that_ends_needs_a_word(run: Run, write: Write, server: NatsServer) -> None:
+def test_ending_interest_needs_confirmation(run: Run, write: Write, server: NatsServer) -> None:
     stream = stream_of("DEP9", retention="interest")
     both = {"ack_policy": "explicit", "filter_subject": "DEP9.1"}
     run("apply", write(stream, consumer_of("DEP9", **both)), "--yes")
@@ -142,7 +142,7 @@ def test_interest_that_ends_needs_a_word(run: Run, write: Write, server: NatsSer
     assert run("apply", moved, "--yes", "--allow-loss").exit_code == 0
 
 
-def test_what_cannot_change_is_refused_or_made_anew(
+def test_impossible_changes_are_refused_or_recreate(
     run: Run, write: Write, server: NatsServer
 ) -> None:
     run("apply", write(stream_of("DEP4"), consumer_of("DEP4")), "--yes")
@@ -178,7 +178,7 @@ def test_what_cannot_change_is_refused_or_made_anew(
     ],
     ids=str,
 )
-def test_a_stream_stays_where_no_new_one_can_be_made(
+def test_stream_is_kept_if_no_new_one_can_be_created(
     run: Run, write: Write, server: NatsServer, more: dict[str, Any], reason: str
 ) -> None:
     other = stream_of("DEP11B", subjects=["dep11.b"], sources=[{"name": "DEP11"}])
@@ -193,7 +193,7 @@ def test_a_stream_stays_where_no_new_one_can_be_made(
     assert on_server(server, "DEP11").storage == "memory"
 
 
-def test_a_stream_stays_where_its_subject_went_meanwhile(
+def test_stream_is_kept_if_its_subject_was_moved_in_between(
     run: Run, write: Write, server: NatsServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run("apply", write(stream_of("DEP23")), "--yes")
@@ -238,7 +238,7 @@ def test_the_room_of_the_old_stream_counts_for_the_new_one(
         assert "nothing was changed" in refused.stderr
 
 
-def test_what_streams_set_aside_is_judged_in_turn(write: Write) -> None:
+def test_reserves_of_streams_are_checked_in_order(write: Write) -> None:
     """The server refuses what the plan does, takes the rest, and takes one byte for no limit."""
     limits = LIMITED.replace("max_mem: 1M, max_file: 1M", "max_mem: 5000, max_file: 10000")
     before = [stream_of(name, storage="file", max_bytes=4000) for name in ("SET1", "SET2")]
@@ -299,7 +299,7 @@ def test_streams_shrink_before_others_grow(write: Write) -> None:
     [{"max_bytes": 3000, "retention": "workqueue"}, {"max_bytes": 5000, "storage": "memory"}],
     ids=["smaller", "moved"],
 )
-def test_streams_are_made_anew_before_others_grow(write: Write, anew: dict[str, Any]) -> None:
+def test_streams_are_recreated_before_others_grow(write: Write, anew: dict[str, Any]) -> None:
     limits = LIMITED.replace("max_mem: 1M, max_file: 1M", "max_mem: 5000, max_file: 10000")
     with NatsServer(limits) as server:
         login = ("--server", server.url, "--user", "u", "--password", "p", "--allow-recreate")
@@ -352,7 +352,7 @@ def test_what_is_set_aside_moves_with_a_stream_to_another_storage(write: Write) 
         assert "of file storage, of which 1,000 are left for this stream" in refused.stdout
 
 
-def test_a_failure_tells_how_many_steps_are_done(run: Run, write: Write) -> None:
+def test_failure_reports_the_number_of_finished_steps(run: Run, write: Write) -> None:
     folder = write(
         *(stream_of("DEP13" + name) for name in "AB"),
         *(stream_of("DEP13" + name, num_replicas=3) for name in "CD"),
@@ -364,7 +364,7 @@ def test_a_failure_tells_how_many_steps_are_done(run: Run, write: Write) -> None
     assert (document["applied"], document["refused"]) == (False, False)
     failure = json.loads(result.stderr)
     assert failure["error"].startswith("stream DEP13C: ")
-    assert failure["error"].endswith("2 of 4 steps done; `apply` goes on from there")
+    assert failure["error"].endswith("2 of 4 steps done; `apply` continues from there")
     assert (failure["kind"], failure["err_code"]) == ("JetStreamError", 10074)
 
 
@@ -382,7 +382,7 @@ def test_ctrl_c_ends_behind_a_step(run: Run, write: Write, monkeypatch: pytest.M
     assert actions(run, folder) == {"DEP14": "nothing", "DEP14B": "create"}
 
 
-def test_a_consumer_that_cannot_be_made_anew_is_told(
+def test_consumer_that_cannot_be_recreated_is_reported(
     run: Run, write: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run("apply", write(stream_of("DEP15"), consumer_of("DEP15")), "--yes")
@@ -397,7 +397,7 @@ def test_a_consumer_that_cannot_be_made_anew_is_told(
     assert "consumer DEP15/C was removed to be re-created, but creating it failed" in result.stderr
 
 
-def test_a_copy_is_made_anew(run: Run, write: Write, server: NatsServer) -> None:
+def test_copy_is_recreated(run: Run, write: Write, server: NatsServer) -> None:
     copy = {"name": "DEP12M", "mirror": {"name": "DEP12"}, "mirror_direct": True}
     run("apply", write(stream_of("DEP12"), {**copy, "storage": "memory"}), "--yes")
     result = run("apply", write(stream_of("DEP12"), copy), "--yes", "--allow-recreate")
@@ -405,7 +405,7 @@ def test_a_copy_is_made_anew(run: Run, write: Write, server: NatsServer) -> None
     assert on_server(server, "DEP12M").storage == "file"
 
 
-def test_copies_of_copies_are_made_behind_their_origins(
+def test_copies_of_copies_are_created_after_their_origins(
     run: Run, write: Write, server: NatsServer
 ) -> None:
     folder = write(
@@ -486,7 +486,7 @@ def test_filters_that_no_order_can_move_are_refused(run: Run, write: Write) -> N
     assert run("apply", write(*queue_of("DEP18", A="b", B="a")), "--yes").exit_code == 0
 
 
-def test_more_consumers_than_a_stream_takes_are_refused(run: Run, write: Write) -> None:
+def test_consumers_beyond_the_limit_of_a_stream_are_refused(run: Run, write: Write) -> None:
     stream = stream_of("DEP19", max_consumers=2)
     run("apply", write(stream, consumer_of("DEP19", durable_name="A")), "--yes")
     folder = write(stream, *(consumer_of("DEP19", durable_name=name) for name in "BC"))
@@ -613,7 +613,7 @@ def test_a_consumer_that_is_no_longer_durable_gets_no_threshold(
     assert (config.durable_name, config.inactive_threshold) == (None, None)
 
 
-def test_the_threshold_of_a_stream_holds_for_its_consumers(run: Run, write: Write) -> None:
+def test_threshold_of_a_stream_applies_to_its_consumers(run: Run, write: Write) -> None:
     stream = stream_of("DEP20", consumer_limits={"inactive_threshold": MINUTE})
     for text in ("made", "changed"):
         folder = write(stream, consumer_of("DEP20", description=text))
@@ -682,7 +682,7 @@ def test_the_start_of_a_mirror_in_another_zone_changes_nothing(
     assert actions(run, folder) == {"DEPLOY-ZONE": "nothing"}
 
 
-def test_push_consumers_are_made_and_kept(run: Run, write: Write, stream: str) -> None:
+def test_push_consumers_are_created_and_kept(run: Run, write: Write, stream: str) -> None:
     folder = write(consumer_of(stream, deliver_subject="deploy.push", ack_policy="none"))
     assert run("apply", folder, "--yes").exit_code == 0
     assert actions(run, folder) == {"C": "nothing"}
@@ -711,7 +711,7 @@ def test_files_with_problems_change_nothing(
     assert document["problems"]
 
 
-def test_what_an_old_server_would_drop_is_told(write: Write) -> None:
+def test_features_that_an_old_server_ignores_are_refused(write: Write) -> None:
     def script(peer: FakePeer) -> None:
         peer.handshake(version="2.11.11")
         for subject, code, err_code in (
@@ -736,7 +736,7 @@ def test_what_an_old_server_would_drop_is_told(write: Write) -> None:
             assert second.startswith("+ stream OLD")
 
 
-def test_texts_with_escapes_are_taken(run: Run, tmp_path: Path, server: NatsServer) -> None:
+def test_texts_with_escapes_are_accepted(run: Run, tmp_path: Path, server: NatsServer) -> None:
     """Programs in Go write > as an escape, and so does the server."""
     text = r'{"name":"DEP7","subjects":["dep7.\u003e"],"max_msgs":5,"metadata":{"\u0061":"\u00fc"}}'
     (tmp_path / "a.json").write_text(text)

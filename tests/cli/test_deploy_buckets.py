@@ -86,7 +86,7 @@ def test_buckets_that_programs_created_are_unchanged(
     assert run("plan", folder, "--check").exit_code == 0
 
 
-def test_changes_are_shown_with_the_settings_of_the_bucket_and_made(
+def test_changes_are_shown_as_settings_of_the_bucket_and_made(
     run: Run, write: Write, jet: JetStream
 ) -> None:
     jet.create_key_value(KeyValueConfig(bucket="DB3", history=2))
@@ -189,7 +189,7 @@ def test_another_stream_of_the_name_is_shown_to_change(
     assert changes["deny_delete"] is True
 
 
-def test_validate_takes_buckets_and_names_their_lines(run: Run, tmp_path: Path) -> None:
+def test_validate_accepts_buckets_and_reports_their_lines(run: Run, tmp_path: Path) -> None:
     file = tmp_path / "a.yaml"
     file.write_text("key_values:\n- bucket: A\n  histroy: 5\nobject_stores:\n- bucket: B\n")
     result = run("validate", str(file))
@@ -205,7 +205,7 @@ def test_validate_takes_buckets_and_names_their_lines(run: Run, tmp_path: Path) 
     assert run("validate", "-", "--kind", "key_value", input="bucket: A\n").exit_code == 0
 
 
-def test_a_mirror_becomes_a_bucket_of_its_own(run: Run, write: Write, jet: JetStream) -> None:
+def test_mirror_becomes_an_independent_bucket(run: Run, write: Write, jet: JetStream) -> None:
     jet.create_key_value(KeyValueConfig(bucket="DB10"))
     jet.create_key_value(KeyValueConfig(bucket="DB10M", mirror=StreamSource(name="DB10")))
     folder = write(key_values=[{"bucket": "DB10M", "mirror": {"name": "DB10"}}])

@@ -63,7 +63,7 @@ def test_events_are_shown_as_lines_json_or_a_table(
     assert "2" in table.stdout
 
 
-def test_it_ends_when_nothing_comes(run: Run) -> None:
+def test_iteration_ends_without_new_messages(run: Run) -> None:
     result = run("events", "--stream", "NOBODY", "--wait", "0.1")
     assert (result.exit_code, result.stdout) == (0, "")
     assert "0 events" in result.stderr
@@ -84,7 +84,7 @@ def test_a_server_that_died_is_no_silence(monkeypatch: pytest.MonkeyPatch) -> No
     assert "0 events\nerror: the connection to the server is lost" in result.stderr
 
 
-def test_a_link_that_was_mended_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_restored_connection_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     with NatsServer() as server, Proxy(server.url) as proxy:
         waits = events_module._next
 

@@ -35,7 +35,7 @@ def test_all_one_last_and_the_last_of_each(run: Run, filled: str) -> None:
 
 
 @pytest.mark.parametrize("each", [(), ("--each",)], ids=str)
-def test_the_timeout_holds_for_the_whole_read(
+def test_timeout_applies_to_the_whole_read(
     run: Run, stream: str, monkeypatch: pytest.MonkeyPatch, each: tuple[str]
 ) -> None:
     given: list[float] = []
@@ -73,7 +73,7 @@ def test_a_count_beyond_64_bits_means_all(run: Run, filled: str) -> None:
     assert len(seqs(run("get", filled, "-n", "9" * 30, "--json"))) == 10
 
 
-def test_people_see_place_time_headers_and_payload(run: Run, filled: str) -> None:
+def test_message_is_printed_with_subject_time_headers_and_payload(run: Run, filled: str) -> None:
     result = run("get", filled, "--seq", "7")
     head, header, payload = result.stdout.splitlines()
     assert head.startswith(f"{filled} 7  {filled}.s2  20")

@@ -45,7 +45,7 @@ def test_a_stream_that_is_not_there_is_a_failure(run: Run) -> None:
 
 
 @pytest.mark.parametrize("more", [(), ("--json",)])
-def test_a_watch_goes_on_after_looks_that_fail(
+def test_watch_continues_after_failed_requests(
     monkeypatch: pytest.MonkeyPatch, more: tuple[str, ...]
 ) -> None:
     told: list[str] = []
@@ -71,7 +71,7 @@ def test_a_watch_goes_on_after_looks_that_fail(
     assert set(told[1:-1]) == {"error"}
 
 
-def test_a_watch_whose_first_or_last_look_fails_ends_with_1(
+def test_watch_ends_with_1_if_its_first_or_last_request_fails(
     monkeypatch: pytest.MonkeyPatch, run: Run
 ) -> None:
     assert "stream not found" in run("health", "NO-SUCH", "--watch").stderr

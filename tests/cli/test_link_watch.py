@@ -39,7 +39,7 @@ def away_and_back(
 
 @pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
 @pytest.mark.parametrize("command", [["dlq", "run", "S"], ["events"], ["events", "--json"]])
-def test_it_goes_on_when_the_server_comes_back(
+def test_iteration_continues_after_the_server_restarts(
     monkeypatch: pytest.MonkeyPatch, command: list[str]
 ) -> None:
     with NatsServer() as server:
@@ -53,7 +53,7 @@ def test_it_goes_on_when_the_server_comes_back(
     assert lost < result.stderr.index("the connection to the server is restored")
 
 
-def test_a_link_that_broke_and_was_mended_unseen_is_told(
+def test_unnoticed_reconnect_is_reported(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     nc = SimpleNamespace(is_connected=True, epoch=1)

@@ -155,7 +155,7 @@ def test_a_command_that_is_not_there_is_named(
     assert locks.lock("a").holder() is None
 
 
-def test_locks_are_where_the_prefix_says(run: Run, locks: js_sync.Coordination) -> None:
+def test_locks_use_the_given_prefix(run: Run, locks: js_sync.Coordination) -> None:
     where = ("--stream", locks.stream, "--timeout", "1")
     assert run("lock", "ls", *where).exit_code == 0
     for command in (("lock", "ls", *where), ("lock", "run", "a", *where, "--", "true")):
@@ -178,4 +178,4 @@ def test_before_the_first_lock_nothing_is_held(run: Run, server: NatsServer) -> 
     assert "the lock a is not held" in freed.stderr
     done = lock(server, "a", "--stream", "NO-LOCKS", "--", "echo", "no")
     assert (done.returncode, done.stdout) == (1, "")
-    assert "--create makes it" in done.stderr
+    assert "--create creates it" in done.stderr

@@ -9,16 +9,14 @@ import pytest
 from tests.cli.output import Run
 
 
-def test_nothing_is_shown_unless_asked_for(run: Run, stream: str) -> None:
+def test_nothing_is_logged_by_default(run: Run, stream: str) -> None:
     result = run("pub", f"{stream}.a", "hello")
     assert result.exit_code == 0, result.stderr
     assert "twinstream." not in result.stderr
 
 
 @pytest.mark.parametrize(("option", "has_calls"), [("-v", False), ("-vv", True)])
-def test_the_log_is_shown_when_asked_for(
-    run: Run, stream: str, option: str, has_calls: bool
-) -> None:
+def test_log_is_shown_on_request(run: Run, stream: str, option: str, has_calls: bool) -> None:
     result = run(option, "stream", "info", stream)
     assert result.exit_code == 0, result.stderr
     assert " INFO twinstream.connection: connected to " in result.stderr

@@ -119,7 +119,7 @@ def test_for_machines_an_interrupt_is_a_json_document(
     assert run("stream", "info", stream).stderr.strip() == "Aborted!"
 
 
-def test_a_refused_publication_is_told_as_on_standard_output(run: Run, stream: str) -> None:
+def test_refused_publication_is_reported_as_on_standard_output(run: Run, stream: str) -> None:
     result = run("pub", f"{stream}.a", "x", "--last-seq", "7", "--json")
     assert result.exit_code == 1
     assert json.loads(result.stderr) == json.loads(result.stdout)
@@ -159,16 +159,14 @@ def test_an_account_without_jetstream_is_not_the_servers_fault() -> None:
 @pytest.mark.parametrize(
     ("words", "there"), [(["strem"], "stream, subject"), (["stream", "list"], "info, ls, ")]
 )
-def test_a_word_that_is_no_subcommand_is_answered_with_those_that_are(
-    words: list[str], there: str
-) -> None:
+def test_error_for_an_unknown_subcommand_lists_the_known_ones(words: list[str], there: str) -> None:
     result = CliRunner().invoke(twinstream, words)
     assert result.exit_code == 2
     assert f"No such command '{words[-1]}'. There are: " in result.stderr
     assert there in result.stderr
 
 
-def test_without_the_extra_the_command_says_how_to_get_it() -> None:
+def test_command_without_the_extra_explains_the_installation() -> None:
     program = (
         "import sys; sys.modules['click'] = None; from twinstream.cli.main import main; main()"
     )
@@ -180,7 +178,7 @@ def test_without_the_extra_the_command_says_how_to_get_it() -> None:
 
 @pytest.mark.parametrize("module", ["twinstream.cli.groups", "twinstream.cli.stream.info"])
 @pytest.mark.parametrize("words", [["--json"], ["--", "--json"]], ids=["json", "text"])
-def test_ctrl_c_while_modules_are_loaded_is_told_as_ever(module: str, words: list[str]) -> None:
+def test_ctrl_c_during_imports_is_reported_as_usual(module: str, words: list[str]) -> None:
     program = f"""
 import sys
 
@@ -232,7 +230,7 @@ def test_numbers_that_mean_nothing_are_wrong_usage(command: list[str], number: s
     assert f"{number} is not a finite number" in result.stderr
 
 
-def test_every_subcommand_loads_with_a_click_whose_types_have_no_parameters() -> None:
+def test_subcommands_load_with_a_click_without_generic_types() -> None:
     program = (
         "import click; click.ParamType.__class_getitem__ = None  # as before click 8.4\n"
         "from click.testing import CliRunner; from twinstream.cli.groups import twinstream\n"

@@ -24,7 +24,7 @@ def bucket(jet: js_sync.JetStream) -> str:
     return name
 
 
-def test_a_store_is_made_changed_and_deleted(run: Run, jet: js_sync.JetStream) -> None:
+def test_store_is_created_changed_and_deleted(run: Run, jet: js_sync.JetStream) -> None:
     name = f"OBJECTS{next(_numbers)}"
     settings = ["--storage", "memory", "--ttl", "24h", "--description", "files"]
     made = run("object", "add", name, *settings, "--metadata", "a=b")
@@ -47,7 +47,7 @@ def test_a_store_is_made_changed_and_deleted(run: Run, jet: js_sync.JetStream) -
     assert f"no object store {name}" in missing.stderr
 
 
-def test_a_file_goes_in_and_comes_out(run: Run, bucket: str, tmp_path: Path) -> None:
+def test_file_is_stored_and_read_back(run: Run, bucket: str, tmp_path: Path) -> None:
     data = os.urandom(300_000)
     source, copy = tmp_path / "in.bin", tmp_path / "out.bin"
     source.write_bytes(data)

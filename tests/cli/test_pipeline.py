@@ -74,7 +74,7 @@ def write(folder: Path, batch: int, seqs: list[int], times: list[int]) -> None:
     pq.write_table(pa.table(rows), folder / "part-0.parquet")
 
 
-def test_verify_says_that_all_is_well(run: Run, config: Path) -> None:
+def test_verify_reports_success(run: Run, config: Path) -> None:
     result = run("pipeline", "verify", "--config", str(config))
     assert result.exit_code == 0, result.stderr
     assert "1 to 12" in result.stdout
@@ -143,7 +143,7 @@ def test_compact_joins_files_and_vacuum_removes_the_old_ones(run: Run, config: P
     assert run("pipeline", "verify", "--config", str(config)).exit_code == 0
 
 
-def test_commands_work_beside_a_run_and_not_beside_each_other(run: Run, config: Path) -> None:
+def test_commands_work_during_a_run_but_not_concurrently(run: Run, config: Path) -> None:
     folders = Folders(config.parent / "lake")
     with locked(folders.lock, folders.root, "pipeline run of shop"):
         result = run("pipeline", "compact", "--config", str(config))
@@ -221,7 +221,7 @@ class Page(HTMLParser):
         self.links += [value or "" for name, value in attrs if name in ("src", "href")]
 
 
-def test_for_machines_a_source_that_failed_is_told_with_its_class(
+def test_json_output_has_the_class_of_a_failed_source(
     run: Run, config: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def failed(*_: object, tell: Callable[[Happening], None], **__: object) -> dict[str, str]:

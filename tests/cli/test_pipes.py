@@ -103,7 +103,7 @@ def _catches(pid: int, number: signal.Signals) -> bool:
     return bool(int(caught.split()[1], 16) >> (number - 1) & 1)
 
 
-def test_the_first_ctrl_c_says_on_a_terminal_what_is_still_done(
+def test_first_ctrl_c_prints_the_remaining_work_on_a_terminal(
     server: NatsServer, stream: str
 ) -> None:
     ours, theirs = os.openpty()

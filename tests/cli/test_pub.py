@@ -24,7 +24,9 @@ def stored(server: NatsServer, stream: str) -> list[js_sync.StreamMessage]:
         return [found.get_message(seq) for seq in range(1, found.info().state.last_seq + 1)]
 
 
-def test_a_message_is_stored_and_its_place_told(run: Run, server: NatsServer, stream: str) -> None:
+def test_message_is_stored_and_its_sequence_printed(
+    run: Run, server: NatsServer, stream: str
+) -> None:
     result = run("pub", f"{stream}.new", "hello", "-H", "Colour: blue", "-H", "Colour: red")
     assert result.exit_code == 0, result.stderr
     assert result.stdout == f"stored in {stream} at sequence 1\n"
@@ -69,7 +71,7 @@ def test_a_file_is_sent_as_it_is(run: Run, server: NatsServer, stream: str, tmp_
     assert stored(server, stream)[0].data == b"\x00\xff\r\n"
 
 
-def test_empty_input_by_lines_publishes_nothing_and_says_so(run: Run, stream: str) -> None:
+def test_empty_input_by_lines_publishes_nothing_with_a_note(run: Run, stream: str) -> None:
     result = run("pub", f"{stream}.a", "--lines", input="")
     assert result.exit_code == 0
     assert "empty" in result.stderr
@@ -143,7 +145,7 @@ def test_a_rate_may_ask_for_longer_than_a_system_can_wait() -> None:
     assert max(waits) == threading.TIMEOUT_MAX
 
 
-def test_a_rate_holds_messages_back(run: Run, stream: str) -> None:
+def test_rate_limits_messages(run: Run, stream: str) -> None:
     began = time.monotonic()
     assert run("pub", f"{stream}.a", "x", "-n", "5", "--rate", "20").exit_code == 0
     assert time.monotonic() - began >= 0.2

@@ -101,7 +101,7 @@ def test_each_kind_of_schedule_is_stored_with_its_data(
     assert run("schedule", "cancel", timers, f"{timers}.s", input="y\n").exit_code == 0
 
 
-def test_next_tells_times_without_a_server(run: Run) -> None:
+def test_next_prints_times_without_a_server(run: Run) -> None:
     arguments = ("schedule", "next", "0 0 9 * * mon", "-n", "2", "--time-zone", "Europe/Berlin")
     arguments += ("--after", "2026-03-26T00:00:00Z")
     assert json_lines(run(*arguments, "--json")) == [
@@ -123,7 +123,7 @@ def test_next_tells_times_without_a_server(run: Run) -> None:
         (("add", "S", "a", "b", "--in", "soon"), 2, "not a duration"),
         (("add", "S", "a", "b", "--at", "soon"), 2, "2026-01-31T08:00:00Z"),
         (("add", "S", "a", "b", "--at", "2026-01-01T00:00:00"), 2, "no time zone"),
-        (("add", "S", "a", "b", "--every", "1s", "--time-zone", "UTC"), 2, "--cron only"),
+        (("add", "S", "a", "b", "--every", "1s", "--time-zone", "UTC"), 2, "needs --cron"),
         (("add", "S", "a", "b", "x", "-f", __file__, "--in", "1s"), 2, "once"),
         (("add", "S", "a", "b", "--cron", "0 9 * * *"), 2, "put 0 before"),
         (("cancel", "S", "a", "--json"), 2, "--yes"),

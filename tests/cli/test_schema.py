@@ -10,7 +10,7 @@ import jsonschema
 from tests.cli.output import Run
 
 
-def test_the_whole_document_is_valid_and_takes_a_config(run: Run) -> None:
+def test_whole_document_is_valid_and_accepts_a_config(run: Run) -> None:
     result = run("schema")
     assert result.exit_code == 0
     document = json.loads(result.stdout)

@@ -68,7 +68,7 @@ def test_messages_that_fit_are_counted(run: Run, server: NatsServer) -> None:
     assert figures(run, "--live", name, "--messages", "10")["bytes"] == live["message"] * 10
 
 
-def test_an_empty_stream_says_what_to_try(run: Run, stream: str) -> None:
+def test_error_for_an_empty_stream_has_a_hint(run: Run, stream: str) -> None:
     result = run("size", "--live", stream)
     assert result.exit_code == 1
     assert result.stderr == f"error: stream {stream} is empty; describe a message with --payload\n"

@@ -15,7 +15,7 @@ from twinstream.cli.stream.subjects import SHOWN
 from twinstream.models import StreamConfig, StreamSource
 
 
-def test_ls_shows_what_a_stream_holds(run: Run, stream: str) -> None:
+def test_ls_shows_the_subjects_of_a_stream(run: Run, stream: str) -> None:
     run("pub", f"{stream}.a", "x", "-n", "1234")
     result = run("stream", "ls")
     assert result.exit_code == 0, result.stderr
@@ -80,7 +80,7 @@ def test_info_of_nothing_names_it(run: Run) -> None:
     assert "NO_SUCH_STREAM" in result.stderr
 
 
-def test_purge_asks_and_tells_how_many(run: Run, jet: js_sync.JetStream, stream: str) -> None:
+def test_purge_asks_and_prints_the_number(run: Run, jet: js_sync.JetStream, stream: str) -> None:
     fill(jet, stream, 5)
     refused = run("stream", "purge", stream, input="n\n")
     assert refused.exit_code == 1
@@ -108,7 +108,9 @@ def test_purge_of_an_empty_subject_is_no_purge_of_all(
     assert jet.get_stream(stream).info().state.messages == 2
 
 
-def test_rmm_removes_one_message_when_told(run: Run, jet: js_sync.JetStream, stream: str) -> None:
+def test_rmm_removes_one_message_after_confirmation(
+    run: Run, jet: js_sync.JetStream, stream: str
+) -> None:
     fill(jet, stream, 3)
     refused = run("stream", "rmm", stream, "2", input="n\n")
     assert refused.exit_code == 1
@@ -126,7 +128,7 @@ def test_rmm_removes_one_message_when_told(run: Run, jet: js_sync.JetStream, str
         assert "error: " in gone.stderr
 
 
-def test_rm_deletes_only_when_told(run: Run, jet: js_sync.JetStream, stream: str) -> None:
+def test_rm_deletes_only_after_confirmation(run: Run, jet: js_sync.JetStream, stream: str) -> None:
     assert run("stream", "rm", stream, input="").exit_code == 1
     assert jet.get_stream(stream).name == stream
     unasked = run("stream", "rm", stream)
@@ -196,7 +198,7 @@ def test_all_subjects_are_in_a_table_without_the_work_of_one(
     assert run("stream", "subjects", stream, "--all").stdout == some
 
 
-def test_a_single_server_says_that_it_has_no_cluster(run: Run, stream: str) -> None:
+def test_single_server_reports_that_it_has_no_cluster(run: Run, stream: str) -> None:
     for command in (
         ("stream", "step-down", stream),
         ("stream", "peer-remove", stream, "n1", "--yes"),

@@ -53,7 +53,7 @@ def test_a_server_that_is_not_trusted_is_no_server_that_is_down(
     assert "is a server running there?" not in result.stderr
 
 
-def test_an_nkey_comes_from_a_file(run: Run, server_factory: Factory, tmp_path: Path) -> None:
+def test_nkey_is_read_from_a_file(run: Run, server_factory: Factory, tmp_path: Path) -> None:
     seed = nkeys.encode_seed(os.urandom(32), nkeys.PREFIX_BYTE_USER).decode()
     public = nkeys.from_seed(bytearray(seed.encode())).public_key.decode()
     server = server_factory(f"authorization {{ users = [{{nkey: {public}}}] }}")
@@ -68,7 +68,7 @@ def test_an_nkey_comes_from_a_file(run: Run, server_factory: Factory, tmp_path: 
     assert "--creds or --nkey" in without.stderr
 
 
-def test_a_file_that_holds_no_seed_is_named(run: Run, tmp_path: Path) -> None:
+def test_file_without_a_seed_is_named_in_the_error(run: Run, tmp_path: Path) -> None:
     file = tmp_path / "user.der"
     file.write_bytes(b"\xff\xfe")
     result = run("stream", "ls", "--nkey", str(file))
@@ -90,7 +90,7 @@ def test_a_file_without_a_users_seed_is_named(run: Run, tmp_path: Path, text: st
     assert OTHER_SEED not in result.stderr
 
 
-def test_who_may_not_is_told_where_rights_are_listed(run: Run, server_factory: Factory) -> None:
+def test_missing_permission_for_a_listing_is_reported(run: Run, server_factory: Factory) -> None:
     user = 'user: bob, password: b, permissions: {publish: ["orders.>"], subscribe: [">"]}'
     server = server_factory(f"authorization {{ users: [{{{user}}}] }}")
     login = ["--server", server.url, "--user", "bob", "--password", "b"]
@@ -100,7 +100,7 @@ def test_who_may_not_is_told_where_rights_are_listed(run: Run, server_factory: F
     assert "`twinstream permissions` tells which subjects" in result.stderr
 
 
-def test_who_gave_credentials_is_not_told_to_give_some(run: Run, server_factory: Factory) -> None:
+def test_no_hint_about_credentials_if_some_were_given(run: Run, server_factory: Factory) -> None:
     with server_factory("authorization {user: ann, password: secret}") as server:
         refused = run("stream", "ls", "-s", server.url, "--user", "ann", "--password", "wrong")
         assert refused.exit_code == 1

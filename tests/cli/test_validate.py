@@ -30,7 +30,7 @@ def test_good_files_are_silent_and_exit_with_0(run: Run) -> None:
     assert result.stderr == "3 configurations, no problem\n"
 
 
-def test_a_problem_has_its_place_path_sentence_code_and_hint(run: Run) -> None:
+def test_problem_has_position_path_sentence_code_and_hint(run: Run) -> None:
     result = run("validate", BROKEN, *GOOD)
     assert result.exit_code == 1
     first, *others, warning = result.stdout.splitlines()
@@ -75,7 +75,7 @@ def test_json_is_one_document(run: Run) -> None:
     assert json.loads(run("validate", *GOOD, "--json").stdout)["valid"] is True
 
 
-def test_warnings_stand_apart_from_problems(run: Run, tmp_path: Path) -> None:
+def test_warnings_are_separate_from_problems(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "s.yaml"
     path.write_text("name: S\nsubjects: [s]\nmax_msgs: 5\nno_ack: true\n")
     result = run("validate", str(path))
@@ -114,7 +114,7 @@ def test_sarif_has_levels_places_and_rules(run: Run, tmp_path: Path) -> None:
     assert piped[0]["locations"][0]["physicalLocation"]["artifactLocation"] == {"uri": "stdin"}
 
 
-def test_sarif_names_files_whose_names_are_no_utf8(
+def test_sarif_names_files_with_non_utf8_names(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -158,13 +158,13 @@ def test_a_version_of_the_server_decides(run: Run) -> None:
     "text",
     [b"", b"{", b'{"name": "S", "name": "T"}', b"\xff\xfe", b"[[[[", b"[]{}", b"3", b"{'a': [}"],
 )
-def test_bad_text_is_a_problem_with_a_place(run: Run, text: bytes) -> None:
+def test_bad_text_is_a_problem_with_a_position(run: Run, text: bytes) -> None:
     result = run("validate", "-", input=text)
     assert result.exit_code == 1, result.stdout
     assert re.match(r"<stdin>:\d+:\d+: ", result.stdout)
 
 
-def test_deep_nesting_is_a_problem_with_a_place(run: Run) -> None:
+def test_deep_nesting_is_a_problem_with_a_position(run: Run) -> None:
     result = run("validate", "-", input="[" * 100_000)
     assert result.exit_code == 1
     assert re.match(r"<stdin>:\d+:\d+: ", result.stdout)
@@ -190,7 +190,7 @@ def test_wrong_usage_is_exit_code_2(run: Run, arguments: tuple[str, ...]) -> Non
     assert run("validate", *arguments).exit_code == 2
 
 
-def test_a_folder_stands_for_the_files_below_it(run: Run, tmp_path: Path) -> None:
+def test_folder_stands_for_the_files_below_it(run: Run, tmp_path: Path) -> None:
     shown = run("validate", str(EXAMPLES))
     assert shown.exit_code == 1
     assert shown.stderr == "4 configurations, 3 problems, 1 warning\n"
@@ -199,7 +199,7 @@ def test_a_folder_stands_for_the_files_below_it(run: Run, tmp_path: Path) -> Non
     assert "there is no .json, .yaml or .yml file to read" in nothing.stderr
 
 
-def test_links_are_followed_and_broken_ones_told(run: Run, tmp_path: Path) -> None:
+def test_links_are_followed_and_broken_links_reported(run: Run, tmp_path: Path) -> None:
     folder, outside = tmp_path / "folder", tmp_path / "outside"
     folder.mkdir()
     outside.mkdir()

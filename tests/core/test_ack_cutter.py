@@ -68,7 +68,7 @@ def test_what_is_alike_is_cut_at_once_and_the_rest_is_the_parsers() -> None:
     ]
 
 
-def test_it_learns_anew_when_sequences_get_longer_or_the_stream_another_one() -> None:
+def test_pattern_is_learned_again_for_longer_sequences_or_another_stream() -> None:
     listener = Listener(cuts=True)
     listener.hear(b"".join(ack(at, at) for at in range(1, 30)))
     listener.hear(ack(30, 30))

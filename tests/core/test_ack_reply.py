@@ -79,7 +79,7 @@ def test_time_of_a_message() -> None:
     assert WANTED.timestamp_ns == 1700000000123456789
 
 
-def test_each_word_of_an_acknowledgement_is_written_as_servers_read_it() -> None:
+def test_acknowledgements_are_encoded_as_servers_parse_them() -> None:
     assert (ACK, IN_PROGRESS) == (b"+ACK", b"+WPI")
     assert nak(None) == b"-NAK"
     assert nak(0) == b'-NAK {"delay": 0}'

@@ -68,7 +68,7 @@ def test_filters_that_cannot_be(stream, consumer, kinds, said) -> None:
         event_subjects(stream, consumer, kinds)
 
 
-def test_a_known_event_is_typed_and_tells_its_place() -> None:
+def test_known_event_is_typed_and_has_its_stream_and_consumer() -> None:
     body = {
         "type": "io.nats.jetstream.metric.v1.consumer_ack",
         "id": "I",

@@ -14,7 +14,7 @@ DOWN = Disconnected("a", "it broke")
 OVER = Closed("")
 
 
-def test_what_comes_while_one_is_told_is_told_behind_it():
+def test_reports_during_a_report_are_delivered_after_it():
     told, inside, go_on = [], threading.Event(), threading.Event()
 
     def slow(event):
@@ -49,7 +49,7 @@ def test_a_listener_may_cause_the_next_event():
     assert told == [UP, OVER]
 
 
-def test_nothing_is_told_after_the_end():
+def test_nothing_is_reported_after_the_end():
     told = []
     announcer = Announcer(told.append)
     for event in (OVER, UP, OVER):

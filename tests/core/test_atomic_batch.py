@@ -95,7 +95,7 @@ def test_a_batch_has_a_limit() -> None:
         ({"expected_stream": "S", "ttl": 5}, "", "", ""),
     ],
 )
-def test_what_makes_the_server_refuse_all(
+def test_messages_that_would_fail_the_batch_are_refused(
     members: dict[str, Any], first: str, again: str, other: str
 ) -> None:
     for told, subject, before in ((first, "s", 0), (again, "s", 1), (other, "t", 1)):
@@ -188,9 +188,7 @@ def test_a_sequence_below_the_count_cannot_be() -> None:
         ([("Nats-Batch-Id", "b"), ("Nats-Batch-Commit", "1")], 0),
     ],
 )
-def test_the_last_message_of_a_batch_tells_itself(
-    headers: list[tuple[str, str]], number: int
-) -> None:
+def test_last_message_of_a_batch_is_recognised(headers: list[tuple[str, str]], number: int) -> None:
     assert commit_seq(Headers(headers), "b") == number
 
 
@@ -227,7 +225,7 @@ def test_what_the_stream_does_not_hold_was_not_stored_or_removed(
     assert (doubt in found) if doubt else found == ""
 
 
-def test_the_error_of_a_batch_keeps_what_it_tells() -> None:
+def test_error_of_a_batch_keeps_its_attributes() -> None:
     for kind in (AtomicBatchFailed, AtomicBatchUnknown):
         error = kind("text", AtomicOutcome.UNKNOWN, "because")
         again = pickle.loads(pickle.dumps(error))

@@ -104,7 +104,7 @@ def test_a_missing_chunk_is_noticed(bad: Frame) -> None:
         chunks.take(bad)
 
 
-def test_a_reply_that_an_import_rewrote_says_nothing() -> None:
+def test_rewritten_reply_subject_is_accepted() -> None:
     chunks = SnapshotChunks("S")
     assert chunks.take((b"_INBOX.1", b"_R_.x.y", 0, b"data\r\n")) == b"data"
 

@@ -138,13 +138,13 @@ HEADED: list[Row] = [(b"a", STORED, b"%d" % at) for at in range(9)]
 
 @pytest.mark.parametrize("rows", [PLAIN, HEADED, PLAIN[:1]])
 @pytest.mark.parametrize("cuts", [[], [700], [333, 900, 901]])
-def test_a_page_of_one_form_comes_in_bulk(rows: list[Row], cuts: list[int]) -> None:
+def test_page_of_one_form_is_read_in_bulk(rows: list[Row], cuts: list[int]) -> None:
     for data, count in ((direct(rows), 0), (pull(rows), len(rows))):
         inside = [cut for cut in cuts if cut < len(data)]
         assert same(data, inside, count).session.in_bulk == len(rows)
 
 
-def test_a_page_that_came_in_part_is_as_long_as_that_part() -> None:
+def test_partly_received_page_has_the_received_messages() -> None:
     data, parser, told = direct(PLAIN), Parser({SID: lambda frame: None}), [0]
     parser.hold_back(DirectBulk(SID, INBOX, b"S"))
     for low, high in pairwise([0, 700, 1800, len(data)]):
@@ -203,7 +203,7 @@ def test_a_status_ends_a_pull_early() -> None:
     assert same(end.replace(b".9 ", b".8 ") + pull(PLAIN), [], 20).session.in_bulk == 20
 
 
-def test_the_last_pending_count_tells_whether_more_is_left() -> None:
+def test_last_pending_count_shows_whether_more_remain() -> None:
     assert same(pull(PLAIN, left=3), [], 20).end == PageEnd(more=True)
     assert same(pull(PLAIN), [], 20).end == PageEnd(more=False)
 
@@ -260,7 +260,7 @@ def test_columns_are_cut_without_numpy() -> None:
     assert not [at.lineno for at in ast.walk(tree) if isinstance(at, ast.Slice) and at.step]
 
 
-def test_a_line_that_comes_bit_by_bit_is_not_looked_at_again_and_again(
+def test_line_that_arrives_in_small_pieces_is_not_scanned_repeatedly(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     looks: list[int] = []

@@ -190,7 +190,7 @@ def test_the_words_are_patterns() -> None:
 
 
 @pytest.mark.parametrize("blank", [" ", "\t", "\x0b", "\f", "\x85", "\xa0", "\u2009", "\u3000"])
-def test_fields_stand_apart_by_what_go_calls_white_space(blank: str) -> None:
+def test_fields_are_separated_by_gos_white_space(blank: str) -> None:
     start = int(START.timestamp())
     assert Cron(f"0{blank}0 9 * * *{blank}").next_after(start) == Cron("0 0 9 * * *").next_after(
         start

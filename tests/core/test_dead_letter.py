@@ -140,7 +140,7 @@ def stored(request: Any) -> StreamMessage:
     )
 
 
-def test_a_letter_holds_all_of_its_message() -> None:
+def test_letter_contains_its_whole_message() -> None:
     letter = read_letter(stored(letter_of_failure(NAMES, FAILURE, AT, ORIGINAL)))
     assert letter == DeadLetter(
         seq=1, stream="S", consumer="c", stream_seq=7, subject="s.a", stored_at=AT, data=b"body",
@@ -151,7 +151,7 @@ def test_a_letter_holds_all_of_its_message() -> None:
     assert letter_of_failure(NAMES, FAILURE, AT, ORIGINAL).msg_id == "ID"
 
 
-def test_a_letter_without_its_message_says_why() -> None:
+def test_letter_without_its_message_explains_why() -> None:
     word = letter_of_failure(NAMES, evolve_failure(advisory=""), AT, None, "it\nis gone")
     assert word.msg_id is None
     letter = read_letter(stored(word))
@@ -171,7 +171,7 @@ def test_a_letter_without_its_message_says_why() -> None:
         ({"data", "headers"}, b"", Headers()),
     ],
 )
-def test_a_letter_holds_what_fits(without: set[Part], data: bytes, headers: Headers) -> None:
+def test_letter_contains_what_fits(without: set[Part], data: bytes, headers: Headers) -> None:
     request = letter_of_failure(NAMES, FAILURE, AT, ORIGINAL, "too large", frozenset(without))
     letter = read_letter(stored(request))
     assert (letter.data, letter.headers, letter.subject) == (data, headers, "s.a")

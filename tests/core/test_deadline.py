@@ -37,7 +37,9 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
         lambda delay: publish_headers(PublishRequest(subject="a", ttl=delay)),
     ],
 )
-def test_no_server_is_asked_for_what_its_clock_cannot_hold(ask: Callable[[int], object]) -> None:
+def test_durations_are_limited_to_the_range_of_the_servers_clock(
+    ask: Callable[[int], object],
+) -> None:
     """It would be over at once there: a lock free for others, a message removed."""
     ask(3_000_000_000)
     with pytest.raises(BadArgument, match="at most 100 years"):

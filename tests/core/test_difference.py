@@ -74,4 +74,4 @@ def test_an_error_with_differences_names_them() -> None:
     told = error.with_differences(found)
     assert "max_deliver: wanted 3, is 5" in str(told)
     assert (told.err_code, told.differences) == (10148, found)
-    assert "no field" in str(error.with_differences(()))
+    assert "no requested field" in str(error.with_differences(()))

@@ -102,7 +102,7 @@ def test_an_error_that_is_no_object_is_no_success(error: bytes) -> None:
 
 
 @pytest.mark.parametrize("tail", [b"x.0.$FI", b"1", b"", LONG.encode() + b".0.$FI", b"1.x.$FI"])
-def test_what_comes_into_the_inbox_of_a_fast_batch_changes_nothing(tail: bytes) -> None:
+def test_foreign_messages_in_the_inbox_of_a_fast_batch_are_ignored(tail: bytes) -> None:
     batch = FastBatch(b"inbox", "id", "S", 10, "fail")
     prefix = batch.next_reply().removesuffix(b"1.0.$FI")
     batch.take((prefix + tail, b"", 0, b"odd\r\n"))

@@ -66,7 +66,7 @@ def test_what_a_stream_must_allow_first_is_a_note_of_the_error() -> None:
     assert not hasattr(api_error({"err_code": 10059}), "__notes__")
 
 
-def test_a_full_subject_is_told_from_a_full_stream() -> None:
+def test_full_subject_is_distinguished_from_a_full_stream() -> None:
     full = {"err_code": 10077, "description": "maximum messages per subject exceeded"}
     assert type(api_error(full)) is errors.MessageExists
     assert isinstance(api_error(full), errors.StoreRefused)

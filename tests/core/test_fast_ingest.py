@@ -147,7 +147,7 @@ def test_what_became_of_each_message(
     assert fates(batch) == told
 
 
-def test_the_end_tells_the_last_sequence() -> None:
+def test_end_reports_the_last_sequence() -> None:
     batch = new()
     batch.take(answer(6, COMMIT, {**end(5), "domain": "hub"}))
     assert batch.is_over
@@ -176,7 +176,7 @@ def test_answers_to_another_batch_change_nothing() -> None:
 
 
 @pytest.mark.parametrize("operation", [COMMIT, PING])
-def test_a_batch_that_the_server_does_not_know_may_still_be_told_the_end(operation: int) -> None:
+def test_batch_unknown_to_the_server_may_still_be_ended(operation: int) -> None:
     batch = new()
     assert not batch.is_broken
     batch.take(answer(5, operation, error(10208)))
@@ -189,7 +189,7 @@ def test_a_batch_that_the_server_does_not_know_may_still_be_told_the_end(operati
     assert fates(batch) == "SSAAA"
 
 
-def test_nobody_there_for_a_commit_is_not_a_refusal_of_a_message() -> None:
+def test_no_responders_to_a_commit_is_not_a_refusal() -> None:
     batch = new()
     batch.take(answer(6, COMMIT))
     assert isinstance(batch.vanished, NoResponders)

@@ -75,7 +75,7 @@ def test_a_sign_of_life_ends_nothing(code: int, text: str) -> None:
     assert not fetch.is_over
 
 
-def test_a_full_fetch_takes_no_more() -> None:
+def test_full_fetch_accepts_no_further_message() -> None:
     fetch = fetching(2)
     assert [fetch.take(delivery(n)) for n in (1, 2, 3)] == [True, True, False]
     assert (fetch.end, len(fetch.frames)) == (BatchEnd.FILLED, 2)
@@ -101,7 +101,7 @@ def test_bytes_are_counted_without_the_pin() -> None:
     assert (fetch.end, fetch.is_clean) == (BatchEnd.BYTES_FILLED, True)
 
 
-def test_more_bytes_than_were_asked_for_leave_an_inbox_that_is_not_clean() -> None:
+def test_more_bytes_than_requested_leave_the_inbox_unclean() -> None:
     """The server counts otherwise, and may go on."""
     fetch = fetching(10, max_bytes=2 * frame_size(delivery(1)) - 1)
     fetch.take(delivery(1))
@@ -238,7 +238,7 @@ def test_it_is_known_when_frames_arrived(max_bytes: int | None) -> None:
     ),
     st.lists(st.integers(0, 4)),
 )
-def test_frames_taken_together_are_as_taken_one_by_one(
+def test_frames_taken_together_equal_frames_taken_one_by_one(
     max_bytes: int | None, frames: list[Any], portions: list[int]
 ) -> None:
     alone, together = fetching(max_bytes=max_bytes), fetching(max_bytes=max_bytes)

@@ -70,7 +70,7 @@ def test_an_info_of_a_wrong_type(member: dict[str, Any]) -> None:
         ServerInfo.read(member)
 
 
-def test_what_connect_says() -> None:
+def test_options_of_connect() -> None:
     fields = connect_fields("worker", Credentials(user="ann", password="s"), "")
     assert fields["headers"] is True
     assert fields["no_responders"] is True

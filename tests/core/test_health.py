@@ -99,7 +99,7 @@ def test_what_figures_of_a_consumer_say(then: Any, now: Any, found: Any) -> None
     assert kinds(judged(consumer(**then), consumer(**now))) == found
 
 
-def test_a_consumer_made_anew_is_not_compared() -> None:
+def test_recreated_consumer_is_not_compared() -> None:
     then = consumer(floor=3, num_ack_pending=2, created="2026-01-01T00:00:00Z")
     now = consumer(floor=3, num_ack_pending=2)
     assert judged(then, now).is_well
@@ -160,7 +160,7 @@ def test_what_does_not_answer_or_cannot_run() -> None:
     assert found[1].text == "no information: no answer in time"
 
 
-def test_the_worst_comes_first_and_thresholds_are_checked() -> None:
+def test_worst_finding_comes_first_and_thresholds_are_checked() -> None:
     then = consumer(num_pending=1)
     now = consumer(num_pending=2, num_ack_pending=100, num_redelivered=60)
     found = judged(then, now)

@@ -279,7 +279,7 @@ def test_the_encoded_key_is_checked() -> None:
         codecs.encode_key("")
 
 
-def test_a_model_with_json_of_its_own() -> None:
+def test_model_with_its_own_json() -> None:
     class Own:
         def __init__(self, text: str) -> None:
             self.text = text
@@ -339,7 +339,7 @@ def test_both_codes_of_a_conflict_are_one_error(
 # ---- the end of the state
 
 
-def test_a_state_is_complete_when_nothing_was_written_meanwhile() -> None:
+def test_state_is_complete_if_nothing_was_written_in_between() -> None:
     state = WatchState(updates_only=False)
     assert not state.take_mark()
     assert state.reached(7)
@@ -347,7 +347,7 @@ def test_a_state_is_complete_when_nothing_was_written_meanwhile() -> None:
     assert (state.take_mark(), state.take_mark(), state.is_live) == (True, False, True)
 
 
-def test_a_state_goes_on_while_others_write_but_not_for_ever() -> None:
+def test_state_is_read_during_writes_but_not_forever() -> None:
     state = WatchState(updates_only=False)
     rounds = 0
     while not state.is_live:

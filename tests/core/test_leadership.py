@@ -29,7 +29,7 @@ def peer(name, active=LATELY, **fields):
         ClusterInfo(leader="a", replicas=[peer("b"), peer("c"), peer("d", LONG, observer=True)]),
     ],
 )
-def test_a_leader_that_is_heard_is_believed(cluster):
+def test_responding_leader_is_trusted(cluster):
     assert doubt_of_leader(cluster) == ""
 
 

@@ -83,7 +83,7 @@ def test_somebody_else_has_it() -> None:
     assert engine.phase is Phase.ASKING
 
 
-def test_a_slot_that_is_empty_when_looked_at_is_asked_for_again() -> None:
+def test_slot_that_is_empty_when_read_is_requested_again() -> None:
     engine = asking()
     for attempt in (2, 3, 4):
         engine.refused(1.0)
@@ -111,7 +111,7 @@ def test_a_lost_confirmation_is_found_by_looking() -> None:
     assert not engine.may_be_stored
 
 
-def test_a_confirmation_that_came_too_late_is_renewed_before_it_is_believed() -> None:
+def test_late_confirmation_is_renewed_before_it_counts() -> None:
     engine = asking()
     engine.stored(1, 5, 9.5)
     assert engine.phase is Phase.ASKING
@@ -120,7 +120,7 @@ def test_a_confirmation_that_came_too_late_is_renewed_before_it_is_believed() ->
     assert (engine.phase, engine.token, engine.until) == (Phase.HELD, 5, 18.5)
 
 
-def test_without_a_stream_the_server_is_asked_why() -> None:
+def test_missing_stream_is_explained_by_the_server() -> None:
     engine = asking()
     engine.unanswered("nobody", 1.0, look=True)
     assert engine.poll(2.0) == Look()
@@ -169,7 +169,7 @@ def test_what_is_not_renewed_is_lost_for_good() -> None:
     ("record", "reason"),
     [(None, "its record was removed"), (found(9, tenure="you"), "o has it now")],
 )
-def test_a_lease_is_lost_when_its_record_is_gone_or_replaced(
+def test_lease_is_lost_if_its_record_is_removed_or_replaced(
     record: SlotRecord | None, reason: str
 ) -> None:
     engine = held()
@@ -195,7 +195,7 @@ def test_a_stale_look_moves_nothing(stale: SlotRecord) -> None:
     assert engine.poll(engine.wake_at()) == Put(3, 5, 5, False)
 
 
-def test_a_look_that_nobody_waits_for_is_passed_over() -> None:
+def test_look_after_a_failure_is_ignored() -> None:
     engine = held()
     engine.fail("closed")
     engine.looked(None, 1.0)
@@ -229,7 +229,7 @@ def test_leaving_before_asking_is_nothing() -> None:
     assert engine.phase is Phase.LEFT
 
 
-def test_leaving_finds_a_renewal_whose_confirmation_was_lost() -> None:
+def test_release_finds_a_renewal_with_lost_confirmation() -> None:
     engine = held()
     engine.poll(3.0)
     engine.leave(3.1)
@@ -278,7 +278,7 @@ def test_a_final_record_stays() -> None:
     assert engine.phase is Phase.LEFT
 
 
-def test_a_final_record_that_finds_no_place_is_a_loss() -> None:
+def test_final_record_that_cannot_be_stored_is_a_loss() -> None:
     engine = held()
     engine.leave(2.0, final=True)
     engine.poll(2.0)
@@ -307,7 +307,7 @@ def test_terms_are_whole_seconds_with_a_margin_up_to_half_of_them() -> None:
 # ---- records
 
 
-def test_a_record_comes_back() -> None:
+def test_record_is_decoded_as_encoded() -> None:
     record = LeaseRecord(
         owner="o", tenure="t", attempt=3, token=7, state="done", note="n", data=b"\x00x"
     )
@@ -333,7 +333,7 @@ def test_a_note_may_hold_anything() -> None:
         b'{"owner":1,"tenure":[],"attempt":true,"data":"?"}',
     ],
 )
-def test_a_foreign_record_is_nobody_we_know(data: bytes) -> None:
+def test_foreign_record_has_an_unknown_owner(data: bytes) -> None:
     slot = read_slot(message(data, 9, ttl=None))
     assert (slot.owner, slot.tenure, slot.attempt, slot.token) == ("", "", 0, 9)
     assert (slot.data, slot.state, slot.ttl) == (b"", "held", None)
@@ -342,7 +342,7 @@ def test_a_foreign_record_is_nobody_we_know(data: bytes) -> None:
 # ---- streams
 
 
-def test_subjects_of_slots_are_made_and_read_back() -> None:
+def test_slot_subjects_are_created_and_parsed() -> None:
     subjects = CoordinationSubjects("L")
     assert subjects.slot("lock", "a.b") == "L.held.lock.a.b"
     assert subjects.slot("rate", "a", 3) == "L.held.rate.a.3"
@@ -362,7 +362,7 @@ def test_subjects_of_slots_are_made_and_read_back() -> None:
             check_count(count, "n")  # type: ignore[arg-type]
 
 
-def test_the_own_configuration_is_suitable() -> None:
+def test_own_configuration_is_suitable() -> None:
     config = coordination_config("L", replicas=3)
     assert config.num_replicas == 3
     check_coordination(config, CoordinationSubjects("L"))
@@ -405,7 +405,7 @@ class Later:
 
 
 @pytest.mark.parametrize("handler", [5, Later().__call__, Later()])
-def test_who_is_told_of_a_loss_is_called_and_not_waited_for(handler: object) -> None:
+def test_callback_of_a_loss_is_not_waited_for(handler: object) -> None:
     check_told(None, "on_lost")
     check_told(print, "on_lost")
     with pytest.raises(BadArgument, match="on_lost must"):

@@ -26,7 +26,7 @@ from twinstream.errors import BadArgument
         (Path("/lake"), "/lake"),
     ],
 )
-def test_paths_are_taken(given: str | Path, path: str) -> None:
+def test_paths_are_accepted(given: str | Path, path: str) -> None:
     assert local_path(given) == Path(path)
 
 

@@ -278,7 +278,7 @@ def test_a_text_differs_by_more_than_numbers_to_be_of_another_kind(
     assert len([record for record in caplog.records if record.levelname == "WARNING"]) == 2
 
 
-def test_what_a_guarded_callback_raises_is_logged_and_goes_no_further(
+def test_errors_of_a_guarded_callback_are_only_logged(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     def callback(event: object) -> None:

@@ -107,7 +107,7 @@ def test_names_of_objects_survive_their_subjects(name: str) -> None:
         assert object_name_of(other) == name
 
 
-def test_subjects_of_names_whose_encodings_differ() -> None:
+def test_subjects_of_names_with_different_encodings() -> None:
     assert SUBJECTS.info("a/b ü.txt") == "$O.B.M.YS9iIMO8LnR4dA=="
     assert SUBJECTS.other_info("a/b ü.txt") is None
     assert SUBJECTS.info("?>?>") == "$O.B.M.Pz4_Pg=="
@@ -156,7 +156,7 @@ def test_an_update_keeps_what_a_store_has_no_setting_for() -> None:
     assert changed.num_replicas == 1
 
 
-def test_a_mirror_has_no_subjects_of_its_own() -> None:
+def test_mirror_has_no_subjects() -> None:
     config = ObjectStoreConfig(bucket="M", mirror=StreamSource(name="B"))
     stream = store_stream_config(config)
     assert stream.subjects is None
@@ -279,7 +279,7 @@ def described(chunks: list[bytes]) -> ObjectInfo:
     st.lists(st.integers(0, 12)),
     st.data(),
 )
-def test_the_last_chunk_comes_when_the_digest_is_right(
+def test_last_chunk_is_returned_after_the_digest_was_verified(
     chunks: list[bytes], cuts: list[int], data: st.DataObject
 ) -> None:
     content = Content(described(chunks))
@@ -344,7 +344,7 @@ def test_what_does_not_fit_the_index() -> None:
     ]
 
 
-def test_content_goes_on_behind_what_came_earlier() -> None:
+def test_content_continues_after_earlier_pieces() -> None:
     content = Content(described([b"ab", b"c"]))
     content.resume(b"ab")
     content.resumed(1)

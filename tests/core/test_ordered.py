@@ -168,7 +168,7 @@ def test_another_stream_of_the_same_name_is_read_from_its_beginning() -> None:
     assert read.next_config().opt_start_seq == 1
 
 
-def test_another_stream_of_the_same_name_has_a_snapshot_of_its_own() -> None:
+def test_another_stream_of_the_same_name_has_its_own_snapshot() -> None:
     read = OrderedRead(wants(DeliverPolicy.LAST_PER_SUBJECT), "x")
     consumer = begun(read, ModelStream(2, "ab"))
     while (metadata := consumer.step()) is not None:
@@ -179,7 +179,7 @@ def test_another_stream_of_the_same_name_has_a_snapshot_of_its_own() -> None:
     assert not read.is_current
 
 
-def test_a_consumer_that_was_not_made_is_asked_for_again_by_its_name() -> None:
+def test_consumer_that_was_not_created_is_requested_again_by_name() -> None:
     read = OrderedRead(wants(), "x")
     assert (read.next_config().name, read.next_config().name) == ("x_1", "x_1")
     read.made(info_of(read.next_config()))
@@ -235,7 +235,7 @@ def test_a_heartbeat_moves_the_start_of_the_next_consumer() -> None:
     assert begun(read, stream).config.opt_start_seq == 901
 
 
-def test_a_heartbeat_counts_when_what_came_before_it_was_handed_over() -> None:
+def test_heartbeat_counts_when_earlier_messages_were_handed_over() -> None:
     stream = ModelStream(0, "ab")
     read = OrderedRead(wants(subjects="a"), "x")
     begun(read, stream)
@@ -265,7 +265,7 @@ def test_a_heartbeat_without_positions_proves_nothing() -> None:
     assert read.scanned == 0
 
 
-def test_a_heartbeat_ends_a_snapshot_whose_last_messages_were_removed() -> None:
+def test_heartbeat_ends_a_snapshot_if_its_last_messages_were_removed() -> None:
     stream = ModelStream(3, "abc")
     read = OrderedRead(wants(DeliverPolicy.LAST_PER_SUBJECT), "x")
     consumer = begun(read, stream)
@@ -303,7 +303,7 @@ def test_after_the_snapshot_every_message_is_due() -> None:
     assert begun(read, stream).config.opt_start_seq == 10
 
 
-def test_the_snapshot_of_a_stream_that_keeps_one_goes_on_after_the_position() -> None:
+def test_snapshot_of_a_stream_with_one_message_per_subject_continues_at_the_position() -> None:
     stream = ModelStream(1, "abc")
     read = OrderedRead(wants(DeliverPolicy.LAST_PER_SUBJECT), "x")
     begun(read, stream)
@@ -314,7 +314,7 @@ def test_the_snapshot_of_a_stream_that_keeps_one_goes_on_after_the_position() ->
     assert not read.is_bounded
 
 
-def test_a_snapshot_taken_again_is_good_for_the_snapshot_only() -> None:
+def test_repeated_snapshot_is_valid_for_the_snapshot_only() -> None:
     """What was stored and overwritten since the read began is in none of its messages."""
     stream = ModelStream(2, "abc")
     read = OrderedRead(wants(DeliverPolicy.LAST_PER_SUBJECT), "x")
@@ -335,7 +335,7 @@ def test_a_snapshot_taken_again_is_good_for_the_snapshot_only() -> None:
     assert (after.deliver_policy, after.opt_start_seq) == (DeliverPolicy.BY_START_SEQUENCE, 4)
 
 
-def test_the_heartbeat_at_the_end_of_a_snapshot_taken_again_proves_no_more_than_that() -> None:
+def test_heartbeat_after_a_repeated_snapshot_proves_the_snapshot_only() -> None:
     stream = ModelStream(3, "ab")
     read = OrderedRead(wants(DeliverPolicy.LAST_PER_SUBJECT), "x")
     begun(read, stream)

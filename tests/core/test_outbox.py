@@ -89,7 +89,7 @@ def test_a_request_carries_the_identity() -> None:
         (api_error({"err_code": 10077, "description": "maximum bytes exceeded"}), False),
     ],
 )
-def test_whose_fault_an_error_is(error: TwinstreamError, own: bool) -> None:
+def test_errors_caused_by_the_event_itself(error: TwinstreamError, own: bool) -> None:
     assert is_fault_of_event(error) is own
 
 

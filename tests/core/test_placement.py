@@ -18,7 +18,7 @@ from twinstream.errors import BadArgument
         ((None, "east", ("ssd", "big")), {"cluster": "east", "tags": ["ssd", "big"]}),
     ],
 )
-def test_a_placement_holds_what_is_given(given: Any, expected: dict[str, Any]) -> None:
+def test_placement_contains_the_given_values(given: Any, expected: dict[str, Any]) -> None:
     assert placement_of(*given) == expected
     assert step_down_body(*given) == ({"placement": expected} if expected else None)
 

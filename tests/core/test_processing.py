@@ -91,7 +91,7 @@ def test_reports_read_well() -> None:
     )
 
 
-def test_of_many_results_those_that_are_asked_for_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_requested_results_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("twinstream.core.exactly_once.processing._MAX_CACHED", 2)
     ids = [STREAM.result_id(seq, 0) for seq in range(1, 5)]
     own = OwnIds(STREAM, {ids[3]})

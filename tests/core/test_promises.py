@@ -52,7 +52,7 @@ def names(holes: list[Any]) -> list[str]:
         ({"subject_transform": SubjectTransform(src=">", dest="x")}, ["subject_transform"]),
     ],
 )
-def test_insert_names_each_setting_that_lets_a_message_be_forgotten(
+def test_insert_check_names_each_setting_that_loses_messages(
     settings: dict[str, Any], holes: list[str]
 ) -> None:
     assert names(insert_holes(config(**settings))) == holes
@@ -104,7 +104,7 @@ def test_update_and_upsert_name_each_setting_that_keeps_the_old_message(
         ({"retention": "interest", "no_ack": True}, ["no_ack", "retention"]),
     ],
 )
-def test_identities_name_each_setting_that_lets_a_repeat_in(
+def test_identity_check_names_each_setting_that_allows_repetitions(
     settings: dict[str, Any], holes: list[str]
 ) -> None:
     assert names(identity_holes(config(**settings), 5.0)) == holes

@@ -124,7 +124,7 @@ def test_piece_by_piece_gives_the_same(wanted: list[Piece]) -> None:
 
 
 @given(st.lists(pieces(), min_size=1, max_size=3), st.binary(max_size=9), st.data())
-def test_a_single_message_is_judged_as_among_others(
+def test_single_message_is_classified_as_among_others(
     wanted: list[Piece], garbage: bytes, data: st.DataObject
 ) -> None:
     stream = b"".join(piece.data for piece in wanted)
@@ -144,7 +144,7 @@ def test_a_single_message_is_judged_as_among_others(
     assert readings[0].parser.needed == readings[1].parser.needed
 
 
-def test_only_what_is_one_whole_message_for_somebody_is_taken_at_once() -> None:
+def test_only_a_complete_message_takes_the_fast_path() -> None:
     reading = Reading()
     plain = msg(b"a", b"1", b"abc", b"b")
     reading.parse(plain)  # sizes are learned here
@@ -254,7 +254,7 @@ def test_a_big_payload_is_joined_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert sum(looks) <= len(stream) + 1000
 
 
-def test_a_line_that_comes_bit_by_bit_is_not_looked_at_again_and_again(
+def test_line_that_arrives_in_small_pieces_is_not_scanned_repeatedly(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     looks: list[int] = []
@@ -294,7 +294,7 @@ def test_messages_as_long_as_the_server_announces_are_waited_for() -> None:
 
 
 @pytest.mark.parametrize("alone", [True, False])
-def test_a_sink_that_raises_holds_up_no_other_message(alone: bool) -> None:
+def test_raising_sink_delays_no_other_message(alone: bool) -> None:
     failed: list[tuple[bytes, str]] = []
     frames: list[Frame] = []
 
@@ -320,7 +320,7 @@ def test_info_that_nests_too_deeply_is_refused() -> None:
         Reading().feed(b'INFO {"a":' + b"[" * 100_000 + b"\r\n")
 
 
-def test_it_tells_how_long_the_message_is_that_came_in_part() -> None:
+def test_parser_reports_the_length_of_an_incomplete_message() -> None:
     parser = Parser({})
     whole, told = msg(b"a", b"1", bytes(2000)), []
     for piece in (whole, whole[:5], whole[5:100], whole[100:-1], whole[-1:]):

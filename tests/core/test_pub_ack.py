@@ -47,7 +47,7 @@ def test_every_answer_after_every_other_is_read_as_alone() -> None:
                 assert reader.read(answer(body), "s") == read_pub_ack(answer(body), "s")
 
 
-def test_a_quick_acknowledgement_has_every_field_and_its_own_members() -> None:
+def test_fast_acknowledgement_has_every_field_and_its_own_members() -> None:
     reader = AckReader()
     reader.read(answer(ANSWERS[0]), "s")
     quick, other = (reader.like_last(answer(body)) for body in ANSWERS[:2])
@@ -123,5 +123,5 @@ def test_what_may_be_an_answer_of_a_stream() -> None:
         (b"+OK", False),
     ],
 )
-def test_whose_acknowledgement_it_is(body: bytes, strange: bool) -> None:
+def test_acknowledgements_of_other_streams_are_recognised(body: bytes, strange: bool) -> None:
     assert is_strange(answer(body), "S", "hub") is strange

@@ -54,7 +54,7 @@ def test_the_time_is_shared_by_the_attempts_that_may_follow() -> None:
     assert RetryPolicy(0).patience(10.0, True, 0) == 9.0
 
 
-def test_a_leader_may_come_where_none_is_there_or_nobody_answers() -> None:
+def test_missing_leader_may_still_be_elected() -> None:
     silent = NoResponders("why is unknown")
     silent.__cause__ = RequestTimeout("no answer")
     refused = NoResponders("why is unknown")

@@ -147,7 +147,7 @@ def test_one_message_at_a_time_never_stalls() -> None:
         bench.handed()
 
 
-def test_a_buffer_by_count_starts_small_and_holds_so_many_bytes_only() -> None:
+def test_buffer_by_count_starts_small_and_limits_bytes() -> None:
     bench = Bench(500)
     assert bench.poll() == [pull(b"1", 32)]
     bench.arrived(1)
@@ -192,7 +192,7 @@ def test_bytes_used_up_end_a_request_without_a_status() -> None:
     assert bench.pulls() == [pull(b"2", 1_000_000, 999)]
 
 
-def test_more_bytes_than_asked_for_leave_no_debt() -> None:
+def test_more_bytes_than_requested_leave_no_debt() -> None:
     bench = Bench(None, max_bytes=1000)
     bench.poll()
     bench.arrived(3, 1300)
@@ -331,7 +331,7 @@ def test_no_status_becomes_a_tight_loop(code: int, text: str, wanted: Then, erro
 
 
 @CASES
-def test_the_same_trouble_is_told_once(code: int, text: str, wanted: Then, error: Any) -> None:
+def test_repeated_trouble_is_reported_once(code: int, text: str, wanted: Then, error: Any) -> None:
     bench = Bench()
     told: list[bool] = []
     for number in range(1, 6):
@@ -365,7 +365,7 @@ def test_pauses_grow_and_end_with_progress() -> None:
     assert bench.engine.wake_at() - bench.now == pytest.approx(0.05)
 
 
-def test_a_request_that_lived_makes_the_next_pause_short() -> None:
+def test_request_that_lived_makes_the_next_pause_short() -> None:
     bench = Bench()
     for number in range(1, 6):
         bench.poll()
@@ -490,7 +490,7 @@ def test_a_pause_ends_though_another_request_is_open() -> None:
 # ---- silence and links
 
 
-def test_silence_is_told_once_and_pulled_over() -> None:
+def test_silence_is_reported_once_and_pulled_over() -> None:
     bench = Bench()
     bench.poll()
     bench.now = 29.9
@@ -539,7 +539,7 @@ def test_an_owner_that_was_away_is_no_silent_server() -> None:
     assert len(bench.poll()) == 2
 
 
-def test_the_watchdog_rests_when_nothing_is_asked_for() -> None:
+def test_watchdog_rests_without_open_requests() -> None:
     bench = Bench()
     bench.poll()
     bench.arrived(10)
@@ -597,7 +597,7 @@ def test_a_new_link_ends_a_pause() -> None:
     assert bench.pulls() == [pull(b"2", 10)]
 
 
-def test_what_an_owner_mended_goes_on_after_a_pause() -> None:
+def test_recovered_messages_are_sent_after_a_pause() -> None:
     bench = Bench()
     bench.poll()
     bench.status(409, "Consumer Deleted")
@@ -610,7 +610,7 @@ def test_what_an_owner_mended_goes_on_after_a_pause() -> None:
     assert bench.poll() == [pull(b"2", 10)]
 
 
-def test_the_pause_of_what_an_owner_mends_has_a_least_and_grows() -> None:
+def test_pause_between_recoveries_has_a_minimum_and_grows() -> None:
     bench = Bench()
     bench.poll()
     bench.status(409, "Consumer Deleted")
@@ -634,7 +634,7 @@ def test_a_request_is_no_larger_than_the_consumer_allows() -> None:
     assert by_bytes.poll() == [pull(b"2", 4, 900)]
 
 
-def test_no_more_requests_are_open_than_the_consumer_lets_wait() -> None:
+def test_open_requests_are_limited_by_max_waiting() -> None:
     for most in (1, 2):
         bench = Bench(bounds=PullBounds(max_batch=2, max_waiting=most))
         assert [len(bench.poll()) for _ in range(3)] == [1] * most + [0] * (3 - most)
@@ -661,7 +661,7 @@ def pinned(max_messages: int | None = 10, **options: Any) -> Bench:
     return Bench(max_messages, bounds=bounds, priority=Priority(group="g"), **options)
 
 
-def test_who_has_enough_messages_pulls_one_more_to_keep_a_pin() -> None:
+def test_pull_to_keep_a_pin_with_enough_messages() -> None:
     bench = pinned()
     assert bench.poll() == [pull(b"1", 10)]
     bench.arrived(10)
@@ -676,7 +676,7 @@ def test_who_has_enough_messages_pulls_one_more_to_keep_a_pin() -> None:
     assert bench.engine.wake_at() == 8.0
 
 
-def test_who_has_enough_bytes_pulls_one_message_of_any_size_to_keep_a_pin() -> None:
+def test_pull_to_keep_a_pin_with_enough_bytes() -> None:
     bench = pinned(None, max_bytes=1000)
     bench.poll()
     bench.arrived(3, 1000)
@@ -702,7 +702,7 @@ def test_a_pause_and_the_end_of_what_is_wanted_come_before_a_pin() -> None:
     assert bench.engine.wake_at() == 30.0
 
 
-def test_who_is_in_no_group_pulls_for_no_pin() -> None:
+def test_pull_without_a_group_keeps_no_pin() -> None:
     bench = Bench(bounds=PullBounds(pull_every=4.0))
     bench.poll()
     bench.arrived(10)

@@ -91,7 +91,7 @@ def test_the_heartbeat_of_a_fetch_may_be_given(timeout: float, heartbeat: Any) -
         ((1, None, 0, "full", None, 1), "a fetch that waits"),
     ],
 )
-def test_a_fetch_that_makes_no_sense(arguments: Any, told: str) -> None:
+def test_invalid_fetch_is_refused(arguments: Any, told: str) -> None:
     with pytest.raises(BadArgument, match=told):
         fetch_limits(*arguments)
 
@@ -135,7 +135,7 @@ def test_requests_keep_to_the_consumers_bounds() -> None:
     assert buffer(bounds=PullBounds(max_expires=0.1)).expires == 1.0
 
 
-def test_a_life_that_is_given_is_asked_for_beyond_the_consumers_bounds() -> None:
+def test_given_lifetime_may_exceed_the_consumers_limits() -> None:
     assert buffer(expires=20, bounds=BOUNDS).expires == 20.0
 
 
@@ -161,7 +161,7 @@ def test_only_members_of_a_group_pull_to_keep_a_pin() -> None:
         ({"threshold_bytes": 1}, "threshold_bytes"),
     ],
 )
-def test_a_buffer_that_makes_no_sense(given: dict[str, Any], told: str) -> None:
+def test_invalid_buffer_is_refused(given: dict[str, Any], told: str) -> None:
     with pytest.raises(BadArgument, match=told):
         buffer(**given)
 

@@ -139,7 +139,7 @@ def test_a_plain_answer_is_read_as_any_other(
         (500, "", JetStreamError),
     ],
 )
-def test_statuses_instead_of_a_message(code: int, text: str, error: type[JetStreamError]) -> None:
+def test_status_in_place_of_a_message(code: int, text: str, error: type[JetStreamError]) -> None:
     with pytest.raises(error) as caught:
         from_direct(status_frame(code, text), "x")
     assert caught.value.code == code
@@ -164,7 +164,7 @@ def wanted(**changes: Any) -> Any:
     return read_request(**{**given, **changes})
 
 
-def test_filters_are_listed_once_and_none_where_one_takes_all() -> None:
+def test_filters_are_listed_once_or_not_at_all_if_one_matches_everything() -> None:
     assert filters_of(None) == filters_of(">") == filters_of(["a", ">"]) == ()
     assert filters_of("a") == ("a",)
     assert filters_of(["b", "a", "b"]) == ("b", "a")
@@ -329,7 +329,7 @@ def test_a_page_as_arrow() -> None:
     assert arrow.header_pairs(b"") is None
 
 
-def test_without_pyarrow_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_error_without_pyarrow_names_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(arrow, "find_spec", lambda _: None)
     with pytest.raises(Unsupported, match="pip install pyarrow"):
         arrow.arrow_schema()

@@ -52,5 +52,5 @@ def test_a_transient_refusal_is_repeated_until_the_deadline(err_code: int) -> No
 
 
 @pytest.mark.parametrize("err_code", [10058, 10059, 0])
-def test_any_other_refusal_stands(err_code: int) -> None:
+def test_any_other_refusal_is_final(err_code: int) -> None:
     assert pause_before_repeat(refusal(err_code), 1, 60.0) is None

@@ -93,7 +93,7 @@ def test_what_the_server_would_refuse(pattern: str, time_zone: str | None, told:
         Schedule.parse(pattern, time_zone)
 
 
-def test_headers_carry_what_was_asked_for_and_nothing_else() -> None:
+def test_headers_contain_only_the_requested_conditions() -> None:
     daily = Schedule.cron("@daily", time_zone="Asia/Tokyo")
     assert schedule_headers(daily, "s", "t", source="u", ttl=60, rollup=True) == {
         "Nats-Schedule": "@daily",
@@ -207,7 +207,7 @@ def test_refusals_are_explained() -> None:
         ("@every 2562047h", None, datetime(9900, 1, 1, tzinfo=UTC)),
     ],
 )
-def test_no_times_are_told_beyond_the_calendar(
+def test_times_beyond_the_calendar_are_not_listed(
     pattern: str, zone: str | None, after: datetime
 ) -> None:
     with pytest.raises(BadArgument, match="in the years 1 to 9999"):

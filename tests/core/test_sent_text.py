@@ -132,7 +132,7 @@ def test_a_count_that_is_no_number_is_not_known() -> None:
     assert said.pending_messages is None
 
 
-def test_what_other_clients_store_is_read_as_far_as_it_goes() -> None:
+def test_entries_of_other_clients_are_read_as_far_as_possible() -> None:
     assert read_slot(stored(DEEP)).owner == ""
     assert read_slot(stored(b"{}", **{TTL: LONG})).ttl is None
     batch = Headers([(BATCH_ID, "b"), (BATCH_COMMIT, "1"), (BATCH_SEQUENCE, LONG)])

@@ -63,7 +63,7 @@ def test_every_code_and_text_is_a_status_that_ends_or_a_sign_of_life(code: int, 
     assert status.ends is (code != 100)
 
 
-def test_a_status_tells_what_was_still_pending() -> None:
+def test_status_contains_the_pending_messages() -> None:
     frame = status_frame(408, "Request Timeout", Nats_Pending_Messages=12, Nats_Pending_Bytes=2**40)
     status = read_status(frame)
     assert (status.pending_messages, status.pending_bytes) == (12, 2**40)

@@ -38,14 +38,14 @@ def test_a_page_of_direct_answers() -> None:
     assert len(page) == 3
 
 
-def test_a_page_takes_what_matches() -> None:
+def test_page_accepts_matching_messages() -> None:
     page = StoredPage()
     answer = DirectAnswer(b"_INBOX.1", b"S", RangeRead(1, 10), page, lambda name: name == b"a.2")
     answer.take([direct(1), direct(2)])
     assert page.seqs == [2]
 
 
-def test_what_a_mirror_answers_is_not_taken() -> None:
+def test_responses_of_a_mirror_are_not_accepted() -> None:
     page = StoredPage()
     answer = DirectAnswer(b"_INBOX.1", b"ORIGIN", RangeRead(1, 10), page)
     forged = "Nats-Stream: ORIGIN\r\nNats-Subject: y\r\nNats-Sequence: 99"

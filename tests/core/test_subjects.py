@@ -41,7 +41,7 @@ NEVER = [
 
 
 @pytest.mark.parametrize("subject", LITERAL)
-def test_literal_subjects_are_taken_as_subjects_and_as_filters(subject: str) -> None:
+def test_literal_subjects_are_valid_subjects_and_filters(subject: str) -> None:
     assert check_subject(subject) == check_filter(subject) == subject.encode()
 
 
@@ -66,7 +66,7 @@ def test_a_subject_is_text(subject: object) -> None:
 
 
 @given(st.text(max_size=8))
-def test_no_text_reaches_the_wire_as_more_than_one_word(subject: str) -> None:
+def test_text_reaches_the_wire_as_a_single_token(subject: str) -> None:
     try:
         encoded = check_filter(subject)
     except BadArgument:
@@ -105,7 +105,7 @@ def test_no_line_of_the_protocol_is_longer_than_a_server_reads() -> None:
             check("x" * 501)
 
 
-def test_a_queue_group_is_one_word_or_none() -> None:
+def test_queue_group_is_one_token_or_none() -> None:
     assert check_queue("") == b""
     assert check_queue("workers.1") == b"workers.1"
     for bad in ("a b", "a\r\n", "\t", "\ud800"):
@@ -114,7 +114,7 @@ def test_a_queue_group_is_one_word_or_none() -> None:
 
 
 @pytest.mark.parametrize("name", ["A", "a-b_c", "ü", "x" * 255, "$x", "a:b", "{}"])
-def test_good_names_are_taken(name: str) -> None:
+def test_valid_names_are_accepted(name: str) -> None:
     assert check_name(name, "stream") == name
 
 
@@ -205,7 +205,7 @@ def test_every_call_checks_its_names() -> None:
             call()
 
 
-def test_the_prefix_of_the_api_comes_from_a_domain_or_is_given() -> None:
+def test_api_prefix_is_derived_from_a_domain_or_given() -> None:
     assert ApiSubjects.of(domain=None, prefix=None).prefix == "$JS.API"
     assert ApiSubjects.of(domain="hub", prefix=None).prefix == "$JS.hub.API"
     assert ApiSubjects.of(domain=None, prefix="from.acme.").prefix == "from.acme"
@@ -238,7 +238,7 @@ def test_filters_match_as_the_server_does(pattern: str, subject: str, wanted: bo
     assert bool(matches(subject.encode())) is wanted
 
 
-def test_filters_that_let_everything_pass() -> None:
+def test_filters_that_match_everything() -> None:
     assert matcher([]) is None
     assert matcher(["a", ">"]) is None
     with pytest.raises(BadArgument):

@@ -13,13 +13,13 @@ class Log:
 
 
 @pytest.mark.parametrize("function", [None, print, Log().note, lambda *news: None, [].append])
-def test_whoever_takes_the_news_is_told(function: object) -> None:
+def test_valid_callbacks_are_accepted(function: object) -> None:
     check_told(function, "on_event")
 
 
 @pytest.mark.parametrize(
     "function", [lambda: None, lambda news, more: None, Log.note, lambda *, news: None]
 )
-def test_who_takes_nothing_or_more_is_refused_at_once(function: object) -> None:
+def test_callback_with_other_parameters_is_refused_at_once(function: object) -> None:
     with pytest.raises(BadArgument, match=r"on_event must take one argument, <function .* takes "):
         check_told(function, "on_event")

@@ -133,15 +133,13 @@ MEASURED = [
 
 
 @pytest.mark.parametrize(("steps", "asked", "came"), MEASURED)
-def test_the_skew_of_a_backoff_is_taken_out(
-    steps: list[int], asked: float, came: list[float]
-) -> None:
+def test_skew_of_a_backoff_is_corrected(steps: list[int], asked: float, came: list[float]) -> None:
     backoff = [timedelta(seconds=step) for step in steps]
     for deliveries, delay in enumerate(came, 1):
         assert nak_delay(delay, deliveries, backoff) == pytest.approx(asked)
 
 
-def test_without_a_backoff_the_delay_is_what_is_asked_for() -> None:
+def test_delay_without_a_backoff_is_unchanged() -> None:
     assert nak_delay(2.5, 3, None) == nak_delay(2.5, 3, []) == 2.5
     # Less than the backoff makes of it: the least there is, and never at once.
     assert nak_delay(0.5, 3, [timedelta(seconds=1), timedelta(seconds=9)]) == 1e-9

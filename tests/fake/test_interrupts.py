@@ -149,7 +149,7 @@ def test_messages_under_way_are_left_after_an_interrupt_at_any_point(server: Nat
         assert point > 10
 
 
-def test_a_publisher_goes_on_after_an_interrupt_at_any_point(server: NatsServer) -> None:
+def test_publisher_continues_after_an_interrupt_at_any_point(server: NatsServer) -> None:
     with js.connect(server.url, reconnect=QUICK) as connection:
         jet = connection.jetstream(timeout=20)
         jet.create_stream(StreamConfig(name="GOES_ON", subjects=["goes.on"]))
@@ -223,7 +223,7 @@ def threads_are(count: int) -> bool:
 
 
 @pytest.mark.since("2.15")
-def test_an_interrupt_of_the_request_for_a_restore_leaves_no_half_made_stream(
+def test_interrupted_request_for_a_restore_leaves_no_partial_stream(
     cluster: NatsCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with js.connect(cluster.url) as connection:

@@ -83,7 +83,7 @@ def test_messages_that_are_sorted_while_somebody_closes_are_given_back(monkeypat
         eventually(lambda: server.reached("given back"))
 
 
-def test_who_is_about_to_wait_while_somebody_closes_does_not(monkeypatch):
+def test_wait_that_begins_during_a_close_does_not_block(monkeypatch):
     with FakeServer(silent) as server, js.connect(server.url) as connection:
         messages = opened(connection)
         own = messages._ends
@@ -114,7 +114,7 @@ def test_a_message_that_is_handed_over_while_somebody_closes_is_given_back(monke
         eventually(lambda: server.reached("given back"))
 
 
-def test_who_empties_a_mailbox_may_be_overtaken():
+def test_emptying_a_mailbox_may_be_overtaken():
     class Shared(deque):
         def __len__(self):
             # Another thread takes one after this look.
@@ -149,7 +149,7 @@ def pulled_anew(peer: FakePeer) -> None:
     peer.until_left(timeout=30)
 
 
-def test_who_is_about_to_wait_while_the_mailbox_is_given_up_pulls_anew():
+def test_wait_that_begins_during_the_release_of_a_mailbox_pulls_again():
     with FakeServer(pulled_anew) as server, js.connect(server.url) as connection:
         messages = opened(connection)
         connection.flush()
@@ -161,7 +161,7 @@ def test_who_is_about_to_wait_while_the_mailbox_is_given_up_pulls_anew():
         assert connection.stats.subscriptions == 1
 
 
-def test_who_waits_while_the_mailbox_is_given_up_pulls_anew():
+def test_waiter_pulls_again_when_its_mailbox_is_released():
     with FakeServer(pulled_anew) as server, js.connect(server.url) as connection:
         messages = opened(connection)
         connection.flush()
@@ -175,7 +175,7 @@ def test_who_waits_while_the_mailbox_is_given_up_pulls_anew():
 
 
 @pytest.mark.parametrize("end", ["close", "drain"])
-def test_an_iteration_that_is_ended_while_its_user_comes_back_ends(monkeypatch, end):
+def test_iteration_ended_while_its_caller_returns_ends(monkeypatch, end):
     with FakeServer(silent) as server, js.connect(server.url) as connection:
         messages = opened(connection)
         given_up(messages)
@@ -192,7 +192,7 @@ def test_an_iteration_that_is_ended_while_its_user_comes_back_ends(monkeypatch, 
         assert messages._missing.channels.take_idle() is not None
 
 
-def test_two_who_come_back_at_the_same_time_use_one_mailbox(monkeypatch):
+def test_two_threads_returning_at_the_same_time_use_one_mailbox(monkeypatch):
     with FakeServer(silent) as server, js.connect(server.url) as connection:
         messages = opened(connection)
         left = messages._channel
@@ -317,7 +317,7 @@ def test_a_message_that_is_done_just_now_keeps_no_other_from_being_kept_alive():
         assert told == kept
 
 
-def test_streams_that_others_ask_for_meanwhile_disturb_no_search(monkeypatch):
+def test_streams_requested_by_others_disturb_no_search(monkeypatch):
     with FakeServer(silent) as server, js.connect(server.url) as connection:
         streams = PromisedStreams(Api(connection._session, None, 1.0))
         config = SimpleNamespace(subjects=["a"])
@@ -347,14 +347,14 @@ def test_a_relay_that_is_stopped_before_it_looks_does_not_wait_for_its_next_look
             eventually(lambda: came, patience=20)
 
 
-def test_events_that_are_asked_for_after_the_end_end():
+def test_events_requested_after_the_end_end():
     with FakeServer(silent) as server:
         connection = js.connect(server.url)
         connection.close()
         assert [type(event) for event in connection.events()] == [js.Closed]
 
 
-def test_a_refusal_that_comes_before_writing_returns_is_the_messages(monkeypatch):
+def test_refusal_before_the_write_returns_belongs_to_the_message(monkeypatch):
     """Of fast ingest: another thread reads the refusal while the first one is still writing."""
 
     def script(peer: FakePeer) -> None:
@@ -385,7 +385,7 @@ def test_a_refusal_that_comes_before_writing_returns_is_the_messages(monkeypatch
         assert isinstance(outcome.error, js.PermissionDenied)
 
 
-def test_what_is_outstanding_may_be_asked_for_by_others():
+def test_outstanding_count_may_be_read_by_others():
     with FakeServer(silent) as server, js.connect(server.url) as connection:
         messages = opened(connection)
         requests = messages._engine._requests
@@ -402,7 +402,7 @@ def test_what_is_outstanding_may_be_asked_for_by_others():
         requests.clear()
 
 
-def test_subscriptions_that_are_made_at_the_same_time_are_all_drained():
+def test_subscriptions_created_concurrently_are_all_drained():
     made = []
 
     class Other:

@@ -59,7 +59,7 @@ def test_an_end_is_no_bytes():
         assert sock.recv(10) == b""
 
 
-def test_the_reason_of_an_end_is_told():
+def test_reason_of_an_end_is_reported():
     with socket.create_server(("127.0.0.1", 0)) as listener:
         sock = KeepingSocket(socket.create_connection(listener.getsockname()))
         far, _ = listener.accept()
@@ -124,7 +124,7 @@ def test_the_interpreter_is_kept():
         sys.setswitchinterval(interval)
 
 
-def test_who_lacks_what_it_needs_is_told(monkeypatch):
+def test_missing_dependency_is_reported(monkeypatch):
     monkeypatch.setitem(sys.modules, "js_sync.runtime.busy_poll", None)
     with pytest.raises(js.BadArgument, match="busy_poll needs ctypes"):
         js.connect("nats://127.0.0.1:1", busy_poll=0.001)

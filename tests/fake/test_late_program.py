@@ -8,7 +8,7 @@ from twinstream.core.deadline import Deadline, monotonic
 from twinstream.testing import FakePeer, FakeServer
 
 
-def test_an_answer_that_came_in_time_is_read_after_the_deadline(monkeypatch):
+def test_response_in_time_is_read_after_the_deadline(monkeypatch):
     """With nobody to read meanwhile: the keeper does, where the machine lets it."""
 
     def script(peer: FakePeer) -> None:
@@ -34,7 +34,7 @@ def test_an_answer_that_came_in_time_is_read_after_the_deadline(monkeypatch):
             assert answer.take("question")[3].startswith(word.encode())
 
 
-def test_a_time_out_is_told_when_nothing_came():
+def test_timeout_is_reported_without_data():
     def script(peer: FakePeer) -> None:
         peer.handshake()
         peer.until_left(timeout=30)

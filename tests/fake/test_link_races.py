@@ -63,7 +63,7 @@ def mended(*scripts, meanwhile, **options):
     assert once
 
 
-def test_a_subscription_that_is_made_with_a_link_is_told_of():
+def test_subscription_created_during_a_connect_is_sent():
     def second(peer: FakePeer) -> None:
         peer.handshake()
         peer.expect("^SUB late ")
@@ -74,7 +74,7 @@ def test_a_subscription_that_is_made_with_a_link_is_told_of():
         eventually(lambda: server.reached("late"))
 
 
-def test_a_subscription_that_ends_while_a_link_is_made_ends_there_too():
+def test_subscription_ended_during_a_connect_ends_there_too():
     def second(peer: FakePeer) -> None:
         peer.handshake()
         sid = peer.expect("^SUB news ").sid
@@ -89,7 +89,7 @@ def test_a_subscription_that_ends_while_a_link_is_made_ends_there_too():
         eventually(lambda: server.reached("ended"))
 
 
-def test_a_refusal_that_comes_before_a_link_counts_is_told_to_the_subscription():
+def test_refusal_before_a_connection_counts_reaches_the_subscription():
     def meanwhile(connection):
         connection._session._refused('Permissions Violation for Subscription to "news"')
 
@@ -99,7 +99,7 @@ def test_a_refusal_that_comes_before_a_link_counts_is_told_to_the_subscription()
             next(iter(connection._subscriptions.values())).next(timeout=10)
 
 
-def test_a_link_that_breaks_before_it_counts_is_mended_too():
+def test_connection_that_breaks_before_it_counts_is_restored():
     def meanwhile(connection):
         connection._session._link.abort(js.ConnectionLost("at the worst moment"))
 
@@ -112,7 +112,7 @@ def test_a_link_that_breaks_before_it_counts_is_mended_too():
         connection.flush(timeout=30)
 
 
-def test_a_connection_that_is_closed_while_a_link_is_made_stays_closed():
+def test_connection_closed_during_a_reconnect_stays_closed():
     def second(peer: FakePeer) -> None:
         peer.handshake()
         peer.until_left(timeout=30)
@@ -125,7 +125,7 @@ def test_a_connection_that_is_closed_while_a_link_is_made_stays_closed():
             connection.publish("news")
 
 
-def test_the_first_pong_of_a_link_is_for_nobody_who_asked_later():
+def test_first_pong_of_a_connection_answers_no_later_ping():
     """A flush that begins as soon as there is a link waits for a PONG of its own."""
     flushed = []
 
@@ -152,7 +152,7 @@ def test_the_first_pong_of_a_link_is_for_nobody_who_asked_later():
             eventually(lambda: flushed)
 
 
-def test_nobody_lowers_the_flag_that_others_wait_on_for_a_link(monkeypatch):
+def test_flag_for_a_connection_is_not_cleared_while_others_wait(monkeypatch):
     class Slow(Session):
         @property
         def is_closed(self):
@@ -205,7 +205,7 @@ def test_what_was_written_for_the_last_link_is_not_sent_over_the_next():
             eventually(lambda: server.reached("whole"))
 
 
-def test_a_sender_who_is_stuck_on_the_last_link_takes_nothing_of_the_next(monkeypatch):
+def test_sender_stuck_on_the_last_connection_takes_nothing_of_the_next(monkeypatch):
     with FakeServer(broken, whole) as server:
         with js.connect(server.url, reconnect=QUICK, connect_timeout=60) as connection:
             link = connection._session._link
@@ -254,7 +254,7 @@ def test_bytes_of_the_last_link_are_not_read_as_those_of_the_next(monkeypatch):
             assert isinstance(came[0], js.ConnectionClosed)
 
 
-def test_the_end_of_a_link_is_told_before_the_next_begins(monkeypatch):
+def test_end_of_a_connection_is_reported_before_the_next_begins(monkeypatch):
     """The keeper looks by itself, too, whether its PING was answered."""
     epochs = []
 
@@ -309,7 +309,7 @@ def test_a_wait_polls_before_it_sleeps():
             assert 0 < recording.pauses[0] <= 1000
 
 
-def test_a_link_that_breaks_while_a_wait_polls_is_mended():
+def test_connection_that_breaks_during_polling_is_restored():
     def spoken(peer: FakePeer) -> None:
         peer.handshake()
         peer.expect("^SUB news")
@@ -376,7 +376,7 @@ def test_the_addresses_of_a_name_share_the_time_for_connecting(monkeypatch):
         assert sum(given) <= 0.3
 
 
-def test_a_name_whose_first_address_does_not_answer_is_connected_to(monkeypatch):
+def test_unresponsive_first_address_is_skipped(monkeypatch):
     with full() as silent, FakeServer(whole) as server:
         good = ("127.0.0.1", server.port)
         # One that this machine has no sockets for is passed over, too.
@@ -387,7 +387,7 @@ def test_a_name_whose_first_address_does_not_answer_is_connected_to(monkeypatch)
             assert connection.is_connected
 
 
-def test_what_somebody_writes_while_a_request_is_sent_goes_out_behind_it():
+def test_data_written_during_a_send_is_sent_after_it():
     class Meanwhile(socket.socket):
         def send(self, data, *_):
             # The lock is taken: it is left to whoever sends now.
@@ -399,7 +399,7 @@ def test_what_somebody_writes_while_a_request_is_sent_goes_out_behind_it():
         assert far.recv(4096) == b"request other"
 
 
-def test_a_request_that_the_peer_takes_in_part_goes_on_with_its_rest():
+def test_partly_written_request_continues_with_its_rest():
     class Full(socket.socket):
         def send(self, data, *_):
             return super().send(data[:3])
@@ -410,7 +410,7 @@ def test_a_request_that_the_peer_takes_in_part_goes_on_with_its_rest():
         assert far.recv(4096) == b"request other "
 
 
-def test_a_request_to_a_peer_that_takes_nothing_now_is_not_lost():
+def test_request_to_a_slow_peer_is_not_lost():
     class Busy(socket.socket):
         def send(self, *_):
             raise BlockingIOError
@@ -420,7 +420,7 @@ def test_a_request_to_a_peer_that_takes_nothing_now_is_not_lost():
         assert far.recv(4096) == b"request "
 
 
-def test_nothing_goes_out_in_the_clear_while_a_link_is_cut(monkeypatch):
+def test_nothing_is_sent_in_the_clear_during_a_reconnect(monkeypatch):
     near, far = socket.socketpair()
     near.setblocking(False)
     secure = TlsSocket(near, ssl.create_default_context(), "a")
@@ -443,7 +443,7 @@ def test_nothing_goes_out_in_the_clear_while_a_link_is_cut(monkeypatch):
     link.close()
 
 
-def test_an_answer_that_somebody_else_has_read_comes_in_time(monkeypatch):
+def test_response_read_by_another_thread_arrives_in_time(monkeypatch):
     """At the deadline another thread has it, and had no time yet to hand it on."""
 
     def script(peer: FakePeer) -> None:

@@ -69,7 +69,7 @@ def test_a_publisher_closes_after_a_failure_was_noted(monkeypatch):
             listening.close()
 
 
-def test_a_failure_that_was_looked_at_is_not_told_again(monkeypatch):
+def test_read_failure_is_not_reported_again(monkeypatch):
     with FakeServer(answering(REFUSAL)) as server, js.connect(server.url) as connection:
         publisher = connection.jetstream().publisher(timeout=30)
         handle = publisher.send("orders")
@@ -93,7 +93,7 @@ def test_a_failure_that_was_looked_at_is_not_told_again(monkeypatch):
         publisher.close()
 
 
-def test_a_publisher_that_closes_waits_for_who_was_let_in(monkeypatch):
+def test_closing_publisher_waits_for_admitted_senders(monkeypatch):
     with FakeServer(answering(stored())) as server, js.connect(server.url) as connection:
         publisher = connection.jetstream().publisher(timeout=30)
         publisher._open()
@@ -121,7 +121,7 @@ def test_a_publisher_that_closes_waits_for_who_was_let_in(monkeypatch):
             publisher.send("orders")
 
 
-def test_two_who_wait_for_one_message_are_both_woken(monkeypatch):
+def test_both_waiters_for_one_message_are_woken(monkeypatch):
     """Each finds no flag yet, and makes one."""
     both = threading.Barrier(2)
 
@@ -179,7 +179,7 @@ def refuse_inboxes(session, monkeypatch):
 
 
 @pytest.mark.parametrize("way", ["publish_many", "publisher", "fast_ingest"])
-def test_an_inbox_of_many_that_is_refused_at_once_is_told_to_each(way, monkeypatch):
+def test_refusal_of_a_shared_inbox_reaches_all_requests(way, monkeypatch):
     def script(peer: FakePeer) -> None:
         peer.handshake()
         peer.until_left(timeout=30)
@@ -211,7 +211,7 @@ def opened(ingest):
     ingest._transport.replies.watch(ingest)
 
 
-def test_an_inbox_that_is_refused_at_once_is_told_to_the_first_request(monkeypatch):
+def test_refusal_of_an_inbox_reaches_the_first_request(monkeypatch):
     """The refusal comes before whoever opens the inbox has it in his hands."""
 
     def script(peer: FakePeer) -> None:
@@ -226,7 +226,7 @@ def test_an_inbox_that_is_refused_at_once_is_told_to_the_first_request(monkeypat
         assert session.replies.open_requests == 0
 
 
-def test_the_oldest_message_is_found_while_another_thread_takes_answers(monkeypatch):
+def test_oldest_message_is_found_while_another_thread_takes_responses(monkeypatch):
     """Without the GIL the table of what is under way may change in the middle of a look at it."""
 
     class Changing(dict):

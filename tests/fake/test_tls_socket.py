@@ -84,7 +84,7 @@ def test_what_is_sent_arrives_both_ways(certificates, version):
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_what_comes_right_behind_the_handshake_is_seen_by_a_poll(certificates, version):
+def test_data_right_after_the_handshake_is_seen_by_a_poll(certificates, version):
     context = server_context(certificates, version)
     with pair(certificates, context, first=b"INFO {}\r\n") as (sock, _):
         assert received(sock, 9) == b"INFO {}\r\n"
@@ -165,7 +165,7 @@ def test_bytes_that_are_not_tls_are_an_error(certificates):
         raw.close()
 
 
-def test_what_tls_has_to_say_itself_is_said_after_a_read(certificates):
+def test_pending_tls_data_is_sent_after_a_read(certificates):
     """A server may ask for a certificate long after the handshake."""
     context = server_context(certificates)
     context.load_verify_locations(certificates.authority)
@@ -185,7 +185,7 @@ def test_what_tls_has_to_say_itself_is_said_after_a_read(certificates):
         assert peer.getpeercert()
 
 
-def test_who_is_not_trusted_is_told(certificates):
+def test_untrusted_server_is_reported(certificates):
     near, far = socket.socketpair()
     near.setblocking(False)
     with near, far:

@@ -116,12 +116,12 @@ def test_all_functions_refuse_a_broken_text(text: str | bytes, message: str) -> 
         ("200000d", ""),
     ],
 )
-def test_days_are_told_in_hours(days: str, hint: str) -> None:
+def test_days_are_expressed_in_hours(days: str, hint: str) -> None:
     (problem, *_) = validate_stream({"name": "S", "subjects": ["s"], "max_age": days})
     assert (problem.path, problem.hint) == ("max_age", hint)
 
 
-def test_broken_letters_are_judged_like_any() -> None:
+def test_lone_surrogates_are_validated_like_any_text() -> None:
     lone = "\ud800"
     for member in ("name", "description", "retention"):
         assert all(isinstance(one, Problem) for one in validate_stream({"name": "S", member: lone}))
@@ -132,7 +132,7 @@ def test_broken_letters_are_judged_like_any() -> None:
     assert isinstance(lint_stream({"name": lone}), list)
 
 
-def test_thousands_of_digits_are_judged_like_any_number() -> None:
+def test_thousands_of_digits_are_validated_like_any_number() -> None:
     consumer = {"durable_name": "C", "ack_policy": "explicit"}
     [problem] = validate_consumer({**consumer, "sample_freq": HUGE})
     assert problem.path == "sample_freq"
@@ -167,7 +167,7 @@ MEMBERS = st.sampled_from([*SHAPES["StreamConfig"], *SHAPES["ConsumerConfig"], "
 
 
 @given(st.dictionaries(MEMBERS | st.text(), JSON, max_size=4))
-def test_any_value_anywhere_gives_problems_or_none(config: dict[str, Any]) -> None:
+def test_any_value_anywhere_is_validated_without_errors(config: dict[str, Any]) -> None:
     text = json.dumps(config)
     for validate in (*VALIDATORS, validate_pull):
         assert all(one.message for one in validate(config))
@@ -177,7 +177,7 @@ def test_any_value_anywhere_gives_problems_or_none(config: dict[str, Any]) -> No
 
 
 @given(st.binary(max_size=60))
-def test_any_bytes_give_problems_or_none(data: bytes) -> None:
+def test_any_bytes_are_validated_without_errors(data: bytes) -> None:
     for validate in (*VALIDATORS, validate_pull):
         assert all(one.message for one in validate(data))
     for name in ("x.json", "x.yaml", "x"):

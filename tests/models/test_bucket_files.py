@@ -45,7 +45,7 @@ def one_key_value(settings: str, **options: Any) -> list[str]:
     return lines(f"key_values:\n- bucket: B\n  {settings}\n", **options)
 
 
-def test_both_kinds_stand_beside_streams_and_consumers() -> None:
+def test_both_kinds_are_listed_next_to_streams_and_consumers() -> None:
     text = """\
 streams: [{name: S, subjects: [s], max_msgs: 5}]
 key_values: [{bucket: CONF, history: 5}]
@@ -113,7 +113,7 @@ consumers: [{stream_name: KV_CONF, config: {durable_name: C, ack_policy: explici
         ("description: [a]", "3:16: description: expected text, got a list."),
     ],
 )
-def test_a_fault_stands_at_the_setting_of_the_bucket(settings: str, expected: str) -> None:
+def test_fault_is_at_the_setting_of_the_bucket(settings: str, expected: str) -> None:
     assert one_key_value(settings) == [f"x.yaml:{expected}"]
 
 
@@ -192,7 +192,7 @@ def test_a_bucket_outside_of_its_list_is_ambiguous() -> None:
     assert line == "x.yaml:1:14: key_values[0]: expected a bucket config here."
 
 
-def test_a_consumer_is_judged_with_the_stream_of_its_bucket() -> None:
+def test_consumer_is_validated_with_the_stream_of_its_bucket() -> None:
     text = """\
 key_values: [{bucket: CONF}]
 consumers:
@@ -286,7 +286,9 @@ VALUES = st.recursive(
     members=st.dictionaries(st.sampled_from([*SHAPES["KeyValueConfig"], "x"]), VALUES),
     has_name=st.booleans(),
 )
-def test_anything_can_be_judged(kind: BucketKind, members: dict[str, Any], has_name: bool) -> None:
+def test_anything_can_be_validated(
+    kind: BucketKind, members: dict[str, Any], has_name: bool
+) -> None:
     if has_name:
         members["bucket"] = "B"
     known = SHAPES["KeyValueConfig" if kind == "key_value" else "ObjectStoreConfig"]

@@ -105,7 +105,7 @@ def test_the_type_member_picks_the_class() -> None:
     assert encode(event) == MAX_DELIVER
 
 
-def test_a_type_that_nobody_knows_is_kept_whole() -> None:
+def test_unknown_type_is_kept_completely() -> None:
     members = {**MAX_DELIVER, "type": "io.nats.jetstream.advisory.v9.new"}
     event = decode(members)
     assert isinstance(event, UnknownEvent)
@@ -126,7 +126,7 @@ def test_errors_come_before_payloads() -> None:
         assert encode(answer) == members
 
 
-def test_a_snapshot_event_with_an_error_stays_an_event() -> None:
+def test_snapshot_event_with_an_error_is_still_an_event() -> None:
     members = {
         "type": "io.nats.jetstream.advisory.v1.snapshot_complete",
         "id": "1",
@@ -314,7 +314,7 @@ def test_records_are_frozen_and_compare_by_value() -> None:
     assert one != evolve(one, messages=2)
 
 
-def test_a_stream_on_the_move_says_where_to() -> None:
+def test_moving_stream_reports_its_target() -> None:
     """As 2.15.1 answers while a stream leaves its server."""
     cluster = {
         "name": "test",
@@ -358,6 +358,6 @@ def test_a_stream_on_the_move_says_where_to() -> None:
         ),
     ],
 )
-def test_something_in_the_place_of_a_record_is_told_with_its_place(members, told):
+def test_wrong_value_for_a_record_is_reported_with_its_path(members, told):
     with pytest.raises(TypeError, match=told):
         encode(StreamConfig(name="S", **members))

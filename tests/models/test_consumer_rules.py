@@ -131,7 +131,7 @@ def test_a_good_config_has_no_problem(config: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(("config", "rule", "code", "path"), BAD, ids=lambda one: str(one)[:40])
-def test_each_rule_tells_code_and_place(
+def test_each_rule_reports_code_and_position(
     config: dict[str, Any], rule: str, code: int, path: str
 ) -> None:
     problem = validate_consumer(config)[0]
@@ -176,7 +176,7 @@ def test_rules_follow_the_version(config: dict[str, Any], server: str, codes: li
     assert [problem.err_code for problem in validate_consumer(config, server=server)] == codes
 
 
-def test_the_consumer_of_a_source_is_made_durable_where_acks_empty_the_stream() -> None:
+def test_consumer_of_a_source_becomes_durable_if_acks_remove_messages() -> None:
     config = {"name": "C", "ack_policy": "none", "direct": True, "sourcing": True}
     pushed = {**config, "deliver_subject": "d", "ack_wait": 5}
     work = {"name": "W", "retention": "workqueue"}
@@ -203,7 +203,7 @@ def test_pedantic_requests_refuse_silent_changes() -> None:
     assert validate_consumer(PULL, BOUND, pedantic=True)[0].err_code == 10157
 
 
-def test_models_are_judged_in_the_context_of_models() -> None:
+def test_models_are_validated_in_the_context_of_models() -> None:
     config = ConsumerConfig(durable_name="C", ack_policy="all", ack_wait=timedelta(seconds=1))
     stream = StreamConfig(name="W", retention="workqueue")
     assert [problem.rule for problem in validate_consumer(config, stream)] == ["C-WQ-EXPLICIT"]

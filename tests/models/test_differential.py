@@ -53,7 +53,7 @@ def test_status_agrees_on_pull_requests() -> None:
     assert tally.odd == {}, tally.report()
 
 
-def test_the_same_seed_makes_the_same_configs() -> None:
+def test_same_seed_creates_the_same_configs() -> None:
     for kind in LANES_OF:
         assert configs_of(kind, 50, SEED) == configs_of(kind, 50, SEED)
         assert configs_of(kind, 50, SEED) != configs_of(kind, 50, SEED + 1)
@@ -88,7 +88,7 @@ async def _send(server: NatsServer) -> None:
     await nc.close()
 
 
-def test_a_mirror_that_starts_in_an_offset_of_nothing_takes_no_update_after_a_restart() -> None:
+def test_mirror_at_an_empty_offset_accepts_no_update_after_a_restart() -> None:
     mirror = {"name": "O", "opt_start_time": "2026-01-01T00:00:00+00:00"}
     config = {"name": "S", "mirror": mirror}
     with NatsServer() as server:

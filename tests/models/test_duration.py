@@ -36,7 +36,7 @@ def test_arithmetic_and_order_are_those_of_nanoseconds(a: int, b: int) -> None:
 
 
 @given(st.timedeltas(timedelta(days=-90_000), timedelta(days=90_000)))
-def test_plain_timedeltas_are_taken_exactly(value: timedelta) -> None:
+def test_plain_timedeltas_are_accepted_exactly(value: timedelta) -> None:
     duration = Duration.of(value)
     assert duration == value
     assert value == duration

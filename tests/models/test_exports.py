@@ -96,7 +96,7 @@ def test_dir_lists_the_names() -> None:
         ),
     ],
 )
-def test_importing_stays_cheap(statement: str, absent: list[str]) -> None:
+def test_importing_remains_cheap(statement: str, absent: list[str]) -> None:
     program = f"import sys; {statement}; print([m for m in {absent!r} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.stdout.strip() == "[]", done.stderr

@@ -35,7 +35,7 @@ def test_faults_stand_where_they_are_in_yaml() -> None:
     ("number", "read"),
     [("010", "8"), ("-0_17", "-15"), ("1:30", "90"), ("+1:00:00", "3600"), ("1:30.5", "90.5")],
 )
-def test_numbers_that_yaml_reads_by_another_base_are_told(number: str, read: str) -> None:
+def test_numbers_that_yaml_reads_in_another_base_are_reported(number: str, read: str) -> None:
     text = f"name: S\nsubjects: [s]\nmax_msgs: {number}\n"
     (warning, *_) = load(text).warnings
     assert str(warning).startswith(f"x.yaml:3:11: config: YAML reads '{number}' as {read}.")
@@ -65,7 +65,7 @@ def test_lines_are_counted_as_editors_do(name: str, end: str) -> None:
     assert broken.line == 2
 
 
-def test_what_is_missing_stands_at_what_lacks_it() -> None:
+def test_missing_member_is_reported_at_its_parent() -> None:
     assert lines("\nsubjects: [a]\n")[0].startswith("x.yaml:2:1: name: a stream needs a name")
 
 
@@ -92,7 +92,7 @@ def test_what_is_missing_stands_at_what_lacks_it() -> None:
         ("streams: null\nconsumers: [{name: C}]\n", ["consumer"]),
     ],
 )
-def test_kinds_are_told_apart(text: str, kinds: list[str]) -> None:
+def test_kinds_are_distinguished(text: str, kinds: list[str]) -> None:
     found = load(text)
     assert found.problems == []
     assert [config.kind for config in found.configs] == kinds
@@ -121,7 +121,7 @@ def test_a_bare_name_could_be_either() -> None:
     assert load("name: X\n", kind="consumer").configs[0].kind == "consumer"
 
 
-def test_consumers_are_judged_with_their_stream() -> None:
+def test_consumers_are_validated_with_their_stream() -> None:
     text = (
         "streams:\n- {name: W, retention: workqueue}\n"
         "consumers:\n- stream_name: W\n  config:\n    durable_name: C\n    ack_policy: all\n"
@@ -147,7 +147,7 @@ def test_notes_for_the_server_are_no_errors() -> None:
     assert found.errors == []
 
 
-def test_oddities_are_warnings_with_a_place() -> None:
+def test_oddities_are_warnings_with_a_position() -> None:
     found = load("name: S\nsubjects: [a]\nmax_msgs: 5\nduplicate_window: 3600000000000\n")
     assert found.problems == []
     [warning] = found.warnings
@@ -204,7 +204,7 @@ def test_the_version_reaches_the_rules() -> None:
     ],
     ids=lambda one: repr(one)[:30],
 )
-def test_bad_texts_are_problems_with_a_place(text: str | bytes, name: str, start: str) -> None:
+def test_bad_texts_are_problems_with_a_position(text: str | bytes, name: str, start: str) -> None:
     found = lines(text, name)
     assert found
     assert found[0].startswith(start)
@@ -299,7 +299,7 @@ def test_the_stream_of_a_consumer_is_named_around_its_settings() -> None:
     assert (older.line, older.column) == (2, 1)
 
 
-def test_settings_beside_the_config_of_a_request_are_not_overlooked() -> None:
+def test_settings_next_to_the_config_of_a_request_are_reported() -> None:
     text = "stream_name: S\nconfig: {durable_name: C}\nfilter_subject: a\nactoin: create\n"
     assert lines(text) == [
         "x.yaml:3:1: filter_subject: there is no such setting. (10025) Move it into config.",
@@ -316,7 +316,7 @@ def test_settings_beside_the_config_of_a_request_are_not_overlooked() -> None:
     assert lines("- " + text.replace("\n", "\n  ").rstrip())[0].startswith("x.yaml:3:3: filter_")
 
 
-def test_nothing_stands_beside_the_lists_of_streams_and_consumers() -> None:
+def test_no_other_keys_next_to_the_lists_of_streams_and_consumers() -> None:
     text = "version: 1\nstreams: [{name: S, max_age: 5}]\nmetadata: {}\n"
     hint = "Move it into one of their items."
     assert lines(text) == [

@@ -31,7 +31,7 @@ def parts(model: Model) -> Iterator[Model]:
 
 
 @in_each_folder
-def test_every_answer_is_written_back_as_it_came(folder: Path) -> None:
+def test_responses_are_encoded_as_received(folder: Path) -> None:
     paths = sorted(folder.glob("*.json"))
     assert len(paths) > 80
     for path in paths:

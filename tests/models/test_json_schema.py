@@ -45,7 +45,7 @@ def references(value: Any) -> list[str]:
     return own + [found for item in value.values() for found in references(item)]
 
 
-def test_it_takes_what_servers_sent() -> None:
+def test_decoder_accepts_messages_of_servers() -> None:
     validators: dict[str, jsonschema.Draft202012Validator] = {}
     checked = 0
     for path in ANSWERS:
@@ -65,7 +65,7 @@ def test_answers_may_hold_more_and_configs_may_not() -> None:
     assert not validator("StreamConfig").is_valid(members["config"])
 
 
-def test_configs_are_judged_in_depth() -> None:
+def test_configs_are_validated_in_depth() -> None:
     stream = validator("StreamConfig")
     assert stream.is_valid(encode(StreamConfig(name="S", subjects=["a"])))
     for bad in (
@@ -81,7 +81,7 @@ def test_configs_are_judged_in_depth() -> None:
     assert not validator("ConsumerConfig").is_valid({"durable_nam": "C"})
 
 
-def test_files_are_taken_in_every_form(files: jsonschema.Draft202012Validator) -> None:
+def test_files_are_accepted_in_every_form(files: jsonschema.Draft202012Validator) -> None:
     stream, consumer = {"name": "S", "subjects": ["a"]}, {"durable_name": "C"}
     wrapped = {"stream_name": "S", "config": consumer}
     for good in (
@@ -110,7 +110,7 @@ def test_files_agree_with_load_configs(files: jsonschema.Draft202012Validator) -
         assert files.is_valid(yaml.safe_load(path.read_text())) == (not shape), name
 
 
-def test_what_the_command_of_nats_writes_is_taken(files: jsonschema.Draft202012Validator) -> None:
+def test_files_of_the_nats_command_are_accepted(files: jsonschema.Draft202012Validator) -> None:
     for path in ANSWERS:
         if path.name in ("stream-info.json", "consumer-info-full.json"):
             files.validate({**goldens.load(path), "created": "2026-01-31T08:00:00Z"})
@@ -128,7 +128,7 @@ def test_plain_documents_have_keywords_of_the_draft_alone() -> None:
     assert not any(key.startswith("x-") for key in keys(json_schema(plain=True)))
 
 
-def test_what_is_required_is_described_beside_it() -> None:
+def test_required_members_are_described_in_the_same_schema() -> None:
     """Validators that are strict, such as Ajv, do not look for it behind a reference."""
     for schema in objects(json_schema()):
         if isinstance(schema.get("required"), list):

@@ -174,7 +174,7 @@ def test_filters_that_miss_the_stream() -> None:
         ("a.*", "", "a.x", False),
     ],
 )
-def test_filters_are_for_what_a_transform_makes(
+def test_filters_apply_to_transformed_subjects(
     source: str, dest: str, wanted: str, missed: bool
 ) -> None:
     stream = {"name": "S", "subjects": ["a.>"], "subject_transform": {"src": source, "dest": dest}}
@@ -193,7 +193,7 @@ def test_broken_text_is_not_for_lint() -> None:
     assert lint_consumer("{") == []
 
 
-def test_what_was_not_read_is_not_taken_for_missing() -> None:
+def test_unread_members_are_not_reported_as_missing() -> None:
     # The limit is there, in a form that the server refuses.
     assert lint_stream({"name": "S", "subjects": ["a"], "max_age": "1h"}) == []
     assert lint_stream({"name": "S", "subjects": ["a"], "max_agee": SECOND}) == []

@@ -59,6 +59,6 @@ def test_many_sources_of_the_stream_itself() -> None:
     assert [one.rule for one in validate_stream(stream)] == ["S-CYCLE"]
 
 
-def test_a_file_of_many_faults_has_a_place_for_each() -> None:
+def test_file_with_many_faults_has_a_position_for_each() -> None:
     text = json.dumps({"name": "S", "max_bytes": 5, "subjects": ["a.b"] * MANY}).encode()
     assert len(load_configs("s.json", text=text).errors) == MANY - 1

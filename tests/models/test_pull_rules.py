@@ -53,7 +53,7 @@ CASES: list[tuple[dict[str, Any], str, str, int]] = [
 
 
 @pytest.mark.parametrize(("request_", "consumer", "rule", "code"), CASES, ids=str)
-def test_each_rule_tells_its_code(
+def test_each_rule_reports_its_code(
     request_: dict[str, Any], consumer: str, rule: str, code: int
 ) -> None:
     problems = validate_pull(request_, CONSUMERS[consumer])
@@ -95,7 +95,7 @@ def test_a_number_can_name_no_group() -> None:
     assert validate_pull("5", OVERFLOW) == []
 
 
-def test_broken_requests_tell_the_line() -> None:
+def test_errors_in_requests_have_the_line() -> None:
     assert validate_pull('\n\v{"batch":}')[0].message.startswith("line 2, column 10:")
 
 

@@ -96,7 +96,7 @@ def made(request: pytest.FixtureRequest) -> Any:
     return Classes(request.param)
 
 
-def test_arguments_by_place_and_by_name(made: Any) -> None:
+def test_positional_and_named_arguments(made: Any) -> None:
     assert made.Point(1) == made.Point(1, 0) == made.Point(x=1, y=0)
     named = made.Named(1, 2, name="n", size="4")
     assert (named.x, named.y, named.name, named.tags, named.size) == (1, 2, "n", [], 8)
@@ -116,7 +116,7 @@ def test_arguments_by_place_and_by_name(made: Any) -> None:
         lambda made: made.Hidden(_secret="s"),
     ],
 )
-def test_wrong_arguments_are_reported_alike(call: Callable[[Any], object]) -> None:
+def test_wrong_arguments_are_reported_in_the_same_way(call: Callable[[Any], object]) -> None:
     texts: list[str] = []
     for name in MAKERS:
         with pytest.raises(TypeError) as caught:
@@ -138,7 +138,7 @@ def test_text(made: Any) -> None:
     assert "Quiet object at" in repr(made.Quiet(1))
 
 
-def test_a_record_that_holds_itself_has_a_text(made: Any) -> None:
+def test_recursive_record_has_a_repr(made: Any) -> None:
     named = made.Hidden("s")
     named._seen.append(named)
     assert repr(named) == "Hidden(_seen=[...], count=1)"
@@ -263,7 +263,7 @@ def test_a_model_that_attrs_extends_is_read_and_written() -> None:
     assert encode(found) == {"stream": "S", "seq": 1, "shard": 4, "more": 5}
 
 
-def test_a_model_is_made_without_attrs() -> None:
+def test_model_is_created_without_attrs() -> None:
     program = (
         "import sys; from twinstream.models import StreamConfig, decode, encode_json, evolve;"
         "config = evolve(StreamConfig(name='S'), max_msgs=5);"

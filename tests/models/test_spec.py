@@ -57,7 +57,7 @@ def test_the_dialect_refuses_mistakes(change: dict[str, Any]) -> None:
     assert not dialect.is_valid(document)
 
 
-def test_units_are_said_in_words() -> None:
+def test_units_are_written_as_words() -> None:
     words = {
         "ns": "nanoseconds",
         "bytes": r"bytes|KiB|Size|size|Memory|Disk|largest",

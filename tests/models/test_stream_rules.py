@@ -172,7 +172,7 @@ def test_a_good_config_has_no_problem(config: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("config", "rule", "code", "path", "words"), BAD, ids=lambda one: str(one)[:40]
 )
-def test_each_rule_tells_code_place_and_reason(
+def test_each_rule_reports_code_position_and_reason(
     config: dict[str, Any], rule: str, code: int, path: str, words: str
 ) -> None:
     problem = first(validate_stream(config))
@@ -183,7 +183,7 @@ def test_each_rule_tells_code_place_and_reason(
     assert f"({code})" in str(problem)
 
 
-def test_hints_name_the_close_word() -> None:
+def test_hints_name_similar_words() -> None:
     assert first(validate_stream({"name": "S", "max_mgs": 5})).hint == "Did you mean 'max_msgs'?"
     assert first(validate_stream({"name": "S", "storage": "fil"})).hint == "Did you mean 'file'?"
     assert first(validate_stream({"name": "S", "max_age": "1h30m"})).hint == "Write 5400000000000."
@@ -196,7 +196,7 @@ def test_all_problems_come_at_once_in_the_order_of_the_server() -> None:
     assert rules == ["R-UNKNOWN", "S-REPL-MAX", "S-AGE-MIN", "S-SUBJ-SELF", "S-REPL-STANDALONE"]
 
 
-def test_what_only_the_server_knows_is_marked() -> None:
+def test_problems_that_only_the_server_can_decide_are_marked() -> None:
     problems = validate_stream(
         {"name": "S", "num_replicas": 3, "max_bytes": 10, "placement": {"tags": ["x"]}}
     )
@@ -349,7 +349,7 @@ def test_pedantic_requests_refuse_silent_changes() -> None:
     assert first(validate_stream({**config, "pedantic": True})).err_code == 10157
 
 
-def test_models_and_text_are_judged_alike() -> None:
+def test_models_and_text_are_validated_alike() -> None:
     for config in (
         StreamConfig(name="S", subjects=["a", "a"]),
         '{"name":"S","subjects":["a","a"]}',

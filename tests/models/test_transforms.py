@@ -143,7 +143,7 @@ FUNCTIONS = [
 
 
 @pytest.mark.parametrize(("source", "destination"), FUNCTIONS)
-def test_the_server_makes_the_same_of_hundreds_of_subjects(
+def test_server_agrees_on_hundreds_of_subjects(
     server: NatsServer, source: str, destination: str
 ) -> None:
     version = os.environ.get("TWINSTREAM_SERVER")

@@ -72,7 +72,7 @@ CONSUMERS: list[tuple[dict[str, Any], dict[str, Any], list[str]]] = [
 ]
 
 
-def test_an_update_is_judged_again_after_its_silent_changes() -> None:
+def test_update_is_checked_again_after_implicit_changes() -> None:
     old = {"name": "S", "allow_msg_counter": True}
     new = {**old, "subject_delete_marker_ttl": 10**9}
     assert [one.rule for one in validate_stream_update(old, new)] == ["U-CTR-MARKER"]
@@ -88,7 +88,7 @@ def test_the_consumer_of_a_source_keeps_its_start() -> None:
     assert validate_consumer_update(other, {**other, "opt_start_seq": 5}) != []
 
 
-def test_the_consumer_of_a_source_that_is_made_durable_keeps_its_start() -> None:
+def test_consumer_of_a_source_made_durable_keeps_its_start() -> None:
     work = {"name": "W", "retention": "workqueue"}
     written = {"name": "C", "direct": True, "sourcing": True, "deliver_subject": "d"}
     old = effective_consumer(written, work)
@@ -97,7 +97,7 @@ def test_the_consumer_of_a_source_that_is_made_durable_keeps_its_start() -> None
     assert validate_consumer_update(old, new, {**work, "retention": "limits"}) != []
 
 
-def test_what_holds_for_new_consumers_alone_is_not_asked_of_others() -> None:
+def test_rules_for_new_consumers_do_not_apply_to_others() -> None:
     old, new = {"name": "x" * 256}, {"durable_name": "x" * 256}
     assert validate_consumer_update(old, new) == []
     assert [one.rule for one in validate_consumer(new)] == ["C-NAME-LEN"]
@@ -133,7 +133,7 @@ def test_a_limit_below_minus_one_that_the_stream_set_is_no_change() -> None:
 
 
 @pytest.mark.parametrize(("old", "new", "rules"), STREAMS, ids=str)
-def test_stream_updates_are_judged_and_planned(
+def test_stream_updates_are_validated_and_planned(
     old: dict[str, Any], new: dict[str, Any], rules: list[str]
 ) -> None:
     before, after = {"name": "S", **old}, {"name": "S", **new}
@@ -144,7 +144,7 @@ def test_stream_updates_are_judged_and_planned(
 
 
 @pytest.mark.parametrize(("old", "new", "rules"), CONSUMERS, ids=str)
-def test_consumer_updates_are_judged_and_planned(
+def test_consumer_updates_are_validated_and_planned(
     old: dict[str, Any], new: dict[str, Any], rules: list[str]
 ) -> None:
     before, after = {**PULL, **old}, {**PULL, **new}
@@ -152,7 +152,7 @@ def test_consumer_updates_are_judged_and_planned(
     assert (plan_consumer(before, after).action == "impossible") == bool(rules)
 
 
-def test_which_zone_a_mirror_was_made_with_only_the_server_knows() -> None:
+def test_time_zone_of_a_mirrors_start_is_known_to_the_server_only() -> None:
     start = "2026-01-01T00:00:00"
     old = {"name": "S", "mirror": {"name": "O", "opt_start_time": f"{start}Z"}}
     new = {"name": "S", "mirror": {"name": "O", "opt_start_time": f"{start}+00:00"}}
@@ -326,7 +326,7 @@ def test_plans_do_nothing_where_only_the_spelling_differs() -> None:
     )
 
 
-def test_sealing_sets_more_than_the_config_says() -> None:
+def test_sealing_changes_settings_beyond_the_config() -> None:
     written = {"name": "S", "max_age": SECOND, "sealed": True}
     stored = {**encode(effective_stream({**written, "sealed": False})), "sealed": True}
     sealed = {**stored, "max_age": 0, "discard": "new", "deny_delete": True, "deny_purge": True}
@@ -398,11 +398,11 @@ def test_plans_warn_of_interest_that_ends(
     assert plan_consumer({**PULL, **old}, {**PULL, **new}).losses == []
 
 
-def test_what_comes_from_other_streams_may_have_any_subject() -> None:
+def test_sourced_messages_may_have_any_subject() -> None:
     stream = {"name": "S", "subjects": ["a"], "retention": "interest", "sources": [{"name": "O"}]}
     assert plan_consumer(PULL, {**PULL, "filter_subject": "a"}, stream).losses
 
 
-def test_an_old_config_that_nobody_can_read_is_an_error() -> None:
+def test_unreadable_old_config_is_an_error() -> None:
     with pytest.raises(ValueError, match="old config cannot be read"):
         validate_stream_update("{", {"name": "S"})

@@ -342,7 +342,9 @@ def test_names_that_are_data_are_not_learned_without_end() -> None:
     assert len(decoder._cuts) < 50
 
 
-def test_a_number_in_the_text_is_not_taken_for_a_cut_value(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_number_in_the_text_is_not_mistaken_for_a_cut_value(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     def known(bits: int) -> int:
         return 1000
 

@@ -50,7 +50,7 @@ def test_all_kinds_in_one_block() -> None:
         assert row["timestamp"].isoformat() == "2024-05-01T10:00:00.123456+00:00"
 
 
-def test_unknown_events_are_kept_and_broken_ones_told() -> None:
+def test_unknown_events_are_kept_and_broken_events_reported() -> None:
     good = sample(MAX_DELIVER)
     later = {"type": "io.nats.jetstream.advisory.v9.new_thing", "x": 1}
     payloads: list[object] = [

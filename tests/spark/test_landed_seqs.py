@@ -94,7 +94,7 @@ def test_a_task_refuses_sequences_that_do_not_ascend(pages: list[list[int]]) -> 
         order.check(bad)
 
 
-def test_a_task_takes_gaps_and_empty_pages() -> None:
+def test_task_handles_gaps_and_empty_pages() -> None:
     order = Ascending(1, 2**64)
     order.check(pa.array([1, 5, 6], pa.int64()))
     order.check(pa.array([], pa.int64()))

@@ -67,7 +67,7 @@ def test_a_bigint_is_refused_by_the_name_of_the_option(
     assert [row["seq"] for row in read(large.name, endingOffsets=end).collect()] == SEQS[:2]
 
 
-def test_a_streaming_query_goes_on_beyond_the_border(
+def test_streaming_query_continues_beyond_the_border(
     spark: SparkSession, server: NatsServer, large: Stream, tmp_path: Path
 ) -> None:
     reader = spark.readStream.format("jetstream").option("nats.servers", server.url)

@@ -75,7 +75,7 @@ def test_inserts_are_refused_for_as_long_as_the_messages_are_there(
     assert ids_of(stream) == list(range(ROWS))
 
 
-def test_a_ledger_knows_its_rows_by_their_hash(
+def test_ledger_identifies_rows_by_their_hash(
     make_stream: Make, write: Callable[..., None], forgotten: Callable[[Stream], None]
 ) -> None:
     stream = make_stream(duplicate_window=SOON, allow_atomic=True)

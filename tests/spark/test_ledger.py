@@ -108,7 +108,7 @@ def stored(stream: Stream) -> list[int]:
 
 @pytest.mark.parametrize("at", range(2 * BATCHES))
 @pytest.mark.parametrize("trouble", [lost_answer, lost_question, nobody])
-def test_each_trouble_at_each_request_is_mended(
+def test_each_failure_at_each_request_is_recovered(
     at: int, trouble: Callable[..., Any], nc: Connection, make_stream: Callable[..., Stream]
 ) -> None:
     stream = make_stream(allow_atomic=True)
@@ -230,7 +230,7 @@ def test_a_quicker_attempt_with_other_rows_ends_this_one(
     assert stored(stream) == list(range(ROWS + 1))
 
 
-def test_a_batch_whose_leader_went_is_sent_again(
+def test_batch_is_sent_again_after_losing_its_leader(
     nc: Connection, make_stream: Callable[..., Stream]
 ) -> None:
     stream = make_stream(allow_atomic=True)
@@ -286,7 +286,9 @@ def test_a_last_row_for_another_stream_is_named(
     assert stream.info().state.messages == 0
 
 
-def test_others_in_the_ledger_are_told(nc: Connection, make_stream: Callable[..., Stream]) -> None:
+def test_foreign_entries_in_the_ledger_are_reported(
+    nc: Connection, make_stream: Callable[..., Stream]
+) -> None:
     stream = make_stream(allow_atomic=True)
 
     def other_attempt(own: Connection, subject: str, data: bytes, **options: Any) -> Any:
@@ -309,7 +311,7 @@ def test_others_in_the_ledger_are_told(nc: Connection, make_stream: Callable[...
         write(nc, stream, 3, batch=5)
 
 
-def test_tasks_that_a_repeat_does_not_have_are_told(
+def test_tasks_missing_in_a_repeat_are_reported(
     nc: Connection, make_stream: Callable[..., Stream]
 ) -> None:
     """Fewer tasks, with the rows of all, compare nothing with the ledgers of the others."""

@@ -140,10 +140,10 @@ def test_a_batch_waits_for_its_minimum_until_the_delay_is_over() -> None:
             DataLossError,
             "from 5 to 10 were removed before",
         ),
-        (evolve(HERE, filter="a.>"), STATE, CheckpointError, "made with the filter 'a.>'"),
+        (evolve(HERE, filter="a.>"), STATE, CheckpointError, "created with the filter 'a.>'"),
     ],
 )
-def test_breaks_are_told_apart(
+def test_breaks_are_distinguished(
     position: Position, state: StreamState, error: type[Exception], reason: str
 ) -> None:
     with pytest.raises(error, match=reason):
@@ -207,17 +207,17 @@ def test_a_stream_that_was_put_back_and_has_grown_is_noticed() -> None:
 
 
 @pytest.mark.parametrize("times", [{80: "noon"}, {}])
-def test_a_mark_that_is_there_or_gone_is_no_break(times: dict[int, str]) -> None:
+def test_present_or_removed_mark_is_no_break(times: dict[int, str]) -> None:
     assert continuity(times).begin(Offset({"S": MARKED}), {"S": GROWN})["S"] == MARKED
 
 
-def test_a_mark_is_looked_up_only_when_something_came() -> None:
+def test_mark_is_looked_up_only_after_new_messages() -> None:
     state = evolve(STATE, next=81, mark=MARKED.mark)
     assert continuity({80: "evening"}).stands_at(MARKED, state) == 50
 
 
 @pytest.mark.parametrize("position", [evolve(HERE, created="sunday"), evolve(HERE, next=102)])
-def test_a_batch_of_a_stream_that_is_gone_reads_nothing_of_the_other(position: Position) -> None:
+def test_batch_of_a_deleted_stream_reads_nothing_of_its_successor(position: Position) -> None:
     # The next batch reads it from its beginning: these rows would come twice.
     easy = continuity(failOnDataLoss="false")
     assert easy.check_batch(1, position, STATE, "S") is None
@@ -232,7 +232,7 @@ def test_a_stream_read_does_not_begin_beyond_the_end() -> None:
     assert strict.within(bound, 101, STATE) == easy.within(bound, 102, STATE) == 101
 
 
-def test_streams_that_came_and_went() -> None:
+def test_streams_created_and_deleted_between_batches() -> None:
     strict, easy = continuity(), continuity(failOnDataLoss="false")
     new = strict.begin(Offset({}), {"S": STATE})["S"]
     assert (new.next, new.since) == (11, 11)
@@ -249,7 +249,7 @@ def test_nothing_new_is_no_break() -> None:
 COPY = evolve(STATE, created="tuesday", mark=Mark(seq=100, time="evening"))
 
 
-def test_a_copy_of_the_stream_goes_on_where_the_stream_was() -> None:
+def test_copy_of_a_stream_continues_at_its_position() -> None:
     """A backup that was restored, or a promoted mirror, has the messages and their times."""
     strict = continuity({80: "noon"})
     begin = strict.begin(Offset({"S": MARKED}), {"S": COPY})["S"]

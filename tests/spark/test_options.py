@@ -41,7 +41,7 @@ def test_names_and_words_take_any_case() -> None:
     assert options.include_headers
 
 
-def test_names_of_kafka_are_taken() -> None:
+def test_option_names_of_kafka_are_accepted() -> None:
     options = SourceOptions.parse({"nats.servers": "h", "subscribe": "A, B"})
     assert options.streams == ("A", "B")
     assert parse(maxOffsetsPerTrigger="7").max_messages_per_trigger == 7
@@ -69,8 +69,8 @@ def test_only_white_space_of_the_server_is_cut_off_names() -> None:
         ({"startingOffsets": '{"S": true}'}, "startingOffsets", "from 1 to 2"),
         ({"startingOffsets": "{}"}, "startingOffsets", "'S' is missing"),
         ({"endingOffsets": '{"S": 1, "T": 1}'}, "endingOffsets", "'T' is not read"),
-        ({"endingOffsets": "earliest"}, "endingOffsets", "no message lies before that"),
-        ({"endingOffsets": '{"S": -2}'}, "endingOffsets", "no message lies before that"),
+        ({"endingOffsets": "earliest"}, "endingOffsets", "no message is before it"),
+        ({"endingOffsets": '{"S": -2}'}, "endingOffsets", "no message is before it"),
         (
             {"startingOffsets": '{"S": 9}', "endingOffsets": '{"S": 3}'},
             "endingOffsets",

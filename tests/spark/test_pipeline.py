@@ -158,7 +158,7 @@ def test_an_interrupted_batch_is_finished_with_its_own_bounds(
     assert sorted(row["_seq"] for row in rows) == list(range(2, 12))
 
 
-def test_what_was_put_counts_when_its_messages_are_gone(
+def test_rows_count_after_their_messages_were_removed(
     lands: Callable[..., LandReport],
     make_stream: Make,
     fill: Fill,
@@ -215,7 +215,7 @@ def test_what_another_filter_passed_over_is_not_forgotten(
     assert lands(stream, subject=f"{a},{c}").messages == 4
     assert lands(stream, subject=f"{c},{a}").messages == 0
     with pytest.raises(
-        OptionError, match=r"was made with the filter .*c', now it is '>'; messages that"
+        OptionError, match=r"was created with the filter .*c', now it is '>'; messages that"
     ):
         lands(stream)
     fill(stream, [{"id": 6}])
@@ -234,7 +234,7 @@ def test_a_stream_is_landed_by_one_at_a_time(
     assert lands(stream).messages == 1
 
 
-def test_a_stream_that_was_made_again_is_noticed(
+def test_recreated_stream_is_noticed(
     lands: Callable[..., LandReport], jet: JetStream, make_stream: Make, fill: Fill
 ) -> None:
     stream = make_stream()

@@ -119,7 +119,7 @@ def test_every_key_is_read(tmp_path: Path) -> None:
     assert events.options["maxMessagesPerTrigger"] == "4000000"
 
 
-def test_a_batch_may_wait_for_more_messages_than_it_takes_by_default(tmp_path: Path) -> None:
+def test_batch_may_wait_for_more_messages_than_its_default_size(tmp_path: Path) -> None:
     options = 'options = { minMessagesPerTrigger = 9000000, maxTriggerDelay = "1h" }'
     (source,) = read(tmp_path, f"{HEAD}{SOURCE}{options}").sources
     assert source.source_options.max_messages_per_trigger == 9_000_000
@@ -262,7 +262,7 @@ def test_two_sources_do_not_purge_one_stream(tmp_path: Path) -> None:
     assert len(read(tmp_path, sources("ORDERS", lossy)).sources) == 2
 
 
-def test_a_purge_takes_nothing_from_under_another_source(tmp_path: Path) -> None:
+def test_purge_removes_nothing_that_another_source_needs(tmp_path: Path) -> None:
     """What the slower one had not read yet left the stream for good."""
     lossy = "options = { failOnDataLoss = false }\n"
 
@@ -278,7 +278,7 @@ def test_a_purge_takes_nothing_from_under_another_source(tmp_path: Path) -> None
     assert len(read(tmp_path, both(reader=lossy)).sources) == 2
 
 
-def test_a_default_server_is_for_files_that_name_none(tmp_path: Path) -> None:
+def test_default_server_is_for_files_without_one(tmp_path: Path) -> None:
     named = read(tmp_path, HEAD + SOURCE, default_server="nats://default")
     assert named.sources[0].options["nats.servers"] == "nats://h"
     unnamed = read(tmp_path, 'path = "lake"\n' + SOURCE, default_server="nats://default")

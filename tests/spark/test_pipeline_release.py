@@ -104,7 +104,7 @@ def test_a_purge_keeps_to_its_subjects(
     assert stream.info().state.messages == 6
 
 
-def test_rows_of_a_stream_that_was_made_before_do_not_count(
+def test_rows_of_an_earlier_stream_of_the_name_do_not_count(
     landed: Callable[..., Landed], jet: JetStream, make_stream: Callable[..., Stream], fill: Fill
 ) -> None:
     stream = make_stream()
@@ -144,7 +144,7 @@ def test_streams_that_cannot_be_purged_are_refused(
 
 
 @pytest.mark.since("2.14")
-def test_a_bookmark_moves_and_lets_go_of_messages_without_interest(
+def test_bookmark_moves_and_releases_messages_without_interest(
     landed: Callable[..., Landed], jet: JetStream, make_stream: Callable[..., Stream], fill: Fill
 ) -> None:
     stream = make_stream(retention=RetentionPolicy.INTEREST)
@@ -160,7 +160,7 @@ def test_a_bookmark_moves_and_lets_go_of_messages_without_interest(
 
 
 @pytest.mark.since("2.14")
-def test_a_bookmark_takes_subjects_that_overlap(
+def test_bookmark_accepts_overlapping_subjects(
     landed: Callable[..., Landed], jet: JetStream, make_stream: Callable[..., Stream]
 ) -> None:
     stream = make_stream()

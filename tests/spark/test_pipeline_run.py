@@ -66,7 +66,7 @@ def orders(stream: Stream, more: str = "") -> str:
 
 
 @pytest.mark.parametrize("sink", SINKS)
-def test_lands_several_streams_and_goes_on(
+def test_lands_several_streams_and_continues(
     sink: str,
     runs: Callable[..., list[Happening]],
     server: NatsServer,
@@ -168,7 +168,7 @@ def test_tables_are_replayed_compacted_and_vacuumed(
     assert counted(table, sink) == (31, 31)
 
 
-def test_goes_on_behind_messages_that_later_ones_replaced(
+def test_continues_after_replaced_messages(
     runs: Callable[..., list[Happening]],
     server: NatsServer,
     make_stream: Make,
@@ -212,7 +212,7 @@ def test_verify_finds_what_is_wrong_and_purge_keeps_it(
 
 
 @pytest.mark.parametrize("sink", SINKS)
-def test_a_batch_that_failed_is_finished_and_a_lost_checkpoint_made_good(
+def test_failed_batch_is_finished_and_a_lost_checkpoint_replaced(
     sink: str,
     spark: SparkSession,
     runs: Callable[..., list[Happening]],
@@ -260,7 +260,7 @@ def test_a_batch_that_failed_is_finished_and_a_lost_checkpoint_made_good(
 
 
 @pytest.mark.parametrize("sink", SINKS)
-def test_a_column_keeps_its_type_and_gets_new_ones_beside_it(
+def test_column_keeps_its_type_when_columns_are_added(
     sink: str,
     spark: SparkSession,
     runs: Callable[..., list[Happening]],
@@ -350,7 +350,7 @@ def test_two_pipelines_do_not_land_into_one_table(
     assert counted(tmp_path / "lake" / "o2", sink) == (5, 5)
 
 
-def test_goes_on_where_spark_was_killed_before_its_first_batch(
+def test_continues_after_spark_was_killed_before_its_first_batch(
     runs: Callable[..., list[Happening]],
     server: NatsServer,
     make_stream: Make,
@@ -372,7 +372,7 @@ def test_goes_on_where_spark_was_killed_before_its_first_batch(
 
 
 @pytest.mark.parametrize("sink", SINKS)
-def test_what_an_attempt_has_landed_counts_when_its_messages_are_gone(
+def test_rows_of_an_attempt_count_after_their_messages_were_removed(
     sink: str,
     runs: Callable[..., list[Happening]],
     server: NatsServer,
@@ -406,7 +406,7 @@ def test_what_an_attempt_has_landed_counts_when_its_messages_are_gone(
 
 
 @pytest.mark.parametrize("asks", [False, True])
-def test_the_end_of_java_is_told_as_such(
+def test_end_of_java_is_reported_as_such(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, asks: bool
 ) -> None:
     class Gone:

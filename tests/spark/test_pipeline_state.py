@@ -45,7 +45,7 @@ def entry(number: int, start: int = 1, end: int = 11) -> BatchEntry:
     )  # fmt: skip
 
 
-def test_the_journal_keeps_the_last_word_on_each_batch(tmp_path: Path) -> None:
+def test_journal_keeps_the_last_entry_of_each_batch(tmp_path: Path) -> None:
     log = BatchLog(tmp_path / "source" / "journal.jsonl")
     assert (log.last(), log.known(0), log.entries()) == (None, None, {})
     log.begin(entry(0))
@@ -225,7 +225,7 @@ def test_an_interrupted_exchange_is_finished(tmp_path: Path) -> None:
         swap.exchange(tmp_path / "none", tmp_path / "current")
 
 
-def test_what_passes_is_told_from_what_lasts() -> None:
+def test_transient_errors_are_distinguished_from_permanent_ones() -> None:
     assert is_lasting(DataLossError("x"))
     assert not is_lasting(SparkSourceError("x"))
     assert not is_lasting(ConnectionRefusedError("x"))

@@ -81,7 +81,7 @@ def test_a_pipeline_that_only_plans_ends_without_its_server(
     assert counted(config.path / "t", "parquet", "seq") == (2, 2)
 
 
-def test_a_leader_is_not_asked_again_when_all_is_to_end(own_server: NatsServer) -> None:
+def test_leader_is_not_requested_again_at_the_end(own_server: NatsServer) -> None:
     given = {"nats.servers": own_server.url, "nats.requestTimeoutMs": "100", "stream": "S"}
     calls = iter([False, False, True])
     with Leader(SourceOptions.parse({**given, **FOR_EVER}), lambda: next(calls)) as leader:

@@ -75,7 +75,7 @@ def test_a_row_that_was_sent_twice_counts_as_present() -> None:
 
 
 @pytest.mark.parametrize(("window", "patience"), [(200.0, 230.0), (None, 150.0), (86_400.0, 630.0)])
-def test_rows_whose_ids_are_held_are_published_until_the_window_is_over(
+def test_rows_with_ids_in_process_are_published_until_the_window_ends(
     window: float | None, patience: float
 ) -> None:
     jet: Any = Answering([HELD, STORED, unknown(HELD)], [STORED, DUPLICATE])

@@ -78,7 +78,7 @@ def config_for(stream: Stream, server: NatsServer, folder: Path, more: str) -> P
     return config_of(folder, "parquet", server.url, text)
 
 
-def test_a_query_that_goes_on_notices_it(
+def test_continued_query_notices_it(
     spark: SparkSession,
     server: NatsServer,
     make_stream: Make,
@@ -107,7 +107,7 @@ def test_a_query_that_goes_on_notices_it(
         go_on()
 
 
-def test_a_landing_that_goes_on_notices_it(
+def test_continued_landing_notices_it(
     spark: SparkSession,
     server: NatsServer,
     make_stream: Make,

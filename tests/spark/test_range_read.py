@@ -80,7 +80,7 @@ def test_message_past_the_end_is_proof_and_is_dropped() -> None:
 
 
 @pytest.mark.parametrize("lags", [[3], [10, 5, 2], [10] * 7, [1, 0, 9]])
-def test_a_replica_that_says_nothing_is_left_is_not_believed(lags: list[int]) -> None:
+def test_replica_reporting_the_end_is_not_trusted(lags: list[int]) -> None:
     replica = Replica(range(1, 11), lags)
     assert drive(RangeRead(1, 11), replica) == list(range(1, 11))
 
@@ -120,7 +120,7 @@ def test_broken_page_continues_where_it_broke() -> None:
     assert not read.accept(2), "a message that came before the break is not taken twice"
 
 
-def test_page_that_says_more_but_brings_nothing_is_checked() -> None:
+def test_empty_page_with_pending_messages_is_checked() -> None:
     read = RangeRead(1, 100)
     read.page_ended(more=True)
     assert read.step == AskLeader(1)

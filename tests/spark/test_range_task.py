@@ -71,7 +71,7 @@ def test_a_task_reads_the_stream_and_not_its_mirror(
 
 
 @pytest.mark.parametrize("way", ["direct", "consumer"])
-def test_pages_come_whole_whatever_they_hold(
+def test_pages_are_complete_for_any_content(
     server: NatsServer,
     jet: JetStream,
     make_stream: Make,
@@ -124,7 +124,7 @@ def test_a_large_range_is_read_by_a_consumer_where_there_may_be_one(
         rows(given, SequenceRange(stream.name, 1, 31, "consumer"))
 
 
-def test_a_user_who_may_make_no_consumer_reads_by_direct_get(
+def test_user_without_permission_for_consumers_reads_by_direct_get(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(plan, "LARGE", 1)
@@ -161,7 +161,7 @@ def test_only_streams_with_limits_are_read_by_a_consumer_unasked(
 
 
 @pytest.mark.parametrize("way", ["direct", "consumer"])
-def test_what_goes_while_a_range_is_read_is_told(
+def test_messages_removed_during_a_read_are_reported(
     server: NatsServer, make_stream: Make, fill: Fill, way: Way
 ) -> None:
     stream = make_stream()
@@ -207,7 +207,7 @@ def test_gaps_of_deletes_and_filters_are_no_loss(
 
 
 @pytest.mark.parametrize(("most", "links"), [(9, 3), (2, 2)])
-def test_questions_do_not_wait_for_pages_where_another_link_may_be_made(
+def test_requests_do_not_wait_for_pages_if_another_connection_is_possible(
     most: int, links: int
 ) -> None:
     with NatsServer(f"max_connections: {most}") as server, js_sync.connect(server.url) as nc:
@@ -275,7 +275,7 @@ def test_a_task_does_not_wait_in_vain(server_factory: Callable[..., NatsServer])
 
 
 @pytest.mark.parametrize("plan", [planned_batch, planned_query, planned_landing])
-def test_a_range_of_a_stream_that_was_made_again_is_not_read(
+def test_range_of_a_recreated_stream_is_not_read(
     server: NatsServer,
     jet: JetStream,
     make_stream: Make,
@@ -298,7 +298,7 @@ def test_a_range_of_a_stream_that_was_made_again_is_not_read(
     assert len(rows(easy, part)) == 5
 
 
-def test_a_stream_that_is_made_again_while_a_range_is_read_is_told(
+def test_stream_recreated_during_a_read_is_reported(
     server: NatsServer, jet: JetStream, make_stream: Make, fill: Fill
 ) -> None:
     stream = make_stream()

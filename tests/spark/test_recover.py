@@ -82,7 +82,7 @@ class Lake:
 
 
 @pytest.mark.parametrize("kind", SINKS)
-def test_the_batches_that_share_a_file_with_it_stay(tmp_path: Path, kind: str) -> None:
+def test_other_batches_in_a_file_are_kept(tmp_path: Path, kind: str) -> None:
     lake = Lake(tmp_path, kind)
     again = lake.recover(last=2)
     assert (again.base, again.origin) == (3, 4)

@@ -267,7 +267,7 @@ def test_a_start_at_a_replaced_sequence_is_no_loss(
     assert "left is 3, and its limits or a purge removed them" in found[1]
 
 
-def test_a_landing_goes_on_behind_replaced_messages(
+def test_landing_continues_after_replaced_messages(
     server: NatsServer, jet: JetStream, make_stream: Make
 ) -> None:
     """With a limit by age it needs the last message of the batch before, from the journal."""

@@ -49,7 +49,7 @@ def problems(config: PipelineConfig) -> list[str]:
     return verdict.problems
 
 
-def test_everything_goes_on_with_a_restored_stream(
+def test_everything_continues_with_a_restored_stream(
     spark: SparkSession,
     server: NatsServer,
     make_stream: Make,
@@ -106,7 +106,7 @@ def test_a_stream_without_its_mark_is_accepted_once(
     assert problems(config) == []
 
 
-def test_verify_tells_of_messages_that_were_landed_again(
+def test_verify_reports_messages_landed_twice(
     spark: SparkSession,
     server: NatsServer,
     make_stream: Make,

@@ -68,7 +68,7 @@ def keyed(*numbers: int) -> list[Keyed]:
     return [(b"%d" % at, row(b"%d" % at)) for at in numbers]
 
 
-def test_rows_that_wait_on_disk_stay_in_order() -> None:
+def test_rows_queued_on_disk_stay_in_order() -> None:
     queue = RowQueue(block=4)
     for each in keyed(*range(30)):
         queue.put(each)

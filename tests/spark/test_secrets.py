@@ -56,7 +56,7 @@ def test_reads_with_a_password_and_shows_it_nowhere(
     assert CANARY not in plan + capfd.readouterr().out
 
 
-def test_a_wrong_password_is_told_without_it(spark: SparkSession, guarded: NatsServer) -> None:
+def test_wrong_password_is_reported_without_it(spark: SparkSession, guarded: NatsServer) -> None:
     reader = spark.read.format("jetstream").options(
         **{
             "nats.servers": guarded.url,

@@ -56,7 +56,7 @@ def test_a_stream_that_breaks_the_promise_is_refused(
         ({"subjects": None}, {"idempotence": "insert"}),
     ],
 )
-def test_a_stream_that_keeps_the_promise_is_taken(
+def test_stream_with_sufficient_settings_is_accepted(
     config: dict[str, Any], options: dict[str, str]
 ) -> None:
     check({"subjects": ["s.>"], **config}, **options)

@@ -135,7 +135,7 @@ def test_an_increment_is_not_a_copied_total(data: str, kept: dict[str, list[str]
     assert message.headers == kept
 
 
-def test_the_column_goes_over_the_header_of_a_time_to_live() -> None:
+def test_column_takes_precedence_over_the_ttl_header() -> None:
     assert headers_of([("Nats-TTL", "5"), ("K", "v")], ttl=60) == {"K": ["v"]}
 
 
@@ -239,7 +239,7 @@ def test_a_mistake_names_its_option(given: dict[str, Any], option: str, reason: 
     assert reason in str(caught.value)
 
 
-def test_insert_refuses_a_subject_that_comes_twice(jet: JetStream) -> None:
+def test_insert_refuses_a_duplicate_subject(jet: JetStream) -> None:
     options = SinkOptions.parse({**LEAST, "idempotence": "insert"})
     rows = iter([OutMessage("nobody.x", b"", None, None, None)] * 2)
     with pytest.raises(SchemaError, match=r"'nobody\.x' comes twice"):

@@ -96,11 +96,11 @@ def test_a_new_stream_joins_and_filters_hold(
     assert [each["numInputRows"] for each in both] == [2]
     rows = spark.read.parquet(str(tmp_path / "out")).groupBy("stream").count().collect()
     assert {row["stream"]: row["count"] for row in rows} == {one.name: 3, two.name: 2}
-    with pytest.raises(StreamingQueryException, match="made with the filter"):
+    with pytest.raises(StreamingQueryException, match="created with the filter"):
         stream_to(f"{one.name},{two.name}", subject="*.b")
 
 
-def test_a_refused_read_says_nothing_but_the_reason(
+def test_refused_read_reports_only_the_reason(
     stream_to: Callable[..., Any], make_stream: Make
 ) -> None:
     with pytest.raises(StreamingQueryException, match="is for a batch") as caught:
@@ -108,7 +108,7 @@ def test_a_refused_read_says_nothing_but_the_reason(
     assert "another exception" not in str(caught.value)
 
 
-def test_a_stream_that_was_made_again_is_noticed(
+def test_recreated_stream_is_noticed(
     stream_to: Callable[..., Any], jet: JetStream, make_stream: Make, fill: Fill
 ) -> None:
     stream = make_stream()

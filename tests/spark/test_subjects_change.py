@@ -38,7 +38,7 @@ def landing(server: NatsServer, tmp_path: Path) -> Landing:
 
 
 @pytest.mark.parametrize("sink", SINKS)
-def test_a_source_goes_on_with_more_subjects(
+def test_source_continues_with_more_subjects(
     sink: str,
     spark: SparkSession,
     make_stream: Make,

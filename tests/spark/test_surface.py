@@ -32,7 +32,7 @@ def test_importing_brings_no_pyspark(module: str) -> None:
 @pytest.mark.parametrize(
     "module", ["twinstream.spark", "twinstream.spark.pipeline", "twinstream.spark.session.session"]
 )
-def test_without_pyspark_the_import_says_how_to_get_it(module: str) -> None:
+def test_error_without_pyspark_names_the_package(module: str) -> None:
     code = f"import sys; sys.modules['pyspark'] = None; import {module}"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert "in a clone: pip install '.[spark,java]'" in done.stderr

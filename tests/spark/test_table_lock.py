@@ -31,7 +31,7 @@ def test_sources_share_the_tables(lock: TableLock) -> None:
         assert two
 
 
-def test_a_command_waits_for_batches_and_lets_no_other_begin(lock: TableLock) -> None:
+def test_command_waits_for_batches_and_prevents_further_ones(lock: TableLock) -> None:
     entered, left = threading.Event(), threading.Event()
 
     def work() -> None:

@@ -44,7 +44,7 @@ def here(monkeypatch: pytest.MonkeyPatch, properties: Mapping[str, str]) -> Task
     return TaskIdentity.here("w", given=True, streams=False)
 
 
-def test_a_write_whose_batch_nobody_tells_has_no_identity(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_write_without_a_known_batch_has_no_identity(monkeypatch: pytest.MonkeyPatch) -> None:
     session = {"spark.sql.streaming.internal.stateStore.partitions": "2"}
     stray = here(monkeypatch, session)
     for ask in (stray.check, stray.prefix):

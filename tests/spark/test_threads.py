@@ -30,7 +30,7 @@ def _not_at_all(work: Callable[[str], None]) -> Callable[[str], None]:
 
 
 @pytest.mark.parametrize("prepare", [register, lambda _: local_session()])
-def test_a_thread_writes_once_the_session_is_made_known_to_it(
+def test_thread_can_write_after_registering_the_session(
     prepare: Callable[[SparkSession], object],
     spark: SparkSession,
     server: NatsServer,
@@ -51,7 +51,7 @@ def test_a_thread_writes_once_the_session_is_made_known_to_it(
 
 
 @pytest.mark.parametrize("wrapped", [True, False])
-def test_threads_of_a_batch_tell_it_if_they_are_wrapped(
+def test_wrapped_threads_of_a_batch_know_it(
     wrapped: bool,
     spark: SparkSession,
     server: NatsServer,

@@ -25,7 +25,7 @@ twinstream.spark.errors.OptionError: option 'stream': there is no stream 'S'
         ("", "RuntimeError", False),
     ],
 )
-def test_a_failure_is_told_in_one_line(text: str, said: str, lasting: bool) -> None:
+def test_failure_is_reported_in_one_line(text: str, said: str, lasting: bool) -> None:
     error = RuntimeError(text)
     assert said in sentence(error)
     assert "\n" not in sentence(error)

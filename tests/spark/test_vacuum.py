@@ -13,7 +13,7 @@ from twinstream.spark.pipeline.vacuum import vacuum
 SOURCE = 'stream = "ORDERS"'
 
 
-def test_files_of_others_stay(tmp_path: Path) -> None:
+def test_files_of_other_programs_are_kept(tmp_path: Path) -> None:
     config = config_of(tmp_path, "parquet", "nats://127.0.0.1:1", SOURCE)
     replaced, state = config.path / "_replaced", config.path / "_pipeline" / "ORDERS"
     for folder in (

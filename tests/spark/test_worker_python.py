@@ -27,7 +27,7 @@ def cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_the_zip_alone_goes_off_the_path() -> None:
+def test_only_the_zip_is_removed_from_the_path() -> None:
     code = "import os, sys; print(sys.prefix, os.environ['PYTHONPATH'], sep='|')"
     archive = f"{HOME}/python/lib/pyspark.zip"
     for paths, left in (

@@ -96,7 +96,7 @@ def test_what_was_read_can_be_written_on(
 
 
 @pytest.mark.parametrize("mode", ["msgId", "ledger"])
-def test_rows_that_servers_made_can_be_copied_with_their_headers(
+def test_rows_of_messages_from_servers_can_be_copied_with_headers(
     jet: JetStream, make_stream: Make, write: Write, read: Callable[..., DataFrame], mode: str
 ) -> None:
     """Messages of a stream with sources, and those that a schedule made."""
@@ -215,7 +215,7 @@ def test_a_repeat_with_fewer_tasks_fails(
         write(rows.coalesce(1), stream, writeId="job", **options)
 
 
-def test_an_id_column_identifies_rows_whatever_their_place(
+def test_id_column_identifies_rows_in_any_order(
     spark: SparkSession, make_stream: Make, write: Write
 ) -> None:
     stream = make_stream()

@@ -32,7 +32,7 @@ def test_a_started_cluster_has_a_leader_that_sees_all(cluster: NatsCluster) -> N
         cluster.node("another")
 
 
-def test_a_cluster_goes_on_without_its_leader_and_takes_it_back() -> None:
+def test_cluster_continues_without_its_leader_and_accepts_it_back() -> None:
     with NatsCluster(3) as cluster:
         first, _ = leader_and_others(cluster.servers[0])
         cluster.node(first).kill()

@@ -144,7 +144,7 @@ def test_the_test_and_the_script_give_each_other_signs() -> None:
         assert client.line() == b"+OK\r\n"
 
 
-def test_pings_are_answered_until_told_otherwise() -> None:
+def test_pings_are_answered_by_default() -> None:
     def script(peer: FakePeer) -> None:
         peer.expect("^SUB")
         peer.stop_answering()
@@ -189,7 +189,7 @@ def test_operations_can_be_followed_until_the_client_leaves() -> None:
     assert seen == ["PUB b 0", "UNSUB 1"]
 
 
-def test_writes_get_stuck_when_nobody_reads() -> None:
+def test_writes_block_while_the_peer_does_not_read() -> None:
     def script(peer: FakePeer) -> None:
         peer.expect("^SUB")
         peer.stop_reading()
@@ -253,7 +253,7 @@ def complaint(script: Callable[[FakePeer], object], text: str, **options: float)
     return str(caught.value)
 
 
-def test_what_did_not_come_is_named_with_what_came() -> None:
+def test_missing_operation_is_reported_with_the_received_ones() -> None:
     def script(peer: FakePeer) -> None:
         peer.expect("^SUB")
         peer.expect("^UNSUB 1")
@@ -266,7 +266,7 @@ def test_what_did_not_come_is_named_with_what_came() -> None:
     assert "not complete: b'PUB half 99" in told
 
 
-def test_a_step_that_hears_nothing_says_so() -> None:
+def test_step_that_times_out_reports_it() -> None:
     def script(peer: FakePeer) -> None:
         peer.expect("^SUB", timeout=0.01)
 
@@ -278,14 +278,14 @@ def test_a_step_that_hears_nothing_says_so() -> None:
 @pytest.mark.parametrize(
     ("step", "told"),
     [
-        (lambda peer: peer.message("a", b""), "nobody listens to 'a'"),
-        (lambda peer: peer.wait_for("go", timeout=0.01), "the test did not tell 'go'"),
+        (lambda peer: peer.message("a", b""), "no subscription to 'a'"),
+        (lambda peer: peer.wait_for("go", timeout=0.01), "the test did not call tell('go')"),
         (lambda peer: peer.until_left(timeout=0.01), "expected the client to leave"),
         (lambda peer: {}["key"], "the script raised KeyError('key')"),
         (lambda peer: peer.expect("^CONNECT").json["x"], "the script raised"),
     ],
 )
-def test_a_wrong_step_is_told(step: Callable[[FakePeer], object], told: str) -> None:
+def test_wrong_step_is_reported(step: Callable[[FakePeer], object], told: str) -> None:
     def talk() -> None:
         with FakeServer(step) as server, Client(server) as client:
             client.send("CONNECT x\r\n")
@@ -300,7 +300,7 @@ def test_a_client_that_is_no_client_is_named() -> None:
     assert "does not speak the protocol" in complaint(lambda peer: peer.expect("x"), "PUB a b\r\n")
 
 
-def test_sending_to_nobody_is_named() -> None:
+def test_sending_without_a_subscriber_is_reported() -> None:
     def script(peer: FakePeer) -> None:
         peer.close()
         peer.send(b"PING\r\n")
@@ -332,7 +332,7 @@ def test_connections_without_a_script_and_scripts_without_a_connection() -> None
             pass
 
 
-def test_an_error_of_the_test_goes_first() -> None:
+def test_error_of_the_test_takes_precedence() -> None:
     def talk() -> None:
         with FakeServer(lambda peer: peer.expect("^SUB")) as server, Client(server):
             eventually(lambda: server.connections == 1)

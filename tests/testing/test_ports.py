@@ -25,7 +25,7 @@ def test_ports_lie_below_those_that_systems_hand_out() -> None:
         assert max(free_ports(10)) < holder.getsockname()[1]
 
 
-def test_a_taken_port_is_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_used_port_is_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ports, "_LANE", 4)
     with socket.socket() as holder:
         [taken] = free_ports(1)

@@ -94,7 +94,7 @@ def test_a_black_hole_swallows_the_end_too(proxy: Proxy, line: Line) -> None:
     assert whole(line.near) == b""
 
 
-def test_a_mute_server_hears(proxy: Proxy, line: Line) -> None:
+def test_silent_server_still_reads(proxy: Proxy, line: Line) -> None:
     proxy.mute = True
     line.near.sendall(b"ask")
     assert line.far.recv(10) == b"ask"
@@ -116,7 +116,7 @@ def test_a_cut_ends_the_connections_of_the_moment(
     after.close()
 
 
-def test_who_is_refused_is_closed_at_once(proxy: Proxy, line: Line) -> None:
+def test_refused_client_is_closed_at_once(proxy: Proxy, line: Line) -> None:
     proxy.refuse = True
     host, port = proxy.url.removeprefix("nats://").split(":")
     with socket.create_connection((host, int(port)), timeout=PATIENCE) as turned_away:

@@ -49,7 +49,7 @@ def test_a_recording_is_readable(recording: Path) -> None:
     assert json.loads(created["payload"])["name"] == "REC"
 
 
-def test_a_recording_is_said_again(recording: Path) -> None:
+def test_recording_is_replayed(recording: Path) -> None:
     """Inboxes and generated names are drawn anew in each run, and found again."""
     for _ in range(2):
         with FakeServer(*replay(recording)) as server:

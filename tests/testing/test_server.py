@@ -55,7 +55,7 @@ def test_domain_and_extra_configuration_reach_the_server(
         assert json.load(answer)["config"]["max_storage"] == 1024**2
 
 
-def test_a_killed_server_comes_back_on_its_port(
+def test_killed_server_restarts_on_its_port(
     server_factory: Callable[..., NatsServer],
 ) -> None:
     server = server_factory()
@@ -68,7 +68,7 @@ def test_a_killed_server_comes_back_on_its_port(
     assert greeting(server)["port"] == port
 
 
-def test_a_running_server_takes_another_configuration(
+def test_running_server_accepts_another_configuration(
     server_factory: Callable[..., NatsServer],
 ) -> None:
     server = server_factory("max_payload: 4096")
@@ -102,19 +102,19 @@ def test_a_refused_configuration_is_shown_with_the_log() -> None:
         NatsServer("no such { thing").start()
 
 
-def test_a_taken_port_is_shown_with_the_log(server: NatsServer) -> None:
+def test_used_port_is_reported_with_the_log(server: NatsServer) -> None:
     other = NatsServer(f'listen: "127.0.0.1:{server.port}"')
     with pytest.raises(ServerStartError, match="address already in use"):
         other.start()
 
 
-def test_an_unstarted_server_says_so() -> None:
+def test_unstarted_server_is_reported() -> None:
     with pytest.raises(RuntimeError, match="not been started"):
         _ = NatsServer().url
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
-def test_a_paused_server_is_silent_and_then_goes_on(
+def test_paused_server_is_silent_until_it_continues(
     server_factory: Callable[..., NatsServer],
 ) -> None:
     server = server_factory()
@@ -162,7 +162,7 @@ def test_a_version_that_is_no_version_is_refused() -> None:
         find_binary("../../etc")
 
 
-def test_a_cached_version_is_taken_from_the_folder_that_the_environment_names(
+def test_cached_version_is_taken_from_the_folder_in_the_environment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kept = tmp_path / "2.11.0" / "nats-server"

@@ -163,7 +163,7 @@ class Api:
         body: Mapping[str, Any],
         undo: Handler[tuple[dict[str, Any], BaseException]],
     ) -> dict[str, Any]:
-        """Like `call_raw`, once, for a request whose response is needed to undo its effect.
+        """Send a request once, and undo its effect if the caller is interrupted.
 
         A caller that is cancelled or interrupted still waits for the response, within the timeout
         of a request, and calls `undo` with the response and the interrupting exception.

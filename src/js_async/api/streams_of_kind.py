@@ -1,4 +1,4 @@
-"""Lists of what one kind of stream holds, such as buckets: other streams are skipped."""
+"""Lists of buckets and object stores, derived from the streams of an account."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 class StatusesOfKind(Listing[T]):
-    """A status for each stream of a kind. The server cannot filter: mirrors have no subjects."""
+    """The status of each bucket or store. A filter by subject would miss mirrors."""
 
     def __init__(self, api: Api, timeout: Seconds | None) -> None:
         super().__init__()
@@ -39,14 +39,14 @@ class StatusesOfKind(Listing[T]):
 
 
 class NamesOfKind(Listing[str]):
-    """The names of what the streams of a kind hold."""
+    """The names of all buckets or stores."""
 
     def __init__(self, api: Api, timeout: Seconds | None) -> None:
         super().__init__()
         self._streams: Final = StreamNames(api, None, timeout)
 
     def _name(self, stream: str) -> str | None:
-        """Return the name of what a stream holds, or None for a stream of another kind."""
+        """Return the name of the bucket or store in a stream, or None for other streams."""
         raise NotImplementedError
 
     async def _ask(self, offset: int) -> ListPage[str]:

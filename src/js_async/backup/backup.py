@@ -1,4 +1,4 @@
-"""Copy a stream into a folder: the server sends chunks, and acks keep them coming.
+"""Copy a stream into a folder. The server sends chunks, which must be acknowledged.
 
 A chunk is acknowledged after it is written, so that no more than the server's window is in memory,
 regardless of the speed of the disk.
@@ -131,7 +131,7 @@ class _Receiving:
         if transport.epoch != self._epoch or not transport.is_connected:
             raise ConnectionLost(f"the connection broke in the middle of the {where}, start again")
         if not came:
-            raise RequestTimeout(f"nothing came for {self._wish.timeout:g} s in the {where}")
+            raise RequestTimeout(f"received nothing for {self._wish.timeout:g} s in the {where}")
 
     def _report(self) -> None:
         if self._wish.on_progress is not None:

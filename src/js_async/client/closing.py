@@ -50,7 +50,7 @@ class Leaving(Owned, BlockHint, ABC):
 
     @property
     def _is_inherited(self) -> bool:
-        """Whether it belongs to the process from which this one was forked."""
+        """Whether the object belongs to the process from which this one was forked."""
         return self._forks != Forks.count
 
     @abstractmethod

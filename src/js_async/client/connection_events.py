@@ -58,7 +58,7 @@ class ConnectionEvents(LoopHint):
                     # Not set for any other event: another caller may have taken an earlier one.
                     self._ended = True
                 if self._ended or self._events:
-                    # For other waiting callers.
+                    # Wake up the other waiting callers.
                     self._signal.set()
                 return event
             # Another caller may have cleared the signal and taken the event.

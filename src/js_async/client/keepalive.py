@@ -81,7 +81,7 @@ class Pings:
         try:
             flag = self._waiting.popleft()
         except IndexError:
-            # It answers a PING of a previous connection.
+            # The PONG answers a PING of a previous connection.
             return
         flag.set()
 

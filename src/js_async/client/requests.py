@@ -106,12 +106,13 @@ class Replies:
         channel = self._channel
         async with self._opening:
             if self._box is not None and self._box is not refused:
-                # Another caller was faster.
+                # Another caller has subscribed already.
                 return self._box
             box = await channel.open_mailbox(self._prefix + b"*", sink=self._sink)
             self._box = box
             if refused is not None:
-                # It may be permitted by now. After settling, the server has accepted or refused it.
+                # The subject may be permitted by now. After settling, the server has accepted or
+                # refused it.
                 await channel.close_mailbox(refused, settle=True)
             return box
 

@@ -205,7 +205,7 @@ class Session:
         try:
             await self._close_all(cause)
         except BaseException:
-            # Interrupted. `is_closed` is set, so no later call would do it.
+            # Interrupted: a later call would do nothing, because `is_closed` is set.
             await self._close_all(cause)
             raise
 
@@ -276,7 +276,7 @@ class Session:
         self.is_connected = True
         self._tell(Connected(str(address), self.epoch))
         self._wake()
-        # If it ended, or the session was closed, before it counted as connected, handle that now.
+        # Handle an end of the socket or the session that came before `is_connected` was set.
         if self.is_closed:
             self.is_connected = False
             raise ConnectionFailed("the connection was closed meanwhile")
@@ -402,7 +402,7 @@ class Session:
         self._end = error or self._end or ConnectionLost("the server closed the connection")
         self._greeting.broken(self._end)
         if not was_connected:
-            # There were no requests over it.
+            # There were no requests over this connection.
             return
         lost = ConnectionLost(f"the connection broke before the answer came: {self._end}")
         self.replies.fail(lost)

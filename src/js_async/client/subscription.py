@@ -126,7 +126,7 @@ class Subscription(Owned, BlockHint, LoopHint):
         return None
 
     def _ends(self, box: Box) -> bool:
-        """Tell whether it was closed; raise the error that prevents further messages."""
+        """Tell whether the subscription was closed; raise the error that ended it, if any."""
         closed, error = self._closed, box.error
         if error is None and self._transport.is_closed:
             error = self._transport.closed_error()

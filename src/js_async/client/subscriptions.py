@@ -93,7 +93,7 @@ class Mailboxes:
             box.error = None
             self._link.write(subscribe_command(box.subject, box.queue, box.sid))
             if box.sid not in self.boxes:
-                # Closed meanwhile; its UNSUB may have been sent too early.
+                # The mailbox was closed meanwhile; its UNSUB may have been sent too early.
                 self._link.write(unsubscribe_command(box.sid))
 
     def deny(self, denied: Denied, error: TwinstreamError) -> list[Box]:

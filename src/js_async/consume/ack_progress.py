@@ -222,7 +222,7 @@ class Held:
             if not (message.is_acknowledged or message._is_returned):
                 await message.in_progress()
         except AlreadyAcknowledged:
-            # Its handler was faster. The other messages still need a report.
+            # The handler was faster. The other messages still need a report.
             return
 
 

@@ -76,7 +76,7 @@ class FetchCalls:
             max_bytes: Maximum number of bytes, as the server counts them. May be combined with
                 `max_messages`.
             wait: When to end before the maximum is reached: "full" waits `timeout` seconds for the
-                whole batch, "first" waits so long for at least one message, "none" takes what is
+                whole batch, "first" waits for at least one message, "none" takes what is
                 available now. A server that cannot deliver because `max_ack_pending` is reached
                 does not respond before the timeout.
             two_step: Request the available messages first, and wait only if there are none

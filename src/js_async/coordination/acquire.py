@@ -62,7 +62,7 @@ class Asking(ABC):
         try:
             given = await slot.ask(deadline)
         finally:
-            # Unless it was refused. Also if the acquisition was cancelled meanwhile.
+            # The record may be stored although the slot was not granted, also after a cancellation.
             if not given and slot.engine.may_be_stored:
                 Lease(slot)._abandon()
         return given

@@ -83,7 +83,7 @@ class Lease(Owned, BlockHint):
 
     @property
     def remaining(self) -> float:
-        """Seconds for which it stays held even if nothing reaches the server from now on."""
+        """Seconds for which the lease is held even if nothing reaches the server from now on."""
         if self._leaving or self._forks != Forks.count:
             return 0.0
         now = unsleeping()
@@ -91,13 +91,13 @@ class Lease(Owned, BlockHint):
 
     @property
     def lost(self) -> LeaseLost | None:
-        """Why it was lost; None while it is held, and after a release."""
+        """Why the lease was lost; None while it is held, and after a release."""
         if self._error is None and not self._leaving and not self.is_held:
             return self._why()
         return self._error
 
     def check(self) -> None:
-        """Raise `LeaseLost` unless it is held. Sends nothing."""
+        """Raise `LeaseLost` unless the lease is held. Sends nothing."""
         if not self.is_held:
             raise self.lost or LeaseLost(f"{self.name}: it was released")
 

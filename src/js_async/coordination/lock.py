@@ -36,7 +36,7 @@ class Leasing(ABC):
 
     @property
     def name(self) -> str:
-        """The name that all users of it share."""
+        """The name of the lock, the same for all its users."""
         return self._name
 
     def __repr__(self) -> str:
@@ -56,7 +56,7 @@ class Leasing(ABC):
         return lease
 
     async def try_acquire(self) -> Lease | None:
-        """Acquire if it is free, else return None. Raises `RequestTimeout` without a response."""
+        """Acquire the lock if it is free, else return None. Raises `RequestTimeout`."""
         slot = await self._asking().attempt(self._place.api.deadline())
         if slot is None:
             return None

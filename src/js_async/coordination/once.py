@@ -36,11 +36,11 @@ class OnceResult:
     error: str
     """The error that the work raised, as text."""
     owner: str
-    """The client that ran it, or runs it."""
+    """The client that ran the work, or is running it."""
     token: int
-    """The stream sequence of its start."""
+    """The stream sequence of the message with which the work started."""
     ran_here: bool
-    """Whether this call ran it."""
+    """Whether this call ran the work."""
 
 
 class Once:
@@ -56,7 +56,7 @@ class Once:
 
     @property
     def key(self) -> str:
-        """The key that all users of it share."""
+        """The key of the work, the same for all its users."""
         return self._key
 
     def __repr__(self) -> str:

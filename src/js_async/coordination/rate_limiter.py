@@ -39,7 +39,7 @@ class RateLimiter:
 
     @property
     def name(self) -> str:
-        """The name that all users of it share."""
+        """The name of the limit, the same for all its users."""
         return self._name
 
     def __repr__(self) -> str:

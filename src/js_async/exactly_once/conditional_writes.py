@@ -43,7 +43,7 @@ __all__ = ["SubjectWrite", "SubjectWrites"]
 
 
 class SubjectWrites:
-    """Writes messages depending on what their subject contains."""
+    """Writes messages on conditions about their subject."""
 
     def __init__(self, api: Api) -> None:
         self._api: Final = api
@@ -100,7 +100,7 @@ class SubjectWrites:
     async def upsert(
         self, request: PublishRequest, *, check: bool, timeout: Seconds | None
     ) -> Stored:
-        """Store a message in place of those that its subject has."""
+        """Store a message, replacing the existing messages of its subject."""
         deadline = self._api.deadline(timeout)
         await self.ready(deadline)
         version = self._api.transport.server_info.version_numbers
@@ -145,8 +145,8 @@ class SubjectWrites:
 class SubjectWrite:
     """One conditional write into one stream.
 
-    `stored` is the subject that the stream stores the message under, where it is another one than
-    the message is sent to, as behind the prefix of a domain.
+    `stored` is the subject under which the stream stores the message, if it differs from the
+    subject of the publish, for example because of a domain's prefix.
     """
 
     def __init__(
@@ -166,7 +166,7 @@ class SubjectWrite:
         self._began: Final = monotonic()
 
     async def insert(self) -> Stored | AlreadyThere:
-        """Store the message, which expects nothing there, or return what is there."""
+        """Store the message if its subject has none, or return the existing one."""
         while True:
             answer = await self._attempt()
             if isinstance(answer, PubAck) and not answer.duplicate:
@@ -182,7 +182,7 @@ class SubjectWrite:
             await sleep(self._tries.pause(answer, self._request.subject))
 
     async def update(self, expected_seq: int) -> Stored:
-        """Store the message in the place of the one that it expects."""
+        """Replace the message at `expected_seq`."""
         while True:
             answer = await self._attempt()
             if isinstance(answer, PubAck):
@@ -202,7 +202,7 @@ class SubjectWrite:
             await sleep(self._tries.pause(answer, self._request.subject))
 
     async def upsert(self) -> Stored:
-        """Store the message in the place of whatever is there."""
+        """Store the message, replacing existing ones."""
         while True:
             answer = await self._attempt()
             if isinstance(answer, PubAck):

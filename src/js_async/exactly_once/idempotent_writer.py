@@ -167,7 +167,7 @@ class BySubject(OnceWriter):
 
 def _stored_before(request: PublishRequest, found: AlreadyThere) -> Written:
     if found.message is None:
-        # Stored with this id, and removed since.
+        # The message was stored with this id, and has been removed since.
         return Stored(stream=found.stream, seq=found.seq, repeated=True)
     holder = found.message.headers.get(MSG_ID) or "none"
     return SubjectTaken(

@@ -253,7 +253,7 @@ class OutboxRelay(Owned, WorksBeside):
         held: set[str] = set()
         began = False
         while events := await self._pending(after):
-            # At least once: the shortest timeout suffices for events that are stored at once.
+            # The first page is sent even without time, so any timeout suffices if nothing is wrong.
             if self._stop.is_set() or (began and deadline.expired()):
                 return passed or self._cut_short()
             began = True

@@ -222,7 +222,7 @@ class KeyValue(Generic[V]):
         """Replace the value of a key if it is still at `revision`, and return the new revision.
 
         Raises `RevisionMismatch` if another client was faster, `OutcomeUnknown` if a lost response
-        leaves that unknown, and what `put` raises.
+        leaves the outcome unknown, and the errors of `put`.
         """
         stored, data = self._codecs.encode_key(key), self._codecs.encode_value(value)
         check_revision(revision, instead="; create stores a key that has no value")

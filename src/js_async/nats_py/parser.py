@@ -128,7 +128,7 @@ class OwnParser:
         """Let nats-py's parser finish its message; return the data for ours."""
         before = self._before
         if before.state != 1:
-            # Within a message whose first line it has parsed already.
+            # nats-py has parsed the first line of the message already.
             await before.parse(data)
             data = b""
         if before.state == 1:

@@ -240,8 +240,8 @@ class _Chunks:
     async def _send(self, chunk: bytes) -> None:
         while self._in_flight and self._bytes + len(chunk) > self._window:
             await self._settle()
-        # A chunk that is sent again after its removal needs a new message id: the server would drop
-        # a message with the old one as a duplicate.
+        # A chunk that is sent again after its removal needs a new message id: with the
+        # old one, the server would drop it as a duplicate.
         self._sent += 1
         request = PublishRequest(
             self._subject,

@@ -115,7 +115,7 @@ class AtomicBatch(Owned, BlockHint):
 
     @property
     def reason(self) -> str:
-        """Why it ended without a commit; empty while it is open or committed."""
+        """Why the batch ended without a commit; empty while it is open or committed."""
         return self._reason
 
     @property

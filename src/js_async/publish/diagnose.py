@@ -20,7 +20,7 @@ from twinstream.models.error_codes import CLUSTER_NOT_AVAILABLE, CLUSTER_NOT_LEA
 
 __all__ = ["Reasons", "reason"]
 
-# An explanation is worth this many seconds; the failure is certain without it.
+# Seconds for finding an explanation; the failure itself is certain already.
 _PATIENCE: Final = 1.0
 
 

@@ -124,7 +124,7 @@ class Pipeline:
                 text = f"{entry.request.subject}: closed before it was acknowledged, may be stored"
                 self._finish(entry, PublishFailure(entry.request, OutcomeUnknown(text)))
             await self._transport.close_mailbox(box)
-            # Only now: if this is interrupted, the next close repeats it.
+            # Cleared last: if closing the mailbox is interrupted, the next `close` repeats it.
             self._box = None
 
     # ---- sending
@@ -134,7 +134,7 @@ class Pipeline:
 
         Raises `BadArgument` if `given` is not a message at all.
         """
-        # A pair stays a pair, unless it is invalid.
+        # A valid pair is returned unchanged.
         plain = type(given) is tuple and len(given) == 2 and type(given[1]) is bytes
         if not plain:
             given = as_request(given)
@@ -335,7 +335,8 @@ class Pipeline:
         while entry.outcome is None:
             # Check in this order: an entry gets its outcome before it is removed.
             if entry.reply not in self._waiting and entry.outcome is None:
-                # Its sender was cancelled or interrupted, so nothing waits for its response.
+                # The message's sender was cancelled or interrupted, so nothing waits for its
+                # response.
                 text = f"{entry.request.subject}: interrupted during the send, may be stored"
                 return PublishFailure(entry.request, OutcomeUnknown(text))
             if self._to_recover:
@@ -403,7 +404,7 @@ class Pipeline:
             while self._to_recover:
                 batch.append(self._to_recover.popleft())
         except IndexError:
-            # Another thread took the last one.
+            # Another thread took the last message.
             pass
         try:
             await self._recover(batch)
@@ -437,7 +438,7 @@ class Pipeline:
     async def _repeat(self, entry: UnderWay) -> None:
         # Cleared before the send: the response may arrive before the send returns.
         action, entry.action = entry.action, None
-        # Another caller recovered it or set its outcome meanwhile, or the owner closed.
+        # Another caller recovered the message or set its outcome meanwhile, or the owner closed.
         if (
             not isinstance(action, Send)
             or entry.outcome is not None
@@ -471,7 +472,7 @@ class Pipeline:
             self._finish(entry, found)
 
     async def _explain(self, entry: UnderWay, action: Explain, reasons: Reasons) -> None:
-        """Find out why no stream stored it, and decide what follows."""
+        """Find out why no stream stored the message, and decide what follows."""
         # The message's own time may be over; its failure still gets an explanation.
         deadline = Deadline.after(self._timeout)
         why = await reasons.of(entry.request.subject, deadline, silent=action.silent)

@@ -151,12 +151,12 @@ class _Snapshot:
             page = StoredPage()
             end = await self._ask(multi_request(part, seq=seq), page)
             if end.mirror:
-                # It would answer again, so the rest is read from the stream itself.
+                # The replica would answer again, so the rest is read from the stream itself.
                 self._direct = False
             if end.too_many or end.mirror:
                 return None
             if not end.failure and not end.up_to and not page.seqs:
-                # It found nothing, and does not report its last sequence.
+                # The response has no message, and does not report the replica's last sequence.
                 return None
             if end.failure or end.up_to < last_seq:
                 reason = end.failure or f"a replica had sequence {end.up_to} of {last_seq}"

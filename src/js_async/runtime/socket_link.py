@@ -219,7 +219,7 @@ class Link:
     def check_owner(self) -> None:
         """Raise `WrongOwner` in a forked process and on another event loop."""
         if self._forks != Forks.count:
-            raise WrongOwner("this connection was made before a fork; connect in each process")
+            raise WrongOwner("this connection was created before a fork; connect in each process")
         if asyncio.get_running_loop() is not self._loop:
             raise WrongOwner("this connection belongs to another event loop; connect on this one")
 
@@ -231,7 +231,7 @@ class Link:
         """
         if self._transport is not None and not _is_at_end(_number_of(self._transport)):
             return False
-        # Even right after a write: the caller may know of the end, so the next write checks, too.
+        # Let the next write check again, even without a pause.
         self._wrote_at = 0.0
         return True
 
@@ -386,7 +386,7 @@ class Link:
         return True
 
     def offer(self, data: bytes, now: bool = False) -> bool:
-        """Write unless the buffer is full; tell whether it was written. Not after the socket's end.
+        """Write data and return True, unless the buffer is full or the socket has ended.
 
         With `now` the data is sent at once, before the caller prepares to wait for the response.
         """

@@ -54,10 +54,10 @@ class Turn:
             sleeper.go_on()
         except BaseException as error:
             if os.getpid() != self._process:
-                # Forked by that task, and this is the child. No other task may resume here.
+                # This is a child process that the task forked. No other task may resume here.
                 raise
-            # An exception that ends the loop: raised where the loop expects it, not in a reader,
-            # where some loops take it for the end of the socket.
+            # This exception ends the loop. It is raised in a callback, as some loops treat
+            # an exception in a reader as the end of the socket.
             self._loop.call_soon(_raise, error)
 
 
@@ -128,7 +128,7 @@ class Sleeper:
         self._go_on = callback
 
     def result(self) -> None:
-        """Return, or raise that the task was cancelled."""
+        """Return; raise `CancelledError` if the task was cancelled."""
         if self.is_cancelled:
             raise asyncio.CancelledError(*self._message)
 

@@ -195,7 +195,7 @@ class DeadLetters(Owned, WorksBeside):
         try:
             await advisory.nak(_AGAIN)
         except LOST_RESPONSE:
-            # It is redelivered after the ack_wait of its consumer.
+            # The advisory is redelivered after the ack_wait of its consumer.
             return
 
     async def _keep(self, failure: Failure) -> None:
@@ -416,7 +416,7 @@ class DeadLetters(Owned, WorksBeside):
     async def _remove_original(self, letter: DeadLetter) -> None:
         """Remove the original message from a work queue, which would never deliver it again."""
         if letter.cause != "max_deliver":
-            # A termination has removed it.
+            # A termination has removed the message.
             return
         try:
             stream = Stream(self._api, letter.stream, None)

@@ -53,7 +53,7 @@ class Outcomes:
             try:
                 await job.message.ack()
             except FAILED_REQUEST as error:
-                # It is redelivered after the ack_wait of its consumer.
+                # The message is redelivered after the ack_wait of its consumer.
                 self._warn(job, "acknowledged", error)
 
     async def failed(self, job: Job, error: Exception) -> float | None:
@@ -66,7 +66,7 @@ class Outcomes:
         about = job.message.metadata
         self.report(HandlerFailed(job.message.subject, about.stream_seq, job.attempt, error, delay))
         if job.message.is_acknowledged:
-            # The handler has acknowledged it.
+            # The handler has acknowledged the message.
             return None
         if delay is None:
             await self._give_up(job, error)
@@ -83,7 +83,7 @@ class Outcomes:
         if isinstance(error, Reject) or self._settings.retry.is_last(job.attempt):
             return True
         most = self.config.max_deliver or -1
-        # The server would not redeliver it, so there would be no further attempt.
+        # The server would not redeliver the message, so there would be no further attempt.
         spent = 0 < most <= max(job.message.metadata.num_delivered, job.deliveries)
         return spent and not self._settings.is_ordered
 

@@ -194,7 +194,7 @@ class Worker(Owned, WorksBeside):
         try:
             await self._end_work(deadline)
         finally:
-            # Once: other workers may use them, too.
+            # Close only once: other workers may use the same dead letters.
             letters, self._letters = self._letters, None
             if letters is not None:
                 await letters.close()
@@ -240,14 +240,14 @@ class Worker(Owned, WorksBeside):
         if self._messages is not None:
             await self._messages.close()
         for dispatcher in self._tasks[:1]:
-            # It may hold a message that is not queued yet.
+            # The dispatcher may hold a message that is not queued yet.
             await dispatcher.join(deadline)
         async with self._lock:
             jobs = self._queue.clear()
         if jobs and self._settings.is_ordered:
-            # A consumer info request makes the server drop the pulls of the closed inbox. If such a
-            # pull met a message to redeliver, the server would move that message to the end of the
-            # line (2.11 to 2.15).
+            # A consumer info request makes the server drop the pulls of the closed inbox. If one of
+            # these pulls met a message to redeliver, the server would move this message to the end
+            # of the line (2.11 to 2.15).
             await self._confirm()
         for job in sorted(jobs, key=_place):
             await self._outcomes.give_back(job)
@@ -298,7 +298,7 @@ class Worker(Owned, WorksBeside):
             if is_over:
                 await message.ack()
             elif earlier is not None:
-                # It is not late any more.
+                # The message is not late any more.
                 await earlier.in_progress()
         return is_over or earlier is not None
 
@@ -387,7 +387,7 @@ class Worker(Owned, WorksBeside):
         """Run the handler once; return the seconds until the next attempt here, or None."""
         message = job.message
         if message.is_late and not job.tries:
-            # The server redelivers it, or has done so.
+            # The server redelivers the message, or has done so.
             return None
         try:
             await call(self._handler, message)

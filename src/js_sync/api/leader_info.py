@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["confirmed_info"]
 
-# Pauses between two requests in seconds: an election takes some tenths, or some seconds.
+# Pauses between two requests in seconds: an election takes from tenths of a second to seconds.
 _BACKOFF: Final = Backoff(0.01, 0.25)
 
 

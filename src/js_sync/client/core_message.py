@@ -24,7 +24,7 @@ class CoreMessage:
 
     @property
     def subject(self) -> str:
-        """The subject it was published to."""
+        """The subject that the message was published to."""
         return self._frame[0].decode("utf-8", "surrogateescape")
 
     @property

@@ -73,5 +73,5 @@ def tell(on_call: OnCall, call: Call) -> None:
     try:
         on_call(call)
     except Exception as error:
-        # The call is complete, and a reader must not take this for a socket error.
+        # Not raised: the call is complete, and the reader would treat it as a socket error.
         _FAILURES(CallbackFailed("on_call", error))

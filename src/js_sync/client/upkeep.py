@@ -182,7 +182,7 @@ def shuffle(items: list[Any]) -> None:
 
 def _random() -> Random:
     """Return the generator of the system, which forked processes do not share."""
-    # With what it needs, it takes longer to import than this package.
+    # Imported here: with its dependencies it takes longer to import than this package.
     from random import SystemRandom
 
     return SystemRandom()

@@ -19,7 +19,7 @@ from twinstream.errors import BadArgument, RequestTimeout, TwinstreamError
 __all__ = ["Consuming", "Order"]
 
 Order = Literal["none", "subject", "total"]
-"""Which messages may not be handled concurrently: none, those of a subject, any."""
+"""Which messages are not handled concurrently: none, those of the same subject, or all."""
 
 
 class _Lane:
@@ -251,7 +251,7 @@ class _Worker:
             try:
                 self._consuming._handle(message)
             except BaseException as error:
-                # Also if the handler exits the program: the exit is raised where the end is waited
-                # for. What is in the lane is returned to the server meanwhile.
+                # Also catches an exit of the program, and raises it where the end is waited for.
+                # Messages in the lane are returned to the server meanwhile.
                 self._consuming._fail(error)
                 self._consuming._end()

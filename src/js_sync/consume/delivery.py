@@ -85,7 +85,8 @@ def ack_wait_of(info: ConsumerInfo | None) -> float | None:
 def is_for_nobody_else(info: ConsumerInfo | None) -> bool:
     """Tell whether a message that this client releases may not reach any other client.
 
-    True if each message is delivered once, and for consumers that are not durable: such a consumer
+    True if each message is delivered once, and for consumers that are not durable: the server
+    deletes these with their state when they are inactive, and mostly one client uses them.
     vanishes with its state when it is inactive, and mostly belongs to one client.
     """
     config = info.config if info is not None else None

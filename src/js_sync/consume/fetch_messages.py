@@ -74,7 +74,7 @@ class FetchMessages(Iteration[Message]):
 
     @property
     def is_ended(self) -> bool:
-        """Whether `next` would raise `IterationEnded`, or the error that ended the fetch."""
+        """Whether `next` would raise: `IterationEnded`, or the error that ended the fetch."""
         fetch = self._fetch
         return self._closed or (
             fetch is not None and fetch.is_over and self._given == len(fetch.frames)

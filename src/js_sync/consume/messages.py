@@ -96,7 +96,7 @@ class Messages(Iteration[Message]):
 
     @property
     def is_ended(self) -> bool:
-        """Whether `next` would raise `IterationEnded`, or the error that ended the iterator."""
+        """Whether `next` would raise: `IterationEnded`, or the error that ended the iterator."""
         if self._closed or self._decisions.error is not None:
             return True
         if self._drained:

@@ -64,7 +64,7 @@ class _Question:
         self.sent = None
 
     def is_answered(self, read: OrderedRead) -> bool:
-        """Tell whether all of them have been handed over."""
+        """Tell whether all messages of the fetch have been handed over."""
         return self.sent is not None and read.has_all(self.sent) and read.is_current
 
 
@@ -321,7 +321,7 @@ class OrderedMessages(Iteration[Message]):
             max_bytes: Maximum number of bytes, as the server counts them. May be combined with
                 `max_messages`.
             wait: When to end before the maximum is reached: "full" waits `timeout` seconds for the
-                whole batch, "first" waits so long for at least one message, "none" takes what is
+                whole batch, "first" waits for at least one message, "none" takes what is
                 stored now.
 
         Raises:
@@ -503,7 +503,7 @@ class OrderedMessages(Iteration[Message]):
             if self.position > self._position_then or monotonic() - self._made_at >= _LONG_LIFE:
                 self._pauses = self._short_lives = 0
             else:
-                # From the second one on there are pauses, to avoid a busy loop.
+                # Pauses begin with the second short-lived consumer, to avoid a busy loop.
                 self._short_lives += 1
         self._leave()
 

@@ -27,7 +27,6 @@ from twinstream.models.records import evolve
 
 __all__ = ["OrderedConsumer"]
 
-"""Errors that a later attempt may not meet."""
 
 # How long a deletion waits for a connection at the end of a read (seconds).
 _PATIENCE: Final = 1.0
@@ -112,7 +111,7 @@ class OrderedConsumer:
             return
         messages.close()
         if messages is self.messages:
-            # Otherwise another caller left it meanwhile.
+            # Otherwise another caller has left the consumer meanwhile.
             self._unwanted.append(name)
             self.messages = None
 
@@ -143,7 +142,7 @@ class OrderedConsumer:
                 if not patience.expired():
                     continue
             except (*FAILED_REQUEST, ConnectionClosed):
-                # It is deleted, or the server deletes it after `inactive_threshold`.
+                # The consumer is deleted, or the server deletes it after `inactive_threshold`.
                 pass
             return
 

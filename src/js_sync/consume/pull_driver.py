@@ -31,7 +31,7 @@ from twinstream.errors import (
 
 __all__ = ["Decisions"]
 
-# Refusals of a request, by which no message can have been lost.
+# Refusals of a request that cannot have lost a message.
 _HARMLESS: Final = {Kind.REFUSED, Kind.BUSY, Kind.TOO_BIG}
 
 
@@ -115,7 +115,8 @@ class Decisions:
         try:
             gone = None if self.doubt.is_known else self._missing.is_gone()
         except PermissionDenied:
-            # It cannot be checked: treat it as deleted if this persists, otherwise ignore it.
+            # The consumer cannot be checked: treat it as deleted if this persists, otherwise ignore
+            # it.
             gone = None
             self.doubt.grow(monotonic())
         except FAILED_REQUEST:
@@ -143,7 +144,7 @@ class Decisions:
             if self._missing.recreate():
                 self.report(Recreated(self._missing.name))
         except NO_RESPONSE:
-            # No server can create it now: try later.
+            # No server can create the consumer now: try later.
             self._remake_at = engine.go_on(monotonic(), DELETION)
         else:
             self._remake_at = None

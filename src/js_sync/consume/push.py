@@ -182,7 +182,7 @@ class PushMessages(Iteration[Message]):
         return None
 
     def _ends(self, box: Box) -> bool:
-        """Tell whether it was drained; raise the error that prevents further messages."""
+        """Tell whether the iterator was drained; raise the error that prevents further messages."""
         error = box.error
         if error is None and not self._drained and self._api.transport.is_closed:
             error = self._api.transport.closed_error()
@@ -198,7 +198,7 @@ class PushMessages(Iteration[Message]):
             headers = Headers.parse(frame[3][: frame[2]])
             where = headers.get(_STALLED, "").encode("utf-8", "surrogateescape")
         if not (where and self._api.transport.is_connected):
-            # It came over the previous connection. A server that still waits repeats the request.
+            # The request came over the previous connection. A server that still waits repeats it.
             return
         # If the user may not publish there, the server waits forever and sends nothing more.
         box.asks = where

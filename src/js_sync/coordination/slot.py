@@ -99,7 +99,7 @@ class Slots:
         return True
 
     def tell_freed(self, kind: str, name: str) -> None:
-        """Wake up waiters for a slot, as far as they are connected now."""
+        """Wake up the waiters for a slot that are currently connected."""
         subject = self.place.subjects.freed(kind, name)
         self.place.api.transport.send(subject.encode(), b"", b"", b"")
 
@@ -179,7 +179,7 @@ class Slot:
         except TwinstreamError as error:
             if engine.phase is Phase.ASKING and not may_pass(error):
                 raise
-            # No stream behind the subject: the look asks the server, which knows the reason.
+            # No stream responds: request the record, so that the server reports the reason.
             look = isinstance(error, NoResponders)
             engine.unanswered(str(error), unsleeping(), look=look)
             if engine.phase is Phase.HELD:

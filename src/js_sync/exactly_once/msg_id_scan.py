@@ -19,7 +19,7 @@ __all__ = ["stored_ids"]
 def stored_ids(
     api: Api, stream: Stream, start: int, end: int, wanted: Container[str], timeout: float
 ) -> dict[str, int]:
-    """Return the sequence of each wanted id from `start` up to, not including, `end`.
+    """Return the sequences of wanted ids that are stored from `start` to `end`, exclusive.
 
     Complete, even if replicas lag. `timeout` is in seconds, without progress.
     """

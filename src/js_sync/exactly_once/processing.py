@@ -136,7 +136,7 @@ class Processing(Owned, BlockHint):
         self._writer.check()
         ack_wait = ack_wait_of(info)
         if ack_wait is not None:
-            # The consumption may not know it, or it may have changed since.
+            # The consumption may not know the ack_wait, or an outdated one.
             self._consuming.messages._learn(ack_wait)
         self._consuming.start()
 
@@ -149,7 +149,7 @@ class Processing(Owned, BlockHint):
         self._consuming.drain(timeout)
 
     def wait(self, timeout: Seconds | None = None) -> None:
-        """Wait until it has ended, by `stop` or `drain`, or by an error, which is raised here."""
+        """Wait until processing has ended: by `stop`, `drain`, or an error, which is raised."""
         self._consuming.wait(timeout)
 
     def __enter__(self) -> Self:
@@ -192,7 +192,7 @@ class Processing(Owned, BlockHint):
             try:
                 message.nak(delay)
             except NO_RESPONSE as trouble:
-                # It is redelivered after the ack_wait of its consumer.
+                # The message is redelivered after the ack_wait of its consumer.
                 self._report(message, trouble)
         self._report(message, error, delay=delay)
 
@@ -200,7 +200,7 @@ class Processing(Owned, BlockHint):
         try:
             message.term(str(reason) or None)
         except NO_RESPONSE as trouble:
-            # It is redelivered, and rejected then.
+            # The message is redelivered, and rejected then.
             self._report(message, trouble)
         else:
             self._report(message, reason, rejected=True)
@@ -209,7 +209,7 @@ class Processing(Owned, BlockHint):
         try:
             message.double_ack(self._timeout)
         except NO_RESPONSE as error:
-            # It may be redelivered; its results are known by then.
+            # The message may be redelivered; its results are known by then.
             self._report(message, error)
         else:
             with self._counting:

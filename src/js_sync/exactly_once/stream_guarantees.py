@@ -76,7 +76,7 @@ class PromisedStreams:
         return stream
 
     def forget(self, name: str) -> None:
-        """Look it up again next time: the server's response contradicts the known settings."""
+        """Look up the stream again next time: a response contradicts the known settings."""
         self._known.pop(name, None)
 
     def _find(self, subject: bytes) -> Stream | None:

@@ -126,12 +126,12 @@ class Counters:
         for name in pager.StreamNames(self._api, subject, deadline.remaining()):
             if name != self.stream:
                 raise BadArgument(f"{subject} is no counter of {self.stream}: {name} has it")
-            # It got the subject since the last check.
+            # The stream got the subject since the last check.
             config = (self._stream.info(timeout=deadline.remaining())).config
             self._matches = matcher(config.subjects or [self.stream])
 
     def _publish(self, request: PublishRequest, deadline: Deadline) -> PubAck:
-        """Publish until it is acknowledged, while the duplicate window certainly holds the id."""
+        """Publish until the message is acknowledged, while the server surely remembers its id."""
         headers = publish_headers(request)
         with self._api.told("publish", request.subject, len(headers), self.stream) as call:
             return self._insist(request, headers, deadline, call)

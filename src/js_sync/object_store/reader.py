@@ -126,8 +126,8 @@ class ObjectReader(Owned, BlockHint, LoopHint):
         """Return all remaining bytes. Raises `BadArgument` if the object exceeds `max_bytes`."""
         if max_bytes is not None and (self.info.size or 0) > max_bytes:
             raise BadArgument(
-                f"object {self.info.name!r} has {self.info.size} bytes, at most {max_bytes} were"
-                " asked for"
+                f"object {self.info.name!r} has {self.info.size} bytes, more than"
+                f" max_bytes={max_bytes}"
             )
         found: list[bytes] = []
         while portion := self._portion():

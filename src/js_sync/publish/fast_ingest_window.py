@@ -69,7 +69,7 @@ class Entry:
         self.size = len(request.data) + len(headers) + len(subject)
         self.number = 0
         self.outcome: Ingested | PublishFailure | None = None
-        # Whether an earlier batch may have stored it.
+        # Whether an earlier batch may have stored the message.
         self.doubt = False
 
     @property

@@ -77,7 +77,7 @@ class _Asked:
             self.give_up()
 
     def give_up(self) -> None:
-        """Stop bulk reception: whatever still arrives comes as frames."""
+        """Stop bulk reception: later messages arrive as frames."""
         if self.bulk is not None:
             self.bulk.give_up()
 
@@ -162,7 +162,7 @@ class ConsumerPages:
         self._filters = list(widest(filter_subjects))
         self._matches: Callable[[bytes], object] | None = None
         self._last_per_subject = last_per_subject
-        # Whether the current consumer has that policy, and the maximum messages of its pages.
+        # Whether the current consumer delivers the last messages, and the maximum of its pages.
         self._has_list = False
         self._few = _FEW
         self._bulk: Final = bulk
@@ -227,7 +227,7 @@ class ConsumerPages:
             self._matches, self._filters = matcher(self._filters), []
         name = transport.tokens.name()
         config, filters = self._config(name, seq)
-        # Only once: its replacement reads everything from there on, which is more.
+        # Only the first consumer delivers the last messages; later ones deliver all messages.
         self._has_list, self._last_per_subject = self._last_per_subject, False
         target = self._api.subjects.create_consumer(self._stream, name, filters)
         # Repeatable, as the name is unique.

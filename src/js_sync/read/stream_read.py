@@ -120,7 +120,7 @@ class StreamRead(Owned, BlockHint, LoopHint):
     def next_page(self) -> StoredPage | None:
         """Return the next messages as columns of raw parts, or None if the range is complete."""
         page = self._next_page()
-        # They are arrays if `arrow_batches` began the read.
+        # The messages are in arrays if `arrow_batches` began the read.
         return None if page is None else page.listed()
 
     def _next_page(self, *, bulk: bool = False) -> StoredPage | None:

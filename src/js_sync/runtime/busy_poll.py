@@ -1,8 +1,8 @@
 """Busy polling: sockets whose calls keep the GIL, and yielding the CPU.
 
 Python releases the GIL around each socket call, even a non-blocking one. A thread that computes
-takes the GIL then and keeps it for 5 ms. With these sockets half of the requests beside such a
-thread took less than 0.2 ms instead of 5.6, and 0.5 ms on average instead of 7.
+takes the GIL then and keeps it for 5 ms. With these sockets, half of the requests took less than
+0.2 ms instead of 5.6 while another thread computed, and 0.5 ms on average instead of 7.
 """
 
 from __future__ import annotations

@@ -175,7 +175,7 @@ class TimedLock:
         try:
             self._lock.release()
         except RuntimeError:
-            # Another thread holds it, or no thread does.
+            # Another thread holds the lock, or no thread does.
             pass
 
 
@@ -266,7 +266,7 @@ class Closable(Protocol):
         ...
 
     def warn_unclosed(self) -> None:
-        """Warn if it was not closed."""
+        """Warn if the connection was not closed."""
         ...
 
 
@@ -320,7 +320,7 @@ def open_gate(gate: Releasable) -> None:
     try:
         gate.release()
     except RuntimeError:
-        # Another thread opened it a moment ago; the waiter is awake and checks again.
+        # Another thread opened the gate a moment ago; the waiter is awake and checks again.
         pass
 
 
@@ -370,7 +370,7 @@ _SOCKETS: Final[set[object]] = set()
 def keep_until_closed(sock: object) -> None:
     """Keep an open socket alive, so that the garbage collector does not close it before its owner.
 
-    It finalizes the objects of a dropped connection in any order.
+    The garbage collector finalizes the objects of a dropped connection in any order.
     """
     _SOCKETS.add(sock)
 

@@ -116,7 +116,7 @@ class Reader(Sender):
                 break
             give_way()
             self._receive(sock)
-        # Before the next check of the flag, as everywhere.
+        # Cleared before the caller checks its flag again.
         self._waker.busy = False
 
     def _look(self, signal: Signal) -> None:

@@ -60,7 +60,7 @@ class Sender(ABC):
         try:
             self._sending.release()
         except RuntimeError:
-            # Interrupted before it was acquired, or after it was released.
+            # Interrupted before the lock was acquired, or after it was released.
             pass
 
     def _send_past(self, data: bytes) -> bool:
@@ -101,7 +101,7 @@ class Sender(ABC):
         # peer is dead, and a closing thread must not wait behind them.
         try:
             while self._out and self._socket is not None:
-                # The sending thread takes this along: it checks `_out` after the release.
+                # Another thread sends this data, too: it checks `_out` after the release.
                 if not self._take_turn(block):
                     return
                 if not self._send_all(block):

@@ -109,7 +109,7 @@ class Link(Reader):
     def check_owner(self) -> None:
         """Raise `WrongOwner` in a forked process."""
         if self._forks != Forks.count:
-            raise WrongOwner("this connection was made before a fork; connect in each process")
+            raise WrongOwner("this connection was created before a fork; connect in each process")
 
     def is_at_end(self) -> bool:
         """Tell whether the peer closed the connection, even if no thread has noticed it yet.
@@ -121,14 +121,14 @@ class Link(Reader):
         # A thread that dispatches data cannot handle the end, which comes after that data.
         if sock is not None and (self._reader == get_ident() or not has_ended(sock)):
             return False
-        # Even right after a send: the caller may know of the end, so the next write checks, too.
+        # Let the next write check again, even without a pause.
         self._sent_at = 0.0
         return True
 
     def noticed(self) -> None:
         """Wait until the end of the socket, for which `write` returned False, was noticed."""
         self._read_to_end()
-        # If the reading thread had no time to notice it, the next write is not refused.
+        # Do not refuse the next write, even if the reading thread had no time to notice the end.
         self._sent_at = monotonic()
 
     def settle(self, deadline: Deadline) -> None:
@@ -168,7 +168,7 @@ class Link(Reader):
 
     def _adopt(self, sock: Wire) -> None:
         poll = poll_for(select.POLLIN, sock.fileno(), self._waker.number)
-        # Wait for a thread that still sends to the previous socket: it has ended, so it is soon.
+        # Wait for a thread that still sends to the previous socket; its send fails soon.
         with self._sending:
             # Discard data for the previous socket. The first command on this one is CONNECT.
             self._out.clear()
@@ -283,7 +283,7 @@ class Link(Reader):
             self._cut(sock)
             tell()
         except BaseException:
-            # Interrupted: no other code would do it.
+            # Interrupted: no other code would report the end.
             if ended:
                 self._cut(sock)
                 tell()
@@ -309,7 +309,7 @@ class Link(Reader):
         return self.offer(data)
 
     def offer(self, data: bytes, now: bool = False) -> bool:
-        """Write, blocking if necessary; tell whether it was written. Not after the socket's end.
+        """Write data, blocking if necessary, and return True, unless the socket has ended.
 
         With `now` the data is sent at once, before the caller prepares to wait for the response.
         """

@@ -115,14 +115,14 @@ def secured(
 
 
 class Keeping(NamedTuple):
-    """What busy-polling waits need; see `js_sync.runtime.busy_poll`."""
+    """The tools for busy-polling waits; see `js_sync.runtime.busy_poll`."""
 
     socket: Callable[[socket.socket], socket.socket]
     give_way: Callable[[], object]
 
 
 def keeping() -> Keeping:
-    """Return it; raises `BadArgument` if Python lacks ctypes, which only this feature needs."""
+    """Return the tools; raises `BadArgument` if Python lacks ctypes, which only they need."""
     try:
         from js_sync.runtime.busy_poll import KeepingSocket, give_way
     except ImportError as error:
@@ -155,7 +155,7 @@ def send(sock: Wire, rest: list[memoryview], block: bool) -> list[memoryview]:
         except BlockingIOError:
             number = sock.fileno()
             if not block or number < 0:
-                # Below 0: another thread has just closed it.
+                # Below 0: another thread has just closed the socket.
                 return rest
             # In slices: a socket that another thread closes never becomes writable.
             poll_for(select.POLLOUT, number).poll(1000)

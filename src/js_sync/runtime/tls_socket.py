@@ -147,7 +147,7 @@ class TlsSocket:
             return sent
 
     def _encrypt(self, data: memoryview) -> None:
-        # When called again, it continues after the encrypted part.
+        # A repeated call continues after the encrypted part.
         while self._owed < len(data):
             self._owed += self._tls.write(data[self._owed :])
         self._unsent += self._outgoing.read()

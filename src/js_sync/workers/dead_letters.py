@@ -194,7 +194,7 @@ class DeadLetters(Owned, WorksBeside):
         try:
             advisory.nak(_AGAIN)
         except LOST_RESPONSE:
-            # It is redelivered after the ack_wait of its consumer.
+            # The advisory is redelivered after the ack_wait of its consumer.
             return
 
     def _keep(self, failure: Failure) -> None:
@@ -413,7 +413,7 @@ class DeadLetters(Owned, WorksBeside):
     def _remove_original(self, letter: DeadLetter) -> None:
         """Remove the original message from a work queue, which would never deliver it again."""
         if letter.cause != "max_deliver":
-            # A termination has removed it.
+            # A termination has removed the message.
             return
         try:
             stream = Stream(self._api, letter.stream, None)

@@ -47,7 +47,7 @@ def _about(message: Message) -> Metadata | None:
     try:
         return message.metadata
     except NotAcknowledgeable:
-        # Its reply subject was rewritten: it cannot be identified.
+        # The reply subject was rewritten, so the message cannot be identified.
         return None
 
 

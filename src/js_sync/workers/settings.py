@@ -18,7 +18,7 @@ from twinstream.models.records import frozen
 __all__ = ["KeyOf", "WorkSettings"]
 
 KeyOf = Literal["none", "subject", "total"] | Callable[[Message], Hashable]
-"""Which messages are handled one after the other: none, those of a subject, all, or of one key."""
+"""Which messages are handled one after the other: none, all, those of a subject or of a key."""
 
 # Buffered messages per handler, if no order makes some messages wait for others.
 _AHEAD: Final = 2
@@ -75,7 +75,7 @@ class WorkSettings:
         return _ORDERED if self.is_ordered else self.concurrency * _AHEAD
 
     def key(self, message: Message, number: int) -> Hashable:
-        """Return the key that messages share which are handled one after the other."""
+        """Return a message's key: messages with the same key are handled one after the other."""
         if callable(self.order):
             return self.order(message)
         if self.order == "none":

@@ -25,8 +25,8 @@ def harmless(text: str) -> str:
 def json_line(value: object) -> str:
     """Return a value as JSON on one line, with escapes for characters that a terminal could act on.
 
-    Outside strings, such a line has only printable characters. So each escape is within a string,
-    where a JSON parser decodes it.
+    Outside strings, JSON on one line has only printable characters. So each escape is within a
+    string, where a JSON parser decodes it.
     """
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     return harmless(text)

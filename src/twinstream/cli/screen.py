@@ -64,7 +64,7 @@ def results(*, markup: bool = False) -> Console:
 def _write_anything(stream: TextIO) -> None:
     """Write lone surrogates, which JSON files and file names can contain, as escapes.
 
-    JSON parsers decode such an escape to the surrogate.
+    JSON parsers decode the escapes to the surrogates.
     """
     if isinstance(stream, TextIOWrapper) and stream.errors in ("strict", "surrogateescape"):
         stream.reconfigure(errors="backslashreplace")

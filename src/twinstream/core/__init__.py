@@ -1,1 +1,1 @@
-"""What both twins decide the same way: protocol, accounting and errors, without any I/O."""
+"""The logic that both twins share: protocol, state machines and errors, without any I/O."""

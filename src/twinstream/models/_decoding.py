@@ -1,13 +1,13 @@
-"""Make records of JSON members, exactly and without loss.
+"""Decode records from JSON members, exactly and without loss.
 
 Numbers are exact, nothing is converted silently, durations are nanoseconds, unknown words become
 members of their enumeration, bytes are base64, and members without a field go to `unknown`. Every
 fault is reported with its path.
 
-The function that reads a class goes through the members that are there, not through the fields, of
-which answers have only a few. What reading a field takes is put together when the field is met for
-the first time. Values go into the record directly: they are of the right kinds already, so the
-converters of the constructor have nothing to do.
+The function that decodes a class iterates over the members of the object, not over the fields of
+the class, because responses contain only a few of the fields. The decoder of a field is created
+when the field occurs for the first time. Decoded values have the right types already, so they are
+stored in the record directly, without the converters of the constructor.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ __all__ = ["Faults", "read_record", "typos"]
 M = TypeVar("M", bound=Model)
 
 Read: TypeAlias = Callable[[Any], Any]
-"""Returns what a field holds for a JSON value; raises `Faults` for a value of another kind."""
+"""Returns the value of a field for a JSON value; raises `Faults` if the JSON value is wrong."""
 
 
 class Faults(ValueError):
-    """A value is not what the schema says; ``problems`` has a path and a reason for each place."""
+    """A value does not match the schema; ``problems`` has a path and a reason for each place."""
 
     def __init__(self, *problems: tuple[str, str]) -> None:
         self.problems = problems
         super().__init__(*problems)
 
     def under(self, step: str) -> list[tuple[str, str]]:
-        """Return the problems with paths that begin one level above, as ``.name`` or ``[0]``."""
+        """Return the problems with ``step`` (``.name`` or ``[0]``) in front of their paths."""
         return [(step + path, reason) for path, reason in self.problems]
 
 
@@ -51,7 +51,7 @@ def _wrong(reason: str) -> Faults:
 
 
 def read_record(cls: type[M], value: object) -> M:
-    """Return the record that JSON members hold. Raises `Faults`."""
+    """Return the record with these JSON members. Raises `Faults`."""
     made: M = _record_reader(cls)(value)
     return made
 
@@ -60,7 +60,7 @@ _RECORD_READERS: dict[type[Model], Read] = {}
 
 
 def _record_reader(cls: type[Model]) -> Read:
-    """Return the function that reads a class of records."""
+    """Return the function that decodes records of a class."""
     read = _RECORD_READERS.get(cls)
     if read is None:
         read = _RECORD_READERS[cls] = _make_record_reader(cls)
@@ -69,12 +69,13 @@ def _record_reader(cls: type[Model]) -> Read:
 
 def _make_record_reader(cls: type[M]) -> Callable[[object], M]:
     fields = {name: member for name, member in members(cls).items() if name != "unknown"}
-    # Fields with a default are absent as None; only the constant of a type has another default.
+    # Fields with a default are None if absent; only a type's constant has another default.
     required = [name for name, member in fields.items() if member.is_required]
     puts = {name: _slot(cls, name).__set__ for name in fields}
     setters = list(puts.values())
     keep, new = _slot(cls, "unknown").__set__, object.__new__
-    # By field: the class that is fine as it is, the setter, the reader, and whether null is fine.
+    # By field: the class that needs no conversion, the setter, the decoder, and whether null is
+    # valid.
     table: dict[str, tuple[type | None, Callable[[Any, Any], None], Read, bool]] = {}
     field_of = table.get
 
@@ -94,7 +95,8 @@ def _make_record_reader(cls: type[M]) -> Callable[[object], M]:
                     unknown[name] = value
                     continue
                 kind = kind_of(cls, name, fields[name])
-                # Most values are texts, numbers and flags: their class alone says that they fit.
+                # Most values are strings, numbers and booleans, for which checking the class is
+                # enough.
                 plain = kind.cls if not kind.form and kind.cls in _PLAIN else None
                 field = table[name] = (plain, puts[name], _reader(kind), kind.is_optional)
             plain, put, read, optional = field
@@ -125,7 +127,7 @@ def _slot(cls: type, name: str) -> Any:
 
 
 def _reader(kind: Kind) -> Read:
-    """Return the function that reads a field of a kind."""
+    """Return the function that decodes fields of a kind."""
     each = _reader(kind.cls) if isinstance(kind.cls, Kind) else _value_reader(kind.cls)
     if kind.form == "list":
         return _list_reader(each)
@@ -170,7 +172,7 @@ def _map_reader(each: Read) -> Read:
 
 
 def _all_faults(places: Iterable[tuple[str, Read, Any]]) -> Faults:
-    """Return the faults of all places, where reading stopped at the first one."""
+    """Return the faults of all places; decoding stopped at the first one."""
     problems: list[tuple[str, str]] = []
     for step, read, item in places:
         try:
@@ -183,7 +185,7 @@ def _all_faults(places: Iterable[tuple[str, Read, Any]]) -> Faults:
 def _read_text(value: Any) -> str:
     if not isinstance(value, str):
         raise _wrong(f"expected text, got {_show(value)}")
-    # Text with escapes comes out of files as a class of its own, words come out of enumerations.
+    # The text may be of a subclass of str: from a parsed file, or a word of an enumeration.
     return str.__str__(value)
 
 
@@ -229,7 +231,7 @@ def _read_bytes(value: Any) -> bytes:
 
 
 def _word_reader(cls: type[OpenEnum]) -> Read:
-    # The table of the enumeration first: calling it takes five times as long.
+    # Looking in the table first is five times as fast as calling the enumeration.
     known = cls._value2member_map_.get
 
     def read(value: Any) -> object:
@@ -253,7 +255,7 @@ _PLAIN: frozenset[Any] = frozenset({str, int, bool})
 
 
 def _show(value: object) -> str:
-    """Return a value for a message, cut to a readable length."""
+    """Format a value for a message, cut to a readable length."""
     text = "null" if value is None else repr(value)
     return text if len(text) <= 60 else f"{text[:57]}..."
 
@@ -279,7 +281,7 @@ def typos(model: Model, path: str = "") -> list[tuple[str, str]]:
 
 
 def suggest(word: str, known: list[str]) -> str:
-    """Return ``; did you mean 'x'?`` where a known word is close, else nothing."""
+    """Return ``; did you mean 'x'?`` if a known word is similar, else an empty string."""
     import difflib
 
     close = difflib.get_close_matches(word.lower(), known, n=1, cutoff=0.6)

@@ -1,4 +1,4 @@
-"""Make JSON members of records: what is None is left out, what has no field is written back."""
+"""Encode records as JSON members, without those that are None and with the unknown ones."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ __all__ = ["write_record"]
 Write: TypeAlias = Callable[[Any], object]
 
 _WRITERS: dict[type, dict[str, Write | None]] = {}
-"""By class: its fields, each with what writes a value, None for as it is."""
+"""By class: its fields and the function that encodes each, None for values to write unchanged."""
 
 
 def write_record(model: Model) -> JsonObject:
-    """Return the members of a record. Raises `NotARecord` where it holds something else for one."""
+    """Return the JSON members of a record. Raises `NotARecord` if it contains another object."""
     cls = type(model)
     table = _WRITERS.get(cls)
     if table is None:
@@ -41,7 +41,7 @@ def write_record(model: Model) -> JsonObject:
 
 
 def _writer(kind: Kind) -> Write | None:
-    """Return what writes a field of a kind."""
+    """Return the function that encodes fields of a kind."""
     each = _writer(kind.cls) if isinstance(kind.cls, Kind) else _value_writer(kind.cls)
     if kind.form == "list":
         return list if each is None else lambda items: [each(item) for item in items]

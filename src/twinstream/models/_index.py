@@ -1,4 +1,4 @@
-"""Where each public name lives.
+"""The module of each public name.
 
 Generated from schema/ by codegen/exports.py. Edit that file instead.
 """

@@ -1,7 +1,8 @@
 """The kinds of the fields of a record: classes, and lists or maps of them.
 
-The annotations of generated models are of a few forms, which are read here without `typing`:
-`Kind`, `list[Kind]`, `dict[str, Kind]`, each perhaps with ` | None`. A list or map may hold lists.
+The annotations of generated models have few forms, which this module parses without `typing`:
+`Kind`, `list[Kind]` and `dict[str, Kind]`, each optionally with ` | None`. The items of a list or
+map may be lists.
 """
 
 from __future__ import annotations
@@ -19,12 +20,12 @@ _PLAIN = {"str": str, "int": int, "bool": bool, "bytes": bytes}
 
 
 class Kind(NamedTuple):
-    """What a field holds."""
+    """The type of a field's values."""
 
     form: str
-    """`""` for a value of `cls`, `list` or `dict` for several."""
+    """`""` for one value of `cls`; for a list or map of values, `list` or `dict`."""
     cls: Any
-    """A class; where a list or map holds lists or maps, the kind of these."""
+    """A class, or the `Kind` of the items if these are lists or maps."""
     is_optional: bool
 
 
@@ -46,7 +47,7 @@ def _of_text(record: type, name: str, hint: str) -> Kind:
 
 
 def _named(record: type, field: str, name: str) -> Any:
-    """Return the class that an annotation names, in the module of the class that has it."""
+    """Return the class with a name that an annotation uses, from the module of the record."""
     for base in record.__mro__:
         if field in vars(base).get("__annotations__", ()):
             return getattr(sys.modules[base.__module__], name)
@@ -54,7 +55,7 @@ def _named(record: type, field: str, name: str) -> Any:
 
 
 def _of_object(hint: Any) -> Kind:
-    """Return the kind that an evaluated annotation says; attrs evaluates those of its classes."""
+    """Return the kind for an evaluated annotation; attrs evaluates those of its classes."""
     kinds = [each for each in getattr(hint, "__args__", ()) if each is not type(None)]
     is_optional = type(None) in getattr(hint, "__args__", ())
     kind = kinds[0] if is_optional and len(kinds) == 1 else hint
@@ -66,10 +67,10 @@ def _of_object(hint: Any) -> Kind:
 
 
 def is_record(cls: Any) -> bool:
-    """Tell whether a class is one of records."""
+    """Whether a class is a record."""
     return isinstance(cls, type) and issubclass(cls, Model)
 
 
 def is_enumeration(cls: Any) -> bool:
-    """Tell whether a class is one of words."""
+    """Whether a class is an enumeration of words."""
     return isinstance(cls, type) and issubclass(cls, OpenEnum)

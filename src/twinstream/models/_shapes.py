@@ -1,4 +1,4 @@
-"""What a server reads: kind and first version of each member of the requests.
+"""The members that a server reads in requests: the kind and first version of each.
 
 Generated from schema/ by codegen/shapes.py. Edit that folder instead.
 

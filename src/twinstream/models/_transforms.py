@@ -178,7 +178,7 @@ class _Wild:
 
     stars: int
     has_rest: bool
-    """Whether it ends in a `>` that counts, as it does since 2.12."""
+    """Whether the source ends in a `>` that counts, as it does since 2.12."""
 
     def fault(self, indexes: list[int], target: str) -> str | None:
         """Return what is wrong with numbers of wildcards; numbers below 1 are allowed."""
@@ -209,7 +209,7 @@ def _function_fault(target: str, wild: _Wild, version: Version, strict: bool) ->
 def _free_fault(
     name: str, indexes: list[int], wild: _Wild, target: str, version: Version
 ) -> str | None:
-    """Check the numbers of wildcards of functions that need none since 2.12."""
+    """Check the numbers of wildcards in functions that need no wildcard since 2.12."""
     if version < _FREE_SINCE:
         needs = f"{target} takes the number of partitions, then numbers of wildcards"
         return wild.fault(indexes, target) if indexes else needs

@@ -1,4 +1,4 @@
-"""Error codes of the server that are worth a name.
+"""Error codes of the server that have a name.
 
 Generated from schema/errors.json by codegen/error_codes.py. Edit that file instead.
 """
@@ -14,7 +14,7 @@ BAD_REQUEST: Final = 10003
 """The request is malformed or its options exclude each other."""
 
 CLUSTER_INCOMPLETE: Final = 10004
-"""Not all servers of the cluster answered."""
+"""Not all servers of the cluster responded."""
 
 NO_SUITABLE_PEERS: Final = 10005
 """No servers fit the replicas and the placement."""
@@ -32,7 +32,7 @@ CLUSTER_REQUIRED: Final = 10010
 """The request needs a cluster."""
 
 CONSUMER_CREATE: Final = 10012
-"""The consumer cannot be made or changed this way."""
+"""The consumer cannot be created or changed this way."""
 
 CONSUMER_NAME_EXISTS: Final = 10013
 """The consumer is in use or has other settings."""
@@ -50,16 +50,16 @@ DURABLE_NAME_MISSING: Final = 10018
 """The durable name is missing."""
 
 EPHEMERAL_WITH_DURABLE_NAME: Final = 10020
-"""A request for an ephemeral consumer carries a durable name."""
+"""A request for an ephemeral consumer contains a durable name."""
 
 EXTERNAL_API_OVERLAP: Final = 10021
 """The external API prefix is this account's own."""
 
 EXTERNAL_DELIVER_OVERLAP: Final = 10022
-"""The external deliver prefix meets a subject of the origin."""
+"""The external deliver prefix overlaps a subject of the origin."""
 
 INSUFFICIENT_STORAGE: Final = 10023
-"""There is no room left."""
+"""There is no storage left."""
 
 EXTERNAL_DELIVER_INVALID: Final = 10024
 """The external deliver prefix is not a literal subject."""
@@ -77,7 +77,7 @@ MEMORY_EXCEEDED: Final = 10028
 """The memory limit is reached."""
 
 MIRROR_MAX_MSG_SIZE: Final = 10030
-"""The mirror takes smaller messages than its origin holds."""
+"""The mirror's message size limit is lower than the origin's."""
 
 MIRROR_WITH_SOURCES: Final = 10031
 """A mirror cannot have sources."""
@@ -95,7 +95,7 @@ NOT_ENABLED_FOR_ACCOUNT: Final = 10039
 """JetStream is not enabled for the account."""
 
 PEER_NOT_MEMBER: Final = 10040
-"""The server holds no copy of the stream."""
+"""The server has no replica of the stream."""
 
 SEQUENCE_NOT_FOUND: Final = 10043
 """There is no message with this sequence."""
@@ -104,19 +104,19 @@ SERVER_NOT_MEMBER: Final = 10044
 """The server is not a member of the cluster."""
 
 SOURCE_MAX_MSG_SIZE: Final = 10046
-"""The stream takes smaller messages than its source holds."""
+"""The stream's message size limit is lower than its source's."""
 
 STORAGE_EXCEEDED: Final = 10047
 """The storage limit is reached."""
 
 STREAM_CREATE: Final = 10049
-"""The stream cannot be made."""
+"""The stream cannot be created."""
 
 STREAM_INVALID_CONFIG: Final = 10052
 """A setting of the stream, or of a consumer, is not valid."""
 
 MESSAGE_TOO_LARGE: Final = 10054
-"""The message is larger than the stream takes."""
+"""The message is larger than the stream's limit."""
 
 MIRROR_NOT_UPDATABLE: Final = 10055
 """A mirror can be removed from a stream but not changed."""
@@ -134,13 +134,13 @@ STREAM_NOT_FOUND: Final = 10059
 """There is no such stream."""
 
 EXPECTED_STREAM_MISMATCH: Final = 10060
-"""The message went to another stream than expected."""
+"""The message is for another stream than expected."""
 
 RESTORE_FAILED: Final = 10062
 """The stream cannot be restored from what was sent."""
 
 SNAPSHOT_FAILED: Final = 10064
-"""The snapshot cannot be made."""
+"""The snapshot cannot be created."""
 
 SUBJECT_OVERLAP: Final = 10065
 """Another stream captures one of the subjects."""
@@ -158,13 +158,13 @@ REPLICAS_NOT_SUPPORTED: Final = 10074
 """More than one replica needs a cluster."""
 
 PEER_REMAP_FAILED: Final = 10075
-"""No other server can take the copy of the stream."""
+"""No other server can store the stream's replica."""
 
 NOT_ENABLED: Final = 10076
 """JetStream is not enabled on the server."""
 
 STORE_REFUSED: Final = 10077
-"""The stream's limits refuse the message."""
+"""The message exceeds the stream's limits."""
 
 DELIVER_SUBJECT_WILDCARD: Final = 10079
 """The deliver subject has a wildcard."""
@@ -248,10 +248,10 @@ STREAM_SEALED: Final = 10109
 """The stream is sealed."""
 
 PURGE_DENIED: Final = 10110
-"""The stream does not let itself be purged."""
+"""The stream cannot be purged."""
 
 ROLLUP_NOT_PERMITTED: Final = 10111
-"""The stream takes no rollup."""
+"""The stream does not accept rollups."""
 
 DELIVER_SUBJECT_INVALID: Final = 10112
 """The deliver subject is not valid."""
@@ -269,7 +269,7 @@ BACKOFF_EXCEEDS_MAX_DELIVER: Final = 10116
 """There are more backoff values than deliveries."""
 
 TOO_MANY_SUBJECTS: Final = 10117
-"""The stream has more subjects than one answer tells of."""
+"""The stream has more subjects than one response can contain."""
 
 STREAM_OFFLINE: Final = 10118
 """The stream is offline."""
@@ -329,7 +329,7 @@ FILTER_SUBJECT_AND_SUBJECTS: Final = 10136
 """filter_subject and filter_subjects exclude each other."""
 
 MULTIPLE_FILTERS_IN_SUBJECT: Final = 10137
-"""Several filters cannot go with a filter in the subject."""
+"""Several filters and a filter in the subject exclude each other."""
 
 OVERLAPPING_FILTERS: Final = 10138
 """Two filters overlap."""
@@ -407,7 +407,7 @@ PRIORITY_GROUP_NAME_INVALID: Final = 10162
 """The name of a priority group is not valid."""
 
 EXPECTATION_UNDECIDED: Final = 10163
-"""The expectation cannot be judged yet."""
+"""The expectation cannot be checked yet."""
 
 WRONG_LAST_SEQUENCE_CONSTANT: Final = 10164
 """The last sequence of the subject is not the expected one."""
@@ -416,7 +416,7 @@ TTL_INVALID: Final = 10165
 """The message's time to live is not valid."""
 
 TTL_DISABLED: Final = 10166
-"""The stream takes no time to live."""
+"""The stream does not accept messages with a time to live."""
 
 TOO_MANY_REQUESTS: Final = 10167
 """The server is overloaded."""
@@ -440,7 +440,7 @@ MIRROR_WITH_COUNTERS: Final = 10173
 """A mirror cannot have counters."""
 
 BATCH_DISABLED: Final = 10174
-"""The stream takes no atomic batches."""
+"""The stream does not accept atomic batches."""
 
 BATCH_SEQUENCE_MISSING: Final = 10175
 """The sequence inside the batch is missing."""
@@ -455,7 +455,7 @@ PUSH_WITH_PRIORITY_GROUP: Final = 10178
 """A push consumer cannot have priority groups."""
 
 BATCH_ID_INVALID: Final = 10179
-"""The identity of the batch is not valid."""
+"""The id of the batch is not valid."""
 
 ACK_POLICY_INVALID: Final = 10181
 """The ack policy is not valid."""
@@ -479,7 +479,7 @@ SOURCE_WITH_SCHEDULES: Final = 10187
 """A stream with sources cannot have schedules."""
 
 SCHEDULES_DISABLED: Final = 10188
-"""The stream takes no schedules."""
+"""The stream does not accept schedules."""
 
 SCHEDULE_PATTERN_INVALID: Final = 10189
 """The schedule is not valid."""
@@ -509,7 +509,7 @@ PRIORITY_TIMEOUT_WITHOUT_POLICY: Final = 10197
 """The priority timeout needs a policy."""
 
 MIRROR_WITH_ATOMIC: Final = 10198
-"""A mirror takes no atomic batches."""
+"""A mirror does not accept atomic batches."""
 
 BATCH_TOO_LARGE: Final = 10199
 """The batch has too many messages."""
@@ -527,22 +527,22 @@ SCHEDULE_SOURCE_INVALID: Final = 10203
 """The schedule's source is not valid."""
 
 CONSUMER_RESET_INVALID: Final = 10204
-"""The consumer cannot be set back there."""
+"""The consumer cannot be reset to this position."""
 
 FAST_BATCH_DISABLED: Final = 10205
-"""The stream takes no fast batches."""
+"""The stream does not accept fast batches."""
 
 FAST_BATCH_PATTERN: Final = 10206
 """The reply subject of the fast batch is not valid."""
 
 FAST_BATCH_ID_INVALID: Final = 10207
-"""The identity of the fast batch is not valid."""
+"""The id of the fast batch is not valid."""
 
 FAST_BATCH_ID_UNKNOWN: Final = 10208
 """There is no such fast batch."""
 
 MIRROR_WITH_BATCHED: Final = 10209
-"""A mirror takes no fast batches."""
+"""A mirror does not accept fast batches."""
 
 BATCH_TOO_MANY: Final = 10210
 """Too many batches are open."""
@@ -1037,7 +1037,7 @@ ADVICE: Final[dict[int, str]] = {
     10212: "Nats-Scheduler and Nats-Schedule-Next only cancel a schedule together; to publish a received message again, pass copied_headers(message.headers)",
     10227: "only servers write Nats-Stream-Source; to publish a received message again, pass copied_headers(message.headers)",
 }
-"""What to do, where the server does not say it."""
+"""Advice for errors whose text does not contain any."""
 
 TRANSIENT: Final[dict[int, str]] = {
     10004: "request",

@@ -1,4 +1,4 @@
-"""On which subject each advisory and metric comes, by its type.
+"""The subject of each advisory and metric, by type.
 
 Generated from schema/advisory and schema/metric by codegen/event_subjects.py. Edit those instead.
 """
@@ -105,4 +105,4 @@ EVENT_SUBJECTS: Final[dict[str, tuple[str, str]]] = {
         "$JS.EVENT.METRIC.CONSUMER.ACK.{stream}.{consumer}",
     ),
 }
-"""The class of each type, and where it comes; words in braces are one token each."""
+"""The class and the subject of each type; each word in braces is one token."""

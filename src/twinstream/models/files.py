@@ -41,7 +41,7 @@ _LISTS: dict[str, Kind] = {
 }
 
 _BUCKETS: dict[str, str] = {"key_value": "KV_", "object_store": "OBJ_"}
-"""The kinds of buckets, and how the names of their streams begin."""
+"""The kinds of buckets, and the prefixes of their streams' names."""
 
 _PAGE = {"type", "total", "offset", "limit", "missing", "offline"}
 """Members of a server's list response other than the list."""
@@ -54,7 +54,7 @@ _ABOUT_KEYS = ("R-UNKNOWN", "R-TOO-NEW", DROPPED)
 
 _STREAM_KEYS = ("stream_name", "stream")
 _NAMED = "Write stream_name: with the name, and config: around the settings."
-"""How a file names the stream of a consumer."""
+"""Advice if a file does not name the stream of its consumer."""
 
 _LISTED = "Put the settings around it into an item of the list streams:."
 
@@ -170,7 +170,7 @@ class _Found:
     document: Document
     path: str
     is_answer: bool = False
-    """Whether it is part of a server's response, with the state."""
+    """Whether the config is part of a server's response, with the state."""
 
     around: JsonObject = Factory(dict[str, Any])
     """Members of a request other than the config."""

@@ -31,7 +31,7 @@ def json_schema(name: str | None = None, *, plain: bool = False) -> JsonObject:
         plain: Omit the keywords that begin with `x-`, which some validators refuse.
 
     Raises:
-        ValueError: There is no such type.
+        ValueError: There is no type of this name.
     """
     text = files("twinstream.models").joinpath("schema.json").read_text("utf-8")
     document: JsonObject = json.loads(text)

@@ -51,7 +51,7 @@ class Plan:
     """The settings that would change, sorted by name."""
 
     problems: list[Problem] = Factory(list[Problem])
-    """Why it is impossible, and problems that only the server can decide."""
+    """Why the change is impossible, and problems that only the server can decide."""
 
     losses: list[str] = Factory(list[str])
     """What the change removes or ends permanently, one sentence each."""
@@ -125,7 +125,7 @@ def plan_consumer(
     after = stored_consumer_members(new, stream, version, was_durable=durable)
     ignored = {"pause_until"}
     if before.get("sourcing") and after.get("sourcing") and "durable_name" in after:
-        # Such a consumer starts at the position of its copy.
+        # A consumer with a copy starts at the position of the copy.
         ignored |= {"deliver_policy", "opt_start_seq", "opt_start_time"}
     for members in (before, after):
         for name in ignored:

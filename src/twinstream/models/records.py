@@ -1,12 +1,12 @@
 """Records: frozen attrs classes that cost next to nothing until they are used.
 
 attrs compiles the methods of each class while its module is imported, which took half of the time
-until the first message of a program. The `frozen` of this module takes the arguments of attrs' that
-are used here, and makes classes that behave alike: slots, converters, factories, aliases, equality
-and hash by value. Type checkers see `attrs.frozen` itself.
+until the first message of a program. `frozen` in this module accepts the arguments of
+`attrs.frozen` that Twinstream uses, and creates classes that behave alike: slots, converters,
+factories, aliases, equality and hash by value. Type checkers see `attrs.frozen` itself.
 
 All records share their methods except the constructor. A constructor is compiled when the first
-record of its class is made: it is as fast as that of attrs, and Python itself reports wrong
+record of its class is created: it is as fast as that of attrs, and Python itself reports wrong
 arguments. `attrs.fields` and all that builds on it (`evolve`, `asdict`, `resolve_types`) work as
 well: attrs is imported when one of them asks a record for its attributes.
 """
@@ -29,7 +29,7 @@ class NotARecord(TypeError):
 
 
 class _Nothing:
-    """Stands for a default that there is not, or that a factory makes."""
+    """Marks a field without a default, or an argument whose default a factory creates."""
 
     def __repr__(self) -> str:
         return "NOTHING"
@@ -78,12 +78,12 @@ class Member:
 
     @property
     def is_required(self) -> bool:
-        """Whether there is no record without a value for it."""
+        """Whether a record cannot be created without a value for this field."""
         return self.init and self.default is _NOTHING and self.factory is None
 
 
 def members(cls: type) -> Mapping[str, Member]:
-    """Return the fields of a record by name; also those of an attrs class that extends one."""
+    """Return the fields of a record by name; also those of an attrs class that extends a record."""
     found: Mapping[str, Member]
     for base in cls.__mro__:
         if "__record__" in vars(base):
@@ -112,7 +112,7 @@ def _of_attrs(cls: type) -> Mapping[str, Member]:
     return found
 
 
-# ---- what all records share
+# ---- shared by all records
 
 
 def _equals(self: Any, other: Any) -> Any:
@@ -172,11 +172,11 @@ def _evolve(record: T, /, **changes: Any) -> T:
     return type(record)(**changes)
 
 
-# ---- what is made for one class at its first use
+# ---- created for one class at its first use
 
 
 class _OnUse:
-    """An attribute of a record's class that is made when it is first looked up."""
+    """An attribute of a record's class that is created when it is first accessed."""
 
     __slots__ = ("_cls", "_make", "_name")
 
@@ -189,13 +189,13 @@ class _OnUse:
 
     def __get__(self, record: object, cls: type | None = None) -> Any:
         made = self._make(self._cls)
-        # From now on it is found without us.
+        # From now on Python finds the attribute without this descriptor.
         setattr(self._cls, self._name, made)
         return getattr(cls if record is None else record, self._name)
 
 
 def _values(cls: Any) -> Any:
-    """Return the function that takes from a record all that is compared."""
+    """Return the function that returns the values of a record that are compared."""
     names = [name for name, member in cls.__record__.items() if member.eq]
     if not names:
         return staticmethod(_no_values)
@@ -242,7 +242,7 @@ def _constructor(cls: Any) -> Callable[..., None]:
 
 
 def _hint(member: Member) -> Any:
-    """Return the annotation of an argument: a converter takes more than the field holds."""
+    """Return the annotation of an argument: a converter accepts more types than the field has."""
     taken = getattr(member.converter, "__annotations__", None)
     return next(iter(taken.values())) if taken else member.hint
 
@@ -253,7 +253,7 @@ def _slot(cls: type, name: str) -> Any:
 
 
 def _attributes(cls: Any) -> Any:
-    """Return what attrs keeps of a class of its own."""
+    """Return the attributes of a class as attrs describes them."""
     import attrs
 
     own = cast("dict[str, Any]", vars(cls)).get("__annotations__", {})
@@ -281,7 +281,7 @@ def _attribute(name: str, member: Member) -> Any:
     )
 
 
-# ---- making a class
+# ---- creation of a class
 
 _SHARED: Final[Mapping[str, Any]] = {
     "__eq__": _equals,
@@ -302,7 +302,7 @@ def _frozen(
     match_args: bool = True,
     cache_hash: bool = False,
 ) -> Any:
-    """Make a record of a class, as `attrs.frozen` does; what its body defines stays."""
+    """Return a class as a record, as `attrs.frozen` does; methods that its body defines stay."""
     if cls is None:
         return partial(
             _frozen, kw_only=kw_only, repr=repr, match_args=match_args, cache_hash=cache_hash
@@ -339,7 +339,7 @@ def _frozen(
 
 
 _OF_THE_FIRST: Final = frozenset({"__dict__", "__weakref__"})
-"""What Python makes for each class, so that it is not taken over from the one without slots."""
+"""Attributes that Python creates for each class; the copy with slots has its own."""
 
 
 def _member(name: str, hint: str, default: Any, kw_only: bool) -> Member:
@@ -351,7 +351,7 @@ def _member(name: str, hint: str, default: Any, kw_only: bool) -> Member:
 
 
 def _plain(name: str) -> str:
-    """Return the name of the argument for a field, unless it has another."""
+    """Return the argument's name for a field without an alias."""
     return name.lstrip("_")
 
 

@@ -85,7 +85,8 @@ def validate_consumer_update(
     before = ConsumerCase(_old(old, "ConsumerConfig", version), parent, version)
     case = ConsumerCase(settings, parent, version, pedantic=pedantic)
     if case.given["sourcing"] and case.given["durable_name"]:
-        # Such a consumer starts at the position of its copy; the start in an update is ignored.
+        # A consumer with a copy starts at the position of the copy; the start in an update is
+        # ignored.
         settings = with_start_of(before.given, case.given)
         case = ConsumerCase(settings, parent, version, pedantic=pedantic)
     change = ConsumerUpdateCase(before, case)

@@ -43,7 +43,7 @@ def find_binary(version: str | None = None) -> Path:
     if version is None:
         if found is None:
             raise BinaryNotFound(
-                f"no {EXECUTABLE} beside {sys.executable} and none on PATH; "
+                f"no {EXECUTABLE} next to {sys.executable} and none on PATH; "
                 f"install it with: pip install {DISTRIBUTION}"
             )
         return found

@@ -53,7 +53,7 @@ class FakePeer:
         self._answers = True
         self._left: str | None = None
 
-    # ---- what comes
+    # ---- received commands
 
     def expect(self, pattern: str, *, timeout: float | None = None) -> Operation:
         r"""Return the next operation whose line matches a regular expression, searched for.
@@ -108,7 +108,7 @@ class FakePeer:
         if self._stage.wait(lambda: self._left, timeout) is None:
             raise self._error("expected the client to leave", self._seen)
 
-    # ---- what goes
+    # ---- sent commands
 
     def handshake(self, **info: Any) -> dict[str, Any]:
         """Send INFO with the arguments as members; return the members of the client's CONNECT.
@@ -194,16 +194,16 @@ class FakePeer:
     # ---- signs between script and test
 
     def wait_for(self, sign: str, *, timeout: float | None = None) -> None:
-        """Return when the test called `FakeServer.tell` with that sign."""
+        """Return when the test has called `FakeServer.tell` with this sign."""
         self._step += 1
         if self._stage.wait(lambda: sign in self._stage.told or None, timeout) is None:
-            raise self._error(f"the test did not tell {sign!r}", self._seen)
+            raise self._error(f"the test did not call tell({sign!r})", self._seen)
 
     def reach(self, sign: str) -> None:
-        """Let `FakeServer.reached` be true for that sign from now on."""
+        """Let `FakeServer.reached` return True for this sign from now on."""
         self._stage.note(lambda: self._stage.reached.add(sign))
 
-    # ---- trouble
+    # ---- failures
 
     def stop_answering(self) -> None:
         """Stop answering PINGs, as if the server were unresponsive.
@@ -235,7 +235,7 @@ class FakePeer:
         self._sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self._end("the script reset the connection", socket.SHUT_RD)
 
-    # ---- inside
+    # ---- helpers
 
     def _end(self, how: str, sides: int = socket.SHUT_RDWR) -> None:
         self._leave(how)
@@ -268,7 +268,7 @@ class FakePeer:
             if _matches(pattern, to):
                 return sid
         raise self._error(
-            f"nobody listens to {to!r}, but to {list(listening.values())}", self._seen
+            f"no subscription to {to!r}, only to {list(listening.values())}", self._seen
         )
 
     def _error(self, what: str, since: int) -> ScriptError:

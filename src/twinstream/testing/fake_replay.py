@@ -1,8 +1,8 @@
 """Scripts for a `FakeServer` from a recording.
 
 A client creates new inboxes in every run, so a replay maps each recorded inbox to the inbox of this
-run and sends every frame to that one. PING and PONG are left to the fake server, because when a
-client sends them depends on its clock.
+run, which gets its frames. PING and PONG are left to the fake server, because the client's clock
+determines when it sends them.
 """
 
 from __future__ import annotations

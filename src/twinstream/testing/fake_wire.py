@@ -74,7 +74,7 @@ class Operation:
 
     @property
     def data(self) -> bytes:
-        """The operation as it was on the wire."""
+        """The bytes of the operation on the wire."""
         data = self.line.encode("utf-8", "surrogateescape") + b"\r\n"
         if self.verb in _WITH_PAYLOAD:
             data += self.headers + self.payload + b"\r\n"

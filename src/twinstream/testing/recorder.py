@@ -42,7 +42,7 @@ class Spoken:
         self.operation: Final = operation
 
     def to_json(self) -> dict[str, Any]:
-        """Return the members of its line in a recording."""
+        """Return the members that the recording has for this operation."""
         members: dict[str, Any] = {
             "connection": self.connection,
             "from": "client" if self.by_client else "server",

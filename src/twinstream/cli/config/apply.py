@@ -90,7 +90,7 @@ def _apply(
 def _stopped(
     reason: str, done: list[Step], due: list[Step], cause: BaseException | None = None
 ) -> Failure:
-    how_far = f"{len(done)} of {len(due)} steps done; `apply` goes on from there"
+    how_far = f"{len(done)} of {len(due)} steps done; `apply` continues from there"
     failure = Failure(f"{reason}\n{how_far}")
     failure.__cause__ = cause
     return failure

@@ -23,9 +23,11 @@ from twinstream.models.version import parse_version
     "--server-version",
     "server",
     metavar="VERSION",
-    help="Judge as this version of the server would, such as 2.12.  [default: the newest]",
+    help="Validate for this version of the server, such as 2.12.  [default: the newest]",
 )
-@click.option("--kind", type=click.Choice(get_args(Kind)), help="What the files hold.")
+@click.option(
+    "--kind", type=click.Choice(get_args(Kind)), help="The kind of configurations in the files."
+)
 @click.option("--pedantic", is_flag=True, help="Judge as the server does in pedantic mode.")
 @click.option("--strict", is_flag=True, help="Count warnings as problems.")
 @click.option("--sarif", is_flag=True, help="Print a SARIF log, and nothing else.")

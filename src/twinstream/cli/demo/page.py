@@ -25,8 +25,8 @@ def write_page(path: Path, scene: Scene, checks: Sequence[Check]) -> None:
         _header(scene, good),
         _tiles(scene),
         _section("Two twins, one consumer", _twins(scene.ledger)) if scene.ledger else "",
-        _section("What the Parquet tables hold", _subjects(scene)) if scene.subjects else "",
-        _section("What the server reported meanwhile", _advisories(scene)),
+        _section("Contents of the Parquet tables", _subjects(scene)) if scene.subjects else "",
+        _section("Advisories from the server", _advisories(scene)),
         _section("Do the sums agree?", _sums(checks)),
     ]
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -113,6 +113,6 @@ def subjects_of(config: StreamConfig) -> Sequence[str]:
 
 def filters_of(config: ConsumerConfig) -> Sequence[str]:
     """Return the filter subjects of a consumer; without filters it receives all subjects."""
-    if config.direct:  # an internal consumer for a copy of the stream, which does not count
+    if config.direct:  # an internal consumer that copies the stream: it does not count
         return ()
     return [config.filter_subject] if config.filter_subject else config.filter_subjects or [">"]

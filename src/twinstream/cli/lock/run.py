@@ -75,7 +75,7 @@ def run(
         try:
             locks = jet.coordination(stream, create=create)
         except StreamNotFound as error:
-            raise Failure(f"there is no stream {stream} yet: --create makes it") from error
+            raise Failure(f"there is no stream {stream} yet: --create creates it") from error
         lock = locks.lock(name, ttl=ttl, note=note or " ".join(command)[:100])
         lease = lock.try_acquire() if wait == 0 else lock.acquire(timeout=wait)
         if lease is None:
@@ -94,7 +94,7 @@ def _work(lease: Lease, command: tuple[str, ...], grace: float) -> int:
     environment = os.environ | {"TWINSTREAM_LOCK_TOKEN": str(lease.token)}
     with asked_to_stop() as asked, _in_front() as process_group:
         try:
-            # Its own process group, so that its child processes are ended with it.
+            # A process group for the command, so that its child processes are ended with it.
             process = subprocess.Popen(command, env=environment, process_group=0)
         except OSError as error:
             failure = _NotFound if isinstance(error, FileNotFoundError) else _NotRunnable

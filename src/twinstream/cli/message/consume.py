@@ -60,7 +60,7 @@ def start_of(_: click.Context, __: click.Parameter, text: str) -> Start:
 @click.argument("consumer", required=False)
 @click.option("--create", is_flag=True, help="Create the durable CONSUMER if it does not exist.")
 @click.option(
-    "--subject", "subjects", multiple=True, metavar="FILTER", help="What a new consumer gets."
+    "--subject", "subjects", multiple=True, metavar="FILTER", help="Subjects of a new consumer."
 )
 @click.option(
     "--from",

@@ -63,7 +63,7 @@ _SEQ: Final = click.IntRange(0, LAST_SEQUENCE)
 @click.option(
     "--rollup",
     type=click.Choice(["sub", "all"]),
-    help="Remove what the subject, or the whole stream, held before.",
+    help="Remove the earlier messages of the subject, or of the stream.",
 )
 @click.option(
     "--stream", "expected_stream", metavar="NAME", help="Fail if another stream stores it."

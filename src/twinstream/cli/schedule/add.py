@@ -122,7 +122,7 @@ def chosen(
     if sum(each is not None for each in (at, delay, every, cron)) != 1:
         raise click.UsageError("give one of --at, --in, --every and --cron")
     if time_zone is not None and cron is None:
-        raise click.UsageError("--time-zone goes with --cron only")
+        raise click.UsageError("--time-zone needs --cron")
     if at is not None:
         return Schedule.at(moment(at, "--at"))
     if delay is not None:

@@ -52,7 +52,7 @@ class Thresholds:
     """
 
     full: float = 0.9
-    """The share of a limit from which it counts as nearly reached, up to 1."""
+    """A limit counts as nearly reached from this share on; 1 at most."""
     redelivered: float = 0.5
     """Share of unacknowledged messages that were delivered more than once."""
     redelivered_least: int = 10
@@ -172,7 +172,7 @@ def _limits(name: str, info: StreamInfo, thresholds: Thresholds) -> Iterator[Fin
         if most is None or most <= 0 or value < thresholds.full * most:
             continue
         if limit != "max_consumers" and config.discard != "new":
-            # It drops its oldest messages: such a stream is normally near its limit.
+            # The stream drops its oldest messages, so it is normally near its limit.
             continue
         yield Finding(
             kind="near_limit", severity="error" if value >= most else "warning", stream=name,

@@ -18,9 +18,9 @@ A = TypeVar("A", bound="tuple[Any, ...]")
 
 
 def resolvable(host: str) -> str | bytes:
-    """Return a host for `getaddrinfo`: an address of IPv4 as bytes, for which no codec is imported.
+    """Return a host for `getaddrinfo`: IPv4 addresses as bytes, so that no codec is imported.
 
-    Names stay text, also for a `getaddrinfo` that the program put in the place of Python's.
+    Names stay text, in case the program has replaced `getaddrinfo`.
     """
     return host.encode() if host.isascii() and host.replace(".", "").isdigit() else host
 

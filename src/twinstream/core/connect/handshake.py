@@ -35,7 +35,7 @@ __all__ = [
 
 CLIENT_VERSION: Final = "0.1.0"
 _NUMBERS: Final = r"(\d{1,9})\.(\d{1,9})\.(\d{1,9})"
-# Compiled at their first use, as most programs meet neither.
+# Compiled at their first use, because most programs need neither.
 _DENIED: Final = (
     r"permissions violation for (publish|subscription) (?:to|with reply of)"
     r' "((?:[^"\\]|\\.)*)"(?: using queue "((?:[^"\\]|\\.)*)")?'

@@ -173,8 +173,8 @@ _TABLE: Final = (
     Pattern("replicas.remove", "stream", "P.STREAM.PEER.REMOVE.{stream}"),
     Pattern("replicas.evacuate", "stream", "P.STREAM.PEER.EVACUATE.{stream}"),
     Pattern("replicas.cancel_move", "stream", "P.STREAM.CANCEL_MOVE.{stream}"),
-    # Object stores. An upload whose chunks got out of order also deletes messages; without the
-    # permission for that it fails, and removes all of them.
+    # Object stores. An upload whose chunks were stored out of order also deletes messages; without
+    # the permission for that it fails, and removes all of them.
     Pattern("create_object_store", "bucket", "P.STREAM.CREATE.OBJ_{bucket}"),
     Pattern("get_object_store", "bucket", "P.STREAM.INFO.OBJ_{bucket}"),
     Pattern(

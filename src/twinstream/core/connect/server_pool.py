@@ -35,7 +35,7 @@ _SCHEMES: Final = ("nats", "tls")
 # The usual form of a URL: no user, and a name or an address of IPv4.
 _PLAIN: Final = r"(?:(nats|tls)://)?([a-z0-9.-]+)(?::([0-9]{1,5}))?/?"
 _LAST_PORT: Final = 65535
-# No label of a name is as long as this.
+# Labels of host names are shorter than this.
 _LABEL: Final = 64
 _NUMBERS: Final = r"[\d.]+|.*:.*"
 
@@ -147,9 +147,9 @@ def _host(host: str) -> str:
 
 
 def _is_name(host: str) -> bool:
-    """Tell whether a host is a name that the resolver can be asked for."""
+    """Return whether a host is a name that can be resolved."""
     if host.isascii():
-        # As the codec below judges it, which takes longer to import than all that parses a URL.
+        # The same rules as the codec, whose import takes longer than parsing a URL.
         *labels, last = host.split(".")
         return len(last) < _LABEL and all(0 < len(label) < _LABEL for label in labels)
     try:

@@ -99,17 +99,17 @@ class Phase(Enum):
     """The state of a lease."""
 
     ASKING = auto()
-    """It tries to acquire the slot."""
+    """The engine tries to acquire the slot."""
     REFUSED = auto()
     """Another holder has the slot; `ask_again` retries."""
     HELD = auto()
-    """It has the slot, as long as `believes` returns True."""
+    """The engine has the slot, as long as `believes` returns True."""
     LEAVING = auto()
-    """It is releasing the slot, and is no longer valid."""
+    """The engine is releasing the slot; the lease is no longer valid."""
     LEFT = auto()
     """The slot is released, or has the final record."""
     LOST = auto()
-    """It had the slot but is no longer valid; `reason` says why."""
+    """The engine had the slot, but the lease is no longer valid; `reason` says why."""
 
 
 @frozen
@@ -151,7 +151,7 @@ class LeaseEngine:
         self.holder: SlotRecord | None = None
         """The record of the current holder when the slot was refused, if there is one."""
         self.reason = ""
-        """Why it was lost, or the last problem."""
+        """Why the lease was lost, or the last problem."""
         self.seq = 0
         """The sequence of our record if it is known to be the slot's last; 0 for none."""
         self._attempt = 0

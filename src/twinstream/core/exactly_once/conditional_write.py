@@ -42,8 +42,8 @@ class Stored:
 class AlreadyThere:
     """The subject has another message, and nothing was stored.
 
-    `message` is that message. It is None if a message with this `msg_id` was stored at `seq` before
-    and has been removed, within the duplicate window.
+    `message` is that message. It is None if a message with this `msg_id` was stored at `seq` within
+    the duplicate window, and has been removed since.
     """
 
     stream: str

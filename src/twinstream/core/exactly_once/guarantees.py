@@ -138,7 +138,7 @@ def update_holes(config: StreamConfig, server: tuple[int, int, int]) -> list[Hol
 
 
 def upsert_holes(config: StreamConfig, server: tuple[int, int, int]) -> list[Hole]:
-    """Return why a subject would not have only the newest message."""
+    """Return why a subject could have more messages than the newest one."""
     holes = write_holes(config)
     if config.discard_new_per_subject:
         holes.extend(_full_subject(config, server))

@@ -126,7 +126,7 @@ class OutboxReport:
 class Lanes:
     """A page of events as waves: one event of each key per wave, and all events without a key.
 
-    Events whose keys are in `held` are not sent; `hold` adds keys to it.
+    Events whose keys are in `held` are not sent; `hold` adds keys to `held`.
     """
 
     def __init__(self, events: Iterable[OutboxEvent], held: set[str] | None = None) -> None:

@@ -106,7 +106,7 @@ def may_be_marker(block: bytes) -> bool:
 
 
 def size_of(headers: Mapping[str, str], data: bytes) -> int:
-    """Return the size of a value. If only headers were delivered, one of them has the size."""
+    """Return the size of a value; a delivery without values has it in a header."""
     if headers:
         stated = natural(headers.get(_SIZE))
         if stated is not None:
@@ -129,7 +129,7 @@ class Entry(NamedTuple, Generic[V]):
     """The sequence in the stream. Later revisions are greater, across all keys."""
     operation: KeyValueOperation
     timestamp_ns: int
-    """When the server stored it, in nanoseconds since 1970."""
+    """When the server stored the entry, in nanoseconds since 1970."""
     size: int
     """Bytes of the stored value, even if only headers were requested."""
     headers: Headers
@@ -144,7 +144,7 @@ class Entry(NamedTuple, Generic[V]):
 
     @property
     def created(self) -> Timestamp:
-        """When the server stored it."""
+        """When the server stored the entry."""
         return Timestamp.from_ns(self.timestamp_ns)
 
     @property

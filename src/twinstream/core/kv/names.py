@@ -89,13 +89,13 @@ def check_filter_of_keys(pattern: str) -> str:
 
 def _fault(key: object) -> str:
     if not isinstance(key, str):
-        return "is no text"
+        return "is not a string"
     if not key:
         return "is empty"
     found = _NOT_IN_KEY.search(key.replace("*", "").replace(">", "")) or _NOT_IN_KEY.search(key)
     if found:
         return (
-            f"holds {found.group()!r}; allowed are the characters A-Z a-z 0-9 - / _ = and dots"
+            f"contains {found.group()!r}; allowed are the characters A-Z a-z 0-9 - / _ = and dots"
             " between them. A key codec supports other keys"
         )
     return "begins or ends with a dot, or contains two dots in a row"

@@ -269,7 +269,7 @@ ROWS: Final = (
         "message %(stream_seq)d (%(subject)s) was given up (%(cause)s) and is stored as a dead"
         " letter",
     ),
-    Row("NoDeadLetter", "dead_letters", INFO, "an advisory makes no dead letter: %(reason)s"),
+    Row("NoDeadLetter", "dead_letters", INFO, "no dead letter for an advisory: %(reason)s"),
     # ---- outbox
     Row(
         "OutboxReport",
@@ -352,7 +352,7 @@ ROWS: Final = (
         "Failed",
         "pipeline",
         WARNING,
-        "source %(source)s failed and starts again in %(retry_in)g s: %(error)s",
+        "source %(source)s failed and restarts in %(retry_in)g s: %(error)s",
     ),
     Row("Ended", "pipeline", INFO, "source %(source)s has ended"),
 )

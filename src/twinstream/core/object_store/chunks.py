@@ -118,7 +118,7 @@ class Content:
         self.chunks = 0
         """The number of chunks so far, including withheld ones."""
         self.size = 0
-        """Bytes of these."""
+        """The bytes of these chunks."""
         self.total: Final = info.size or 0
         """Bytes of the whole content."""
         self.is_whole = False

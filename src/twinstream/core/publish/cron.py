@@ -101,9 +101,9 @@ class Cron:
         self._day, self._month, self._weekday = allowed[3:]
 
     def next_after(self, at: int, zone: tzinfo = UTC) -> int:
-        """Return the first second after `at` at which it fires; both in seconds since 1970.
+        """Return when the schedule fires next after `at`; both in seconds since 1970.
 
-        Raises `BadArgument` if that is not within five years: the server refuses such a pattern.
+        Raises `BadArgument` if it does not fire within five years: the server refuses its pattern.
         """
         walk = _Walk(at + 1, zone)
         last_year = walk.local().year + _YEARS
@@ -195,7 +195,7 @@ class _Walk:
     def _moment(
         self, year: int, month: int, day: int, hour: int = 0, minute: int = 0, second: int = 0
     ) -> int:
-        """Return the time at which the clock shows this; days beyond the month are carried over.
+        """Return when the clock shows these values; days beyond the month are carried over.
 
         For a time that the clock skips or shows twice, the result is that of Go's `time.Date`.
         """

@@ -69,20 +69,20 @@ class Ingested:
     stream: str
     batch: str
     number: int
-    """Its number in the batch, starting with 1."""
+    """The message's number in the batch, starting with 1."""
     is_certain: bool = True
-    """False with `gaps="ok"`: the server has passed it and has not reported it as lost."""
+    """False with `gaps="ok"`: the server is past the message and has not reported it as lost."""
 
 
 class Fate(Enum):
     """What is known about a message of a batch."""
 
     STORED = auto()
-    """It is in the stream, or a duplicate of a stored message."""
+    """The message is in the stream, or a duplicate of a stored message."""
     PASSED = auto()
-    """The server has passed it, with gaps allowed."""
+    """The server is past the message, with gaps allowed, and may have lost it."""
     REFUSED = auto()
-    """The server refused it with an error; a retry would not help."""
+    """The server refused the message with an error; a retry would not help."""
     LOST = auto()
     """Not stored: it never arrived, with gaps allowed."""
     AGAIN = auto()
@@ -176,7 +176,7 @@ class FastBatch:
 
     def ping_reply(self) -> bytes:
         """Return the reply subject that requests the last acknowledgement again."""
-        # It reuses the last number, so that a lost ping does not look like a gap.
+        # A ping reuses the last number, so that its loss does not look like a gap.
         return b"%b%d.%d.$FI" % (self._prefix, self.sent, _PING)
 
     def commit_reply(self) -> bytes:

@@ -80,7 +80,7 @@ class PublishRequest(NamedTuple):
 
     @property
     def is_repeatable(self) -> bool:
-        """Whether sending it again cannot store it twice."""
+        """Whether sending the message again cannot store it twice."""
         return (
             self.msg_id is not None
             or self.expected_last_seq is not None
@@ -216,7 +216,7 @@ class PublishFailure:
         return self._error
 
     def enter(self, unread: UnreadFailures) -> None:
-        """Register the list that contains it until its error is read; called by the writer."""
+        """Register the list that contains this failure until its error is read."""
         # The frames of the traceback refer to the writer, which could not be garbage-collected.
         _forget_frames(self._error)
         self._unread.append(unread)

@@ -133,7 +133,7 @@ class Schedule:
 
     @property
     def repeats(self) -> bool:
-        """Whether it fires more than once."""
+        """Whether the schedule publishes more than one message."""
         return not self.pattern.startswith(_AT)
 
     def __str__(self) -> str:
@@ -300,7 +300,7 @@ def finish_headers(schedule: StoredSchedule) -> dict[str, str]:
         SCHEDULER: schedule.subject,
         NEXT: PURGE,
         EXPECTED_LAST_SUBJECT_SEQ: str(schedule.seq),
-        # Without it, 2.12 would purge any message on the subject.
+        # Without this header, 2.12 would purge any message on the subject.
         EXPECTED_LAST_SUBJECT_SEQ_SUBJECT: schedule.subject,
     }
 

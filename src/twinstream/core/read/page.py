@@ -62,7 +62,7 @@ def direct_tail(body: bytes, header_size: int) -> re.Match[bytes] | None:
 
 
 def is_from(found: re.Match[bytes], stream: bytes) -> bool:
-    """Return whether such a response came from the stream itself.
+    """Return whether the response that `found` ends came from the stream itself.
 
     A mirror answers direct gets for its origin as well, under its own name. It need not have all
     messages of the origin: it may begin later, filter, lag or remove sooner. It may also have more.
@@ -71,7 +71,7 @@ def is_from(found: re.Match[bytes], stream: bytes) -> bool:
 
 
 def answering(found: re.Match[bytes]) -> bytes:
-    """Return the name of the stream that sent such a response."""
+    """Return the name of the stream that sent the response that `found` ends."""
     return found[0][len(_TAIL_START) : found[0].index(b"\r")]
 
 
@@ -84,7 +84,7 @@ def time_of(text: bytes, where: str) -> Timestamp:
 
 
 def stored_headers(found: re.Match[bytes]) -> bytes:
-    """Return the stored header block before such a match, empty if the message has no headers.
+    """Return the stored header block before the match, empty if the message has no headers.
 
     It ends with a line end, even if the stored one does not.
     """

@@ -131,7 +131,7 @@ class RangeRead:
 
     @property
     def is_open(self) -> bool:
-        """Whether it continues until the leader has no more messages, however late that is."""
+        """Whether the read continues until the leader has no more messages, even newer ones."""
         return self._end == OPEN_END
 
     @property

@@ -16,7 +16,7 @@ class ReadEnd(Enum):
     """Nothing to read: the stream is empty or begins after the range."""
 
     SEEN = "a message at the end of the range was seen"
-    """Messages are stored in order, so the replica that sent it had everything before it."""
+    """A replica stores messages in order, so the one that sent it had all earlier messages."""
 
     LEADER = "the leader has no further message in the range"
     """The stream's leader was asked, because the last messages of the range do not exist."""

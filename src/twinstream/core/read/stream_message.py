@@ -17,11 +17,11 @@ class StreamMessage:
     """A message as stored in a stream; it cannot be acknowledged."""
 
     stream: str
-    """The stream that returned it; for a direct get, possibly a mirror of the requested one."""
+    """The stream that returned the message: the requested stream or, by direct get, its mirror."""
     subject: str
     seq: int
     time: Timestamp
-    """When it was stored, with nanosecond precision."""
+    """When the message was stored, with nanosecond precision."""
     data: bytes
     headers: Headers
 

@@ -84,7 +84,7 @@ class Headers(Mapping[str, str]):
     __hash__ = None  # type: ignore[assignment]
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Return how to rebuild them, which pickle's old protocols cannot tell from slots."""
+        """Return how to rebuild the headers; old protocols of pickle do not support slots."""
         return _headers, (self.pairs, self.malformed)
 
     def __repr__(self) -> str:

@@ -110,7 +110,7 @@ class ByteTaker(Protocol):
         ...
 
     def take(self, data: bytes) -> bytes:
-        """Consume the leading bytes that belong to it; return the rest for the parser."""
+        """Consume leading bytes of the subscription; return the rest for the parser."""
         ...
 
 
@@ -127,7 +127,7 @@ class HeldBack(ByteTaker, Protocol):
 
     @property
     def is_over(self) -> bool:
-        """Whether it takes no more bytes."""
+        """Whether the cutter accepts no more bytes."""
         ...
 
     def give_up(self) -> None:
@@ -241,7 +241,7 @@ class Parser:
         touched, events = self.feed(data) if (data := bulk.take(data)) else ([], [])
         if not bulk.is_over:
             self._bulk = bulk
-        # Its subscription is always reported, even if it has no complete message yet.
+        # Always reported, even if the subscription has no complete message yet.
         return [bulk.sid, *touched], events
 
     def _parse(self, data: bytes) -> tuple[list[bytes], list[Event]]:

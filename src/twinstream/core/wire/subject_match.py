@@ -23,9 +23,9 @@ def matcher(filters: Iterable[str]) -> Callable[[bytes], object] | None:
 
 
 def pattern_of(subject: str) -> bytes:
-    """Return a regular expression for a whole subject that matches a filter.
+    """Return a regular expression that matches the subjects that a filter matches.
 
-    It is one of Python's and of RE2's. Raises `BadArgument` for a filter that is no subject.
+    It is valid in Python and in RE2. Raises `BadArgument` for an invalid filter.
     """
     wild = {b"*": rb"[^.]+", b">": rb".+"}
     tokens = check_filter(subject).split(b".")

@@ -139,7 +139,7 @@ class ApiSubjects:
 
     @property
     def domain(self) -> str | None:
-        """The domain that the prefix names, None where it names none."""
+        """The domain in the prefix, None if the prefix contains none."""
         found = _DOMAIN.fullmatch(self.prefix)
         return found[1] if found else None
 

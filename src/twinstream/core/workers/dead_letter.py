@@ -194,7 +194,7 @@ def is_of_earlier_stream(failure: Failure, created: Timestamp) -> bool:
 
 
 def is_later_message(failure: Failure, stored: Timestamp) -> bool:
-    """Return whether a message was stored after the failure, so that it is another one."""
+    """Return whether a message was stored after the failure, so it is not the failed message."""
     return stored.ns > failure.time.ns + _SKEW
 
 

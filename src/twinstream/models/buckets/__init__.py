@@ -1,1 +1,1 @@
-"""Key-value buckets and object stores as the streams behind them."""
+"""The streams behind key-value buckets and object stores."""

@@ -1,4 +1,4 @@
-"""Buckets in files: the stream behind a bucket, and its problems at the settings of the bucket.
+"""Buckets in files: the stream behind a bucket, and its problems by the names in the bucket.
 
 Source: ADR-8, ADR-20, ADR-57.
 """
@@ -56,10 +56,10 @@ _CAUSES: Final = {
     "duplicate_window": "ttl",
     "allow_msg_ttl": "limit_marker_ttl",
 }
-"""The setting of a bucket that decides one of its stream."""
+"""The setting of a bucket that determines one of its stream."""
 
 _ALSO_DECIDED: Final = frozenset({"subjects", "mirror", "mirror_direct", "sources"})
-"""Settings of the stream that a bucket's file decides even where it does not name them."""
+"""Settings of the stream that a bucket determines even if its file does not contain them."""
 
 _IN_TEXT: Final = re.compile(
     r"\b(?:max_msgs_per_subject|max_age|max_msg_size|subject_delete_marker_ttl)\b"
@@ -67,7 +67,7 @@ _IN_TEXT: Final = re.compile(
 _FIRST_NAME: Final = re.compile(r"[^.\[]*")
 _TRANSFORM: Final = re.compile(r"(sources\[(\d+)\])\.subject_transforms\b")
 _OF_STREAMS: Final = frozenset({"L-NO-LIMIT"})
-"""Warnings that do not concern buckets, for which having no limit is usual."""
+"""Warnings that are not useful for buckets, which usually have no limits."""
 
 
 def stream_members(kind: BucketKind, members: Mapping[str, Any]) -> JsonObject:
@@ -81,7 +81,7 @@ def stream_members(kind: BucketKind, members: Mapping[str, Any]) -> JsonObject:
 def bucket_problems(
     kind: BucketKind, members: Mapping[str, Any], server: str | None, *, pedantic: bool = False
 ) -> tuple[list[Problem], list[Problem]]:
-    """Return the problems and the warnings of a bucket, at the bucket's own settings."""
+    """Return the problems and the warnings of a bucket, by the names of the bucket's settings."""
     bucket = _Bucket.read(kind, members, server)
     if not bucket.stream:
         return bucket.problems, []
@@ -96,7 +96,7 @@ def bucket_problems(
 
 
 def bucket_problem(kind: BucketKind, members: Mapping[str, Any], problem: Problem) -> Problem:
-    """Return a problem of the stream as one of the bucket."""
+    """Return a problem of the stream as a problem of the bucket."""
     path = _path(kind, members, problem.path)
     value = members.get("bucket") if path == "bucket" else problem.value
     return evolve(
@@ -109,7 +109,7 @@ def bucket_problem(kind: BucketKind, members: Mapping[str, Any], problem: Proble
 
 
 def bucket_plan(kind: BucketKind, members: Mapping[str, Any], plan: Plan) -> Plan:
-    """Return the plan for a stream as one for the bucket."""
+    """Return the plan for a stream as a plan for the bucket."""
     return Plan(
         plan.action,
         sorted((_change(kind, one) for one in plan.changes), key=lambda change: change.path),
@@ -119,7 +119,7 @@ def bucket_plan(kind: BucketKind, members: Mapping[str, Any], plan: Plan) -> Pla
 
 
 def kept_members(kind: BucketKind, old: StreamConfig, new: JsonObject) -> JsonObject:
-    """Return the config for an update of the stream: what no bucket can name stays as it is."""
+    """Return the config for an update of the stream: settings that no bucket has are kept."""
     streams = {ours: theirs for theirs, ours in _RENAMED.items()}
     decided = {streams.get(name, name) for name in SHAPES[_RECORDS[kind]]} | _ALSO_DECIDED
     kept = {name: value for name, value in encode(old).items() if name not in decided}
@@ -131,7 +131,7 @@ def kept_members(kind: BucketKind, old: StreamConfig, new: JsonObject) -> JsonOb
 
 @frozen
 class _Bucket:
-    """The config of a bucket as far as it can be read."""
+    """The parts of a bucket's config that can be read."""
 
     stream: JsonObject
     problems: list[Problem]
@@ -188,7 +188,7 @@ def _unknown(name: str, members: Mapping[str, Any], shape: Mapping[str, object])
 
 
 def _broken_rules(kind: BucketKind, members: JsonObject) -> Iterator[Problem]:
-    """Find what the stream behind a bucket cannot show, because it is valid for streams."""
+    """Find faults of the bucket that the checks of its stream miss, as streams may have them."""
     name, longest = members.get("bucket", "B"), _LONGEST[kind]
     if not _NAME.fullmatch(name):
         message = "the name of a bucket has only the characters A-Z a-z 0-9 _ and -."
@@ -221,7 +221,7 @@ def _origins(members: JsonObject) -> Iterator[tuple[str, JsonObject]]:
 
 
 def _path(kind: BucketKind, members: Mapping[str, Any], path: str) -> str:
-    """Return the path in the bucket of a path in its stream."""
+    """Return the path in the bucket for a path in its stream."""
     first = _first_name(path)
     made = _TRANSFORM.match(path)
     if made:
@@ -237,7 +237,7 @@ def _path(kind: BucketKind, members: Mapping[str, Any], path: str) -> str:
 
 
 def _reworded(text: str) -> str:
-    """Return a sentence with the names that the bucket has for settings of its stream."""
+    """Return a sentence with the stream's settings replaced by the bucket's names for them."""
     return _IN_TEXT.sub(lambda found: _RENAMED[found[0]], text)
 
 

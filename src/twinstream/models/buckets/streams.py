@@ -35,13 +35,13 @@ SAME: Final = {
     "republish": "republish",
     "limit_marker_ttl": "subject_delete_marker_ttl",
 }
-"""Settings of a key-value bucket that mean the same in the stream, by their name in the bucket."""
+"""Settings of a key-value bucket that its stream has too, by their name in the bucket."""
 
 _SERVERS: Final = "_nats."
 
 
 def key_value_stream(config: KeyValueConfig) -> StreamConfig:
-    """Return the configuration of a key-value bucket's stream; the settings are not judged."""
+    """Return the configuration of a key-value bucket's stream; the settings are not validated."""
     given = {
         theirs: getattr(config, ours)
         for ours, theirs in SAME.items()
@@ -73,17 +73,17 @@ def key_value_stream(config: KeyValueConfig) -> StreamConfig:
 
 
 def key_value_mirror(mirror: StreamSource) -> StreamSource:
-    """Return a mirror with the name of the origin's stream."""
+    """Return a mirror whose origin is named as a stream, not as a bucket."""
     return evolve(mirror, name=_stream_name(mirror))
 
 
 def key_value_sources(config: KeyValueConfig) -> list[StreamSource]:
-    """Return the sources of a bucket as its stream has them."""
+    """Return the sources of a bucket in the form that its stream needs."""
     return [_source(each, config.bucket) for each in config.sources or ()]
 
 
 def _source(source: StreamSource, bucket: str) -> StreamSource:
-    """Return a source whose keys become keys of the bucket; one with transforms stays as it is."""
+    """Return a source that transforms the origin's keys; one with transforms stays unchanged."""
     if source.subject_transforms:
         return source
     name = _stream_name(source)
@@ -101,7 +101,7 @@ def _stream_name(source: StreamSource) -> str:
 
 
 def object_store_stream(config: ObjectStoreConfig) -> StreamConfig:
-    """Return the configuration of an object store's stream; the settings are not judged."""
+    """Return the configuration of an object store's stream; the settings are not validated."""
     mirror = _object_store_mirror(config.mirror)
     subjects = [f"$O.{config.bucket}.C.>", f"$O.{config.bucket}.M.>"]
     return StreamConfig(
@@ -134,12 +134,12 @@ def _object_store_mirror(mirror: StreamSource | None) -> StreamSource | None:
 
 
 def own_metadata(metadata: Mapping[str, str] | None) -> dict[str, str] | None:
-    """Return metadata without what the server added."""
+    """Return metadata without the entries that the server added."""
     if metadata is None:
         return None
     return {key: value for key, value in metadata.items() if not key.startswith(_SERVERS)}
 
 
 def servers_metadata(metadata: Mapping[str, str] | None) -> dict[str, str]:
-    """Return the part of metadata that the server added."""
+    """Return the entries of metadata that the server added."""
     return {key: value for key, value in (metadata or {}).items() if key.startswith(_SERVERS)}

@@ -37,7 +37,7 @@ class FilterCase:
     consumer: ConsumerCase
     index: int
     overlaps: dict[int, int]
-    """For filters that overlap others, by index: the first of those others."""
+    """By index of a filter: the index of the first other filter that overlaps it."""
 
     @property
     def settings(self) -> Settings:

@@ -81,7 +81,7 @@ class Rule(Generic[C]):
     """Whether only a pedantic request is refused; in others the setting is changed implicitly."""
 
     def applies(self, version: Version, pedantic: bool) -> bool:
-        """Whether a server of `version` has the rule for such a request."""
+        """Whether a server of `version` applies the rule to a request, pedantic or not."""
         has_it = is_from(version, self.since) and not is_from(version, self.until)
         return has_it and (pedantic or not self.pedantic)
 

@@ -134,7 +134,7 @@ NAME_RULES = (
         "S-SEALED-CREATE",
         STREAM_INVALID_CONFIG,
         "sealed",
-        "a stream cannot be sealed when it is made.",
+        "a stream cannot be sealed when it is created.",
         "Seal it by an update later.",
         lambda case: case["sealed"] and not case.update,
     ),
@@ -405,7 +405,7 @@ PLACEMENT_RULES = (
         "S-PLACE-PREFERRED",
         STREAM_INVALID_CONFIG,
         "placement.preferred",
-        "a preferred server is only valid when a leader is asked to step down.",
+        "a preferred server is only valid in a request to a leader to step down.",
         "Remove preferred.",
         lambda case: (
             [Hit("placement.preferred", case["placement"]["preferred"])]

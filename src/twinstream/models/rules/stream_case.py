@@ -63,7 +63,7 @@ class StreamCase:
 
     @cached_property
     def overlaps(self) -> dict[int, int]:
-        """For subjects that meet later ones, by index: the first of those."""
+        """By index of a subject: the index of the first later subject that overlaps it."""
         return first_related(self.subjects, self.subjects, can_meet, later=True)
 
     @cached_property

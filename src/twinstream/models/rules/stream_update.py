@@ -268,8 +268,8 @@ UPDATE_ENVIRONMENT = (
         "U-MIRROR-ZONE",
         MIRROR_NOT_UPDATABLE,
         "mirror.opt_start_time",
-        "{value} is another start than the same time with Z, unless the mirror was made with it"
-        " and the server runs since.",
+        "{value} differs from the same time with Z, unless the mirror was created with it and the"
+        " server has not restarted since.",
         "Write Z.",
         _mirror_zone,
     ),

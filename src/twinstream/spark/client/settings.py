@@ -48,7 +48,7 @@ class ConnectionSettings:
     credentials_file: str | None = None
     """A credentials file of ``nsc`` that every executor has, by ``--files`` or the platform."""
     credentials_env: str | None = None
-    """An environment variable with the text of such a file."""
+    """An environment variable with the contents of a credentials file."""
     credentials: str | None = field(default=None, repr=_hidden)
     nkey_seed_env: str | None = None
     nkey_seed: str | None = field(default=None, repr=_hidden)

@@ -264,7 +264,7 @@ def _texts(member: CutMember) -> pa.Array:
 
 
 def _joined(some: pa.Array, others: pa.Array, places: Sequence[int]) -> pa.Array:
-    """Merge both arrays into one, with the others at the given places."""
+    """Merge both arrays into one; ``places`` are the positions of ``others`` in it."""
     if not places:
         return some
     order: list[int | None] = [None] * (len(some) + len(others))

@@ -101,7 +101,7 @@ class CutMember:
         return range(len(self)) if not numbers.null_count else _valid_rows(numbers)
 
     def _astray(self, numbers: pa.Array, text: str) -> list[int]:
-        """Return the messages whose values the column lacks, and those with other numbers."""
+        """Return the messages whose numbers are missing in the column, or are other numbers."""
         found: list[int | None] = numbers.to_pylist()
         lost = set(range(self.first, self.first + len(self))).difference(found)
         starts = self._starts()

@@ -69,7 +69,7 @@ class JsonDecoder:
     """Decodes payloads to the given columns.
 
     With ``lenient`` text columns accept any value as JSON text. Without ``keep_extras`` members
-    without a column are ignored, which keeps such messages on the fast path.
+    without a column are ignored, which keeps messages with them on the fast path.
     """
 
     def __init__(
@@ -190,7 +190,7 @@ class JsonDecoder:
         return found
 
     def _learned(self, samples: pa.Array) -> bool:
-        """Cut out the members that made these messages unusual from now on; return if any."""
+        """Cut out the unusual members of these messages from now on; return whether any exist."""
         new = {name for payload in samples.to_pylist() for name in self._unusual_members(payload)}
         cuts = self._closed([*self._cuts, *sorted(new)])
         if len(cuts) == len(self._cuts) or len(cuts) > len(self._columns) + _MOST_LEARNED:

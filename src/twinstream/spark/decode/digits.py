@@ -27,7 +27,7 @@ _BLANK: Final = r"[ \t\r\n]*"
 #: A double keeps every number of 15 digits, unless it is close to zero. A number with more digits
 #: has at least 16 consecutive characters that are digits or the point.
 _LONG: Final = r"(?:[0-9.]{16}|[0-9.]{0,15}[eE]-[0-9]{3})"
-#: Pattern for Arrow, which searches much faster than Python: such a number, or an array with one.
+#: Pattern for Arrow, which searches much faster than Python: a long number, or an array with one.
 _ROUGHLY: Final = rf'{_BLANK}:{_BLANK}(?:-?|\[[^"}}]*){_LONG}'
 #: Short numbers, and the characters between the numbers of an array.
 _SHORT: Final = r"(?:[-+,nul\[\] \t\r\n]|[0-9.]{1,15}+(?![0-9.])(?:[eE](?!-[0-9]{3})[-+0-9]++)?+)*+"
@@ -66,7 +66,7 @@ class LongNumbers:
         self._names: Final = [either, _ESCAPED] if names else []
 
     def rows(self, payloads: pa.Array, lines: pa.Buffer) -> list[int]:
-        """Return the positions of such messages; ``lines`` is the text of all payloads."""
+        """Return the positions of messages with long numbers; ``lines`` is their whole text."""
         places = [
             place
             for name in self._names

@@ -45,7 +45,7 @@ _MOST_DIGITS: Final = 38
 """Digits of the longest whole number or decimal that a column accepts."""
 
 _EXACT: Final = Context(prec=_MOST_DIGITS, traps=[Inexact, InvalidOperation])
-"""Refuses numbers that it would have to round, and numbers with more digits."""
+"""Refuses numbers that would have to be rounded, and numbers with more digits."""
 
 _SINGLE: Final = struct.Struct("<f")  # the native form would give infinity
 
@@ -248,7 +248,7 @@ def day(where: str) -> Converter:
             if isinstance(value, str) and _DAY.fullmatch(value):
                 return date.fromisoformat(value)
         except ValueError:
-            pass  # told below, with the other misfits
+            pass  # raised below, as for other wrong values
         raise wrong_kind(where, "a date such as 2006-01-02", value)
 
     return convert
@@ -264,7 +264,7 @@ def base64_bytes(where: str) -> Converter:
             if isinstance(value, str):
                 return base64.b64decode(value, validate=True)
         except (binascii.Error, ValueError):
-            pass  # told below, with the other misfits
+            pass  # raised below, as for other wrong values
         raise wrong_kind(where, "bytes in base64", value)
 
     return convert

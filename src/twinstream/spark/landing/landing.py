@@ -109,7 +109,7 @@ class Landing:
         if self.options.fail_on_data_loss:
             raise OptionError(
                 "subject",
-                f"the journal of stream {self._stream} was made with the filter"
+                f"the journal of stream {self._stream} was created with the filter"
                 f" {before.filter or '>'!r}, now it is {self._filter or '>'!r}; messages that the"
                 " old filter skipped would never be landed: land into a new folder, or set"
                 " failOnDataLoss=false to continue with the new one",

@@ -54,7 +54,7 @@ class BatchWriter(Protocol):
 
     @property
     def written(self) -> Sequence[Written]:
-        """The files of the batch, one item for each table that was put to."""
+        """The files of the batch, one item for each table that received rows."""
         ...
 
     def close(self) -> None:
@@ -116,7 +116,7 @@ class ParquetBatch:
 
     @property
     def written(self) -> Sequence[Written]:
-        """The files of the batch, one item for each table that was put to."""
+        """The files of the batch, one item for each table that received rows."""
         return self._written
 
     def close(self) -> None:

@@ -29,11 +29,11 @@ class SourceConfig:
     """
 
     name: str
-    """Name for its state and its dead letters; by default the stream's name."""
+    """Name for the source's state and dead letters; by default the stream's name."""
     stream: str
     format: ValueFormat = "raw"
     table: str = ""
-    """Table of its rows; unused for advisories, which have one table per kind."""
+    """Table of the source's rows; unused for advisories, which have one table per kind."""
     prefix: str = ""
     """Prefix of the tables of advisories."""
     start: str | int = "earliest"
@@ -52,17 +52,17 @@ class SourceConfig:
 
     @property
     def filter(self) -> str:
-        """Its subjects in the format of offsets: separated by commas, empty for all."""
+        """The source's subjects in the format of offsets: separated by commas, empty for all."""
         return ",".join(self.source_options.subjects)
 
     @property
     def dead_letters(self) -> str:
-        """Folder of its dead letters, below the pipeline's."""
+        """Folder of the source's dead letters, below the pipeline's folder."""
         return f"{DEAD_LETTERS}/source={self.name}"
 
     @property
     def tables(self) -> TableNames:
-        """The names of its tables."""
+        """The names of the source's tables."""
         return TableNames(table=self.table, dead_letters=self.dead_letters, prefix=self.prefix)
 
     @property

@@ -93,7 +93,7 @@ class DeltaBatch:
 
     @property
     def written(self) -> Sequence[Written]:
-        """The files of the batch, one item for each table that was put to."""
+        """The files of the batch, one item for each table that received rows."""
         return self._written
 
     def close(self) -> None:

@@ -97,7 +97,7 @@ class BatchLander:
         entry = self._plan(spark_batch)
         finished = self._log.finished(entry.batch)
         if finished is not None and finished.query_id == entry.query_id:
-            # The run ended before Spark had committed it; its files may have been compacted since.
+            # The run ended before Spark committed this batch; its files may be compacted by now.
             self._landed(finished)
             return
         tables = self._sink.batch(entry.batch, _Writer(self._source.name, self._identity.id))
@@ -149,7 +149,7 @@ class BatchLander:
         if known is None and last is not None and not is_new:
             raise self._other(entry, last)
         if known is None or (is_new and known.query_id != entry.query_id):
-            # In the second case a lost checkpoint had begun it, and its rows were removed.
+            # If the query differs, a lost checkpoint had begun the batch; its rows were removed.
             self._refuse_taken(entry.batch)
             self._log.begin(entry)
         elif (known.start, known.end, known.created) != (entry.start, entry.end, entry.created):

@@ -97,7 +97,7 @@ def refiltered(
 
     Messages that the old subjects skipped are not landed. ``seq_from`` returns the first sequence,
     at or after a given one, that the new subjects match. Raises `CheckpointError` if a purge would
-    remove such messages.
+    remove messages that were skipped.
     """
     checkpoint, last = Checkpoint(folder.checkpoint, source.stream), BatchLog(folder.journal).last()
     before = _filter_of(identity, checkpoint, last)

@@ -75,7 +75,7 @@ class Bookmark:
             consumer = stream.create_consumer(
                 ConsumerConfig(
                     durable_name=name,
-                    description="Progress of a pipeline; nobody pulls from it.",
+                    description="Progress of a pipeline; no client pulls from it.",
                     deliver_policy=DeliverPolicy.ALL,
                     ack_policy=AckPolicy.EXPLICIT,
                     filter_subjects=subjects or None,

@@ -140,5 +140,5 @@ def _is_in_process(failure: PublishFailure) -> bool:
 
 def _refusal(failure: PublishFailure) -> BaseException | None:
     error: BaseException = failure.error
-    # It was sent twice, because the first response was lost: either message may be stored.
+    # The row was sent twice, because the first response was lost: either message may be stored.
     return error.__cause__ if isinstance(error, OutcomeUnknown) else error

@@ -102,7 +102,7 @@ class RowReader:
             raise SchemaError("a row has no subject; give each one, or set the option 'subject'")
         data = row["data"]
         identity, ttl = row.get(self._identity), row.get("ttl")
-        # The server ignores an empty ID, so the content would identify such a row.
+        # The server ignores an empty ID, so the row would be identified by its content.
         if identity in {None, ""} and self._must_identify:
             held = "null" if identity is None else "empty text"
             raise SchemaError(

@@ -101,7 +101,7 @@ class Continuity:
             return self._anew(state)
         if self._strict and not same_filter(position.filter, self._filter):
             raise CheckpointError(
-                f"stream {state.name}: the checkpoint was made with the filter"
+                f"stream {state.name}: the checkpoint was created with the filter"
                 f" {position.filter or '>'!r}, now it is {self._filter or '>'!r}; messages that the"
                 f" old filter skipped would never be read: use a new checkpoint{_GO_ON}"
             )

@@ -198,7 +198,7 @@ def _bound_of(
         if name == names[0]:
             bound = Bound.parse(name, text, streams)
             if end == "ending" and bound.asks_for("earliest"):
-                raise OptionError(name, "may not be earliest (-2): no message lies before that")
+                raise OptionError(name, "may not be earliest (-2): no message is before it")
             return bound
         if name == names[1]:
             return Bound.at_time(name, text, streams, otherwise)

@@ -58,7 +58,7 @@ class SequenceRange(InputPartition):
 
     @property
     def by_consumer(self) -> bool:
-        """Whether a consumer reads it, or is tried before direct get."""
+        """Whether a consumer reads the range, or is tried before direct get."""
         return self.way == "consumer" or (self.way == "either" and self.end - self.start >= LARGE)
 
     def __repr__(self) -> str:

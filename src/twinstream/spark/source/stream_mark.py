@@ -30,6 +30,6 @@ class Mark:
 
     @classmethod
     def read_in(cls, value: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the members with ``mark`` as a `Mark`; older releases did not store one."""
+        """Return the members with ``mark`` as a `Mark`; offsets of older releases have no mark."""
         stored = value.get("mark")
         return {**value, "mark": None if stored is None else cls(**stored)}

@@ -42,9 +42,9 @@ class StreamState:
     by_limits: bool = False
     """Whether only limits remove messages, not acknowledgements."""
     is_queue: bool = False
-    """Whether it is a work queue, which accepts no consumer without acknowledgements."""
+    """Whether the stream is a work queue, whose consumers must acknowledge messages."""
     mark: Mark | None = None
-    """Its last message, or None if it never had one."""
+    """The last message of the stream, or None if it never had one."""
     keeping: Keeping = field(factory=Keeping)
     first_time: str | None = None
     """When the first message was stored (RFC 3339), or None if there is none."""
@@ -106,7 +106,7 @@ def stream_state(jet: JetStream, name: str, bucket: BucketOptions | None = None)
 
 
 def stored_at(jet: JetStream, stream: str, seq: int) -> str | None:
-    """Return when the stream's leader stored a message, or None if there is no such message."""
+    """Return when a message was stored, according to the stream's leader, or None."""
     try:
         return jet.bind_stream(stream).get_message(seq).time.rfc3339()
     except MessageNotFound:
