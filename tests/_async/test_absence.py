@@ -10,6 +10,7 @@ import js_async as js
 from js_async.consume import ack_progress
 from tests._async.flow import eventually, pause, together
 from tests._async.streams import filled, waiting
+from tests.inside import held_of
 from twinstream.core.consume.reports import PullWarning
 from twinstream.core.deadline import monotonic
 from twinstream.models import ConsumerConfig
@@ -31,7 +32,7 @@ async def none_given_up(events):
 
 
 async def left_alone(messages):
-    return messages._held.gave_up
+    return held_of(messages).gave_up
 
 
 @pytest.mark.parametrize(
@@ -128,7 +129,7 @@ async def test_who_asks_now_and_then_is_not_away(opened, name):
             before = monotonic()
             with pytest.raises(js.RequestTimeout):
                 await messages.next(0.01)
-            assert messages._held.taken_at > before
+            assert held_of(messages).taken_at > before
 
 
 async def test_who_is_back_in_time_gets_what_was_here(opened, name, monkeypatch):

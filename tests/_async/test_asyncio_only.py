@@ -41,6 +41,7 @@ from tests._async.streams import disconnected, waiting
 from tests._async.test_backup import ARCHIVE, CONFIG, STATE
 from tests.fake.answers import CONSUMER
 from tests.fake.stock import Stock
+from tests.inside import link_of, session_of
 from twinstream.core.deadline import Deadline, monotonic
 from twinstream.core.wire.protocol import Parser
 from twinstream.models import ConsumerConfig, ObjectStoreConfig, StreamConfig
@@ -340,7 +341,7 @@ async def test_polling_ends_with_its_time_and_with_the_wait(monkeypatch) -> None
     with FakeServer(stock.script) as server:
         async with js.connect(server.url, busy_poll=0.05) as connection:
             subscription = await connection.subscribe("news")
-            link, turns = connection._session._link, []
+            link, turns = link_of(connection), []
             poll = link._poll
             link._poll = lambda: turns.append(monotonic()) or poll()
             with pytest.raises(js.RequestTimeout):
@@ -1109,7 +1110,7 @@ async def test_who_is_cancelled_is_not_warned(server, call):
         sending.cancel()
         with pytest.raises(asyncio.CancelledError):
             await sending
-        assert not connection._session.replies._watchers
+        assert not session_of(connection).replies._watchers
         await jet.delete_stream("QUIET")
 
 
@@ -1252,7 +1253,7 @@ async def test_what_nobody_reads_holds_up_no_end_of_a_link():
                 return server.reached("deaf")
 
             async def is_stuck():
-                return connection._session._link.is_full
+                return link_of(connection).is_full
 
             async def is_mended():
                 return connection.is_connected and connection.epoch == 2
@@ -1272,7 +1273,7 @@ async def test_what_is_sent_over_a_socket_that_just_broke_is_lost_without_a_warn
 ):
     reconnect = js.ReconnectPolicy(wait=0.01, max_wait=0.05, attempts=-1)
     async with js.connect(server.url, reconnect=reconnect) as connection:
-        session = connection._session
+        session = session_of(connection)
         session._link._transport.get_extra_info("socket").shutdown(socket.SHUT_WR)
         # Without a pause: the loop could tell of the end in between.
         for _ in range(40):

@@ -8,6 +8,7 @@ import pytest
 
 import js_async as js
 from tests._async.flow import eventually, together
+from tests.inside import session_of
 from twinstream.core.connect.options import ConnectOptions
 from twinstream.core.deadline import monotonic
 from twinstream.models import ConsumerConfig, StreamConfig
@@ -212,7 +213,7 @@ async def test_who_has_no_link_is_told_why_and_in_his_own_time(server_factory, n
         server.stop()
 
         async def refused():
-            return isinstance(connection._session._cause, js.ConnectionFailed)
+            return isinstance(session_of(connection)._cause, js.ConnectionFailed)
 
         await eventually(refused)
         # What the last server can do is what the next one is taken to.

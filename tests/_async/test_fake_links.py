@@ -10,6 +10,7 @@ import js_async as js
 from js_async.consume.push import PushMessages
 from tests._async.flow import eventually, pause, together
 from tests._async.streams import disconnected
+from tests.inside import api_of, link_of
 from twinstream.models import ConsumerConfig
 from twinstream.testing import FakePeer, FakeServer
 
@@ -110,7 +111,7 @@ async def test_who_is_late_to_hear_of_a_broken_link_hears_why(monkeypatch):
 
     with FakeServer(first, welcome) as server:
         async with js.connect(server.url, reconnect=QUICK) as connection:
-            link = connection._session._link
+            link = link_of(connection)
             wait = link.wait
 
             async def slow(signal, deadline):
@@ -182,7 +183,7 @@ async def test_a_request_ends_in_time_though_a_write_is_stuck():
     with FakeServer(deaf, welcome) as server:
         async with js.connect(server.url, reconnect=QUICK) as connection:
             await connection.request("ready")
-            link = connection._session._link
+            link = link_of(connection)
 
             async def is_deaf():
                 return server.reached("deaf")
@@ -232,7 +233,7 @@ async def test_who_waits_at_a_subscription_that_is_refused_is_told(way):
         async with js.connect(server.url) as connection:
             jet = connection.jetstream()
             consumer = jet.bind_consumer("S", "c")
-            push = PushMessages(jet._api, "S", ConsumerConfig(deliver_subject="here"), None)
+            push = PushMessages(api_of(jet), "S", ConsumerConfig(deliver_subject="here"), None)
 
             async def wait():
                 if way == "fetch":
@@ -268,7 +269,7 @@ async def test_flow_control_of_a_link_that_broke_ends_no_iteration():
     with FakeServer(first, second) as server:
         async with js.connect(server.url, connect_timeout=20, **options) as connection:
             jet = connection.jetstream()
-            push = PushMessages(jet._api, "S", ConsumerConfig(deliver_subject="here"), None)
+            push = PushMessages(api_of(jet), "S", ConsumerConfig(deliver_subject="here"), None)
             await push._open(SimpleNamespace(name="c", config=None))
             assert (await push.next(20)).data == b"1"
             server.tell("taken")
@@ -314,7 +315,7 @@ async def test_a_stalled_push_consumer_is_answered_once_what_came_before_was_tak
     with FakeServer(script) as server:
         async with js.connect(server.url) as connection:
             jet = connection.jetstream()
-            push = PushMessages(jet._api, "S", ConsumerConfig(deliver_subject="here"), None)
+            push = PushMessages(api_of(jet), "S", ConsumerConfig(deliver_subject="here"), None)
             await push._open(SimpleNamespace(name="c", config=None))
             assert (await push.next(20)).data == b"1"
 

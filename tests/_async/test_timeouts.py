@@ -8,6 +8,7 @@ import pytest
 
 import js_async as js
 from tests._async.flow import together
+from tests.inside import api_of
 from twinstream.models import ConsumerConfig, StreamConfig
 from twinstream.testing import FakePeer, FakeServer
 
@@ -213,7 +214,7 @@ async def test_iterations_hand_the_timeout_of_their_context_on(opened, name):
             timeouts.append((await messages.next())._delivery.timeout)
         async with stream.subscribe(ConsumerConfig(ack_policy="none")) as messages:
             timeouts.append((await messages.next())._delivery.timeout)
-        assert timeouts == [jet._api.timeout] * 5
+        assert timeouts == [api_of(jet).timeout] * 5
 
 
 async def test_nanoseconds_are_refused_with_a_hint():

@@ -11,6 +11,7 @@ import js_sync as js
 from js_sync.consume import ack_progress
 from tests._sync.flow import eventually, pause, together
 from tests._sync.streams import filled, waiting
+from tests.inside import held_of
 from twinstream.core.consume.reports import PullWarning
 from twinstream.core.deadline import monotonic
 from twinstream.models import ConsumerConfig
@@ -32,7 +33,7 @@ def none_given_up(events):
 
 
 def left_alone(messages):
-    return messages._held.gave_up
+    return held_of(messages).gave_up
 
 
 @pytest.mark.parametrize(
@@ -129,7 +130,7 @@ def test_who_asks_now_and_then_is_not_away(opened, name):
             before = monotonic()
             with pytest.raises(js.RequestTimeout):
                 messages.next(0.01)
-            assert messages._held.taken_at > before
+            assert held_of(messages).taken_at > before
 
 
 def test_who_is_back_in_time_gets_what_was_here(opened, name, monkeypatch):

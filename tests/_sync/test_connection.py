@@ -9,6 +9,7 @@ import pytest
 
 import js_sync as js
 from tests._sync.flow import eventually, together
+from tests.inside import session_of
 from twinstream.core.connect.options import ConnectOptions
 from twinstream.core.deadline import monotonic
 from twinstream.models import ConsumerConfig, StreamConfig
@@ -213,7 +214,7 @@ def test_who_has_no_link_is_told_why_and_in_his_own_time(server_factory, name):
         server.stop()
 
         def refused():
-            return isinstance(connection._session._cause, js.ConnectionFailed)
+            return isinstance(session_of(connection)._cause, js.ConnectionFailed)
 
         eventually(refused)
         # What the last server can do is what the next one is taken to.

@@ -11,6 +11,7 @@ import js_sync as js
 from js_sync.consume.push import PushMessages
 from tests._sync.flow import eventually, pause, together
 from tests._sync.streams import disconnected
+from tests.inside import api_of, link_of
 from twinstream.models import ConsumerConfig
 from twinstream.testing import FakePeer, FakeServer
 
@@ -111,7 +112,7 @@ def test_who_is_late_to_hear_of_a_broken_link_hears_why(monkeypatch):
 
     with FakeServer(first, welcome) as server:
         with js.connect(server.url, reconnect=QUICK) as connection:
-            link = connection._session._link
+            link = link_of(connection)
             wait = link.wait
 
             def slow(signal, deadline):
@@ -183,7 +184,7 @@ def test_a_request_ends_in_time_though_a_write_is_stuck():
     with FakeServer(deaf, welcome) as server:
         with js.connect(server.url, reconnect=QUICK) as connection:
             connection.request("ready")
-            link = connection._session._link
+            link = link_of(connection)
 
             def is_deaf():
                 return server.reached("deaf")
@@ -233,7 +234,7 @@ def test_who_waits_at_a_subscription_that_is_refused_is_told(way):
         with js.connect(server.url) as connection:
             jet = connection.jetstream()
             consumer = jet.bind_consumer("S", "c")
-            push = PushMessages(jet._api, "S", ConsumerConfig(deliver_subject="here"), None)
+            push = PushMessages(api_of(jet), "S", ConsumerConfig(deliver_subject="here"), None)
 
             def wait():
                 if way == "fetch":
@@ -269,7 +270,7 @@ def test_flow_control_of_a_link_that_broke_ends_no_iteration():
     with FakeServer(first, second) as server:
         with js.connect(server.url, connect_timeout=20, **options) as connection:
             jet = connection.jetstream()
-            push = PushMessages(jet._api, "S", ConsumerConfig(deliver_subject="here"), None)
+            push = PushMessages(api_of(jet), "S", ConsumerConfig(deliver_subject="here"), None)
             push._open(SimpleNamespace(name="c", config=None))
             assert (push.next(20)).data == b"1"
             server.tell("taken")
@@ -315,7 +316,7 @@ def test_a_stalled_push_consumer_is_answered_once_what_came_before_was_taken():
     with FakeServer(script) as server:
         with js.connect(server.url) as connection:
             jet = connection.jetstream()
-            push = PushMessages(jet._api, "S", ConsumerConfig(deliver_subject="here"), None)
+            push = PushMessages(api_of(jet), "S", ConsumerConfig(deliver_subject="here"), None)
             push._open(SimpleNamespace(name="c", config=None))
             assert (push.next(20)).data == b"1"
 

@@ -11,6 +11,7 @@ import pytest
 import js_sync as js
 from js_sync.publish.pipeline import Pipeline
 from tests._sync.flow import ended, eventually
+from tests.inside import keeper_of
 from twinstream.core.deadline import Deadline
 from twinstream.core.wire.bulk_acks import AckCutter
 from twinstream.models import PubAck
@@ -655,8 +656,8 @@ def test_a_publisher_that_nobody_closes_ends_with_its_connection():
             publisher = connection.jetstream().publisher(timeout=30)
             assert ((publisher.send("orders")).result()).seq == 1
             lost = publisher.send("orders")
-            assert not publisher._keeper.join(Deadline.after(0.3))
-        assert publisher._keeper.join(Deadline.after(10))
+            assert not keeper_of(publisher).join(Deadline.after(0.3))
+        assert keeper_of(publisher).join(Deadline.after(10))
         with pytest.raises(js.ConnectionClosed):
             lost.result()
 

@@ -9,6 +9,7 @@ import pytest
 
 import js_sync as js
 from tests._sync.flow import together
+from tests.inside import api_of
 from twinstream.models import ConsumerConfig, StreamConfig
 from twinstream.testing import FakePeer, FakeServer
 
@@ -214,7 +215,7 @@ def test_iterations_hand_the_timeout_of_their_context_on(opened, name):
             timeouts.append((messages.next())._delivery.timeout)
         with stream.subscribe(ConsumerConfig(ack_policy="none")) as messages:
             timeouts.append((messages.next())._delivery.timeout)
-        assert timeouts == [jet._api.timeout] * 5
+        assert timeouts == [api_of(jet).timeout] * 5
 
 
 def test_nanoseconds_are_refused_with_a_hint():

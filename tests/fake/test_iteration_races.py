@@ -19,6 +19,7 @@ from js_sync.exactly_once.stream_guarantees import PromisedStreams
 from js_sync.runtime.concurrency import Signal
 from tests._sync.flow import eventually
 from tests.fake.threads import beside, in_time
+from tests.inside import api_of, held_of, session_of
 from twinstream.core.connect.mailbox import Mailbox
 from twinstream.core.deadline import Deadline
 from twinstream.models import ConsumerConfig
@@ -134,8 +135,8 @@ def test_an_iteration_that_is_closed_before_it_waits_ends():
 
 def given_up(messages):
     """Have an iteration give up what it holds, as it does when nobody takes anything for long."""
-    messages._held.start(messages._channel.box)
-    messages._held._give_up()
+    held_of(messages).start(messages._channel.box)
+    held_of(messages)._give_up()
 
 
 def pulled_anew(peer: FakePeer) -> None:
@@ -168,7 +169,7 @@ def test_who_waits_while_the_mailbox_is_given_up_pulls_anew():
         eventually(lambda: messages.buffered and server.reached("here"))
         assert messages._take(Deadline.after(30)).metadata.stream_seq == 1
         with beside(lambda: messages._take(Deadline.after(30)).metadata.stream_seq) as came:
-            eventually(lambda: messages._held.waiting)
+            eventually(lambda: held_of(messages).waiting)
             given_up(messages)
             eventually(lambda: came)
         assert came == [2]
@@ -243,7 +244,7 @@ def test_closing_waits_for_a_mailbox_that_is_being_given_up(monkeypatch):
 
 def test_a_push_iteration_that_is_closed_before_it_waits_ends():
     with FakeServer(silent) as server, js.connect(server.url) as connection:
-        api = connection.jetstream()._api
+        api = api_of(connection.jetstream())
         push = PushMessages(api, "S", ConsumerConfig(deliver_subject="here"), None)
         push._open(SimpleNamespace(name="c", config=None))
         push._box.signal = Hooked(push.close)
@@ -305,21 +306,21 @@ def test_a_message_that_is_done_just_now_keeps_no_other_from_being_kept_alive():
 
     with FakeServer(silent) as server, js.connect(server.url) as connection:
         messages = connection.jetstream().bind_consumer("S", "c").messages()
-        messages._held.keep_all = True
+        held_of(messages).keep_all = True
         told = []
-        for keep in (messages._held.hold, messages._held.queue):
+        for keep in (held_of(messages).hold, held_of(messages).queue):
             for message in (Kept(), Kept(told)):
                 keep(message)
                 told.append(message)
         kept = [message for message in told if message.told is not None]
         told.clear()
-        messages._held._tell_of_held(1.0)
+        held_of(messages)._tell_of_held(1.0)
         assert told == kept
 
 
 def test_streams_that_others_ask_for_meanwhile_disturb_no_search(monkeypatch):
     with FakeServer(silent) as server, js.connect(server.url) as connection:
-        streams = PromisedStreams(Api(connection._session, None, 1.0))
+        streams = PromisedStreams(Api(session_of(connection), None, 1.0))
         config = SimpleNamespace(subjects=["a"])
         streams._known["A"] = SimpleNamespace(config=config, name="A")
         streams._known["B"] = SimpleNamespace(config=config, name="B")
@@ -367,7 +368,7 @@ def test_a_refusal_that_comes_before_writing_returns_is_the_messages(monkeypatch
         peer.until_left(timeout=30)
 
     with FakeServer(script) as server, js.connect(server.url) as connection:
-        session, refusals = connection._session, []
+        session, refusals = session_of(connection), []
         own = session.try_send
 
         def refused(subject, *args, **options):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import js_sync as js
 from tests._sync.flow import eventually
+from tests.inside import session_of
 from twinstream.core.deadline import Deadline, monotonic
 from twinstream.testing import FakePeer, FakeServer
 
@@ -19,7 +20,7 @@ def test_an_answer_that_came_in_time_is_read_after_the_deadline(monkeypatch):
         peer.until_left(timeout=30)
 
     with FakeServer(script) as server, js.connect(server.url) as connection:
-        session = connection._session
+        session = session_of(connection)
         lead = session._link._try_to_lead
         monkeypatch.setattr(
             session._link, "_try_to_lead", lambda yields: not yields and lead(yields)
@@ -40,7 +41,7 @@ def test_a_time_out_is_told_when_nothing_came():
         peer.until_left(timeout=30)
 
     with FakeServer(script) as server, js.connect(server.url) as connection:
-        session = connection._session
+        session = session_of(connection)
         deadline = Deadline(monotonic())
         answer = session.replies.start(b"question", b"", b"", deadline)
         assert not session.wait(answer.signal, deadline)

@@ -23,6 +23,7 @@ from js_sync.runtime.tls_socket import TlsSocket
 from tests._sync.flow import eventually
 from tests.fake.names import full
 from tests.fake.threads import A_WHILE, beside, in_time
+from tests.inside import keeper_of, link_of, session_of
 from twinstream.core.deadline import Deadline, monotonic
 from twinstream.testing import FakePeer, FakeServer
 
@@ -48,7 +49,7 @@ def mended(*scripts, meanwhile, **options):
     with FakeServer(broken, *scripts) as server:
         with js.connect(server.url, reconnect=QUICK, **options) as connection:
             connection.subscribe("news")
-            link = connection._session._link
+            link = link_of(connection)
             write = link.write
 
             def hooked(data):
@@ -91,7 +92,7 @@ def test_a_subscription_that_ends_while_a_link_is_made_ends_there_too():
 
 def test_a_refusal_that_comes_before_a_link_counts_is_told_to_the_subscription():
     def meanwhile(connection):
-        connection._session._refused('Permissions Violation for Subscription to "news"')
+        session_of(connection)._refused('Permissions Violation for Subscription to "news"')
 
     with mended(whole, meanwhile=meanwhile) as (server, connection):
         eventually(lambda: server.reached("whole"))
@@ -101,7 +102,7 @@ def test_a_refusal_that_comes_before_a_link_counts_is_told_to_the_subscription()
 
 def test_a_link_that_breaks_before_it_counts_is_mended_too():
     def meanwhile(connection):
-        connection._session._link.abort(js.ConnectionLost("at the worst moment"))
+        link_of(connection).abort(js.ConnectionLost("at the worst moment"))
 
     def second(peer: FakePeer) -> None:
         peer.handshake()
@@ -119,7 +120,7 @@ def test_a_connection_that_is_closed_while_a_link_is_made_stays_closed():
 
     with mended(second, meanwhile=lambda connection: connection.close()) as (_, connection):
         eventually(lambda: connection.is_closed)
-        connection._session._keeper.join(Deadline.after(30))
+        keeper_of(session_of(connection)).join(Deadline.after(30))
         assert not connection.is_connected
         with pytest.raises(js.ConnectionClosed):
             connection.publish("news")
@@ -172,7 +173,7 @@ def test_nobody_lowers_the_flag_that_others_wait_on_for_a_link(monkeypatch):
 
     with FakeServer(broken, second) as server:
         with js.connect(server.url, reconnect=QUICK) as connection:
-            session = connection._session
+            session = session_of(connection)
             server.tell("break")
             eventually(lambda: not session.is_connected)
             waited_on = session._change
@@ -199,7 +200,7 @@ def test_what_was_written_for_the_last_link_is_not_sent_over_the_next():
                 link.offer(b"PUB late 0\r\n\r\n")
                 open_(link, *args)
 
-            connection._session._link.open = slowly.__get__(connection._session._link)
+            link_of(connection).open = slowly.__get__(link_of(connection))
             server.tell("break")
             server.tell("go on")
             eventually(lambda: server.reached("whole"))
@@ -208,7 +209,7 @@ def test_what_was_written_for_the_last_link_is_not_sent_over_the_next():
 def test_a_sender_who_is_stuck_on_the_last_link_takes_nothing_of_the_next(monkeypatch):
     with FakeServer(broken, whole) as server:
         with js.connect(server.url, reconnect=QUICK, connect_timeout=60) as connection:
-            link = connection._session._link
+            link = link_of(connection)
             send = js_sync.runtime.sender.send
 
             def stuck(sock, data, *rest):
@@ -235,7 +236,7 @@ def test_bytes_of_the_last_link_are_not_read_as_those_of_the_next(monkeypatch):
 
     with FakeServer(first, whole) as server:
         with js.connect(server.url, reconnect=QUICK) as connection:
-            session = connection._session
+            session = session_of(connection)
             link, parser = session._link, session._parser
             receive, began = link._on_bytes, threading.Event()
 
@@ -264,7 +265,7 @@ def test_the_end_of_a_link_is_told_before_the_next_begins(monkeypatch):
 
     with FakeServer(first, whole) as server:
         with js.connect(server.url, reconnect=QUICK, ping_interval=0.02) as connection:
-            session = connection._session
+            session = session_of(connection)
             fail = session.replies.fail
 
             def slowly(error):
@@ -295,7 +296,7 @@ def test_a_wait_polls_before_it_sleeps():
     with FakeServer(whole) as server:
         with js.connect(server.url, busy_poll=0.1) as connection:
             subscription = connection.subscribe("news")
-            link, turns = connection._session._link, []
+            link, turns = link_of(connection), []
             link._poll = recording = Recording(link._poll)
             # Not to others: on a busy machine they would take all the time there is.
             link._keeping = link._keeping._replace(
@@ -327,7 +328,7 @@ def test_a_wait_sleeps_at_once_unless_it_is_to_poll():
     with FakeServer(whole) as server:
         with js.connect(server.url) as connection:
             subscription = connection.subscribe("news")
-            link = connection._session._link
+            link = link_of(connection)
             link._poll = recording = Recording(link._poll)
             with pytest.raises(js.RequestTimeout):
                 subscription.next(timeout=0.5)
@@ -453,7 +454,7 @@ def test_an_answer_that_somebody_else_has_read_comes_in_time(monkeypatch):
         peer.until_left(timeout=30)
 
     with FakeServer(script) as server, js.connect(server.url) as connection:
-        session = connection._session
+        session = session_of(connection)
         link, receive, lead = session._link, session._link._on_bytes, session._link._try_to_lead
         read, looked = threading.Event(), threading.Event()
 

@@ -13,6 +13,7 @@ from js_sync.publish.fast_ingest_window import Ingest
 from js_sync.runtime.concurrency import Signal
 from tests._sync.flow import eventually
 from tests.fake.threads import beside, in_time
+from tests.inside import pipeline_of, session_of
 from twinstream.testing import FakePeer, FakeServer
 
 ORDERS = "^H?PUB orders "
@@ -44,7 +45,7 @@ def test_a_publisher_closes_after_a_failure_was_noted(monkeypatch):
     with FakeServer(answering(REFUSAL)) as server, js.connect(server.url) as connection:
         publisher = connection.jetstream().publisher(timeout=30)
         publisher.send("orders")
-        own, closed, noted = publisher._pipeline._on_done, [], threading.Event()
+        own, closed, noted = pipeline_of(publisher)._on_done, [], threading.Event()
 
         def slowly(*args):
             noted.set()
@@ -57,7 +58,7 @@ def test_a_publisher_closes_after_a_failure_was_noted(monkeypatch):
             finally:
                 closed.append(True)
 
-        monkeypatch.setattr(publisher._pipeline, "_on_done", slowly)
+        monkeypatch.setattr(pipeline_of(publisher), "_on_done", slowly)
         # Read by another thread, so that this one may find the outcome.
         listening = connection.subscribe("x")
         with beside(lambda: listening.next(timeout=30)):
@@ -73,7 +74,7 @@ def test_a_failure_that_was_looked_at_is_not_told_again(monkeypatch):
     with FakeServer(answering(REFUSAL)) as server, js.connect(server.url) as connection:
         publisher = connection.jetstream().publisher(timeout=30)
         handle = publisher.send("orders")
-        own, looked, told = publisher._pipeline._on_done, [], []
+        own, looked, told = pipeline_of(publisher)._on_done, [], []
 
         def slowly(*args):
             in_time(lambda: looked)
@@ -86,7 +87,7 @@ def test_a_failure_that_was_looked_at_is_not_told_again(monkeypatch):
                 handle.result()
             looked.append(True)
 
-        monkeypatch.setattr(publisher._pipeline, "_on_done", slowly)
+        monkeypatch.setattr(pipeline_of(publisher), "_on_done", slowly)
         with beside(look):
             server.tell("answer")
         eventually(lambda: told)
@@ -97,7 +98,7 @@ def test_a_publisher_that_closes_waits_for_who_was_let_in(monkeypatch):
     with FakeServer(answering(stored())) as server, js.connect(server.url) as connection:
         publisher = connection.jetstream().publisher(timeout=30)
         publisher._open()
-        pipeline, closed = publisher._pipeline, []
+        pipeline, closed = pipeline_of(publisher), []
         own = pipeline.try_send
 
         def close():
@@ -150,7 +151,7 @@ def test_the_end_of_a_link_reaches_requests_though_others_begin():
         peer.until_left(timeout=30)
 
     with FakeServer(script) as server, js.connect(server.url) as connection:
-        replies = connection._session.replies
+        replies = session_of(connection).replies
         noted = replies._answers
 
         class Busy(Signal):
@@ -185,7 +186,7 @@ def test_an_inbox_of_many_that_is_refused_at_once_is_told_to_each(way, monkeypat
         peer.until_left(timeout=30)
 
     with FakeServer(script) as server, js.connect(server.url) as connection:
-        session, jet = connection._session, connection.jetstream()
+        session, jet = session_of(connection), connection.jetstream()
         refuse_inboxes(session, monkeypatch)
         requests = [js.PublishRequest(subject="orders", data=b"x")] * 2
         if way == "publish_many":
@@ -219,7 +220,7 @@ def test_an_inbox_that_is_refused_at_once_is_told_to_the_first_request(monkeypat
         peer.until_left(timeout=30)
 
     with FakeServer(script) as server, js.connect(server.url) as connection:
-        session = connection._session
+        session = session_of(connection)
         refuse_inboxes(session, monkeypatch)
         with pytest.raises(js.PermissionDenied):
             connection.request("question", timeout=20)
@@ -243,9 +244,9 @@ def test_the_oldest_message_is_found_while_another_thread_takes_answers(monkeypa
         publisher = connection.jetstream().publisher(timeout=30)
         handle = publisher.send("orders")
         eventually(lambda: server.reached("sent"))
-        waiting = Changing(publisher._pipeline._waiting)
-        monkeypatch.setattr(publisher._pipeline, "_waiting", waiting)
-        assert publisher._pipeline.oldest is handle._entry
+        waiting = Changing(pipeline_of(publisher)._waiting)
+        monkeypatch.setattr(pipeline_of(publisher), "_waiting", waiting)
+        assert pipeline_of(publisher).oldest is handle._entry
         assert waiting.looks == 2
         server.tell("answer")
         assert handle.result().seq == 1
