@@ -6,9 +6,20 @@ counts what is left.
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
-__all__ = ["api_of", "boxes_of", "held_of", "keeper_of", "link_of", "pipeline_of", "session_of"]
+__all__ = [
+    "api_of",
+    "boxes_of",
+    "held_of",
+    "keeper_of",
+    "link_of",
+    "open_push",
+    "pipeline_of",
+    "refuse",
+    "session_of",
+]
 
 
 def session_of(connection: Any) -> Any:
@@ -44,3 +55,13 @@ def keeper_of(owner: Any) -> Any:
 def pipeline_of(publisher: Any) -> Any:
     """Return the pipeline of a publisher."""
     return publisher._pipeline
+
+
+def open_push(push: Any, name: str) -> Any:
+    """Let an iterator over pushed messages listen, without a consumer on the server."""
+    return push._open(SimpleNamespace(name=name, config=None))
+
+
+def refuse(connection: Any, text: str) -> None:
+    """Let a connection handle an -ERR of the server, in the thread of the caller."""
+    session_of(connection)._refused(text)

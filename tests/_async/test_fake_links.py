@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import pytest
 
 import js_async as js
 from js_async.consume.push import PushMessages
 from tests._async.flow import eventually, pause, together
 from tests._async.streams import disconnected
-from tests.inside import api_of, link_of
+from tests.inside import api_of, link_of, open_push
 from twinstream.models import ConsumerConfig
 from twinstream.testing import FakePeer, FakeServer
 
@@ -241,7 +239,7 @@ async def test_who_waits_at_a_subscription_that_is_refused_is_told(way):
                 elif way == "messages":
                     await consumer.messages().next(20)
                 else:
-                    await push._open(SimpleNamespace(name="c", config=None))
+                    await open_push(push, "c")
                     await push.next(20)
 
             with pytest.raises(js.PermissionDenied, match="Permissions Violation"):
@@ -270,7 +268,7 @@ async def test_flow_control_of_a_link_that_broke_ends_no_iteration():
         async with js.connect(server.url, connect_timeout=20, **options) as connection:
             jet = connection.jetstream()
             push = PushMessages(api_of(jet), "S", ConsumerConfig(deliver_subject="here"), None)
-            await push._open(SimpleNamespace(name="c", config=None))
+            await open_push(push, "c")
             assert (await push.next(20)).data == b"1"
             server.tell("taken")
 
@@ -316,7 +314,7 @@ async def test_a_stalled_push_consumer_is_answered_once_what_came_before_was_tak
         async with js.connect(server.url) as connection:
             jet = connection.jetstream()
             push = PushMessages(api_of(jet), "S", ConsumerConfig(deliver_subject="here"), None)
-            await push._open(SimpleNamespace(name="c", config=None))
+            await open_push(push, "c")
             assert (await push.next(20)).data == b"1"
 
             async def reached(step):

@@ -3,15 +3,13 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import pytest
 
 import js_sync as js
 from js_sync.consume.push import PushMessages
 from tests._sync.flow import eventually, pause, together
 from tests._sync.streams import disconnected
-from tests.inside import api_of, link_of
+from tests.inside import api_of, link_of, open_push
 from twinstream.models import ConsumerConfig
 from twinstream.testing import FakePeer, FakeServer
 
@@ -242,7 +240,7 @@ def test_who_waits_at_a_subscription_that_is_refused_is_told(way):
                 elif way == "messages":
                     consumer.messages().next(20)
                 else:
-                    push._open(SimpleNamespace(name="c", config=None))
+                    open_push(push, "c")
                     push.next(20)
 
             with pytest.raises(js.PermissionDenied, match="Permissions Violation"):
@@ -271,7 +269,7 @@ def test_flow_control_of_a_link_that_broke_ends_no_iteration():
         with js.connect(server.url, connect_timeout=20, **options) as connection:
             jet = connection.jetstream()
             push = PushMessages(api_of(jet), "S", ConsumerConfig(deliver_subject="here"), None)
-            push._open(SimpleNamespace(name="c", config=None))
+            open_push(push, "c")
             assert (push.next(20)).data == b"1"
             server.tell("taken")
 
@@ -317,7 +315,7 @@ def test_a_stalled_push_consumer_is_answered_once_what_came_before_was_taken():
         with js.connect(server.url) as connection:
             jet = connection.jetstream()
             push = PushMessages(api_of(jet), "S", ConsumerConfig(deliver_subject="here"), None)
-            push._open(SimpleNamespace(name="c", config=None))
+            open_push(push, "c")
             assert (push.next(20)).data == b"1"
 
             def reached(step):

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import threading
+from contextlib import ExitStack
+
 import js_sync as js
 from tests._sync.flow import eventually
-from tests.inside import session_of
+from tests.hooked import hooked
+from tests.inside import link_of, session_of
 from twinstream.core.deadline import Deadline, monotonic
 from twinstream.testing import FakePeer, FakeServer
 
 
-def test_an_answer_that_came_in_time_is_read_after_the_deadline(monkeypatch):
+def test_an_answer_that_came_in_time_is_read_after_the_deadline():
     """With nobody to read meanwhile: the keeper does, where the machine lets it."""
 
     def script(peer: FakePeer) -> None:
@@ -19,16 +23,20 @@ def test_an_answer_that_came_in_time_is_read_after_the_deadline(monkeypatch):
             peer.reach(f"answered {payload[:3].decode()}")
         peer.until_left(timeout=30)
 
-    with FakeServer(script) as server, js.connect(server.url) as connection:
+    with (
+        FakeServer(script) as server,
+        js.connect(server.url) as connection,
+        ExitStack() as stack,
+    ):
         session = session_of(connection)
-        lead = session._link._try_to_lead
-        monkeypatch.setattr(
-            session._link, "_try_to_lead", lambda yields: not yields and lead(yields)
-        )
+        # The keeper does not read.
+        resting = threading.Event()
+        stack.enter_context(hooked("link: before stand-in", lambda _: resting.wait(60)))
+        stack.callback(resting.set)
         for word in ("one", "two"):
             deadline = Deadline(monotonic())
             answer = session.replies.start(b"question", b"", b"", deadline)
-            session._link.flush()
+            link_of(connection).flush()
             eventually(lambda word=word: server.reached(f"answered {word}"))
             assert deadline.expired()
             assert session.wait(answer.signal, deadline)

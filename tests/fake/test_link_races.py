@@ -15,7 +15,6 @@ import pytest
 
 import js_sync as js
 import js_sync.runtime.sender
-from js_sync.client.session import Session
 from js_sync.runtime.concurrency import Signal
 from js_sync.runtime.socket_link import Link
 from js_sync.runtime.sockets import connected
@@ -23,7 +22,8 @@ from js_sync.runtime.tls_socket import TlsSocket
 from tests._sync.flow import eventually
 from tests.fake.names import full
 from tests.fake.threads import A_WHILE, beside, in_time
-from tests.inside import keeper_of, link_of, session_of
+from tests.hooked import hooked
+from tests.inside import keeper_of, link_of, refuse, session_of
 from twinstream.core.deadline import Deadline, monotonic
 from twinstream.testing import FakePeer, FakeServer
 
@@ -44,23 +44,26 @@ def whole(peer: FakePeer) -> None:
 
 @contextmanager
 def mended(*scripts, meanwhile, **options):
-    """A connection whose second link calls `meanwhile` before the first SUB is written."""
-    once = []
+    """A connection whose second link calls `meanwhile` before the first SUB is written.
+
+    It has one subscription, which is given to `meanwhile`, too.
+    """
+    once, news = [], []
     with FakeServer(broken, *scripts) as server:
         with js.connect(server.url, reconnect=QUICK, **options) as connection:
-            connection.subscribe("news")
+            news.append(connection.subscribe("news"))
             link = link_of(connection)
             write = link.write
 
             def hooked(data):
                 if data.startswith(b"SUB") and not connection.is_connected and not once:
                     once.append(data)
-                    meanwhile(connection)
+                    meanwhile(connection, *news)
                 write(data)
 
             link.write = hooked
             server.tell("break")
-            yield server, connection
+            yield server, connection, *news
     assert once
 
 
@@ -71,7 +74,10 @@ def test_a_subscription_that_is_made_with_a_link_is_told_of():
         peer.reach("late")
         peer.until_left(timeout=30)
 
-    with mended(second, meanwhile=lambda connection: connection.subscribe("late")) as (server, _):
+    def meanwhile(connection, _):
+        connection.subscribe("late")
+
+    with mended(second, meanwhile=meanwhile) as (server, *_):
         eventually(lambda: server.reached("late"))
 
 
@@ -83,32 +89,32 @@ def test_a_subscription_that_ends_while_a_link_is_made_ends_there_too():
         peer.reach("ended")
         peer.until_left(timeout=30)
 
-    def meanwhile(connection):
-        next(iter(connection._subscriptions.values())).close()
+    def meanwhile(_, news):
+        news.close()
 
-    with mended(second, meanwhile=meanwhile) as (server, _):
+    with mended(second, meanwhile=meanwhile) as (server, *_):
         eventually(lambda: server.reached("ended"))
 
 
 def test_a_refusal_that_comes_before_a_link_counts_is_told_to_the_subscription():
-    def meanwhile(connection):
-        session_of(connection)._refused('Permissions Violation for Subscription to "news"')
+    def meanwhile(connection, _):
+        refuse(connection, 'Permissions Violation for Subscription to "news"')
 
-    with mended(whole, meanwhile=meanwhile) as (server, connection):
+    with mended(whole, meanwhile=meanwhile) as (server, _, news):
         eventually(lambda: server.reached("whole"))
         with pytest.raises(js.PermissionDenied):
-            next(iter(connection._subscriptions.values())).next(timeout=10)
+            news.next(timeout=10)
 
 
 def test_a_link_that_breaks_before_it_counts_is_mended_too():
-    def meanwhile(connection):
+    def meanwhile(connection, _):
         link_of(connection).abort(js.ConnectionLost("at the worst moment"))
 
     def second(peer: FakePeer) -> None:
         peer.handshake()
         peer.until_left(timeout=30)
 
-    with mended(second, whole, meanwhile=meanwhile) as (server, connection):
+    with mended(second, whole, meanwhile=meanwhile) as (server, connection, _):
         eventually(lambda: server.reached("whole"))
         connection.flush(timeout=30)
 
@@ -118,7 +124,11 @@ def test_a_connection_that_is_closed_while_a_link_is_made_stays_closed():
         peer.handshake()
         peer.until_left(timeout=30)
 
-    with mended(second, meanwhile=lambda connection: connection.close()) as (_, connection):
+    with mended(second, meanwhile=lambda connection, _: connection.close()) as (
+        _,
+        connection,
+        _,
+    ):
         eventually(lambda: connection.is_closed)
         keeper_of(session_of(connection)).join(Deadline.after(30))
         assert not connection.is_connected
@@ -153,19 +163,15 @@ def test_the_first_pong_of_a_link_is_for_nobody_who_asked_later():
             eventually(lambda: flushed)
 
 
-def test_nobody_lowers_the_flag_that_others_wait_on_for_a_link(monkeypatch):
-    class Slow(Session):
-        @property
-        def is_closed(self):
-            # Between two looks at the link: it comes back just now.
-            if threading.current_thread() is threading.main_thread() and not self.is_connected:
-                server.tell("greet")
-                eventually(lambda: self.is_connected)
-            return self.__dict__["is_closed"]
+def test_nobody_lowers_the_flag_that_others_wait_on_for_a_link():
+    waited_on = []
 
-        @is_closed.setter
-        def is_closed(self, value):
-            self.__dict__["is_closed"] = value
+    def meanwhile(change):
+        # Between two looks at the link: it comes back just now.
+        if threading.current_thread() is threading.main_thread() and not waited_on:
+            waited_on.append(change)
+            server.tell("greet")
+            eventually(lambda: connection.is_connected)
 
     def second(peer: FakePeer) -> None:
         peer.wait_for("greet")
@@ -173,13 +179,11 @@ def test_nobody_lowers_the_flag_that_others_wait_on_for_a_link(monkeypatch):
 
     with FakeServer(broken, second) as server:
         with js.connect(server.url, reconnect=QUICK) as connection:
-            session = session_of(connection)
             server.tell("break")
-            eventually(lambda: not session.is_connected)
-            waited_on = session._change
-            monkeypatch.setattr(session, "__class__", Slow)
-            session.ready(Deadline.after(30))
-            assert waited_on.is_set()
+            eventually(lambda: not connection.is_connected)
+            with hooked("session: before ready wait", meanwhile):
+                session_of(connection).ready(Deadline.after(30))
+            assert waited_on[0].is_set()
 
 
 def test_what_was_written_for_the_last_link_is_not_sent_over_the_next():
@@ -227,7 +231,7 @@ def test_a_sender_who_is_stuck_on_the_last_link_takes_nothing_of_the_next(monkey
             eventually(lambda: server.reached("whole"), patience=30)
 
 
-def test_bytes_of_the_last_link_are_not_read_as_those_of_the_next(monkeypatch):
+def test_bytes_of_the_last_link_are_not_read_as_those_of_the_next():
     def first(peer: FakePeer) -> None:
         peer.handshake()
         peer.expect("^SUB news")
@@ -236,26 +240,25 @@ def test_bytes_of_the_last_link_are_not_read_as_those_of_the_next(monkeypatch):
 
     with FakeServer(first, whole) as server:
         with js.connect(server.url, reconnect=QUICK) as connection:
-            session = session_of(connection)
-            link, parser = session._link, session._parser
-            receive, began = link._on_bytes, threading.Event()
+            session, began = session_of(connection), threading.Event()
 
             def slowly(data):
                 if data == b"MSG a":
                     began.set()
-                    in_time(lambda: session._parser is not parser)
-                receive(data)
+                    in_time(lambda: session.epoch == 2)
 
-            monkeypatch.setattr(link, "_on_bytes", slowly)
-            with beside(lambda: connection.subscribe("news").next(timeout=60)) as came:
+            with (
+                hooked("link: received", slowly),
+                beside(lambda: connection.subscribe("news").next(timeout=60)) as came,
+            ):
                 assert began.wait(30)
-                link.abort(js.ConnectionLost("broken"))
+                link_of(connection).abort(js.ConnectionLost("broken"))
                 eventually(lambda: server.reached("whole"))
                 connection.close()
             assert isinstance(came[0], js.ConnectionClosed)
 
 
-def test_the_end_of_a_link_is_told_before_the_next_begins(monkeypatch):
+def test_the_end_of_a_link_is_told_before_the_next_begins():
     """The keeper looks by itself, too, whether its PING was answered."""
     epochs = []
 
@@ -263,51 +266,33 @@ def test_the_end_of_a_link_is_told_before_the_next_begins(monkeypatch):
         peer.handshake()
         peer.until_left(timeout=30)
 
+    def slowly(session):
+        in_time(lambda: session.epoch == 2)
+        epochs.append(session.epoch)
+
     with FakeServer(first, whole) as server:
         with js.connect(server.url, reconnect=QUICK, ping_interval=0.02) as connection:
-            session = session_of(connection)
-            fail = session.replies.fail
-
-            def slowly(error):
-                in_time(lambda: session.epoch == 2)
-                epochs.append(session.epoch)
-                fail(error)
-
-            monkeypatch.setattr(session.replies, "fail", slowly)
-            session._link.abort(js.ConnectionLost("broken"))
-            assert epochs == [1]
-            eventually(lambda: server.reached("whole"))
-            monkeypatch.undo()
-
-
-class Recording:
-    """Waits for events as another does, and notes when it was asked to, and for how long (ms)."""
-
-    def __init__(self, poll):
-        self._poll = poll
-        self.pauses = []
-
-    def poll(self, pause):
-        self.pauses.append(pause)
-        return self._poll.poll(pause)
+            with hooked("session: before fail", slowly):
+                link_of(connection).abort(js.ConnectionLost("broken"))
+                assert epochs == [1]
+                eventually(lambda: server.reached("whole"))
 
 
 def test_a_wait_polls_before_it_sleeps():
+    pauses, turns = [], []
     with FakeServer(whole) as server:
         with js.connect(server.url, busy_poll=0.1) as connection:
             subscription = connection.subscribe("news")
-            link, turns = link_of(connection), []
-            link._poll = recording = Recording(link._poll)
-            # Not to others: on a busy machine they would take all the time there is.
-            link._keeping = link._keeping._replace(
-                give_way=lambda: turns.append(list(recording.pauses))
-            )
-            with pytest.raises(js.RequestTimeout):
+            with (
+                hooked("link: before poll", pauses.append),
+                hooked("link: before spin", lambda _: turns.append(list(pauses))),
+                pytest.raises(js.RequestTimeout),
+            ):
                 subscription.next(timeout=1)
             # Again and again, and none of them after it had slept.
             assert len(turns) > 2
             assert turns[-1] == []
-            assert 0 < recording.pauses[0] <= 1000
+            assert 0 < pauses[0] <= 1
 
 
 def test_a_link_that_breaks_while_a_wait_polls_is_mended():
@@ -325,14 +310,13 @@ def test_a_link_that_breaks_while_a_wait_polls_is_mended():
 
 
 def test_a_wait_sleeps_at_once_unless_it_is_to_poll():
+    pauses = []
     with FakeServer(whole) as server:
         with js.connect(server.url) as connection:
             subscription = connection.subscribe("news")
-            link = link_of(connection)
-            link._poll = recording = Recording(link._poll)
-            with pytest.raises(js.RequestTimeout):
+            with hooked("link: before poll", pauses.append), pytest.raises(js.RequestTimeout):
                 subscription.next(timeout=0.5)
-            assert 0 < recording.pauses[0] <= 500
+            assert 0 < pauses[0] <= 0.5
 
 
 def test_a_socket_that_another_thread_closes_is_not_waited_for():
@@ -444,7 +428,7 @@ def test_nothing_goes_out_in_the_clear_while_a_link_is_cut(monkeypatch):
     link.close()
 
 
-def test_an_answer_that_somebody_else_has_read_comes_in_time(monkeypatch):
+def test_an_answer_that_somebody_else_has_read_comes_in_time():
     """At the deadline another thread has it, and had no time yet to hand it on."""
 
     def script(peer: FakePeer) -> None:
@@ -455,25 +439,20 @@ def test_an_answer_that_somebody_else_has_read_comes_in_time(monkeypatch):
 
     with FakeServer(script) as server, js.connect(server.url) as connection:
         session = session_of(connection)
-        link, receive, lead = session._link, session._link._on_bytes, session._link._try_to_lead
+        link = link_of(connection)
         read, looked = threading.Event(), threading.Event()
 
         def slowly(data):
             if b"here" in data:
                 read.set()
                 looked.wait(30)
-            receive(data)
 
-        def noted(yields):
-            led = lead(yields)
-            if read.is_set() and threading.current_thread() is threading.main_thread():
-                looked.set()
-            return led
-
-        monkeypatch.setattr(link, "_on_bytes", slowly)
-        monkeypatch.setattr(link, "_try_to_lead", noted)
         other = Signal()
-        with beside(lambda: session.wait(other, Deadline.after(60))):
+        with (
+            hooked("link: received", slowly),
+            hooked("link: another thread is behind", lambda _: looked.set()),
+            beside(lambda: session.wait(other, Deadline.after(60))),
+        ):
             answer = session.replies.start(b"question", b"", b"", Deadline.after(60))
             link.flush()
             server.tell("answer")
