@@ -12,12 +12,13 @@ from collections.abc import Iterator
 from functools import cache
 from io import StringIO
 from pathlib import Path
-from typing import cast
+from typing import cast, get_args
 
 import pytest
 
 import twinstream
 from tests.sources import text_of, tree_of
+from twinstream.core.base.hooks import Point
 from twinstream.core.connect.handshake import CLIENT_VERSION
 from twinstream.models.error_codes import NAMES
 
@@ -30,6 +31,11 @@ MOST_MODULES = 24
 # Folders of which each module is small and has one name that says what it holds.
 LARGER_FOLDERS = {"twinstream/models": 45, "twinstream/spark/pipeline": 34}
 CONNECT = "constraints-connect.txt"
+# Tests use what programs use, or the hooks of `twinstream.core.base.hooks`. These only fall.
+MOST_PRIVATE_ACCESSES = 134
+MOST_REPLACED_ATTRIBUTES = 135
+# Names of the standard library that are public, though they begin with an underscore.
+PUBLIC = {"_asdict", "_exit", "_fields", "_make", "_replace"}
 
 
 @cache
@@ -256,6 +262,35 @@ def calls(tree: ast.AST, name: str) -> bool:
     """Tell whether there is a call of a function by its plain name."""
     functions = (node.func for node in ast.walk(tree) if isinstance(node, ast.Call))
     return any(isinstance(each, ast.Name) and each.id == name for each in functions)
+
+
+def test_tests_use_what_programs_use() -> None:
+    """A test that reaches behind that breaks with each change of the inside."""
+    private, replaced = Counter[str](), Counter[str]()
+    for path in tracked():
+        name = path.relative_to(ROOT).as_posix()
+        if path.suffix != ".py" or not name.startswith("tests/") or name.startswith("tests/_sync/"):
+            continue
+        nodes = [node for node in ast.walk(tree_of(path)) if isinstance(node, ast.Attribute)]
+        private[name] = sum(map(is_private, nodes))
+        replaced[name] = sum(node.attr == "setattr" for node in nodes)
+    assert private.total() <= MOST_PRIVATE_ACCESSES, private.most_common(20)
+    assert replaced.total() <= MOST_REPLACED_ATTRIBUTES, replaced.most_common(20)
+
+
+def is_private(node: ast.Attribute) -> bool:
+    """Tell whether an access reaches into another object."""
+    if not node.attr.startswith("_") or node.attr.endswith("__") or node.attr in PUBLIC:
+        return False
+    return not (isinstance(node.value, ast.Name) and node.value.id in {"self", "cls"})
+
+
+def test_each_point_of_the_hooks_is_reached_and_tested() -> None:
+    tests = "".join(path.read_text("utf-8") for path in (ROOT / "tests/fake").glob("*.py"))
+    sources = "".join(text_of(path) for path in sorted((SRC / "js_sync").rglob("*.py")))
+    for point in get_args(Point):
+        assert f'reached("{point}"' in sources, point
+        assert f'hooked("{point}"' in tests, point
 
 
 def test_error_codes_of_the_server_are_used_by_name() -> None:

@@ -388,8 +388,6 @@ class Messages(Iteration[Message]):
                     self._decisions.carry_out(channel, engine, self._waited)
                     if self._closed:
                         break
-                if HOOKS:
-                    reached("messages: before hand-over", self)
                 message = self._hand_over(engine, now)
                 if message is None:
                     continue
@@ -443,6 +441,8 @@ class Messages(Iteration[Message]):
 
     def _hand_over(self, engine: PullEngine, now: float) -> Message | None:
         """Take one message out of the buffer. It must be returned in the same step."""
+        if HOOKS:
+            reached("messages: before hand-over", self)
         try:
             message = self._ready.popleft()
         except IndexError:
