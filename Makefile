@@ -35,7 +35,7 @@ MEASURED := tests/testing $(foreach topic,consume consumer get pub stream,tests/
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-fast gen check fresh lint types equal test test-fast coverage demo bench soak versions fuzz fuzz-wire goldens build lock format clean
+.PHONY: help setup setup-fast gen check fresh lint types equal test test-fast test-python coverage demo bench soak versions fuzz fuzz-wire goldens build lock format clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -105,6 +105,13 @@ $(VENV)/.compiled: $(VENV)/.ready-fast
 # Markers are set by tests/markers.py.
 test-fast: setup-fast $(VENV)/.compiled ## the tests without servers and Java, in about a minute
 	$(BIN)/python -m pytest -m fast $(FAST) $(ARGS)
+
+# PYTHON gets an environment of its own within $(VENV). `make test` runs the rest, clusters too.
+test-python: ## the scenarios of both twins on another interpreter; PYTHON=python3.13
+	@$(MAKE) --no-print-directory VENV=$(VENV)/$(notdir $(PYTHON)) PYTHON=$(PYTHON) ARGS="$(ARGS)" scenarios
+
+scenarios: setup-fast
+	$(BIN)/python -m pytest -q tests/_async tests/_sync --numprocesses $(JOBS) --no-loadscope-reorder $(ARGS)
 
 # Two runs into one set of figures.
 coverage: setup-fast ## branch coverage of the fast and some server tests, with a floor

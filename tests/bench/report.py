@@ -34,6 +34,7 @@ SHOWN: Final = (
     "over_nats_py",
     "natsrpy",
     "nats_jetstream",
+    "natsio",
     *LIMITS,
 )
 ASIDE: Final = {"js_sync_polling", "js_async_polling", "raw_asyncio", "raw_numbered"}
