@@ -19,6 +19,7 @@ from xdist.scheduler import LoadScopeScheduling
 
 from tests.markers import HAS_SPARK, NEED_SPARK, kind, no_servers
 from tests.sources import USERS
+from tests.tuned import Tuned, tuner
 from twinstream.testing import NatsCluster, NatsServer
 
 VERSION = os.environ.get("TWINSTREAM_SERVER")
@@ -98,6 +99,12 @@ def unlogged() -> Iterator[None]:
     logging.disable(logging.CRITICAL)
     yield
     logging.disable(logging.NOTSET)
+
+
+@pytest.fixture
+def tuned(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Tuned:
+    """Changes a constant of the SDK for this test, by its name in `tests/tuned.py`."""
+    return tuner(monkeypatch, request.module.__name__)
 
 
 @pytest.fixture(scope="session")

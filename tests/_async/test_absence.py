@@ -7,7 +7,6 @@ from datetime import timedelta
 import pytest
 
 import js_async as js
-from js_async.consume import ack_progress
 from tests._async.flow import eventually, pause, together
 from tests._async.streams import filled, waiting
 from tests.inside import held_of
@@ -68,8 +67,8 @@ async def test_all_comes_to_a_program_that_was_away_for_long(opened, name, limit
     [{"max_deliver": 1}, {"durable_name": None, "inactive_threshold": timedelta(seconds=1)}],
     ids=["delivered once", "not durable"],
 )
-async def test_what_nobody_else_would_get_is_kept(opened, name, monkeypatch, settings):
-    monkeypatch.setattr(ack_progress, "_PATIENCE", 1)
+async def test_what_nobody_else_would_get_is_kept(opened, name, tuned, settings):
+    tuned("ack progress patience", 1)
     async with opened() as jet:
         stream = await filled(jet, name, COUNT)
         # Long enough for a machine that is busy elsewhere for a moment.
@@ -132,8 +131,8 @@ async def test_who_asks_now_and_then_is_not_away(opened, name):
             assert held_of(messages).taken_at > before
 
 
-async def test_who_is_back_in_time_gets_what_was_here(opened, name, monkeypatch):
-    monkeypatch.setattr(ack_progress, "_PATIENCE", 0.2)
+async def test_who_is_back_in_time_gets_what_was_here(opened, name, tuned):
+    tuned("ack progress patience", 0.2)
     async with opened() as jet:
         stream = await filled(jet, name, 1)
         consumer = await stream.create_consumer(hasty(ack_wait=timedelta(seconds=6)))
@@ -153,8 +152,8 @@ async def test_who_is_back_in_time_gets_what_was_here(opened, name, monkeypatch)
 
 
 @pytest.mark.parametrize("end", ["close", "drain"])
-async def test_what_was_left_alone_is_ended(opened, name, monkeypatch, end):
-    monkeypatch.setattr(ack_progress, "_PATIENCE", 1)
+async def test_what_was_left_alone_is_ended(opened, name, tuned, end):
+    tuned("ack progress patience", 1)
     async with opened() as jet:
         stream = await filled(jet, name, COUNT)
         consumer = await stream.create_consumer(hasty(ack_wait=timedelta(seconds=2)))
@@ -171,8 +170,8 @@ async def test_what_was_left_alone_is_ended(opened, name, monkeypatch, end):
         await eventually(waiting, consumer, 0)
 
 
-async def test_a_link_that_breaks_during_an_absence_loses_nothing(server, name, monkeypatch):
-    monkeypatch.setattr(ack_progress, "_PATIENCE", 1)
+async def test_a_link_that_breaks_during_an_absence_loses_nothing(server, name, tuned):
+    tuned("ack progress patience", 1)
     with Proxy(server.url) as proxy:
         policy = js.ReconnectPolicy(wait=0.01, max_wait=0.05, attempts=-1)
         async with js.connect(proxy.url, reconnect=policy) as connection:

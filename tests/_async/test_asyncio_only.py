@@ -617,6 +617,7 @@ async def test_leaving_many_messages_ends_when_sending_one_was_cancelled():
 
 async def test_who_waits_for_a_message_has_it_when_another_task_that_mends_it_is_cancelled(
     monkeypatch,
+    tuned,
 ):
     menders = []
 
@@ -641,7 +642,7 @@ async def test_who_waits_for_a_message_has_it_when_another_task_that_mends_it_is
     own = Pipeline.recover
     monkeypatch.setattr(Pipeline, "recover", noted)
     # Nobody mends but who waits.
-    monkeypatch.setattr(js_async.publish.publisher, "_LOOK", 3600.0)
+    tuned("publisher look", 3600.0)
     with FakeServer(first, second) as server:
         async with js.connect(server.url) as connection:
             publisher = connection.jetstream().publisher(timeout=60)

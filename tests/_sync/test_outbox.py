@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 import js_sync as js
-from js_sync.exactly_once import outbox_relay, sqlite_outbox
 from tests._sync.flow import eventually
 from tests.dropping import let_go
 from twinstream.core.deadline import Deadline
@@ -110,8 +109,8 @@ KEYS = pytest.mark.parametrize("key", [None, "one"])
 
 
 @KEYS
-def test_a_drain_ends_with_its_time_though_there_is_more(opened, name, path, monkeypatch, key):
-    monkeypatch.setattr(outbox_relay, "_PAGE", 5)
+def test_a_drain_ends_with_its_time_though_there_is_more(opened, name, path, tuned, key):
+    tuned("outbox page", 5)
     with opened() as jet:
         made(jet, name)
         outbox = added(path, [f"{name}.{{id}}"] * 20, key=key)
@@ -126,8 +125,8 @@ def test_a_drain_ends_with_its_time_though_there_is_more(opened, name, path, mon
 
 
 @KEYS
-def test_a_relay_ends_in_the_middle_of_what_waits(opened, name, path, monkeypatch, key):
-    monkeypatch.setattr(outbox_relay, "_PAGE", 5)
+def test_a_relay_ends_in_the_middle_of_what_waits(opened, name, path, monkeypatch, tuned, key):
+    tuned("outbox page", 5)
     with opened() as jet:
         made(jet, name)
         outbox = added(path, [f"{name}.{{id}}"] * 20, key=key)
@@ -146,8 +145,8 @@ def test_a_relay_ends_in_the_middle_of_what_waits(opened, name, path, monkeypatc
 
 
 @KEYS
-def test_a_drain_that_is_stopped_says_so(opened, name, path, monkeypatch, key):
-    monkeypatch.setattr(outbox_relay, "_PAGE", 5)
+def test_a_drain_that_is_stopped_says_so(opened, name, path, monkeypatch, tuned, key):
+    tuned("outbox page", 5)
     with opened() as jet:
         made(jet, name)
         outbox = added(path, [f"{name}.{{id}}"] * 20, key=key)
@@ -262,10 +261,8 @@ def test_what_cannot_be_stored_is_put_by(opened, name, path, by):
 
 
 @BY
-def test_denied_subjects_do_not_keep_off_what_is_behind_them(
-    server_factory, name, path, by, monkeypatch
-):
-    monkeypatch.setattr(outbox_relay, "_PAGE", 3)
+def test_denied_subjects_do_not_keep_off_what_is_behind_them(server_factory, name, path, by, tuned):
+    tuned("outbox page", 3)
     server = server_factory(
         f"""authorization {{ users: [{{ user: u, password: p,
             permissions: {{ publish: {{ deny: ["{name}.no.>"] }} }} }}] }}"""
@@ -411,8 +408,8 @@ def test_a_gap_where_events_may_be_is_told(opened, name, path):
             jet.outbox(outbox, stream=name, by="id").drain(60)
 
 
-def test_a_locked_database_is_waited_for(opened, name, path, monkeypatch):
-    monkeypatch.setattr(sqlite_outbox, "_BUSY", 0.01)
+def test_a_locked_database_is_waited_for(opened, name, path, tuned):
+    tuned("outbox busy", 0.01)
     with opened() as jet:
         made(jet, name)
         outbox = added(path, [f"{name}.1"])
@@ -447,9 +444,9 @@ def test_a_locked_database_is_waited_for(opened, name, path, monkeypatch):
         assert not any(report.ended for report in reports)
 
 
-def test_a_locked_database_is_not_kept_open(path, monkeypatch):
+def test_a_locked_database_is_not_kept_open(path, monkeypatch, tuned):
     outbox = added(path, [])
-    monkeypatch.setattr(sqlite_outbox, "_BUSY", 0.01)
+    tuned("outbox busy", 0.01)
     made_here, connect = [], sqlite3.connect
 
     def connect_and_keep(*arguments, **options):

@@ -210,9 +210,9 @@ def test_results_beyond_the_window_are_looked_up(opened, name):
         assert (results.info()).state.messages == before
 
 
-def test_one_look_finds_the_results_of_all_that_come_again(opened, name, monkeypatch):
+def test_one_look_finds_the_results_of_all_that_come_again(opened, name, monkeypatch, tuned):
     # Everything counts as older than the window, which is far from over.
-    monkeypatch.setattr(stored_results, "_SKEW", timedelta(hours=1))
+    tuned("result skew", timedelta(hours=1))
     looks = []
     look = stored_results.stored_ids
 
@@ -277,8 +277,8 @@ def test_results_that_limits_took_are_not_stored_again(opened, name):
         assert work.stored == 0
 
 
-def test_a_result_that_somebody_deleted_is_not_waited_for(opened, name, monkeypatch):
-    monkeypatch.setattr(stored_results, "_SKEW", timedelta())
+def test_a_result_that_somebody_deleted_is_not_waited_for(opened, name, tuned):
+    tuned("result skew", timedelta())
     with opened() as jet:
         stream = jet.create_stream(StreamConfig(name=name, subjects=[f"{name}.>"]))
         results = output(jet, name, duplicate_window=timedelta(seconds=1))

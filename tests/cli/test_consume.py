@@ -19,8 +19,8 @@ import js_sync
 import twinstream.cli.message.consume as consume_module
 from tests._sync.flow import eventually
 from tests.cli.output import Run, json_lines
+from tests.tuned import Tuned
 from twinstream.cli.groups import twinstream
-from twinstream.cli.message import message_source
 from twinstream.cli.message.reconnects import LinkWatch
 from twinstream.models import ConsumerConfig, ConsumerInfo, StreamConfig
 from twinstream.testing import NatsServer
@@ -281,6 +281,7 @@ def broken() -> None:
 @pytest.mark.parametrize(("settings", "taken"), [({}, 16), ({"max_bytes": 1000}, 1)])
 def test_of_long_messages_few_are_taken_at_once(
     monkeypatch: pytest.MonkeyPatch,
+    tuned: Tuned,
     run: Run,
     server: NatsServer,
     stream: str,
@@ -296,7 +297,7 @@ def test_of_long_messages_few_are_taken_at_once(
         config = ConsumerConfig(durable_name="w", ack_policy="explicit", **settings)
         jet.get_stream(stream).create_consumer(config)
     # On a busy machine so many bytes take longer than is waited for them otherwise.
-    monkeypatch.setattr(message_source, "_GLANCE", 10.0)
+    tuned("command glance", 10.0)
     after_print(monkeypatch, broken)
     assert run("consume", stream, "w").exit_code == 1
     (info,) = consumers(server, stream)

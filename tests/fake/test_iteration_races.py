@@ -10,8 +10,6 @@ import pytest
 
 import js_sync as js
 from js_sync.api.api import Api
-from js_sync.client import session as _session
-from js_sync.consume import ack_progress
 from js_sync.consume import messages as messages_module
 from js_sync.consume.message import message_of
 from js_sync.consume.push import PushMessages
@@ -203,7 +201,7 @@ def test_two_who_come_back_at_the_same_time_use_one_mailbox():
         assert connection.stats.subscriptions == 0
 
 
-def test_closing_waits_for_a_mailbox_that_is_being_given_up(monkeypatch):
+def test_closing_waits_for_a_mailbox_that_is_being_given_up(tuned):
     """What is on its way meanwhile is given back."""
 
     def script(peer: FakePeer) -> None:
@@ -221,8 +219,8 @@ def test_closing_waits_for_a_mailbox_that_is_being_given_up(monkeypatch):
         peer.reach("given back")
         peer.until_left(timeout=30)
 
-    monkeypatch.setattr(_session, "_GOODBYE", 30.0)
-    monkeypatch.setattr(ack_progress, "_GOODBYE", 30.0)
+    tuned("session goodbye", 30.0)
+    tuned("ack progress goodbye", 30.0)
     with FakeServer(script) as server, js.connect(server.url) as connection:
         messages = opened(connection)
         with beside(lambda: given_up(messages)):
@@ -250,7 +248,7 @@ def test_an_iteration_that_is_closed_while_it_is_opened_listens_no_more():
         assert connection.stats.subscriptions == 0
 
 
-def test_draining_waits_for_what_is_on_its_way(monkeypatch):
+def test_draining_waits_for_what_is_on_its_way(tuned):
     """Also for an iteration that comes back for more meanwhile."""
 
     def script(peer: FakePeer) -> None:
@@ -266,7 +264,7 @@ def test_draining_waits_for_what_is_on_its_way(monkeypatch):
         peer.go_on()
         peer.until_left(timeout=30)
 
-    monkeypatch.setattr(_session, "_GOODBYE", 30.0)
+    tuned("session goodbye", 30.0)
     with FakeServer(script) as server, js.connect(server.url) as connection:
         messages = opened(connection)
         with beside(messages.drain):
