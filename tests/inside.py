@@ -10,15 +10,22 @@ from types import SimpleNamespace
 from typing import Any
 
 __all__ = [
+    "answers_of",
     "api_of",
     "boxes_of",
     "held_of",
     "keeper_of",
+    "last_trouble",
     "link_of",
     "open_push",
     "pipeline_of",
     "refuse",
+    "servers_of",
     "session_of",
+    "subscriptions_of",
+    "tasks_of",
+    "transport_of",
+    "writer_of",
 ]
 
 
@@ -65,3 +72,38 @@ def open_push(push: Any, name: str) -> Any:
 def refuse(connection: Any, text: str) -> None:
     """Let a connection handle an -ERR of the server, in the thread of the caller."""
     session_of(connection)._refused(text)
+
+
+def subscriptions_of(connection: Any) -> Any:
+    """Return the subscriptions that a connection drains."""
+    return connection._subscriptions
+
+
+def servers_of(connection: Any) -> Any:
+    """Return the servers that a connection tries in its next round."""
+    return session_of(connection)._pool.round()
+
+
+def last_trouble(connection: Any) -> Any:
+    """Return why the last attempt to connect failed."""
+    return session_of(connection)._cause
+
+
+def answers_of(replies: Any) -> Any:
+    """Return the requests without a reply, by their tokens."""
+    return replies._answers
+
+
+def writer_of(work: Any) -> Any:
+    """Return what publishes for an outbox relay or for exactly-once processing."""
+    return work._writer
+
+
+def tasks_of(consuming: Any) -> Any:
+    """Return the background tasks of a handler or of a worker."""
+    return consuming._tasks
+
+
+def transport_of(client: Any) -> Any:
+    """Return the transport of asyncio, of a client of nats-py or of a link."""
+    return client._transport

@@ -41,7 +41,7 @@ from tests._async.streams import disconnected, waiting
 from tests._async.test_backup import ARCHIVE, CONFIG, STATE
 from tests.fake.answers import CONSUMER
 from tests.fake.stock import Stock
-from tests.inside import link_of, session_of
+from tests.inside import link_of, session_of, transport_of
 from twinstream.core.deadline import Deadline, monotonic
 from twinstream.core.wire.protocol import Parser
 from twinstream.models import ConsumerConfig, ObjectStoreConfig, StreamConfig
@@ -1275,7 +1275,7 @@ async def test_what_is_sent_over_a_socket_that_just_broke_is_lost_without_a_warn
     reconnect = js.ReconnectPolicy(wait=0.01, max_wait=0.05, attempts=-1)
     async with js.connect(server.url, reconnect=reconnect) as connection:
         session = session_of(connection)
-        session._link._transport.get_extra_info("socket").shutdown(socket.SHUT_WR)
+        transport_of(link_of(connection)).get_extra_info("socket").shutdown(socket.SHUT_WR)
         # Without a pause: the loop could tell of the end in between.
         for _ in range(40):
             session.try_send(b"lost", b"", b"", bytes(size))

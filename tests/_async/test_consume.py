@@ -15,7 +15,7 @@ from js_async.consume.messages import Messages
 from tests._async.flow import eventually, together
 from tests._async.streams import filled, settled, waiting
 from tests.dropping import let_go
-from tests.inside import held_of, keeper_of
+from tests.inside import held_of, keeper_of, tasks_of
 from twinstream.core.deadline import Deadline
 from twinstream.models import ConsumerConfig, StreamConfig
 from twinstream.testing import FakePeer, FakeServer
@@ -158,7 +158,7 @@ async def broken(_):
 async def begun(works):
     """Start the only one of `works`; return when it has ended by itself."""
     await works[0].start()
-    for task in works[0]._tasks:
+    for task in tasks_of(works[0]):
         assert await task.join(Deadline.after(30))
 
 
@@ -195,7 +195,7 @@ async def test_a_consumption_that_the_program_ends_by_closing_does_not_warn(open
         works = [consumer.consume(broken)]
         await works[0].start()
         await eventually(lambda: waiting(consumer))
-    for task in works[0]._tasks:
+    for task in tasks_of(works[0]):
         assert await task.join(Deadline.after(30))
     let_go(works)
 

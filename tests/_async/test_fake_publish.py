@@ -700,7 +700,7 @@ async def test_acknowledgements_that_come_together_are_told_apart(monkeypatch):
         peer.answer(requests[3], {"stream": "T", "seq": 9})
 
     def together(peer: FakePeer, request, seq: int) -> bytes:
-        return message_frame(request.reply, peer._sid(request.reply), "", b"", ack(seq))
+        return message_frame(request.reply, peer.sid(request.reply), "", b"", ack(seq))
 
     def ack(seq: int) -> bytes:
         return b'{"stream":"S", "seq":%d}' % seq
@@ -782,7 +782,7 @@ async def test_many_subjects_do_not_wait_for_one_another_when_nobody_says_why():
         sent = [peer.expect(r"^PUB orders\.\d+ ") for _ in range(20)]
         status = b"NATS/1.0 503\r\n\r\n"
         peer.send(
-            b"".join(message_frame(e.reply, peer._sid(e.reply), "", status, b"") for e in sent)
+            b"".join(message_frame(e.reply, peer.sid(e.reply), "", status, b"") for e in sent)
         )
         asked.extend(each for each in peer.follow() if "STREAM.NAMES" in each.line)
 

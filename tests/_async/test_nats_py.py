@@ -14,7 +14,7 @@ import js_async as js
 from tests._async.flow import eventually, together
 from tests._async.operations import ACTS
 from tests._async.test_permissions import NOT_IMPORTED, POSSIBLE, prepared, world
-from tests.inside import session_of
+from tests.inside import session_of, transport_of
 from tests.worlds import users
 from twinstream.models import ConsumerConfig, StreamConfig, decode
 from twinstream.permissions import consume, permissions
@@ -150,7 +150,7 @@ async def test_who_waits_for_an_answer_is_told_that_the_link_broke(told):
             if told is js.ConnectionClosed:
                 await connected.close()
             else:
-                connected._transport.close()
+                transport_of(connected).close()
 
         async def asked():
             return server.reached("asked")

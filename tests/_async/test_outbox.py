@@ -13,6 +13,7 @@ import pytest
 import js_async as js
 from tests._async.flow import eventually
 from tests.dropping import let_go
+from tests.inside import writer_of
 from twinstream.core.deadline import Deadline
 from twinstream.models import StreamConfig, evolve
 
@@ -132,13 +133,13 @@ async def test_a_relay_ends_in_the_middle_of_what_waits(
         await made(jet, name)
         outbox = added(path, [f"{name}.{{id}}"] * 20, key=key)
         relay = jet.outbox(outbox, stream=name, by="subject")
-        write = relay._writer.write
+        write = writer_of(relay).write
 
         async def last(requests):
             relay._stop.set()
             return await write(requests)
 
-        monkeypatch.setattr(relay._writer, "write", last)
+        monkeypatch.setattr(writer_of(relay), "write", last)
         await relay.start()
         await relay.wait(60)
         assert outbox.waiting() == 20 - relay.stored
@@ -152,14 +153,14 @@ async def test_a_drain_that_is_stopped_says_so(opened, name, path, monkeypatch, 
         await made(jet, name)
         outbox = added(path, [f"{name}.{{id}}"] * 20, key=key)
         relay = jet.outbox(outbox, stream=name, by="id")
-        write = relay._writer.write
+        write = writer_of(relay).write
 
         async def last(requests):
             # Another one, as of a signal, while the drain is at work.
             await relay.stop()
             return await write(requests)
 
-        monkeypatch.setattr(relay._writer, "write", last)
+        monkeypatch.setattr(writer_of(relay), "write", last)
         with pytest.raises(js.TwinstreamError, match="still pending; the relay was stopped before"):
             await relay.drain(60)
         # What is stored is taken out, and the outbox is free for another relay.

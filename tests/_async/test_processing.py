@@ -11,6 +11,7 @@ import js_async as js
 from js_async.exactly_once import stored_results
 from tests._async.flow import eventually, pause
 from tests._async.streams import filled, settled
+from tests.inside import writer_of
 from twinstream.core.exactly_once.processing import results_of
 from twinstream.models import ConsumerConfig, StreamConfig
 
@@ -124,7 +125,7 @@ async def test_a_lost_answer_of_a_result_is_no_end(opened, name, by):
         work = jet.process(
             consumer, doubled, into=results.name, by=by, retry=0.01, on_report=reports.append
         )
-        write, lost = work._writer.write, []
+        write, lost = writer_of(work).write, []
 
         async def forgetful(requests):
             outcomes = await write(requests)
@@ -133,7 +134,7 @@ async def test_a_lost_answer_of_a_result_is_no_end(opened, name, by):
             lost.extend(outcomes)
             return [js.OutcomeUnknown("no answer came") for _ in outcomes]
 
-        work._writer.write = forgetful
+        writer_of(work).write = forgetful
         async with work:
             await eventually(settled, consumer, 5)
         assert [type(each.error) for each in reports] == [js.OutcomeUnknown]

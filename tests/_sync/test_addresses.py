@@ -11,7 +11,7 @@ import js_sync as js
 from tests._sync.flow import eventually
 from tests.certificates import make_certificates
 from tests.fake.names import full, resolving
-from tests.inside import session_of
+from tests.inside import servers_of, session_of
 from tests.meddler import meddled
 from twinstream.core.deadline import monotonic
 from twinstream.testing import FakePeer, FakeServer, NatsCluster
@@ -148,7 +148,7 @@ def test_after_a_while_of_service_the_rounds_begin_again():
 
 
 def discovered(connection):
-    return len(session_of(connection)._pool.round()) > 1
+    return len(servers_of(connection)) > 1
 
 
 def test_addresses_announced_before_tls_are_not_believed(tmp_path):

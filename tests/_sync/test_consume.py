@@ -16,7 +16,7 @@ from js_sync.consume.messages import Messages
 from tests._sync.flow import eventually, together
 from tests._sync.streams import filled, settled, waiting
 from tests.dropping import let_go
-from tests.inside import held_of, keeper_of
+from tests.inside import held_of, keeper_of, tasks_of
 from twinstream.core.deadline import Deadline
 from twinstream.models import ConsumerConfig, StreamConfig
 from twinstream.testing import FakePeer, FakeServer
@@ -157,7 +157,7 @@ def broken(_):
 def begun(works):
     """Start the only one of `works`; return when it has ended by itself."""
     works[0].start()
-    for task in works[0]._tasks:
+    for task in tasks_of(works[0]):
         assert task.join(Deadline.after(30))
 
 
@@ -194,7 +194,7 @@ def test_a_consumption_that_the_program_ends_by_closing_does_not_warn(opened, na
         works = [consumer.consume(broken)]
         works[0].start()
         eventually(lambda: waiting(consumer))
-    for task in works[0]._tasks:
+    for task in tasks_of(works[0]):
         assert task.join(Deadline.after(30))
     let_go(works)
 

@@ -50,7 +50,7 @@ def test_an_odd_answer_neither_ends_the_connection_nor_counts_as_success(call, r
         peer.handshake()
         for operation in peer.follow():
             if operation.verb == "PUB" and operation.reply:
-                sid = peer._sid(operation.reply)
+                sid = peer.sid(operation.reply)
                 peer.send(f"HMSG {operation.reply} {sid} ".encode() + rest)
 
     with FakeServer(script) as server:

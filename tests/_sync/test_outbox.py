@@ -14,6 +14,7 @@ import pytest
 import js_sync as js
 from tests._sync.flow import eventually
 from tests.dropping import let_go
+from tests.inside import writer_of
 from twinstream.core.deadline import Deadline
 from twinstream.models import StreamConfig, evolve
 
@@ -131,13 +132,13 @@ def test_a_relay_ends_in_the_middle_of_what_waits(opened, name, path, monkeypatc
         made(jet, name)
         outbox = added(path, [f"{name}.{{id}}"] * 20, key=key)
         relay = jet.outbox(outbox, stream=name, by="subject")
-        write = relay._writer.write
+        write = writer_of(relay).write
 
         def last(requests):
             relay._stop.set()
             return write(requests)
 
-        monkeypatch.setattr(relay._writer, "write", last)
+        monkeypatch.setattr(writer_of(relay), "write", last)
         relay.start()
         relay.wait(60)
         assert outbox.waiting() == 20 - relay.stored
@@ -151,14 +152,14 @@ def test_a_drain_that_is_stopped_says_so(opened, name, path, monkeypatch, tuned,
         made(jet, name)
         outbox = added(path, [f"{name}.{{id}}"] * 20, key=key)
         relay = jet.outbox(outbox, stream=name, by="id")
-        write = relay._writer.write
+        write = writer_of(relay).write
 
         def last(requests):
             # Another one, as of a signal, while the drain is at work.
             relay.stop()
             return write(requests)
 
-        monkeypatch.setattr(relay._writer, "write", last)
+        monkeypatch.setattr(writer_of(relay), "write", last)
         with pytest.raises(js.TwinstreamError, match="still pending; the relay was stopped before"):
             relay.drain(60)
         # What is stored is taken out, and the outbox is free for another relay.

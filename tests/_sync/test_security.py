@@ -14,7 +14,7 @@ import pytest
 import js_sync as js
 from tests._sync.flow import eventually
 from tests.certificates import make_certificates
-from tests.inside import session_of
+from tests.inside import servers_of
 from tests.meddler import meddled
 from tests.operators import make_operator
 from twinstream.models import ConsumerConfig, StreamConfig
@@ -101,7 +101,7 @@ def test_a_server_that_is_known_by_its_number_has_the_name_of_who_told_of_it(tmp
                 events = connection.events()
 
                 def announced():
-                    return len(session_of(connection)._pool.round()) > 1
+                    return len(servers_of(connection)) > 1
 
                 # Servers since 2.12 announce them over TLS, too; before TLS nobody is believed.
                 eventually(announced)

@@ -20,7 +20,7 @@ from tests._sync.flow import eventually
 from tests.fake.answers import describe
 from tests.fake.threads import beside, in_time
 from tests.hooked import hooked, once
-from tests.inside import api_of, held_of, open_push, refuse, session_of
+from tests.inside import api_of, held_of, open_push, refuse, session_of, subscriptions_of
 from twinstream.core.connect.mailbox import Mailbox
 from twinstream.models import ConsumerConfig
 from twinstream.testing import FakePeer, FakeServer
@@ -405,7 +405,7 @@ def test_subscriptions_that_are_made_at_the_same_time_are_all_drained():
             return False
 
     with FakeServer(silent) as server, js.connect(server.url) as connection:
-        subscriptions = connection._subscriptions
+        subscriptions = subscriptions_of(connection)
         subscriptions[0] = Other()
         connection._sweep_at = 2
         made.append(connection.subscribe("b"))

@@ -15,7 +15,7 @@ from tests._sync.flow import eventually
 from tests.fake.answers import describe
 from tests.fake.threads import beside, in_time
 from tests.hooked import hooked
-from tests.inside import pipeline_of, refuse, session_of
+from tests.inside import answers_of, pipeline_of, refuse, session_of
 from twinstream.testing import FakePeer, FakeServer
 
 ORDERS = "^H?PUB orders "
@@ -147,7 +147,7 @@ def test_the_end_of_a_link_reaches_requests_though_others_begin():
 
     with FakeServer(script) as server, js.connect(server.url) as connection:
         replies = session_of(connection).replies
-        noted = replies._answers
+        noted = answers_of(replies)
 
         class Busy(Signal):
             def set(self):
@@ -158,7 +158,7 @@ def test_the_end_of_a_link_reaches_requests_though_others_begin():
         noted.update({each.token: each for each in answers})
         replies.fail(js.ConnectionLost("broken"))
         assert all(each.error for each in answers)
-        assert list(replies._answers) == [b"other"]
+        assert list(answers_of(replies)) == [b"other"]
 
 
 def inboxes_refused(connection):

@@ -13,6 +13,11 @@ __all__ = ["HOOKS", "Point", "reached"]
 
 Point = Literal[
     "channels: before take",
+    "command: before event",
+    "command: health failed",
+    "command: health shown",
+    "command: link looked at",
+    "command: message printed",
     "link: another thread is behind",
     "link: before poll",
     "link: before spin",
