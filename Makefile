@@ -31,6 +31,9 @@ MEASURED := tests/testing $(foreach topic,consume consumer get pub stream,tests/
 	$(foreach topic,connection consume fetch_each kv_entries object_store publish streams, \
 	tests/_async/test_$(topic).py tests/_sync/test_$(topic).py)
 
+# What `make test-python` runs.
+SCENARIOS ?= tests/_async tests/_sync
+
 # Many programs start here; each would compile all of src anew where this is set.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -106,12 +109,12 @@ $(VENV)/.compiled: $(VENV)/.ready-fast
 test-fast: setup-fast $(VENV)/.compiled ## the tests without servers and Java, in about a minute
 	$(BIN)/python -m pytest -m fast $(FAST) $(ARGS)
 
-# PYTHON gets an environment of its own within $(VENV). `make test` runs the rest, clusters too.
-test-python: ## the scenarios of both twins on another interpreter; PYTHON=python3.13
-	@$(MAKE) --no-print-directory VENV=$(VENV)/$(notdir $(PYTHON)) PYTHON=$(PYTHON) ARGS="$(ARGS)" scenarios
+# PYTHON gets an environment of its own, without PySpark, in a folder of $(VENV).
+test-python: ## the scenarios of both twins on another interpreter: PYTHON=python3.13
+	@$(MAKE) --no-print-directory VENV=$(VENV)/$(notdir $(PYTHON)) scenarios
 
 scenarios: setup-fast
-	$(BIN)/python -m pytest -q tests/_async tests/_sync --numprocesses $(JOBS) --no-loadscope-reorder $(ARGS)
+	$(BIN)/python -m pytest -q $(SCENARIOS) --numprocesses $(JOBS) --no-loadscope-reorder $(ARGS)
 
 # Two runs into one set of figures.
 coverage: setup-fast ## branch coverage of the fast and some server tests, with a floor
