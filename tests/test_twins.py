@@ -19,6 +19,7 @@ import pytest
 
 import js_async
 import js_sync
+from tests.sources import tree_of
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("twinstream.core", "js_async", "js_sync", "twinstream.testing")
@@ -137,7 +138,7 @@ def definitions(body: list[ast.stmt]) -> list[str]:
 
 
 def seam(package: str, half: str) -> ast.Module:
-    return ast.parse((ROOT / "src" / package / "runtime" / f"{half}.py").read_text())
+    return tree_of(ROOT / "src" / package / "runtime" / f"{half}.py")
 
 
 @pytest.mark.parametrize("half", ["concurrency", "socket_link"])
@@ -231,7 +232,7 @@ def test_lists_of_names_are_sorted_and_true(package: str) -> None:
 
 
 def test_lists_of_names_hold_what_other_modules_import() -> None:
-    trees = {path: ast.parse(path.read_text()) for path in (ROOT / "src").rglob("*.py")}
+    trees = {path: tree_of(path) for path in (ROOT / "src").rglob("*.py")}
     listed = {
         ".".join(path.relative_to(ROOT / "src").with_suffix("").parts): ast.literal_eval(node.value)
         for path, tree in trees.items()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 import js_async as js
+from tests.inside import api_of
 
 __all__ = ["BEFORE", "BEHIND", "Killed", "Mortal", "mortal"]
 
@@ -59,5 +60,5 @@ class Mortal:
 
 def mortal(jet, at, when):
     """Return the API over the same connection, to be killed at an operation; and the killer."""
-    transport = Mortal(jet._api.transport, at, when)
+    transport = Mortal(api_of(jet).transport, at, when)
     return js.JetStream(transport, timeout=20), transport

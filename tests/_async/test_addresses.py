@@ -10,6 +10,7 @@ import js_async as js
 from tests._async.flow import eventually
 from tests.certificates import make_certificates
 from tests.fake.names import full, resolving
+from tests.inside import servers_of, session_of
 from tests.meddler import meddled
 from twinstream.core.deadline import monotonic
 from twinstream.testing import FakePeer, FakeServer, NatsCluster
@@ -133,7 +134,7 @@ async def test_after_a_while_of_service_the_rounds_begin_again():
             for number in range(1, 6):
 
                 async def stands(epoch=number):
-                    since = connection._session._connected_at
+                    since = session_of(connection)._connected_at
                     return connection.epoch == epoch and monotonic() - since > 0.01
 
                 await eventually(stands)
@@ -146,7 +147,7 @@ async def test_after_a_while_of_service_the_rounds_begin_again():
 
 
 async def discovered(connection):
-    return len(connection._session._pool.round()) > 1
+    return len(servers_of(connection)) > 1
 
 
 async def test_addresses_announced_before_tls_are_not_believed(tmp_path):

@@ -41,6 +41,7 @@ from tests._async.streams import disconnected, waiting
 from tests._async.test_backup import ARCHIVE, CONFIG, STATE
 from tests.fake.answers import CONSUMER
 from tests.fake.stock import Stock
+from tests.inside import link_of, session_of, transport_of
 from twinstream.core.deadline import Deadline, monotonic
 from twinstream.core.wire.protocol import Parser
 from twinstream.models import ConsumerConfig, ObjectStoreConfig, StreamConfig
@@ -340,7 +341,7 @@ async def test_polling_ends_with_its_time_and_with_the_wait(monkeypatch) -> None
     with FakeServer(stock.script) as server:
         async with js.connect(server.url, busy_poll=0.05) as connection:
             subscription = await connection.subscribe("news")
-            link, turns = connection._session._link, []
+            link, turns = link_of(connection), []
             poll = link._poll
             link._poll = lambda: turns.append(monotonic()) or poll()
             with pytest.raises(js.RequestTimeout):
@@ -616,6 +617,7 @@ async def test_leaving_many_messages_ends_when_sending_one_was_cancelled():
 
 async def test_waiter_gets_a_message_recovered_by_a_cancelled_task(
     monkeypatch,
+    tuned,
 ):
     menders = []
 
@@ -640,7 +642,7 @@ async def test_waiter_gets_a_message_recovered_by_a_cancelled_task(
     own = Pipeline.recover
     monkeypatch.setattr(Pipeline, "recover", noted)
     # Nobody mends but who waits.
-    monkeypatch.setattr(js_async.publish.publisher, "_LOOK", 3600.0)
+    tuned("publisher look", 3600.0)
     with FakeServer(first, second) as server:
         async with js.connect(server.url) as connection:
             publisher = connection.jetstream().publisher(timeout=60)
@@ -1110,7 +1112,7 @@ async def test_cancelled_caller_is_not_warned(server, call):
         sending.cancel()
         with pytest.raises(asyncio.CancelledError):
             await sending
-        assert not connection._session.replies._watchers
+        assert not session_of(connection).replies._watchers
         await jet.delete_stream("QUIET")
 
 
@@ -1253,7 +1255,7 @@ async def test_unwritten_data_does_not_delay_the_end_of_a_connection():
                 return server.reached("deaf")
 
             async def is_stuck():
-                return connection._session._link.is_full
+                return link_of(connection).is_full
 
             async def is_mended():
                 return connection.is_connected and connection.epoch == 2
@@ -1273,8 +1275,8 @@ async def test_what_is_sent_over_a_socket_that_just_broke_is_lost_without_a_warn
 ):
     reconnect = js.ReconnectPolicy(wait=0.01, max_wait=0.05, attempts=-1)
     async with js.connect(server.url, reconnect=reconnect) as connection:
-        session = connection._session
-        session._link._transport.get_extra_info("socket").shutdown(socket.SHUT_WR)
+        session = session_of(connection)
+        transport_of(link_of(connection)).get_extra_info("socket").shutdown(socket.SHUT_WR)
         # Without a pause: the loop could tell of the end in between.
         for _ in range(40):
             session.try_send(b"lost", b"", b"", bytes(size))

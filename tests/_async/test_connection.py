@@ -8,6 +8,7 @@ import pytest
 
 import js_async as js
 from tests._async.flow import eventually, together
+from tests.inside import last_trouble, subscriptions_of
 from twinstream.core.connect.options import ConnectOptions
 from twinstream.core.deadline import monotonic
 from twinstream.models import ConsumerConfig, StreamConfig
@@ -212,7 +213,7 @@ async def test_disconnected_caller_gets_the_reason_within_its_timeout(server_fac
         server.stop()
 
         async def refused():
-            return isinstance(connection._session._cause, js.ConnectionFailed)
+            return isinstance(last_trouble(connection), js.ConnectionFailed)
 
         await eventually(refused)
         # What the last server can do is what the next one is taken to.
@@ -339,7 +340,7 @@ async def test_subscriptions_that_ended_are_not_kept_nor_looked_at_each_time(
         lasting = [await connection.subscribe(name) for _ in range(100)]
         for _ in range(1000):
             await (await connection.subscribe(name)).close()
-        assert len(connection._subscriptions) <= 2 * len(lasting)
-        assert set(lasting) <= set(connection._subscriptions.values())
+        assert len(subscriptions_of(connection)) <= 2 * len(lasting)
+        assert set(lasting) <= set(subscriptions_of(connection).values())
         # Not once for each that is there whenever one is made.
         assert len(looks) < 5 * 1100

@@ -15,6 +15,7 @@ from js_async.consume.messages import Messages
 from tests._async.flow import eventually, together
 from tests._async.streams import filled, settled, waiting
 from tests.dropping import let_go
+from tests.inside import held_of, keeper_of, tasks_of
 from twinstream.core.deadline import Deadline
 from twinstream.models import ConsumerConfig, StreamConfig
 from twinstream.testing import FakePeer, FakeServer
@@ -97,11 +98,11 @@ async def test_nothing_is_kept_for_an_iteration_that_is_dropped_open(opened, nam
         config = ConsumerConfig(durable_name="c", ack_wait=timedelta(seconds=1))
         consumer = await stream.create_consumer(config)
         messages = [consumer.messages()]
-        held = messages[0]._held
+        held = held_of(messages[0])
         await messages[0].next(20)
         with pytest.warns(ResourceWarning, match="are redelivered after ack_wait"):
             let_go(messages)
-        assert await held._keeper.join(Deadline.after(20))
+        assert await keeper_of(held).join(Deadline.after(20))
 
 
 async def test_a_consumption_that_is_interrupted_while_it_starts_ends(opened, name, monkeypatch):
@@ -147,7 +148,7 @@ async def test_nothing_runs_on_behind_a_consumption_that_has_ended(opened, name,
         consumer = await stream.create_consumer(ConsumerConfig(durable_name="c"))
         consuming = consumer.consume(handle, stop_after=1)
         await end(consuming)
-        assert await consuming.messages._held._keeper.join(Deadline.after(20))
+        assert await keeper_of(held_of(consuming.messages)).join(Deadline.after(20))
 
 
 async def broken(_):
@@ -157,7 +158,7 @@ async def broken(_):
 async def begun(works):
     """Start the only one of `works`; return when it has ended by itself."""
     await works[0].start()
-    for task in works[0]._tasks:
+    for task in tasks_of(works[0]):
         assert await task.join(Deadline.after(30))
 
 
@@ -194,7 +195,7 @@ async def test_a_consumption_that_the_program_ends_by_closing_does_not_warn(open
         works = [consumer.consume(broken)]
         await works[0].start()
         await eventually(lambda: waiting(consumer))
-    for task in works[0]._tasks:
+    for task in tasks_of(works[0]):
         assert await task.join(Deadline.after(30))
     let_go(works)
 

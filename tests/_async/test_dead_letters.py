@@ -11,6 +11,7 @@ import js_async as js
 from tests._async.broken import BEFORE, BEHIND, Killed, mortal
 from tests._async.flow import eventually
 from tests._async.streams import filled
+from tests.inside import api_of
 from twinstream.core.workers.dead_letter import stored_reason
 from twinstream.models import ConsumerConfig, StreamConfig, evolve
 from twinstream.testing import Proxy
@@ -228,7 +229,7 @@ class Quick(js.DeadLetters):
 
 
 def quick(jet, source):
-    return Quick(jet._api, jet.dead_letters(source).names, None)
+    return Quick(api_of(jet), jet.dead_letters(source).names, None)
 
 
 def by_seq(letter):

@@ -12,6 +12,7 @@ from js_async.exactly_once.conditional_writes import SubjectWrites
 from js_async.exactly_once.idempotent_writer import once_writer
 from tests._async.flow import eventually
 from tests.conftest import VERSION
+from tests.inside import api_of
 from twinstream.core.exactly_once.conditional_write import Stored
 from twinstream.models import ObjectStoreConfig, StreamConfig
 from twinstream.testing import NatsServer
@@ -96,7 +97,7 @@ async def test_storage_in_another_domain_does_not_count(leaf, name, by):
         await near.create_stream(config)
         await near.publish(f"{name}.earlier")
         stream = await far.create_stream(config)
-        writer = once_writer(far._api, SubjectWrites(far._api), name, by, 5)
+        writer = once_writer(api_of(far), SubjectWrites(api_of(far)), name, by, 5)
         await writer.check()
         requests = [
             js.PublishRequest(subject=f"{name}.{at}", data=b"%d" % at, msg_id=str(at))

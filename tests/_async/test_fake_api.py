@@ -6,6 +6,7 @@ import pytest
 
 import js_async as js
 from tests.fake.answers import CONSUMER
+from tests.inside import session_of
 from twinstream.models import ConsumerConfig, ObjectStoreConfig, StreamConfig
 from twinstream.testing import FakePeer, FakeServer
 
@@ -33,7 +34,7 @@ async def test_a_creation_that_is_forgotten_is_sent_again():
             stream = await connection.jetstream(timeout=30).create_stream(StreamConfig(name="S"))
             assert stream.name == "S"
             await connection.flush()
-            assert connection._session.replies.open_requests == 0
+            assert session_of(connection).replies.open_requests == 0
 
 
 async def test_a_creation_waits_for_a_leader():

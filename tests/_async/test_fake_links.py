@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import pytest
 
 import js_async as js
 from js_async.consume.push import PushMessages
 from tests._async.flow import eventually, pause, together
 from tests._async.streams import disconnected
+from tests.inside import api_of, link_of, open_push
 from twinstream.models import ConsumerConfig
 from twinstream.testing import FakePeer, FakeServer
 
@@ -110,7 +109,7 @@ async def test_late_caller_gets_the_reason_of_a_lost_connection(monkeypatch):
 
     with FakeServer(first, welcome) as server:
         async with js.connect(server.url, reconnect=QUICK) as connection:
-            link = connection._session._link
+            link = link_of(connection)
             wait = link.wait
 
             async def slow(signal, deadline):
@@ -182,7 +181,7 @@ async def test_a_request_ends_in_time_though_a_write_is_stuck():
     with FakeServer(deaf, welcome) as server:
         async with js.connect(server.url, reconnect=QUICK) as connection:
             await connection.request("ready")
-            link = connection._session._link
+            link = link_of(connection)
 
             async def is_deaf():
                 return server.reached("deaf")
@@ -232,7 +231,7 @@ async def test_waiter_at_a_refused_subscription_is_notified(way):
         async with js.connect(server.url) as connection:
             jet = connection.jetstream()
             consumer = jet.bind_consumer("S", "c")
-            push = PushMessages(jet._api, "S", ConsumerConfig(deliver_subject="here"), None)
+            push = PushMessages(api_of(jet), "S", ConsumerConfig(deliver_subject="here"), None)
 
             async def wait():
                 if way == "fetch":
@@ -240,7 +239,7 @@ async def test_waiter_at_a_refused_subscription_is_notified(way):
                 elif way == "messages":
                     await consumer.messages().next(20)
                 else:
-                    await push._open(SimpleNamespace(name="c", config=None))
+                    await open_push(push, "c")
                     await push.next(20)
 
             with pytest.raises(js.PermissionDenied, match="Permissions Violation"):
@@ -268,8 +267,8 @@ async def test_flow_control_of_a_link_that_broke_ends_no_iteration():
     with FakeServer(first, second) as server:
         async with js.connect(server.url, connect_timeout=20, **options) as connection:
             jet = connection.jetstream()
-            push = PushMessages(jet._api, "S", ConsumerConfig(deliver_subject="here"), None)
-            await push._open(SimpleNamespace(name="c", config=None))
+            push = PushMessages(api_of(jet), "S", ConsumerConfig(deliver_subject="here"), None)
+            await open_push(push, "c")
             assert (await push.next(20)).data == b"1"
             server.tell("taken")
 
@@ -314,8 +313,8 @@ async def test_stalled_push_consumer_is_answered_after_earlier_messages():
     with FakeServer(script) as server:
         async with js.connect(server.url) as connection:
             jet = connection.jetstream()
-            push = PushMessages(jet._api, "S", ConsumerConfig(deliver_subject="here"), None)
-            await push._open(SimpleNamespace(name="c", config=None))
+            push = PushMessages(api_of(jet), "S", ConsumerConfig(deliver_subject="here"), None)
+            await open_push(push, "c")
             assert (await push.next(20)).data == b"1"
 
             async def reached(step):

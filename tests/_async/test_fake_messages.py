@@ -12,6 +12,7 @@ from js_async.consume.pull_subscription import PullChannel
 from tests._async.flow import eventually, together
 from tests.fake.answers import CONSUMER
 from tests.fake.statuses import STATUSES, Then
+from tests.inside import held_of, keeper_of
 from twinstream.core.consume.pin import Pins
 from twinstream.core.consume.reports import PullWarning
 from twinstream.core.deadline import Deadline, monotonic
@@ -500,7 +501,7 @@ async def test_heartbeat_does_not_refresh_earlier_messages(end):
                 server.tell("taken")
 
                 async def not_kept_any_more():
-                    return monotonic() - messages._held.taken_at > 8 * 0.3
+                    return monotonic() - held_of(messages).taken_at > 8 * 0.3
 
                 async def beaten():
                     await connection.flush()
@@ -532,5 +533,5 @@ async def test_what_keeps_messages_alive_ends_with_its_connection():
             await consumer.info()
             messages = consumer.messages()
             assert (await messages.next(5)).data == b"fine"
-            assert not await messages._held._keeper.join(Deadline.after(0.05))
-        assert await messages._held._keeper.join(Deadline.after(10))
+            assert not await keeper_of(held_of(messages)).join(Deadline.after(0.05))
+        assert await keeper_of(held_of(messages)).join(Deadline.after(10))

@@ -10,6 +10,7 @@ import pytest
 import js_async as js
 from js_async.publish.pipeline import Pipeline
 from tests._async.flow import ended, eventually
+from tests.inside import keeper_of
 from twinstream.core.deadline import Deadline
 from twinstream.core.wire.bulk_acks import AckCutter
 from twinstream.models import PubAck
@@ -654,8 +655,8 @@ async def test_unclosed_publisher_ends_with_its_connection():
             publisher = connection.jetstream().publisher(timeout=30)
             assert (await (await publisher.send("orders")).result()).seq == 1
             lost = await publisher.send("orders")
-            assert not await publisher._keeper.join(Deadline.after(0.3))
-        assert await publisher._keeper.join(Deadline.after(10))
+            assert not await keeper_of(publisher).join(Deadline.after(0.3))
+        assert await keeper_of(publisher).join(Deadline.after(10))
         with pytest.raises(js.ConnectionClosed):
             await lost.result()
 
@@ -699,7 +700,7 @@ async def test_acknowledgements_in_one_read_are_distinguished(monkeypatch):
         peer.answer(requests[3], {"stream": "T", "seq": 9})
 
     def together(peer: FakePeer, request, seq: int) -> bytes:
-        return message_frame(request.reply, peer._sid(request.reply), "", b"", ack(seq))
+        return message_frame(request.reply, peer.sid(request.reply), "", b"", ack(seq))
 
     def ack(seq: int) -> bytes:
         return b'{"stream":"S", "seq":%d}' % seq
@@ -781,7 +782,7 @@ async def test_failures_of_many_subjects_are_explained_concurrently():
         sent = [peer.expect(r"^PUB orders\.\d+ ") for _ in range(20)]
         status = b"NATS/1.0 503\r\n\r\n"
         peer.send(
-            b"".join(message_frame(e.reply, peer._sid(e.reply), "", status, b"") for e in sent)
+            b"".join(message_frame(e.reply, peer.sid(e.reply), "", status, b"") for e in sent)
         )
         asked.extend(each for each in peer.follow() if "STREAM.NAMES" in each.line)
 

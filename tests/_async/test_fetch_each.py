@@ -7,7 +7,6 @@ from datetime import timedelta
 import pytest
 
 import js_async as js
-from js_async.consume import fetch_rounds
 from tests._async.flow import eventually, pause, together
 from tests._async.streams import filled, waiting
 from tests.dropping import let_go
@@ -134,8 +133,8 @@ async def test_a_fetch_that_is_dropped_before_its_end_warns(opened, name):
             let_go(dropped)
 
 
-async def test_a_fetch_may_wait_without_limit(opened, name, monkeypatch):
-    monkeypatch.setattr(fetch_rounds, "ROUND", 0.2)
+async def test_a_fetch_may_wait_without_limit(opened, name, tuned):
+    tuned("fetch round", 0.2)
     async with opened() as jet:
         stream = await filled(jet, name, 1)
         consumer = await stream.create_consumer(ConsumerConfig(durable_name="c"))
@@ -161,8 +160,8 @@ async def test_a_fetch_may_wait_without_limit(opened, name, monkeypatch):
             await consumer.fetch(0, timeout=None)
 
 
-async def test_rounds_of_a_fetch_without_limit(monkeypatch):
-    monkeypatch.setattr(fetch_rounds, "_PAUSE", 0.0)
+async def test_rounds_of_a_fetch_without_limit(tuned):
+    tuned("fetch pause", 0.0)
 
     def script(peer: FakePeer) -> None:
         peer.handshake()

@@ -9,6 +9,7 @@ import pytest
 
 import js_async as js
 from tests._async.flow import eventually
+from tests.inside import session_of
 from twinstream.models import StreamConfig
 from twinstream.testing import FakePeer, FakeServer
 
@@ -84,7 +85,7 @@ async def test_headers_that_begin_like_a_status_are_a_messages(server, name, lin
         block = f"NATS/1.0 {line}\r\nA: 1\r\n\r\n".encode()
         for number in range(3):
             headers = block if number == 1 else b""
-            await connection._session.send(f"{name}.{number}".encode(), b"", headers, b"x")
+            await session_of(connection).send(f"{name}.{number}".encode(), b"", headers, b"x")
         await connection.flush()
 
         async def stored():

@@ -9,7 +9,6 @@ from datetime import timedelta
 import pytest
 
 import js_async as js
-from js_async.consume import ack_progress
 from tests._async.flow import eventually, pause
 from tests._async.streams import filled, settled
 from twinstream.models import ConsumerConfig, StreamConfig
@@ -189,9 +188,9 @@ async def test_a_long_handler_keeps_its_message(opened, name):
         assert deliveries == [1]
 
 
-async def test_messages_behind_a_very_long_handler_are_delivered_once(opened, name, monkeypatch):
+async def test_messages_behind_a_very_long_handler_are_delivered_once(opened, name, tuned):
     # A handler that takes longer than the patience with who takes no message.
-    monkeypatch.setattr(ack_progress, "_PATIENCE", 0)
+    tuned("ack progress patience", 0)
     async with opened() as jet:
         stream = await filled(jet, name, 1)
         config = ConsumerConfig(durable_name="c", ack_wait=timedelta(seconds=2))

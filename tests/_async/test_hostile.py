@@ -8,6 +8,7 @@ import pytest
 
 import js_async as js
 from tests._async.flow import eventually, together
+from tests.inside import link_of, session_of
 from twinstream.core.deadline import monotonic
 from twinstream.models import ConsumerConfig, StreamConfig
 from twinstream.testing import FakePeer, FakeServer, ScriptError
@@ -48,7 +49,7 @@ async def test_an_odd_answer_neither_ends_the_connection_nor_counts_as_success(c
         peer.handshake()
         for operation in peer.follow():
             if operation.verb == "PUB" and operation.reply:
-                sid = peer._sid(operation.reply)
+                sid = peer.sid(operation.reply)
                 peer.send(f"HMSG {operation.reply} {sid} ".encode() + rest)
 
     with FakeServer(script) as server:
@@ -68,7 +69,7 @@ async def test_a_subscriber_that_answers_with_nonsense_leaves_publishers_connect
         async def answer():
             for _ in range(10):
                 message = await listener.next(10)
-                await other._session.send(message.reply.encode(), b"", LONG_STATUS, b"")
+                await session_of(other).send(message.reply.encode(), b"", LONG_STATUS, b"")
             await other.flush()
 
         async def publish():
@@ -97,7 +98,7 @@ async def test_foreign_messages_in_the_inbox_of_a_pull_are_ignored(server, name)
             pin = b"NATS/1.0\r\nNats-Pin-Id: \xff\r\n\r\n"
             pending = b"NATS/1.0 100\r\nNats-Pending-Messages: " + b"1" * 5000 + b"\r\n\r\n"
             for reply, headers in ((b"", LONG_STATUS), (huge, b""), (b"", pin), (b"", pending)):
-                await other._session.send(inbox, reply, headers, b"odd")
+                await session_of(other).send(inbox, reply, headers, b"odd")
             await other.flush()
             await jet.publish(name, b"true")
             seen = []
@@ -114,7 +115,7 @@ async def test_undeliverable_message_is_dropped_and_reported(server, name, caplo
 
     async with js.connect(server.url, on_event=events.append) as connection:
         subscription = await connection.subscribe(name)
-        await connection._session.open_mailbox(f"{name}.odd".encode(), sink=lambda box: broken)
+        await session_of(connection).open_mailbox(f"{name}.odd".encode(), sink=lambda box: broken)
         for _ in range(5):
             await connection.publish(f"{name}.odd")
         await connection.publish(name, b"next")
@@ -133,7 +134,7 @@ async def test_an_event_on_a_subject_that_is_no_text_is_handed_over(server):
     async with js.connect(server.url) as other, js.connect(server.url) as connection:
         async with connection.jetstream().events() as events:
             await connection.flush()
-            await other._session.send(b"$JS.EVENT.ADVISORY.\xff", b"", b"", b"{}")
+            await session_of(other).send(b"$JS.EVENT.ADVISORY.\xff", b"", b"", b"{}")
             event = await events.next(10)
             assert event.subject == "$JS.EVENT.ADVISORY.\udcff"
 
@@ -150,7 +151,7 @@ async def test_the_answers_to_many_pings_are_written_together(monkeypatch):
 
     with FakeServer(script) as server:
         async with js.connect(server.url) as connection:
-            link = connection._session._link
+            link = link_of(connection)
             posted, post = [], link.post
             monkeypatch.setattr(link, "post", lambda data: (posted.append(data), post(data)))
 
@@ -208,7 +209,7 @@ async def test_a_refusal_that_quotes_the_login_shows_no_secret():
 
             (event,) = await eventually(reported)
             assert event.text == "Authorization Violation of ***"
-            assert "s3cret" not in str(connection._session._end)
+            assert "s3cret" not in str(session_of(connection)._end)
 
 
 @pytest.mark.parametrize("id", [" a", "a ", "a\t", " ", ""])

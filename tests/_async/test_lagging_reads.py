@@ -17,6 +17,7 @@ from js_async.read.range_reader import RangeReader
 from tests._async.flow import eventually, pause, together
 from tests._async.lagging import FAR, Believing, lead_near, placed
 from tests.conftest import VERSION
+from tests.inside import api_of
 from twinstream.core.deadline import Deadline
 from twinstream.models import StreamConfig
 from twinstream.testing import NatsCluster
@@ -27,8 +28,8 @@ BURST = 20
 
 
 async def naive(jet, name, start, end):
-    pages = DirectPages(jet._api, name)
-    reader = RangeReader(jet._api, name, Believing(start, end), pages)
+    pages = DirectPages(api_of(jet), name)
+    reader = RangeReader(api_of(jet), name, Believing(start, end), pages)
     found = []
     while (page := await reader.next_page()) is not None:
         found += page.seqs

@@ -14,6 +14,7 @@ import js_async as js
 from tests._async.flow import eventually, together
 from tests._async.operations import ACTS
 from tests._async.test_permissions import NOT_IMPORTED, POSSIBLE, prepared, world
+from tests.inside import session_of, transport_of
 from tests.worlds import users
 from twinstream.models import ConsumerConfig, StreamConfig, decode
 from twinstream.permissions import consume, permissions
@@ -113,7 +114,7 @@ async def test_headers_may_be_as_odd_as_their_publisher_likes(server, name):
             jet = js.from_nats(connected, timeout=10)
             stream = await jet.create_stream(StreamConfig(name=name, subjects=[name]))
             odd = b"NATS/1.0\r\nA: x\ny\r\nB: \0\r\n\r\n"
-            await publisher._session.send(name.encode(), b"", odd, b"tea")
+            await session_of(publisher).send(name.encode(), b"", odd, b"tea")
             await publisher.flush()
             consumer = await stream.create_consumer(ConsumerConfig(durable_name="c"))
             message = await consumer.next(timeout=5)
@@ -149,7 +150,7 @@ async def test_waiter_for_a_response_is_notified_of_a_lost_connection(told):
             if told is js.ConnectionClosed:
                 await connected.close()
             else:
-                connected._transport.close()
+                transport_of(connected).close()
 
         async def asked():
             return server.reached("asked")

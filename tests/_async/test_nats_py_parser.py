@@ -11,6 +11,7 @@ from nats.protocol.parser import Parser as TheirParser
 
 import js_async as js
 from js_async.nats_py.parser import OwnParser, take_over
+from tests.inside import transport_of
 from tests.odd_messages import publish_raw
 from twinstream.models import ConsumerConfig, StreamConfig
 
@@ -71,13 +72,18 @@ async def reached(condition):
             await asyncio.sleep(0.01)
 
 
+def parser_of(client):
+    """The part of nats-py that this is about."""
+    return client._ps
+
+
 async def test_contexts_of_one_client_share_the_parser(server, name):
     async with connected(server) as client:
         first = js.from_nats(client, own_parser=True)
-        parser = client._ps
+        parser = parser_of(client)
         assert isinstance(parser, OwnParser)
         second = js.from_nats(client, own_parser=True)
-        assert client._ps is parser
+        assert parser_of(client) is parser
         await filled(first, name)
         stream = await second.get_stream(name)
         assert (await stream.get_message(3)).data == b"2"
@@ -88,7 +94,7 @@ async def test_iteration_continues_over_a_new_connection(server_factory, name):
         async with connected(server, reconnect_time_wait=0.05) as client:
             jet = js.from_nats(client, timeout=10, own_parser=True)
             await filled(jet, name)
-            client._transport.close()
+            transport_of(client).close()
             await reached(lambda: client.stats["reconnects"] == 1 and client.is_connected)
             consumer = await jet.get_consumer(name, "c")
             batch = await consumer.fetch(COUNT, timeout=20)
@@ -143,7 +149,7 @@ SEEN = [
 @pytest.mark.parametrize("cut", range(len(WIRE)))
 async def test_it_may_take_over_anywhere_in_the_stream(cut):
     client = Client()
-    await client._ps.parse(WIRE[:cut])
+    await parser_of(client).parse(WIRE[:cut])
     parser = take_over(client)
     for byte in WIRE[cut:]:
         await parser.parse(bytes([byte]))
@@ -156,7 +162,7 @@ async def test_an_unknown_release_keeps_its_parser(server, name, monkeypatch):
             patch.setattr("js_async.nats_py.parser.version", lambda _: "2.99.0")
             with pytest.warns(RuntimeWarning, match=r"nats-py 2\.99\.0 .* its own parser stays"):
                 jet = js.from_nats(client, timeout=10, own_parser=True)
-        assert isinstance(client._ps, TheirParser)
+        assert isinstance(parser_of(client), TheirParser)
         consumer = await filled(jet, name)
         assert len(await consumer.fetch(COUNT, timeout=10)) == COUNT
 

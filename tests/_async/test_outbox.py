@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 import js_async as js
-from js_async.exactly_once import outbox_relay, sqlite_outbox
 from tests._async.flow import eventually
 from tests.dropping import let_go
+from tests.inside import writer_of
 from twinstream.core.deadline import Deadline
 from twinstream.models import StreamConfig, evolve
 
@@ -109,10 +109,8 @@ KEYS = pytest.mark.parametrize("key", [None, "one"])
 
 
 @KEYS
-async def test_a_drain_ends_with_its_time_though_there_is_more(
-    opened, name, path, monkeypatch, key
-):
-    monkeypatch.setattr(outbox_relay, "_PAGE", 5)
+async def test_a_drain_ends_with_its_time_though_there_is_more(opened, name, path, tuned, key):
+    tuned("outbox page", 5)
     async with opened() as jet:
         await made(jet, name)
         outbox = added(path, [f"{name}.{{id}}"] * 20, key=key)
@@ -127,19 +125,21 @@ async def test_a_drain_ends_with_its_time_though_there_is_more(
 
 
 @KEYS
-async def test_a_relay_ends_in_the_middle_of_what_waits(opened, name, path, monkeypatch, key):
-    monkeypatch.setattr(outbox_relay, "_PAGE", 5)
+async def test_a_relay_ends_in_the_middle_of_what_waits(
+    opened, name, path, monkeypatch, tuned, key
+):
+    tuned("outbox page", 5)
     async with opened() as jet:
         await made(jet, name)
         outbox = added(path, [f"{name}.{{id}}"] * 20, key=key)
         relay = jet.outbox(outbox, stream=name, by="subject")
-        write = relay._writer.write
+        write = writer_of(relay).write
 
         async def last(requests):
             relay._stop.set()
             return await write(requests)
 
-        monkeypatch.setattr(relay._writer, "write", last)
+        monkeypatch.setattr(writer_of(relay), "write", last)
         await relay.start()
         await relay.wait(60)
         assert outbox.waiting() == 20 - relay.stored
@@ -147,20 +147,20 @@ async def test_a_relay_ends_in_the_middle_of_what_waits(opened, name, path, monk
 
 
 @KEYS
-async def test_stopped_drain_reports_it(opened, name, path, monkeypatch, key):
-    monkeypatch.setattr(outbox_relay, "_PAGE", 5)
+async def test_stopped_drain_reports_it(opened, name, path, monkeypatch, tuned, key):
+    tuned("outbox page", 5)
     async with opened() as jet:
         await made(jet, name)
         outbox = added(path, [f"{name}.{{id}}"] * 20, key=key)
         relay = jet.outbox(outbox, stream=name, by="id")
-        write = relay._writer.write
+        write = writer_of(relay).write
 
         async def last(requests):
             # Another one, as of a signal, while the drain is at work.
             await relay.stop()
             return await write(requests)
 
-        monkeypatch.setattr(relay._writer, "write", last)
+        monkeypatch.setattr(writer_of(relay), "write", last)
         with pytest.raises(js.TwinstreamError, match="still pending; the relay was stopped before"):
             await relay.drain(60)
         # What is stored is taken out, and the outbox is free for another relay.
@@ -264,9 +264,9 @@ async def test_what_cannot_be_stored_is_put_by(opened, name, path, by):
 
 @BY
 async def test_denied_subjects_do_not_keep_off_what_is_behind_them(
-    server_factory, name, path, by, monkeypatch
+    server_factory, name, path, by, tuned
 ):
-    monkeypatch.setattr(outbox_relay, "_PAGE", 3)
+    tuned("outbox page", 3)
     server = server_factory(
         f"""authorization {{ users: [{{ user: u, password: p,
             permissions: {{ publish: {{ deny: ["{name}.no.>"] }} }} }}] }}"""
@@ -412,8 +412,8 @@ async def test_possible_gap_in_the_events_is_reported(opened, name, path):
             await jet.outbox(outbox, stream=name, by="id").drain(60)
 
 
-async def test_a_locked_database_is_waited_for(opened, name, path, monkeypatch):
-    monkeypatch.setattr(sqlite_outbox, "_BUSY", 0.01)
+async def test_a_locked_database_is_waited_for(opened, name, path, tuned):
+    tuned("outbox busy", 0.01)
     async with opened() as jet:
         await made(jet, name)
         outbox = added(path, [f"{name}.1"])
@@ -448,9 +448,9 @@ async def test_a_locked_database_is_waited_for(opened, name, path, monkeypatch):
         assert not any(report.ended for report in reports)
 
 
-def test_a_locked_database_is_not_kept_open(path, monkeypatch):
+def test_a_locked_database_is_not_kept_open(path, monkeypatch, tuned):
     outbox = added(path, [])
-    monkeypatch.setattr(sqlite_outbox, "_BUSY", 0.01)
+    tuned("outbox busy", 0.01)
     made_here, connect = [], sqlite3.connect
 
     def connect_and_keep(*arguments, **options):

@@ -12,6 +12,7 @@ import pytest
 
 import js_async as js
 from tests._async.flow import ended, eventually, together
+from tests.inside import pipeline_of
 from twinstream.models import PubAck, StreamConfig
 
 
@@ -310,7 +311,7 @@ async def test_unread_outcomes_are_reported(opened, name):
         async def leave(outcomes):
             async for _ in outcomes:
                 for entry in list(outcomes._order):
-                    await outcomes._pipeline.until(entry)
+                    await pipeline_of(outcomes).until(entry)
                 break
 
         with pytest.raises(js.PublishFailures, match="4 messages"):

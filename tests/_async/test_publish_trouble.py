@@ -12,6 +12,7 @@ from js_async.publish import publisher
 from js_async.publish.verify_stored import prove
 from tests._async.flow import pause, together
 from tests._async.leaders import step_down
+from tests.inside import session_of
 from twinstream.core.deadline import Deadline
 from twinstream.core.wire.subjects import ApiSubjects
 from twinstream.models import StreamConfig
@@ -219,7 +220,7 @@ async def asking(connection, jet, name, config):
     stream = await jet.create_stream(config)
     await jet.publish(name, b"first", msg_id="1")
     await jet.publish(name, b"second", msg_id="2", expected_last_seq=1)
-    api = Api(connection._session, ApiSubjects.of(domain=None, prefix=None), 20)
+    api = Api(session_of(connection), ApiSubjects.of(domain=None, prefix=None), 20)
     refusal = js.WrongLastSequence("no", code=400, err_code=10071)
 
     async def ask(msg_id):

@@ -77,9 +77,9 @@ async def test_a_group_shares_the_messages(opened, name):
         assert sorted(seen) == list(range(1, 101))
 
 
-async def test_a_group_with_heartbeats_reports_none_missing(opened, name, monkeypatch):
+async def test_a_group_with_heartbeats_reports_none_missing(opened, name, monkeypatch, tuned):
     # A second of silence would be two missing heartbeats; the consumer is looked for meanwhile.
-    monkeypatch.setattr(push, "_SILENCE", 0.5)
+    tuned("push silence", 0.5)
     looks = []
 
     async def looked(*about):
@@ -215,8 +215,8 @@ async def test_heartbeats_are_requested_if_the_consumer_is_not_shared(opened, na
                 assert info.config.idle_heartbeat == wanted
 
 
-async def test_a_deleted_consumer_without_heartbeats_is_noticed(opened, name, monkeypatch):
-    monkeypatch.setattr(push, "_SILENCE", 0.2)
+async def test_a_deleted_consumer_without_heartbeats_is_noticed(opened, name, tuned):
+    tuned("push silence", 0.2)
     async with opened() as jet:
         stream = await filled(jet, name, 1)
         await stream.create_consumer(

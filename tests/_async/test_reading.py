@@ -84,8 +84,8 @@ async def test_a_range_and_filters(opened, name, via):
 
 @WAYS
 @pytest.mark.parametrize("crossing_since", [(2, 12, 5), (99,)])
-async def test_filters_may_match_the_same_subjects(opened, name, via, crossing_since, monkeypatch):
-    monkeypatch.setattr(js_async.read.page_sources, "_CROSSING_SINCE", crossing_since)
+async def test_filters_may_match_the_same_subjects(opened, name, via, crossing_since, tuned):
+    tuned("crossing filters since", crossing_since)
     async with opened() as jet:
         config = StreamConfig(name=name, subjects=[f"{name}.>"], allow_direct=via == "direct")
         stream = await jet.create_stream(config)

@@ -13,6 +13,7 @@ import pytest
 import js_async as js
 from tests._async.flow import eventually
 from tests.certificates import make_certificates
+from tests.inside import servers_of
 from tests.meddler import meddled
 from tests.operators import make_operator
 from twinstream.models import ConsumerConfig, StreamConfig
@@ -99,7 +100,7 @@ async def test_announced_ip_address_keeps_the_host_name(tmp_path):
                 events = connection.events()
 
                 async def announced():
-                    return len(connection._session._pool.round()) > 1
+                    return len(servers_of(connection)) > 1
 
                 # Servers since 2.12 announce them over TLS, too; before TLS nobody is believed.
                 await eventually(announced)

@@ -8,6 +8,7 @@ import pytest
 
 import js_async as js
 from tests._async.flow import together
+from tests.inside import api_of
 from twinstream.models import ConsumerConfig, StreamConfig
 from twinstream.testing import FakePeer, FakeServer
 
@@ -198,6 +199,10 @@ async def test_acknowledgements_are_confirmed_within_the_timeout_of_their_contex
             assert await consumer.double_ack([message]) == [message]
 
 
+def timeout_of(message):
+    return message._delivery.timeout
+
+
 async def test_iterations_hand_the_timeout_of_their_context_on(opened, name):
     """A slow answer is none of a fast context: each message knows the timeout of its own."""
     async with opened() as jet:
@@ -205,15 +210,15 @@ async def test_iterations_hand_the_timeout_of_their_context_on(opened, name):
         consumer = await stream.create_consumer(ConsumerConfig(durable_name="c"))
         for _ in range(3):
             await jet.publish(name)
-        timeouts = [(await consumer.next())._delivery.timeout]
-        timeouts += [each._delivery.timeout for each in await consumer.fetch(1)]
+        timeouts = [timeout_of(await consumer.next())]
+        timeouts += [timeout_of(each) for each in await consumer.fetch(1)]
         async with consumer.messages() as messages:
-            timeouts.append((await messages.next())._delivery.timeout)
+            timeouts.append(timeout_of(await messages.next()))
         async with stream.ordered() as messages:
-            timeouts.append((await messages.next())._delivery.timeout)
+            timeouts.append(timeout_of(await messages.next()))
         async with stream.subscribe(ConsumerConfig(ack_policy="none")) as messages:
-            timeouts.append((await messages.next())._delivery.timeout)
-        assert timeouts == [jet._api.timeout] * 5
+            timeouts.append(timeout_of(await messages.next()))
+        assert timeouts == [api_of(jet).timeout] * 5
 
 
 async def test_nanoseconds_are_refused_with_a_hint():

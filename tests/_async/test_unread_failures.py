@@ -10,6 +10,7 @@ import pytest
 
 import js_async as js
 from tests._async.flow import ended, eventually
+from tests.inside import pipeline_of
 from twinstream.models import StreamConfig
 
 WRITERS = ["publish_many", pytest.param("fast_ingest", marks=pytest.mark.since("2.14"))]
@@ -171,7 +172,7 @@ async def test_a_publisher_that_is_dropped_warns_of_what_fails_later(opened, nam
         await jet.create_stream(StreamConfig(name=name, subjects=[name]))
         publisher = jet.publisher(retries=1, retry_wait=0.2)
         await publisher.send(f"{name}.nobody")
-        pipeline = publisher._pipeline
+        pipeline = pipeline_of(publisher)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             del publisher

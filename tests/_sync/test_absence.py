@@ -8,9 +8,9 @@ from datetime import timedelta
 import pytest
 
 import js_sync as js
-from js_sync.consume import ack_progress
 from tests._sync.flow import eventually, pause, together
 from tests._sync.streams import filled, waiting
+from tests.inside import held_of
 from twinstream.core.consume.reports import PullWarning
 from twinstream.core.deadline import monotonic
 from twinstream.models import ConsumerConfig
@@ -32,7 +32,7 @@ def none_given_up(events):
 
 
 def left_alone(messages):
-    return messages._held.gave_up
+    return held_of(messages).gave_up
 
 
 @pytest.mark.parametrize(
@@ -68,8 +68,8 @@ def test_long_absent_program_gets_all_changes(opened, name, limits):
     [{"max_deliver": 1}, {"durable_name": None, "inactive_threshold": timedelta(seconds=1)}],
     ids=["delivered once", "not durable"],
 )
-def test_messages_for_no_other_client_are_kept(opened, name, monkeypatch, settings):
-    monkeypatch.setattr(ack_progress, "_PATIENCE", 1)
+def test_messages_for_no_other_client_are_kept(opened, name, tuned, settings):
+    tuned("ack progress patience", 1)
     with opened() as jet:
         stream = filled(jet, name, COUNT)
         # Long enough for a machine that is busy elsewhere for a moment.
@@ -129,11 +129,11 @@ def test_occasional_caller_is_not_absent(opened, name):
             before = monotonic()
             with pytest.raises(js.RequestTimeout):
                 messages.next(0.01)
-            assert messages._held.taken_at > before
+            assert held_of(messages).taken_at > before
 
 
-def test_caller_that_returns_in_time_gets_buffered_messages(opened, name, monkeypatch):
-    monkeypatch.setattr(ack_progress, "_PATIENCE", 0.2)
+def test_caller_that_returns_in_time_gets_buffered_messages(opened, name, tuned):
+    tuned("ack progress patience", 0.2)
     with opened() as jet:
         stream = filled(jet, name, 1)
         consumer = stream.create_consumer(hasty(ack_wait=timedelta(seconds=6)))
@@ -153,8 +153,8 @@ def test_caller_that_returns_in_time_gets_buffered_messages(opened, name, monkey
 
 
 @pytest.mark.parametrize("end", ["close", "drain"])
-def test_what_was_left_alone_is_ended(opened, name, monkeypatch, end):
-    monkeypatch.setattr(ack_progress, "_PATIENCE", 1)
+def test_what_was_left_alone_is_ended(opened, name, tuned, end):
+    tuned("ack progress patience", 1)
     with opened() as jet:
         stream = filled(jet, name, COUNT)
         consumer = stream.create_consumer(hasty(ack_wait=timedelta(seconds=2)))
@@ -171,8 +171,8 @@ def test_what_was_left_alone_is_ended(opened, name, monkeypatch, end):
         eventually(waiting, consumer, 0)
 
 
-def test_a_link_that_breaks_during_an_absence_loses_nothing(server, name, monkeypatch):
-    monkeypatch.setattr(ack_progress, "_PATIENCE", 1)
+def test_a_link_that_breaks_during_an_absence_loses_nothing(server, name, tuned):
+    tuned("ack progress patience", 1)
     with Proxy(server.url) as proxy:
         policy = js.ReconnectPolicy(wait=0.01, max_wait=0.05, attempts=-1)
         with js.connect(proxy.url, reconnect=policy) as connection:

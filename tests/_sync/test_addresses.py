@@ -11,6 +11,7 @@ import js_sync as js
 from tests._sync.flow import eventually
 from tests.certificates import make_certificates
 from tests.fake.names import full, resolving
+from tests.inside import servers_of, session_of
 from tests.meddler import meddled
 from twinstream.core.deadline import monotonic
 from twinstream.testing import FakePeer, FakeServer, NatsCluster
@@ -134,7 +135,7 @@ def test_after_a_while_of_service_the_rounds_begin_again():
             for number in range(1, 6):
 
                 def stands(epoch=number):
-                    since = connection._session._connected_at
+                    since = session_of(connection)._connected_at
                     return connection.epoch == epoch and monotonic() - since > 0.01
 
                 eventually(stands)
@@ -147,7 +148,7 @@ def test_after_a_while_of_service_the_rounds_begin_again():
 
 
 def discovered(connection):
-    return len(connection._session._pool.round()) > 1
+    return len(servers_of(connection)) > 1
 
 
 def test_addresses_announced_before_tls_are_not_believed(tmp_path):

@@ -9,6 +9,7 @@ import pytest
 
 import js_sync as js
 from tests._sync.flow import eventually, together
+from tests.inside import last_trouble, subscriptions_of
 from twinstream.core.connect.options import ConnectOptions
 from twinstream.core.deadline import monotonic
 from twinstream.models import ConsumerConfig, StreamConfig
@@ -213,7 +214,7 @@ def test_disconnected_caller_gets_the_reason_within_its_timeout(server_factory, 
         server.stop()
 
         def refused():
-            return isinstance(connection._session._cause, js.ConnectionFailed)
+            return isinstance(last_trouble(connection), js.ConnectionFailed)
 
         eventually(refused)
         # What the last server can do is what the next one is taken to.
@@ -338,7 +339,7 @@ def test_subscriptions_that_ended_are_not_kept_nor_looked_at_each_time(server, n
         lasting = [connection.subscribe(name) for _ in range(100)]
         for _ in range(1000):
             (connection.subscribe(name)).close()
-        assert len(connection._subscriptions) <= 2 * len(lasting)
-        assert set(lasting) <= set(connection._subscriptions.values())
+        assert len(subscriptions_of(connection)) <= 2 * len(lasting)
+        assert set(lasting) <= set(subscriptions_of(connection).values())
         # Not once for each that is there whenever one is made.
         assert len(looks) < 5 * 1100

@@ -16,6 +16,7 @@ from js_sync.consume.messages import Messages
 from tests._sync.flow import eventually, together
 from tests._sync.streams import filled, settled, waiting
 from tests.dropping import let_go
+from tests.inside import held_of, keeper_of, tasks_of
 from twinstream.core.deadline import Deadline
 from twinstream.models import ConsumerConfig, StreamConfig
 from twinstream.testing import FakePeer, FakeServer
@@ -96,11 +97,11 @@ def test_nothing_is_kept_for_an_iteration_that_is_dropped_open(opened, name):
         config = ConsumerConfig(durable_name="c", ack_wait=timedelta(seconds=1))
         consumer = stream.create_consumer(config)
         messages = [consumer.messages()]
-        held = messages[0]._held
+        held = held_of(messages[0])
         messages[0].next(20)
         with pytest.warns(ResourceWarning, match="are redelivered after ack_wait"):
             let_go(messages)
-        assert held._keeper.join(Deadline.after(20))
+        assert keeper_of(held).join(Deadline.after(20))
 
 
 def test_a_consumption_that_is_interrupted_while_it_starts_ends(opened, name, monkeypatch):
@@ -146,7 +147,7 @@ def test_nothing_runs_on_behind_a_consumption_that_has_ended(opened, name, end):
         consumer = stream.create_consumer(ConsumerConfig(durable_name="c"))
         consuming = consumer.consume(handle, stop_after=1)
         end(consuming)
-        assert consuming.messages._held._keeper.join(Deadline.after(20))
+        assert keeper_of(held_of(consuming.messages)).join(Deadline.after(20))
 
 
 def broken(_):
@@ -156,7 +157,7 @@ def broken(_):
 def begun(works):
     """Start the only one of `works`; return when it has ended by itself."""
     works[0].start()
-    for task in works[0]._tasks:
+    for task in tasks_of(works[0]):
         assert task.join(Deadline.after(30))
 
 
@@ -193,7 +194,7 @@ def test_a_consumption_that_the_program_ends_by_closing_does_not_warn(opened, na
         works = [consumer.consume(broken)]
         works[0].start()
         eventually(lambda: waiting(consumer))
-    for task in works[0]._tasks:
+    for task in tasks_of(works[0]):
         assert task.join(Deadline.after(30))
     let_go(works)
 

@@ -33,9 +33,9 @@ def world():
 
 
 @pytest.fixture
-def short(monkeypatch):
+def short(tuned):
     """Doubt that ends after a second."""
-    monkeypatch.setattr("twinstream.core.consume.absence_timer.BOUND", 1.0)
+    tuned("absence bound", 1.0)
 
 
 def stage(admin):
@@ -67,10 +67,8 @@ def test_long_lack_of_responders_ends_the_iteration(world, short):
 
 
 @pytest.mark.parametrize("policy", ["raise", "wait"])
-def test_consumer_that_appears_in_time_is_waited_for(world, policy, monkeypatch):
-    monkeypatch.setattr(
-        "twinstream.core.consume.absence_timer.BOUND", 60.0 if policy == "raise" else 0.0
-    )
+def test_consumer_that_appears_in_time_is_waited_for(world, policy, tuned):
+    tuned("absence bound", 60.0 if policy == "raise" else 0.0)
     with user(world, "admin") as admin, user(world, "bound") as connection:
         stream = stage(admin)
         reports = []

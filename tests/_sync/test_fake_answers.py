@@ -18,7 +18,7 @@ def ack(seq: int) -> bytes:
 
 
 def frame(peer: FakePeer, request, seq: int) -> bytes:
-    return message_frame(request.reply, peer._sid(request.reply), "", b"", ack(seq))
+    return message_frame(request.reply, peer.sid(request.reply), "", b"", ack(seq))
 
 
 @pytest.fixture
@@ -126,7 +126,7 @@ def test_what_looks_like_the_answer_inside_a_message_is_none(taken):
         request = peer.expect(ORDERS)
         inside = frame(peer, request, 9)
         size = len(b"first " + inside) - 2
-        line = f"MSG news {peer._sid('news')} {size}\r\n".encode()
+        line = f"MSG news {peer.sid('news')} {size}\r\n".encode()
         peer.send(b"PING\r\n" + line + b"first ")
         peer.expect("^PONG")
         peer.send(inside)

@@ -7,6 +7,7 @@ import pytest
 
 import js_sync as js
 from tests.fake.answers import CONSUMER
+from tests.inside import session_of
 from twinstream.models import ConsumerConfig, ObjectStoreConfig, StreamConfig
 from twinstream.testing import FakePeer, FakeServer
 
@@ -34,7 +35,7 @@ def test_a_creation_that_is_forgotten_is_sent_again():
             stream = connection.jetstream(timeout=30).create_stream(StreamConfig(name="S"))
             assert stream.name == "S"
             connection.flush()
-            assert connection._session.replies.open_requests == 0
+            assert session_of(connection).replies.open_requests == 0
 
 
 def test_a_creation_waits_for_a_leader():

@@ -3,14 +3,13 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import pytest
 
 import js_sync as js
 from js_sync.consume.push import PushMessages
 from tests._sync.flow import eventually, pause, together
 from tests._sync.streams import disconnected
+from tests.inside import api_of, link_of, open_push
 from twinstream.models import ConsumerConfig
 from twinstream.testing import FakePeer, FakeServer
 
@@ -111,7 +110,7 @@ def test_late_caller_gets_the_reason_of_a_lost_connection(monkeypatch):
 
     with FakeServer(first, welcome) as server:
         with js.connect(server.url, reconnect=QUICK) as connection:
-            link = connection._session._link
+            link = link_of(connection)
             wait = link.wait
 
             def slow(signal, deadline):
@@ -183,7 +182,7 @@ def test_a_request_ends_in_time_though_a_write_is_stuck():
     with FakeServer(deaf, welcome) as server:
         with js.connect(server.url, reconnect=QUICK) as connection:
             connection.request("ready")
-            link = connection._session._link
+            link = link_of(connection)
 
             def is_deaf():
                 return server.reached("deaf")
@@ -233,7 +232,7 @@ def test_waiter_at_a_refused_subscription_is_notified(way):
         with js.connect(server.url) as connection:
             jet = connection.jetstream()
             consumer = jet.bind_consumer("S", "c")
-            push = PushMessages(jet._api, "S", ConsumerConfig(deliver_subject="here"), None)
+            push = PushMessages(api_of(jet), "S", ConsumerConfig(deliver_subject="here"), None)
 
             def wait():
                 if way == "fetch":
@@ -241,7 +240,7 @@ def test_waiter_at_a_refused_subscription_is_notified(way):
                 elif way == "messages":
                     consumer.messages().next(20)
                 else:
-                    push._open(SimpleNamespace(name="c", config=None))
+                    open_push(push, "c")
                     push.next(20)
 
             with pytest.raises(js.PermissionDenied, match="Permissions Violation"):
@@ -269,8 +268,8 @@ def test_flow_control_of_a_link_that_broke_ends_no_iteration():
     with FakeServer(first, second) as server:
         with js.connect(server.url, connect_timeout=20, **options) as connection:
             jet = connection.jetstream()
-            push = PushMessages(jet._api, "S", ConsumerConfig(deliver_subject="here"), None)
-            push._open(SimpleNamespace(name="c", config=None))
+            push = PushMessages(api_of(jet), "S", ConsumerConfig(deliver_subject="here"), None)
+            open_push(push, "c")
             assert (push.next(20)).data == b"1"
             server.tell("taken")
 
@@ -315,8 +314,8 @@ def test_stalled_push_consumer_is_answered_after_earlier_messages():
     with FakeServer(script) as server:
         with js.connect(server.url) as connection:
             jet = connection.jetstream()
-            push = PushMessages(jet._api, "S", ConsumerConfig(deliver_subject="here"), None)
-            push._open(SimpleNamespace(name="c", config=None))
+            push = PushMessages(api_of(jet), "S", ConsumerConfig(deliver_subject="here"), None)
+            open_push(push, "c")
             assert (push.next(20)).data == b"1"
 
             def reached(step):

@@ -13,6 +13,7 @@ from js_sync.consume.pull_subscription import PullChannel
 from tests._sync.flow import eventually, together
 from tests.fake.answers import CONSUMER
 from tests.fake.statuses import STATUSES, Then
+from tests.inside import held_of, keeper_of
 from twinstream.core.consume.pin import Pins
 from twinstream.core.consume.reports import PullWarning
 from twinstream.core.deadline import Deadline, monotonic
@@ -501,7 +502,7 @@ def test_heartbeat_does_not_refresh_earlier_messages(end):
                 server.tell("taken")
 
                 def not_kept_any_more():
-                    return monotonic() - messages._held.taken_at > 8 * 0.3
+                    return monotonic() - held_of(messages).taken_at > 8 * 0.3
 
                 def beaten():
                     connection.flush()
@@ -533,5 +534,5 @@ def test_what_keeps_messages_alive_ends_with_its_connection():
             consumer.info()
             messages = consumer.messages()
             assert (messages.next(5)).data == b"fine"
-            assert not messages._held._keeper.join(Deadline.after(0.05))
-        assert messages._held._keeper.join(Deadline.after(10))
+            assert not keeper_of(held_of(messages)).join(Deadline.after(0.05))
+        assert keeper_of(held_of(messages)).join(Deadline.after(10))

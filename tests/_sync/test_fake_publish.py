@@ -11,6 +11,7 @@ import pytest
 import js_sync as js
 from js_sync.publish.pipeline import Pipeline
 from tests._sync.flow import ended, eventually
+from tests.inside import keeper_of
 from twinstream.core.deadline import Deadline
 from twinstream.core.wire.bulk_acks import AckCutter
 from twinstream.models import PubAck
@@ -655,8 +656,8 @@ def test_unclosed_publisher_ends_with_its_connection():
             publisher = connection.jetstream().publisher(timeout=30)
             assert ((publisher.send("orders")).result()).seq == 1
             lost = publisher.send("orders")
-            assert not publisher._keeper.join(Deadline.after(0.3))
-        assert publisher._keeper.join(Deadline.after(10))
+            assert not keeper_of(publisher).join(Deadline.after(0.3))
+        assert keeper_of(publisher).join(Deadline.after(10))
         with pytest.raises(js.ConnectionClosed):
             lost.result()
 
@@ -700,7 +701,7 @@ def test_acknowledgements_in_one_read_are_distinguished(monkeypatch):
         peer.answer(requests[3], {"stream": "T", "seq": 9})
 
     def together(peer: FakePeer, request, seq: int) -> bytes:
-        return message_frame(request.reply, peer._sid(request.reply), "", b"", ack(seq))
+        return message_frame(request.reply, peer.sid(request.reply), "", b"", ack(seq))
 
     def ack(seq: int) -> bytes:
         return b'{"stream":"S", "seq":%d}' % seq
@@ -782,7 +783,7 @@ def test_failures_of_many_subjects_are_explained_concurrently():
         sent = [peer.expect(r"^PUB orders\.\d+ ") for _ in range(20)]
         status = b"NATS/1.0 503\r\n\r\n"
         peer.send(
-            b"".join(message_frame(e.reply, peer._sid(e.reply), "", status, b"") for e in sent)
+            b"".join(message_frame(e.reply, peer.sid(e.reply), "", status, b"") for e in sent)
         )
         asked.extend(each for each in peer.follow() if "STREAM.NAMES" in each.line)
 

@@ -8,7 +8,6 @@ from datetime import timedelta
 import pytest
 
 import js_sync as js
-from js_sync.consume import fetch_rounds
 from tests._sync.flow import eventually, pause, together
 from tests._sync.streams import filled, waiting
 from tests.dropping import let_go
@@ -135,8 +134,8 @@ def test_a_fetch_that_is_dropped_before_its_end_warns(opened, name):
             let_go(dropped)
 
 
-def test_a_fetch_may_wait_without_limit(opened, name, monkeypatch):
-    monkeypatch.setattr(fetch_rounds, "ROUND", 0.2)
+def test_a_fetch_may_wait_without_limit(opened, name, tuned):
+    tuned("fetch round", 0.2)
     with opened() as jet:
         stream = filled(jet, name, 1)
         consumer = stream.create_consumer(ConsumerConfig(durable_name="c"))
@@ -160,8 +159,8 @@ def test_a_fetch_may_wait_without_limit(opened, name, monkeypatch):
             consumer.fetch(0, timeout=None)
 
 
-def test_rounds_of_a_fetch_without_limit(monkeypatch):
-    monkeypatch.setattr(fetch_rounds, "_PAUSE", 0.0)
+def test_rounds_of_a_fetch_without_limit(tuned):
+    tuned("fetch pause", 0.0)
 
     def script(peer: FakePeer) -> None:
         peer.handshake()

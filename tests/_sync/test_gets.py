@@ -10,6 +10,7 @@ import pytest
 
 import js_sync as js
 from tests._sync.flow import eventually
+from tests.inside import session_of
 from twinstream.models import StreamConfig
 from twinstream.testing import FakePeer, FakeServer
 
@@ -85,7 +86,7 @@ def test_headers_that_begin_like_a_status_are_a_messages(server, name, line):
         block = f"NATS/1.0 {line}\r\nA: 1\r\n\r\n".encode()
         for number in range(3):
             headers = block if number == 1 else b""
-            connection._session.send(f"{name}.{number}".encode(), b"", headers, b"x")
+            session_of(connection).send(f"{name}.{number}".encode(), b"", headers, b"x")
         connection.flush()
 
         def stored():

@@ -10,7 +10,6 @@ from datetime import timedelta
 import pytest
 
 import js_sync as js
-from js_sync.consume import ack_progress
 from tests._sync.flow import eventually, pause
 from tests._sync.streams import filled, settled
 from twinstream.models import ConsumerConfig, StreamConfig
@@ -190,9 +189,9 @@ def test_a_long_handler_keeps_its_message(opened, name):
         assert deliveries == [1]
 
 
-def test_messages_behind_a_very_long_handler_are_delivered_once(opened, name, monkeypatch):
+def test_messages_behind_a_very_long_handler_are_delivered_once(opened, name, tuned):
     # A handler that takes longer than the patience with who takes no message.
-    monkeypatch.setattr(ack_progress, "_PATIENCE", 0)
+    tuned("ack progress patience", 0)
     with opened() as jet:
         stream = filled(jet, name, 1)
         config = ConsumerConfig(durable_name="c", ack_wait=timedelta(seconds=2))

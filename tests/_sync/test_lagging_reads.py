@@ -18,6 +18,7 @@ from js_sync.read.range_reader import RangeReader
 from tests._sync.flow import eventually, pause, together
 from tests._sync.lagging import FAR, Believing, lead_near, placed
 from tests.conftest import VERSION
+from tests.inside import api_of
 from twinstream.core.deadline import Deadline
 from twinstream.models import StreamConfig
 from twinstream.testing import NatsCluster
@@ -28,8 +29,8 @@ BURST = 20
 
 
 def naive(jet, name, start, end):
-    pages = DirectPages(jet._api, name)
-    reader = RangeReader(jet._api, name, Believing(start, end), pages)
+    pages = DirectPages(api_of(jet), name)
+    reader = RangeReader(api_of(jet), name, Believing(start, end), pages)
     found = []
     while (page := reader.next_page()) is not None:
         found += page.seqs

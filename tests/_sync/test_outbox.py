@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 import js_sync as js
-from js_sync.exactly_once import outbox_relay, sqlite_outbox
 from tests._sync.flow import eventually
 from tests.dropping import let_go
+from tests.inside import writer_of
 from twinstream.core.deadline import Deadline
 from twinstream.models import StreamConfig, evolve
 
@@ -110,8 +110,8 @@ KEYS = pytest.mark.parametrize("key", [None, "one"])
 
 
 @KEYS
-def test_a_drain_ends_with_its_time_though_there_is_more(opened, name, path, monkeypatch, key):
-    monkeypatch.setattr(outbox_relay, "_PAGE", 5)
+def test_a_drain_ends_with_its_time_though_there_is_more(opened, name, path, tuned, key):
+    tuned("outbox page", 5)
     with opened() as jet:
         made(jet, name)
         outbox = added(path, [f"{name}.{{id}}"] * 20, key=key)
@@ -126,19 +126,19 @@ def test_a_drain_ends_with_its_time_though_there_is_more(opened, name, path, mon
 
 
 @KEYS
-def test_a_relay_ends_in_the_middle_of_what_waits(opened, name, path, monkeypatch, key):
-    monkeypatch.setattr(outbox_relay, "_PAGE", 5)
+def test_a_relay_ends_in_the_middle_of_what_waits(opened, name, path, monkeypatch, tuned, key):
+    tuned("outbox page", 5)
     with opened() as jet:
         made(jet, name)
         outbox = added(path, [f"{name}.{{id}}"] * 20, key=key)
         relay = jet.outbox(outbox, stream=name, by="subject")
-        write = relay._writer.write
+        write = writer_of(relay).write
 
         def last(requests):
             relay._stop.set()
             return write(requests)
 
-        monkeypatch.setattr(relay._writer, "write", last)
+        monkeypatch.setattr(writer_of(relay), "write", last)
         relay.start()
         relay.wait(60)
         assert outbox.waiting() == 20 - relay.stored
@@ -146,20 +146,20 @@ def test_a_relay_ends_in_the_middle_of_what_waits(opened, name, path, monkeypatc
 
 
 @KEYS
-def test_stopped_drain_reports_it(opened, name, path, monkeypatch, key):
-    monkeypatch.setattr(outbox_relay, "_PAGE", 5)
+def test_stopped_drain_reports_it(opened, name, path, monkeypatch, tuned, key):
+    tuned("outbox page", 5)
     with opened() as jet:
         made(jet, name)
         outbox = added(path, [f"{name}.{{id}}"] * 20, key=key)
         relay = jet.outbox(outbox, stream=name, by="id")
-        write = relay._writer.write
+        write = writer_of(relay).write
 
         def last(requests):
             # Another one, as of a signal, while the drain is at work.
             relay.stop()
             return write(requests)
 
-        monkeypatch.setattr(relay._writer, "write", last)
+        monkeypatch.setattr(writer_of(relay), "write", last)
         with pytest.raises(js.TwinstreamError, match="still pending; the relay was stopped before"):
             relay.drain(60)
         # What is stored is taken out, and the outbox is free for another relay.
@@ -262,10 +262,8 @@ def test_what_cannot_be_stored_is_put_by(opened, name, path, by):
 
 
 @BY
-def test_denied_subjects_do_not_keep_off_what_is_behind_them(
-    server_factory, name, path, by, monkeypatch
-):
-    monkeypatch.setattr(outbox_relay, "_PAGE", 3)
+def test_denied_subjects_do_not_keep_off_what_is_behind_them(server_factory, name, path, by, tuned):
+    tuned("outbox page", 3)
     server = server_factory(
         f"""authorization {{ users: [{{ user: u, password: p,
             permissions: {{ publish: {{ deny: ["{name}.no.>"] }} }} }}] }}"""
@@ -411,8 +409,8 @@ def test_possible_gap_in_the_events_is_reported(opened, name, path):
             jet.outbox(outbox, stream=name, by="id").drain(60)
 
 
-def test_a_locked_database_is_waited_for(opened, name, path, monkeypatch):
-    monkeypatch.setattr(sqlite_outbox, "_BUSY", 0.01)
+def test_a_locked_database_is_waited_for(opened, name, path, tuned):
+    tuned("outbox busy", 0.01)
     with opened() as jet:
         made(jet, name)
         outbox = added(path, [f"{name}.1"])
@@ -447,9 +445,9 @@ def test_a_locked_database_is_waited_for(opened, name, path, monkeypatch):
         assert not any(report.ended for report in reports)
 
 
-def test_a_locked_database_is_not_kept_open(path, monkeypatch):
+def test_a_locked_database_is_not_kept_open(path, monkeypatch, tuned):
     outbox = added(path, [])
-    monkeypatch.setattr(sqlite_outbox, "_BUSY", 0.01)
+    tuned("outbox busy", 0.01)
     made_here, connect = [], sqlite3.connect
 
     def connect_and_keep(*arguments, **options):

@@ -12,6 +12,7 @@ import js_sync as js
 from js_sync.exactly_once import stored_results
 from tests._sync.flow import eventually, pause
 from tests._sync.streams import filled, settled
+from tests.inside import writer_of
 from twinstream.core.exactly_once.processing import results_of
 from twinstream.models import ConsumerConfig, StreamConfig
 
@@ -123,7 +124,7 @@ def test_a_lost_answer_of_a_result_is_no_end(opened, name, by):
         work = jet.process(
             consumer, doubled, into=results.name, by=by, retry=0.01, on_report=reports.append
         )
-        write, lost = work._writer.write, []
+        write, lost = writer_of(work).write, []
 
         def forgetful(requests):
             outcomes = write(requests)
@@ -132,7 +133,7 @@ def test_a_lost_answer_of_a_result_is_no_end(opened, name, by):
             lost.extend(outcomes)
             return [js.OutcomeUnknown("no answer came") for _ in outcomes]
 
-        work._writer.write = forgetful
+        writer_of(work).write = forgetful
         with work:
             eventually(settled, consumer, 5)
         assert [type(each.error) for each in reports] == [js.OutcomeUnknown]
@@ -210,9 +211,9 @@ def test_results_beyond_the_window_are_looked_up(opened, name):
         assert (results.info()).state.messages == before
 
 
-def test_one_look_finds_the_results_of_all_that_come_again(opened, name, monkeypatch):
+def test_one_look_finds_the_results_of_all_that_come_again(opened, name, monkeypatch, tuned):
     # Everything counts as older than the window, which is far from over.
-    monkeypatch.setattr(stored_results, "_SKEW", timedelta(hours=1))
+    tuned("result skew", timedelta(hours=1))
     looks = []
     look = stored_results.stored_ids
 
@@ -277,8 +278,8 @@ def test_results_removed_by_limits_are_not_stored_again(opened, name):
         assert work.stored == 0
 
 
-def test_a_result_that_somebody_deleted_is_not_waited_for(opened, name, monkeypatch):
-    monkeypatch.setattr(stored_results, "_SKEW", timedelta())
+def test_a_result_that_somebody_deleted_is_not_waited_for(opened, name, tuned):
+    tuned("result skew", timedelta())
     with opened() as jet:
         stream = jet.create_stream(StreamConfig(name=name, subjects=[f"{name}.>"]))
         results = output(jet, name, duplicate_window=timedelta(seconds=1))

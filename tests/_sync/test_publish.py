@@ -13,6 +13,7 @@ import pytest
 
 import js_sync as js
 from tests._sync.flow import ended, eventually, together
+from tests.inside import pipeline_of
 from twinstream.models import PubAck, StreamConfig
 
 
@@ -309,7 +310,7 @@ def test_unread_outcomes_are_reported(opened, name):
         def leave(outcomes):
             for _ in outcomes:
                 for entry in list(outcomes._order):
-                    outcomes._pipeline.until(entry)
+                    pipeline_of(outcomes).until(entry)
                 break
 
         with pytest.raises(js.PublishFailures, match="4 messages"):

@@ -13,6 +13,7 @@ from js_sync.publish import publisher
 from js_sync.publish.verify_stored import prove
 from tests._sync.flow import pause, together
 from tests._sync.leaders import step_down
+from tests.inside import session_of
 from twinstream.core.deadline import Deadline
 from twinstream.core.wire.subjects import ApiSubjects
 from twinstream.models import StreamConfig
@@ -218,7 +219,7 @@ def asking(connection, jet, name, config):
     stream = jet.create_stream(config)
     jet.publish(name, b"first", msg_id="1")
     jet.publish(name, b"second", msg_id="2", expected_last_seq=1)
-    api = Api(connection._session, ApiSubjects.of(domain=None, prefix=None), 20)
+    api = Api(session_of(connection), ApiSubjects.of(domain=None, prefix=None), 20)
     refusal = js.WrongLastSequence("no", code=400, err_code=10071)
 
     def ask(msg_id):

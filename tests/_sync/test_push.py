@@ -78,9 +78,9 @@ def test_a_group_shares_the_messages(opened, name):
         assert sorted(seen) == list(range(1, 101))
 
 
-def test_a_group_with_heartbeats_reports_none_missing(opened, name, monkeypatch):
+def test_a_group_with_heartbeats_reports_none_missing(opened, name, monkeypatch, tuned):
     # A second of silence would be two missing heartbeats; the consumer is looked for meanwhile.
-    monkeypatch.setattr(push, "_SILENCE", 0.5)
+    tuned("push silence", 0.5)
     looks = []
 
     def looked(*about):
@@ -216,8 +216,8 @@ def test_heartbeats_are_requested_if_the_consumer_is_not_shared(opened, name):
                 assert info.config.idle_heartbeat == wanted
 
 
-def test_a_deleted_consumer_without_heartbeats_is_noticed(opened, name, monkeypatch):
-    monkeypatch.setattr(push, "_SILENCE", 0.2)
+def test_a_deleted_consumer_without_heartbeats_is_noticed(opened, name, tuned):
+    tuned("push silence", 0.2)
     with opened() as jet:
         stream = filled(jet, name, 1)
         stream.create_consumer(ConsumerConfig(durable_name="p", deliver_subject=f"deliver.{name}"))

@@ -14,6 +14,7 @@ import pytest
 import js_sync as js
 from tests._sync.flow import eventually
 from tests.certificates import make_certificates
+from tests.inside import servers_of
 from tests.meddler import meddled
 from tests.operators import make_operator
 from twinstream.models import ConsumerConfig, StreamConfig
@@ -100,7 +101,7 @@ def test_announced_ip_address_keeps_the_host_name(tmp_path):
                 events = connection.events()
 
                 def announced():
-                    return len(connection._session._pool.round()) > 1
+                    return len(servers_of(connection)) > 1
 
                 # Servers since 2.12 announce them over TLS, too; before TLS nobody is believed.
                 eventually(announced)

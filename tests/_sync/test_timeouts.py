@@ -9,6 +9,7 @@ import pytest
 
 import js_sync as js
 from tests._sync.flow import together
+from tests.inside import api_of
 from twinstream.models import ConsumerConfig, StreamConfig
 from twinstream.testing import FakePeer, FakeServer
 
@@ -199,6 +200,10 @@ def test_acknowledgements_are_confirmed_within_the_timeout_of_their_context():
             assert consumer.double_ack([message]) == [message]
 
 
+def timeout_of(message):
+    return message._delivery.timeout
+
+
 def test_iterations_hand_the_timeout_of_their_context_on(opened, name):
     """A slow answer is none of a fast context: each message knows the timeout of its own."""
     with opened() as jet:
@@ -206,15 +211,15 @@ def test_iterations_hand_the_timeout_of_their_context_on(opened, name):
         consumer = stream.create_consumer(ConsumerConfig(durable_name="c"))
         for _ in range(3):
             jet.publish(name)
-        timeouts = [(consumer.next())._delivery.timeout]
-        timeouts += [each._delivery.timeout for each in consumer.fetch(1)]
+        timeouts = [timeout_of(consumer.next())]
+        timeouts += [timeout_of(each) for each in consumer.fetch(1)]
         with consumer.messages() as messages:
-            timeouts.append((messages.next())._delivery.timeout)
+            timeouts.append(timeout_of(messages.next()))
         with stream.ordered() as messages:
-            timeouts.append((messages.next())._delivery.timeout)
+            timeouts.append(timeout_of(messages.next()))
         with stream.subscribe(ConsumerConfig(ack_policy="none")) as messages:
-            timeouts.append((messages.next())._delivery.timeout)
-        assert timeouts == [jet._api.timeout] * 5
+            timeouts.append(timeout_of(messages.next()))
+        assert timeouts == [api_of(jet).timeout] * 5
 
 
 def test_nanoseconds_are_refused_with_a_hint():

@@ -11,6 +11,7 @@ import pytest
 
 import js_sync as js
 from tests._sync.flow import ended, eventually
+from tests.inside import pipeline_of
 from twinstream.models import StreamConfig
 
 WRITERS = ["publish_many", pytest.param("fast_ingest", marks=pytest.mark.since("2.14"))]
@@ -172,7 +173,7 @@ def test_a_publisher_that_is_dropped_warns_of_what_fails_later(opened, name):
         jet.create_stream(StreamConfig(name=name, subjects=[name]))
         publisher = jet.publisher(retries=1, retry_wait=0.2)
         publisher.send(f"{name}.nobody")
-        pipeline = publisher._pipeline
+        pipeline = pipeline_of(publisher)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             del publisher

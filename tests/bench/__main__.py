@@ -52,7 +52,8 @@ def bench(
 ) -> None:
     """Measure every client at every workload.
 
-    natsrpy and nats-jetstream take part where the interpreter has them (the latter needs 3.13).
+    natsrpy, nats-jetstream and natsio take part where the interpreter has them (the last two need
+    3.13).
     """
     found: dict[str, Measured] = {}
     settings = {

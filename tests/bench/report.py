@@ -34,6 +34,7 @@ SHOWN: Final = (
     "over_nats_py",
     "natsrpy",
     "nats_jetstream",
+    "natsio",
     *LIMITS,
 )
 ASIDE: Final = {"js_sync_polling", "js_async_polling", "raw_asyncio", "raw_numbered"}
@@ -85,11 +86,12 @@ def table(measured: dict[str, Measured], of: dict[str, Any]) -> str:
         lines.append("| " + " | ".join([what, *cells]) + " |")
     what = f"{of['size']}-byte messages{_extras(of)}, {of['storage']} storage"
     limits = ", ".join(f"`{name}` is {text}" for name, text in LIMITS.items() if name in clients)
+    limits = f"; {limits}" if limits else ""
     of_what = (
         f"\nEach figure is a ratio to nats-py: taken within each round, then the median of the"
         f" rounds. For rates, above 1 is better; for times, below 1. {what},"
-        f" nats-server {of['nats-server']}, Python {of['python']}, {of['processors']} processors;"
-        f" {limits}.\n"
+        f" nats-server {of['nats-server']}, Python {of['python']}, {of['processors']} processors"
+        f"{limits}.\n"
     )
     return "\n".join(lines) + "\n" + of_what
 

@@ -43,6 +43,7 @@ CLIENTS: Final[dict[str, tuple[str, ...]]] = {
     "nats_py_bridge": ("next", "publish"),
     "natsrpy": ALL,
     "nats_jetstream": ALL,
+    "natsio": ALL,
     "raw": ALL,
     "raw_asyncio": LATENCIES,
     "raw_numbered": ("pipelined",),
@@ -59,6 +60,7 @@ NEEDS: Final = {
     "js_async_uvloop": "uvloop",
     "natsrpy": "natsrpy",
     "nats_jetstream": "nats.jetstream",
+    "natsio": "natsio",
 }
 """Modules of clients that the development environment does not hold."""
 

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -16,12 +17,11 @@ import pytest
 from click.testing import CliRunner
 
 import js_sync
-import twinstream.cli.message.consume as consume_module
 from tests._sync.flow import eventually
 from tests.cli.output import Run, json_lines
+from tests.hooked import hooked
+from tests.tuned import Tuned
 from twinstream.cli.groups import twinstream
-from twinstream.cli.message import message_source
-from twinstream.cli.message.reconnects import LinkWatch
 from twinstream.models import ConsumerConfig, ConsumerInfo, StreamConfig
 from twinstream.testing import NatsServer
 
@@ -169,57 +169,50 @@ def mortal() -> Iterator[NatsServer]:
         yield server
 
 
-def after_print(monkeypatch: pytest.MonkeyPatch, happens: Callable[[], object]) -> None:
+def after_print(happens: Callable[[], object]) -> AbstractContextManager[None]:
     """Let something happen when the first message is printed; message "two" is the last one."""
-    printing = consume_module._print
     once = iter([happens])
 
-    def printed(message: js_sync.Message, *arguments: Any) -> None:
-        printing(message, *arguments)
+    def printed(message: js_sync.Message) -> None:
         next(once, lambda: None)()
         if message.data == b"two":
             signal.raise_signal(signal.SIGINT)
 
-    monkeypatch.setattr(consume_module, "_print", printed)
+    return hooked("command: message printed", printed)
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
 @pytest.mark.parametrize("consumer", [[], ["w", "--create"]])
 def test_ended_server_is_reported_with_the_received_operations(
-    monkeypatch: pytest.MonkeyPatch, mortal: NatsServer, consumer: list[str]
+    mortal: NatsServer, consumer: list[str]
 ) -> None:
-    after_print(monkeypatch, mortal.kill)
     arguments = ["consume", "S", *consumer, "--wait", "0.1", "--timeout", "1"]
-    result = CliRunner().invoke(twinstream, [*arguments, "--server", mortal.url])
+    with after_print(mortal.kill):
+        result = CliRunner().invoke(twinstream, [*arguments, "--server", mortal.url])
     assert result.exit_code == 1
     assert "1 message\nerror: the connection to the server is lost" in result.stderr
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
 @pytest.mark.parametrize("consumer", [[], ["w", "--create"]])
-def test_read_continues_after_the_server_restarts(
-    monkeypatch: pytest.MonkeyPatch, mortal: NatsServer, consumer: list[str]
-) -> None:
+def test_read_continues_after_the_server_restarts(mortal: NatsServer, consumer: list[str]) -> None:
     """Away for longer than the timeout of requests; the other message is stored after that."""
     looks: list[bool] = []
-    looking = LinkWatch.look
     # Once: a connection that waits for its next attempt is looked at more often.
     begin_again = iter([mortal.start])
 
-    def look(link: LinkWatch) -> bool:
-        looks.append(looking(link))
+    def looked(found: bool) -> None:
+        looks.append(found)
         # Each of these looks comes after a wait for a message.
         if looks[-3:] == [False, False, False]:
             for start in begin_again:
                 start()
                 with js_sync.connect(mortal.url) as nc:
                     nc.jetstream().publish("s", b"two")
-        return looks[-1]
 
-    after_print(monkeypatch, mortal.kill)
-    monkeypatch.setattr(LinkWatch, "look", look)
     arguments = ["consume", "S", *consumer, "--timeout", "0.5"]
-    result = CliRunner().invoke(twinstream, [*arguments, "--json", "--server", mortal.url])
+    with after_print(mortal.kill), hooked("command: link looked at", looked):
+        result = CliRunner().invoke(twinstream, [*arguments, "--json", "--server", mortal.url])
     assert result.exit_code == 0, result.stderr
     seen = [line["data"] for line in json_lines(result)]
     # A server that is killed may forget what it delivered to a consumer.
@@ -285,6 +278,7 @@ def broken() -> None:
 @pytest.mark.parametrize(("settings", "taken"), [({}, 16), ({"max_bytes": 1000}, 1)])
 def test_few_long_messages_are_requested_at_once(
     monkeypatch: pytest.MonkeyPatch,
+    tuned: Tuned,
     run: Run,
     server: NatsServer,
     stream: str,
@@ -300,7 +294,7 @@ def test_few_long_messages_are_requested_at_once(
         config = ConsumerConfig(durable_name="w", ack_policy="explicit", **settings)
         jet.get_stream(stream).create_consumer(config)
     # On a busy machine so many bytes take longer than is waited for them otherwise.
-    monkeypatch.setattr(message_source, "_GLANCE", 10.0)
+    tuned("command glance", 10.0)
     after_print(monkeypatch, broken)
     assert run("consume", stream, "w").exit_code == 1
     (info,) = consumers(server, stream)
@@ -395,15 +389,15 @@ def test_what_others_have_by_now_is_not_given_back(
     consumer = jet.get_stream(filled).create_consumer(config)
     returned: list[js_sync.Message] = []
 
-    def broken(message: js_sync.Message, *_: Any) -> None:
+    def broken(message: js_sync.Message) -> None:
         others = consumer.fetch(5, timeout=10)
         assert [each.metadata.num_delivered for each in others] == [2] * 5
         eventually(lambda: message.is_late)
         raise BrokenPipeError
 
-    monkeypatch.setattr(consume_module, "_print", broken)
     monkeypatch.setattr(js_sync.Message, "nak", lambda message: returned.append(message))
-    assert run("consume", filled, "w").exit_code == 1
+    with hooked("command: message printed", broken):
+        assert run("consume", filled, "w").exit_code == 1
     assert returned == []
 
 

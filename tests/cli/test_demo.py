@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from tests.tuned import Tuned
 from twinstream.cli.demo import story, workers
 from twinstream.cli.demo.handler import Verdict
 from twinstream.cli.groups import twinstream
@@ -75,10 +76,12 @@ def test_a_small_demo_with_spark_lands_typed_tables(tmp_path: Path) -> None:
     assert page.charts == 2
 
 
-def test_a_sum_that_is_off_fails_the_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sum_that_is_off_fails_the_demo(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tuned: Tuned
+) -> None:
     # A worker that loses what it should have retried: declined cards end acknowledged.
     monkeypatch.setattr(workers, "handle", lambda payload, delivery: Verdict.DONE)
-    monkeypatch.setattr("twinstream.cli.demo.advisories._PATIENCE", 0.1)
+    tuned("advisory patience", 0.1)
     report = tmp_path / "page.html"
     arguments = ["demo", "--events", str(EVENTS), "--no-spark", "--report", str(report)]
     result = CliRunner().invoke(twinstream, arguments)

@@ -5,15 +5,14 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
 import js_sync
-import twinstream.cli.server.events as events_module
 from tests._sync.flow import eventually
 from tests.cli.output import Run, json_lines
+from tests.hooked import hooked
 from twinstream.cli.groups import twinstream
 from twinstream.cli.server.event_view import describe
 from twinstream.models import ConsumerConfig, decode
@@ -69,35 +68,26 @@ def test_iteration_ends_without_new_messages(run: Run) -> None:
     assert "0 events" in result.stderr
 
 
-def test_a_server_that_died_is_no_silence(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_that_died_is_no_silence() -> None:
     with NatsServer() as server:
-        waits = events_module._next
-
-        def die(*arguments: Any) -> Any:
-            server.kill()
-            return waits(*arguments)
-
-        monkeypatch.setattr(events_module, "_next", die)
         arguments = ["events", "--wait", "0.1", "--server", server.url]
-        result = CliRunner().invoke(twinstream, arguments)
+        with hooked("command: before event", lambda _: server.kill()):
+            result = CliRunner().invoke(twinstream, arguments)
     assert result.exit_code == 1
     assert "0 events\nerror: the connection to the server is lost" in result.stderr
 
 
-def test_restored_connection_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_restored_connection_is_reported() -> None:
     with NatsServer() as server, Proxy(server.url) as proxy:
-        waits = events_module._next
 
-        def cut(source: js_sync.Events, *arguments: Any) -> Any:
-            transport = source._transport
-            before = transport.epoch
+        def cut(connection: js_sync.Connection) -> None:
+            before = connection.epoch
             proxy.cut()
-            eventually(lambda: transport.epoch > before)
-            return waits(source, *arguments)
+            eventually(lambda: connection.epoch > before)
 
-        monkeypatch.setattr(events_module, "_next", cut)
         arguments = ["events", "--wait", "0.1", "--server", proxy.url]
-        result = CliRunner().invoke(twinstream, arguments)
+        with hooked("command: before event", cut):
+            result = CliRunner().invoke(twinstream, arguments)
     assert result.exit_code == 0, result.output
     assert "0 events\nthe connection was lost meanwhile: events may be missing" in result.stderr
 

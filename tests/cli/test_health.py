@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import json
 import signal
-import threading
-from contextlib import nullcontext
 
 import pytest
 from click.testing import CliRunner
 
 import js_sync
-import twinstream.cli.server.health as health_module
 from tests.cli.output import Run, json_lines
+from tests.hooked import hooked
 from twinstream.cli.groups import twinstream
 from twinstream.models import ConsumerConfig
 from twinstream.testing import NatsServer
@@ -45,46 +43,37 @@ def test_a_stream_that_is_not_there_is_a_failure(run: Run) -> None:
 
 
 @pytest.mark.parametrize("more", [(), ("--json",)])
-def test_watch_continues_after_failed_requests(
-    monkeypatch: pytest.MonkeyPatch, more: tuple[str, ...]
-) -> None:
+def test_watch_continues_after_failed_requests(more: tuple[str, ...]) -> None:
     told: list[str] = []
     with NatsServer() as server:
 
-        def show(*_: object, **__: object) -> None:
+        def shown(_: object) -> None:
             told.append("well")
             if len(told) == 1:
                 server.kill()
             else:
                 signal.raise_signal(signal.SIGINT)
 
-        def tell(*_: object) -> None:
+        def failed(_: object) -> None:
             told.append("error")
             server.start()
 
-        monkeypatch.setattr(health_module, "_show", show)
-        monkeypatch.setattr(health_module, "_tell", tell)
         arguments = ["health", "--watch", "--interval", "0.05", "--timeout", "0.5"]
-        result = CliRunner().invoke(twinstream, [*arguments, "--server", server.url, *more])
+        with hooked("command: health shown", shown), hooked("command: health failed", failed):
+            result = CliRunner().invoke(twinstream, [*arguments, "--server", server.url, *more])
     assert result.exit_code == 0, result.output
     assert (told[0], told[-1]) == ("well", "well")
     assert set(told[1:-1]) == {"error"}
 
 
-def test_watch_ends_with_1_if_its_first_or_last_request_fails(
-    monkeypatch: pytest.MonkeyPatch, run: Run
-) -> None:
+def test_watch_ends_with_1_if_its_first_or_last_request_fails(run: Run) -> None:
     assert "stream not found" in run("health", "NO-SUCH", "--watch").stderr
     with NatsServer() as server:
-
-        def show(*_: object, **__: object) -> None:
-            server.kill()
-
-        stop = threading.Event()
-        monkeypatch.setattr(stop, "wait", lambda _: stop.set())
-        monkeypatch.setattr(health_module, "_show", show)
-        monkeypatch.setattr(health_module, "asked_to_stop", lambda: nullcontext(stop))
         arguments = ["health", "--watch", "--interval", "0.05", "--timeout", "0.5", "--json"]
-        result = CliRunner().invoke(twinstream, [*arguments, "--server", server.url])
+        with (
+            hooked("command: health shown", lambda _: server.kill()),
+            hooked("command: health failed", lambda _: signal.raise_signal(signal.SIGINT)),
+        ):
+            result = CliRunner().invoke(twinstream, [*arguments, "--server", server.url])
     assert result.exit_code == 1
     assert json.loads(result.stderr.splitlines()[0])["error"]

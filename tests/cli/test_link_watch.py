@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -12,42 +13,38 @@ import pytest
 from click.testing import CliRunner
 
 import js_sync
+from tests.hooked import hooked
 from twinstream.cli.groups import twinstream
 from twinstream.cli.message.reconnects import LinkWatch, Patience
 from twinstream.models import StreamConfig
 from twinstream.testing import NatsServer
 
 
-def away_and_back(
-    monkeypatch: pytest.MonkeyPatch, server: NatsServer, back: Callable[[], None]
-) -> None:
+def away_and_back(server: NatsServer, back: Callable[[], None]) -> AbstractContextManager[None]:
     """Kill the server at the first look, start it when that was seen; `back` ends the command."""
-    looking, seen = LinkWatch.look, list[bool]()
+    seen: list[bool] = []
 
-    def look(link: LinkWatch) -> bool:
+    def looked(found: bool) -> None:
         if not seen:
             server.kill()
-        seen.append(looking(link))
+        seen.append(found)
         if seen[-3:] == [False, False, False]:
             server.start()
         elif seen[-1] and False in seen:
             back()
-        return seen[-1]
 
-    monkeypatch.setattr(LinkWatch, "look", look)
+    return hooked("command: link looked at", looked)
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
 @pytest.mark.parametrize("command", [["dlq", "run", "S"], ["events"], ["events", "--json"]])
-def test_iteration_continues_after_the_server_restarts(
-    monkeypatch: pytest.MonkeyPatch, command: list[str]
-) -> None:
+def test_iteration_continues_after_the_server_restarts(command: list[str]) -> None:
     with NatsServer() as server:
         with js_sync.connect(server.url) as nc:
             nc.jetstream().create_stream(StreamConfig(name="S", subjects=["s"]))
-        away_and_back(monkeypatch, server, lambda: signal.raise_signal(signal.SIGINT))
         arguments = [*command, "--timeout", "0.5", "--server", server.url]
-        result = CliRunner().invoke(twinstream, arguments)
+        with away_and_back(server, lambda: signal.raise_signal(signal.SIGINT)):
+            result = CliRunner().invoke(twinstream, arguments)
     assert result.exit_code == 0, result.output
     lost = result.stderr.index("the connection to the server is lost")
     assert lost < result.stderr.index("the connection to the server is restored")

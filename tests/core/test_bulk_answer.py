@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.tuned import Tuned
 from twinstream.core.read import arrow_columns
 from twinstream.core.read.arrow_page import ArrowPage
 from twinstream.core.read.bulk_page import BulkAnswer, DirectBulk, PullBulk
@@ -234,8 +235,8 @@ def test_given_up_it_leaves_what_it_kept_to_the_parser() -> None:
     assert (len(page.seqs), page.blocks) == (20, [])
 
 
-def test_it_keeps_no_more_than_it_may(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("twinstream.core.read.bulk_page._MAX_BYTES", 1000)
+def test_it_keeps_no_more_than_it_may(tuned: Tuned) -> None:
+    tuned("page bytes", 1000)
     assert same(direct(PLAIN), [500, 1500]).session.in_bulk == 0
 
 

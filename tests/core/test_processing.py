@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.tuned import Tuned
 from twinstream.core.exactly_once.processing import (
     InputStream,
     OwnIds,
@@ -91,8 +92,8 @@ def test_reports_read_well() -> None:
     )
 
 
-def test_requested_results_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("twinstream.core.exactly_once.processing._MAX_CACHED", 2)
+def test_requested_results_are_kept(tuned: Tuned) -> None:
+    tuned("cached results", 2)
     ids = [STREAM.result_id(seq, 0) for seq in range(1, 5)]
     own = OwnIds(STREAM, {ids[3]})
     assert [each in own for each in ["foreign", *ids[:2]]] == [False, True, True]

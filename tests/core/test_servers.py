@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.tuned import Tuned
 from twinstream.core.connect.server_pool import (
     ReconnectPolicy,
     Rounds,
@@ -314,17 +315,17 @@ def test_servers_are_found_while_others_are_put_in_order() -> None:
         "nats:4222",
     ],
 )
-def test_the_usual_form_is_read_as_all_others(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_usual_form_is_read_as_all_others(url: str, tuned: Tuned) -> None:
     found = ServerAddress.parse(url)
-    monkeypatch.setattr("twinstream.core.connect.server_pool._PLAIN", "(?!)")
+    tuned("plain address", "(?!)")
     assert ServerAddress.parse(url) == found
 
 
 @pytest.mark.parametrize("url", ["a..b", ".a", f"nats://{'a' * 64}.b", "a:0", "a:65536", "tls://"])
-def test_the_usual_form_is_refused_as_all_others(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_usual_form_is_refused_as_all_others(url: str, tuned: Tuned) -> None:
     with pytest.raises(BadArgument) as caught:
         ServerAddress.parse(url)
-    monkeypatch.setattr("twinstream.core.connect.server_pool._PLAIN", "(?!)")
+    tuned("plain address", "(?!)")
     with pytest.raises(BadArgument) as other:
         ServerAddress.parse(url)
     assert str(caught.value) == str(other.value)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["CONSUMER"]
+from twinstream.testing import FakePeer
+
+__all__ = ["CONSUMER", "describe"]
 
 _NOWHERE = {"consumer_seq": 0, "stream_seq": 0}
 _COUNTS = ("num_ack_pending", "num_redelivered", "num_waiting", "num_pending")
@@ -18,3 +20,12 @@ CONSUMER: dict[str, Any] = {
     **dict.fromkeys(_COUNTS, 0),
 }
 """The consumer c of the stream S, with nothing to do."""
+
+
+def describe(peer: FakePeer, **settings: Any) -> None:
+    """Answer a request for the stream S, which has these settings."""
+    config = {"name": "S", "subjects": ["a"], **settings}
+    times = {"first_ts": "0001-01-01T00:00:00Z", "last_ts": "0001-01-01T00:00:00Z"}
+    counts = dict.fromkeys(("messages", "bytes", "first_seq", "last_seq", "consumer_count"), 0)
+    answer = {"config": config, "created": "2026-01-01T00:00:00Z", "state": counts | times}
+    peer.answer(peer.expect("STREAM.INFO.S"), answer)

@@ -20,6 +20,7 @@ import js_sync as js
 from js_sync.client.requests import Answer
 from js_sync.runtime.concurrency import spawn
 from tests._sync.flow import eventually
+from tests.inside import api_of, boxes_of, keeper_of, session_of
 from twinstream.core.deadline import Deadline
 from twinstream.models import ConsumerConfig, StreamConfig
 from twinstream.testing import NatsCluster, NatsServer, Proxy
@@ -121,13 +122,13 @@ def test_a_connection_is_closed_by_an_interrupt_at_any_point_of_its_closing(
     while again:
         point += 1
         connection = js.connect(server.url)
-        session = connection._session
+        session = session_of(connection)
         again = interrupted_at(connection.close, point, SESSION)
         # Interrupted at its first step it is as if it had not begun.
         connection.close()
         assert not session._link.is_open
-        assert session._keeper is not None
-        assert session._keeper.join(Deadline.after(20))
+        assert keeper_of(session) is not None
+        assert keeper_of(session).join(Deadline.after(20))
     assert point > 50
     assert threading.active_count() == threads
 
@@ -177,7 +178,7 @@ def test_an_iteration_is_closed_again_after_an_interrupt_of_its_closing(
         stream = jet.create_stream(StreamConfig(name="CLOSED", subjects=["closed"]))
         consumer = stream.create_consumer(ConsumerConfig(durable_name="reader"))
         jet.publish("closed")
-        boxes, threads = set(connection._session._boxes), threading.active_count()
+        boxes, threads = set(boxes_of(connection)), threading.active_count()
         makers: tuple[Callable[[], js.Messages | js.OrderedMessages], ...] = (
             consumer.messages,
             stream.ordered,
@@ -191,7 +192,7 @@ def test_an_iteration_is_closed_again_after_an_interrupt_of_its_closing(
                 messages.next(20)
                 again = interrupted_at(messages.close, point, MESSAGES)
                 messages.close()
-                assert set(connection._session._boxes) == boxes
+                assert set(boxes_of(connection)) == boxes
                 eventually(partial(threads_are, threads))
             assert point > 4
 
@@ -203,7 +204,7 @@ def test_a_publisher_is_closed_again_after_an_interrupt_of_its_closing(
         jet = connection.jetstream(timeout=20)
         jet.create_stream(StreamConfig(name="ENDS", subjects=["ends"]))
         jet.publish("ends")
-        boxes, threads = set(connection._session._boxes), threading.active_count()
+        boxes, threads = set(boxes_of(connection)), threading.active_count()
         point, again = 0, True
         while again:
             point += 1
@@ -213,7 +214,7 @@ def test_a_publisher_is_closed_again_after_an_interrupt_of_its_closing(
             with suppress(js.PublishFailures):
                 publisher.close()
             assert handle.is_done
-            assert set(connection._session._boxes) == boxes
+            assert set(boxes_of(connection)) == boxes
             eventually(partial(threads_are, threads))
         assert point > 4
 
@@ -233,7 +234,7 @@ def test_interrupted_request_for_a_restore_leaves_no_partial_stream(
         jet.publish("cut.1")
         stream.backup(tmp_path / "copy")
         stream.delete()
-        api = jet._api
+        api = api_of(jet)
         replies, wait = api.transport.replies, api.transport.replies.wait
         waits: list[Answer] = []
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections import deque
 from types import SimpleNamespace
 
@@ -9,8 +10,6 @@ import pytest
 
 import js_sync as js
 from js_sync.api.api import Api
-from js_sync.client import session as _session
-from js_sync.consume import ack_progress
 from js_sync.consume import messages as messages_module
 from js_sync.consume.message import message_of
 from js_sync.consume.push import PushMessages
@@ -18,28 +17,19 @@ from js_sync.exactly_once import stream_guarantees
 from js_sync.exactly_once.stream_guarantees import PromisedStreams
 from js_sync.runtime.concurrency import Signal
 from tests._sync.flow import eventually
+from tests.fake.answers import describe
 from tests.fake.threads import beside, in_time
+from tests.hooked import hooked, once
+from tests.inside import api_of, held_of, open_push, refuse, session_of, subscriptions_of
 from twinstream.core.connect.mailbox import Mailbox
-from twinstream.core.deadline import Deadline
 from twinstream.models import ConsumerConfig
 from twinstream.testing import FakePeer, FakeServer
 
 COUNT = 3
 
 
-class Hooked(Signal):
-    """A flag before whose lowering somebody else does something, once."""
-
-    __slots__ = ("work",)
-
-    def __init__(self, work):
-        super().__init__()
-        self.work = work
-
-    def clear(self):
-        work, self.work = self.work, lambda: None
-        work()
-        super().clear()
+class Left(Exception):
+    """Raised where an iteration would wait."""
 
 
 def delivering(peer: FakePeer) -> None:
@@ -61,11 +51,32 @@ def silent(peer: FakePeer) -> None:
     peer.until_left(timeout=30)
 
 
+def consumer_of(connection):
+    return connection.jetstream().bind_consumer("S", "c")
+
+
 def opened(connection):
-    messages = connection.jetstream().bind_consumer("S", "c").messages()
-    channel, engine = messages._open()
-    messages._decisions.carry_out(channel, engine, False)
+    return pulled(consumer_of(connection))
+
+
+def pulled(consumer):
+    """Return an iteration that has pulled, and did not wait."""
+
+    def leave():
+        raise Left
+
+    messages = consumer.messages()
+    with hooked("messages: before wait", once(leave)), pytest.raises(Left):
+        messages.next(30)
     return messages
+
+
+def take(messages, timeout=30):
+    """Return the sequence of the next message, or None after the end."""
+    try:
+        return messages.next(timeout).metadata.stream_seq
+    except js.IterationEnded:
+        return None
 
 
 def test_messages_that_are_sorted_while_somebody_closes_are_given_back(monkeypatch):
@@ -79,38 +90,25 @@ def test_messages_that_are_sorted_while_somebody_closes_are_given_back(monkeypat
             return message_of(frame, delivery)
 
         monkeypatch.setattr(messages_module, "message_of", slowly)
-        assert messages._take(Deadline.after(30)) is None
+        assert take(messages) is None
         eventually(lambda: server.reached("given back"))
 
 
-def test_wait_that_begins_during_a_close_does_not_block(monkeypatch):
+def test_wait_that_begins_during_a_close_does_not_block():
     with FakeServer(silent) as server, js.connect(server.url) as connection:
         messages = opened(connection)
-        own = messages._ends
-
-        def slowly(channel):
-            ends = own(channel)
-            messages.close()
-            return ends
-
-        monkeypatch.setattr(messages, "_ends", slowly)
-        # Not at the end of that time, nor with the next heartbeat that is missing.
-        assert messages._take(Deadline.after(10)) is None
+        with hooked("messages: before wait", once(messages.close)):
+            # Not at the end of that time, nor with the next heartbeat that is missing.
+            assert take(messages, 10) is None
 
 
-def test_a_message_that_is_handed_over_while_somebody_closes_is_given_back(monkeypatch):
+def test_a_message_that_is_handed_over_while_somebody_closes_is_given_back():
     with FakeServer(delivering) as server, js.connect(server.url) as connection:
         messages = opened(connection)
         connection.flush()
         eventually(lambda: messages.buffered == COUNT and server.reached("here"))
-        own = messages._hand_over
-
-        def slowly(engine, now):
-            messages.close()
-            return own(engine, now)
-
-        monkeypatch.setattr(messages, "_hand_over", slowly)
-        assert messages._take(Deadline.after(30)) is None
+        with hooked("messages: before hand-over", once(messages.close)):
+            assert take(messages) is None
         eventually(lambda: server.reached("given back"))
 
 
@@ -128,14 +126,13 @@ def test_emptying_a_mailbox_may_be_overtaken():
 def test_an_iteration_that_is_closed_before_it_waits_ends():
     with FakeServer(silent) as server, js.connect(server.url) as connection:
         messages = opened(connection)
-        messages._channel.box.signal = Hooked(messages.close)
-        assert messages._take(Deadline.after(10)) is None
+        with hooked("messages: before clear", once(messages.close)):
+            assert take(messages, 10) is None
 
 
 def given_up(messages):
     """Have an iteration give up what it holds, as it does when nobody takes anything for long."""
-    messages._held.start(messages._channel.box)
-    messages._held._give_up()
+    held_of(messages).give_up()
 
 
 def pulled_anew(peer: FakePeer) -> None:
@@ -154,10 +151,10 @@ def test_wait_that_begins_during_the_release_of_a_mailbox_pulls_again():
         messages = opened(connection)
         connection.flush()
         eventually(lambda: messages.buffered and server.reached("here"))
-        assert messages._take(Deadline.after(30)).metadata.stream_seq == 1
-        messages._channel.box.signal = Hooked(lambda: given_up(messages))
-        # Not with the next heartbeat that is missing, after ten seconds.
-        assert messages._take(Deadline.after(8)).metadata.stream_seq == 2
+        assert take(messages) == 1
+        with hooked("messages: before clear", once(lambda: given_up(messages))):
+            # Not with the next heartbeat that is missing, after ten seconds.
+            assert take(messages, 8) == 2
         assert connection.stats.subscriptions == 1
 
 
@@ -166,52 +163,45 @@ def test_waiter_pulls_again_when_its_mailbox_is_released():
         messages = opened(connection)
         connection.flush()
         eventually(lambda: messages.buffered and server.reached("here"))
-        assert messages._take(Deadline.after(30)).metadata.stream_seq == 1
-        with beside(lambda: messages._take(Deadline.after(30)).metadata.stream_seq) as came:
-            eventually(lambda: messages._held.waiting)
+        assert take(messages) == 1
+        with beside(lambda: take(messages)) as came:
+            eventually(lambda: held_of(messages).waiting)
             given_up(messages)
             eventually(lambda: came)
         assert came == [2]
 
 
 @pytest.mark.parametrize("end", ["close", "drain"])
-def test_iteration_ended_while_its_caller_returns_ends(monkeypatch, end):
+def test_iteration_ended_while_its_caller_returns_ends(end):
     with FakeServer(silent) as server, js.connect(server.url) as connection:
-        messages = opened(connection)
+        consumer = consumer_of(connection)
+        messages = pulled(consumer)
         given_up(messages)
-        own = messages._missing.channels.take
-
-        def slowly():
-            getattr(messages, end)()
-            return own()
-
-        monkeypatch.setattr(messages._missing.channels, "take", slowly)
-        assert messages._take(Deadline.after(10)) is None
+        with hooked("channels: before take", once(getattr(messages, end))):
+            assert take(messages, 10) is None
         # One inbox is kept for others.
         assert connection.stats.subscriptions == 1
-        assert messages._missing.channels.take_idle() is not None
+        with consumer.messages():
+            assert connection.stats.subscriptions == 1
 
 
-def test_two_threads_returning_at_the_same_time_use_one_mailbox(monkeypatch):
+def test_two_threads_returning_at_the_same_time_use_one_mailbox():
     with FakeServer(silent) as server, js.connect(server.url) as connection:
-        messages = opened(connection)
-        left = messages._channel
+        consumer = consumer_of(connection)
+        messages = pulled(consumer)
+        left, engine, come_back = messages._channel, messages._engine, messages._come_back
         given_up(messages)
-        own = messages._missing.channels.take
-
-        def slowly():
-            monkeypatch.undo()
-            messages._come_back(left, messages._engine)
-            return own()
-
-        monkeypatch.setattr(messages._missing.channels, "take", slowly)
-        assert messages._come_back(left, messages._engine) is messages._channel is not left
-        assert messages._missing.channels.take_idle() is not None
+        with hooked("channels: before take", once(lambda: come_back(left, engine))):
+            assert come_back(left, engine) is messages._channel is not left
+        # The other one is kept for others.
+        assert connection.stats.subscriptions == 2
+        with consumer.messages():
+            assert connection.stats.subscriptions == 2
         messages.close()
-        assert connection.stats.subscriptions == 1
+        assert connection.stats.subscriptions == 0
 
 
-def test_closing_waits_for_a_mailbox_that_is_being_given_up(monkeypatch):
+def test_closing_waits_for_a_mailbox_that_is_being_given_up(tuned):
     """What is on its way meanwhile is given back."""
 
     def script(peer: FakePeer) -> None:
@@ -229,8 +219,8 @@ def test_closing_waits_for_a_mailbox_that_is_being_given_up(monkeypatch):
         peer.reach("given back")
         peer.until_left(timeout=30)
 
-    monkeypatch.setattr(_session, "_GOODBYE", 30.0)
-    monkeypatch.setattr(ack_progress, "_GOODBYE", 30.0)
+    tuned("session goodbye", 30.0)
+    tuned("ack progress goodbye", 30.0)
     with FakeServer(script) as server, js.connect(server.url) as connection:
         messages = opened(connection)
         with beside(lambda: given_up(messages)):
@@ -243,28 +233,22 @@ def test_closing_waits_for_a_mailbox_that_is_being_given_up(monkeypatch):
 
 def test_a_push_iteration_that_is_closed_before_it_waits_ends():
     with FakeServer(silent) as server, js.connect(server.url) as connection:
-        api = connection.jetstream()._api
+        api = api_of(connection.jetstream())
         push = PushMessages(api, "S", ConsumerConfig(deliver_subject="here"), None)
-        push._open(SimpleNamespace(name="c", config=None))
-        push._box.signal = Hooked(push.close)
-        assert push._take(Deadline.after(10)) is None
+        open_push(push, "c")
+        with hooked("push: before clear", once(push.close)):
+            assert take(push, 10) is None
 
 
-def test_an_iteration_that_is_closed_while_it_is_opened_listens_no_more(monkeypatch):
+def test_an_iteration_that_is_closed_while_it_is_opened_listens_no_more():
     with FakeServer(silent) as server, js.connect(server.url) as connection:
-        messages = connection.jetstream().bind_consumer("S", "c").messages()
-        own = messages._missing.channels.take
-
-        def slowly():
-            messages.close()
-            return own()
-
-        monkeypatch.setattr(messages._missing.channels, "take", slowly)
-        assert messages._take(Deadline.after(30)) is None
+        messages = consumer_of(connection).messages()
+        with hooked("channels: before take", once(messages.close)):
+            assert take(messages) is None
         assert connection.stats.subscriptions == 0
 
 
-def test_draining_waits_for_what_is_on_its_way(monkeypatch):
+def test_draining_waits_for_what_is_on_its_way(tuned):
     """Also for an iteration that comes back for more meanwhile."""
 
     def script(peer: FakePeer) -> None:
@@ -280,7 +264,7 @@ def test_draining_waits_for_what_is_on_its_way(monkeypatch):
         peer.go_on()
         peer.until_left(timeout=30)
 
-    monkeypatch.setattr(_session, "_GOODBYE", 30.0)
+    tuned("session goodbye", 30.0)
     with FakeServer(script) as server, js.connect(server.url) as connection:
         messages = opened(connection)
         with beside(messages.drain):
@@ -305,46 +289,57 @@ def test_a_message_that_is_done_just_now_keeps_no_other_from_being_kept_alive():
 
     with FakeServer(silent) as server, js.connect(server.url) as connection:
         messages = connection.jetstream().bind_consumer("S", "c").messages()
-        messages._held.keep_all = True
+        held_of(messages).keep_all = True
         told = []
-        for keep in (messages._held.hold, messages._held.queue):
+        for keep in (held_of(messages).hold, held_of(messages).queue):
             for message in (Kept(), Kept(told)):
                 keep(message)
                 told.append(message)
         kept = [message for message in told if message.told is not None]
         told.clear()
-        messages._held._tell_of_held(1.0)
+        held_of(messages).report(1.0)
         assert told == kept
 
 
 def test_streams_requested_by_others_disturb_no_search(monkeypatch):
     with FakeServer(silent) as server, js.connect(server.url) as connection:
-        streams = PromisedStreams(Api(connection._session, None, 1.0))
+        streams = PromisedStreams(Api(session_of(connection), None, 1.0))
         config = SimpleNamespace(subjects=["a"])
-        streams._known["A"] = SimpleNamespace(config=config, name="A")
-        streams._known["B"] = SimpleNamespace(config=config, name="B")
+        known = streams._known
+        known.update({name: SimpleNamespace(config=config, name=name) for name in "AB"})
         own = stream_guarantees.matcher
 
         def slowly(subjects):
-            streams._known[f"C{len(streams._known)}"] = streams._known["A"]
+            known[f"C{len(known)}"] = known["A"]
             return own(subjects)
 
         monkeypatch.setattr(stream_guarantees, "matcher", slowly)
         assert streams._find(b"x") is None
 
 
-def test_a_relay_that_is_stopped_before_it_looks_does_not_wait_for_its_next_look(
-    monkeypatch, tmp_path
-):
-    with FakeServer(silent) as server, js.connect(server.url) as connection:
+def test_a_relay_that_is_stopped_before_it_looks_does_not_wait_for_its_next_look(tmp_path):
+    def script(peer: FakePeer) -> None:
+        peer.handshake()
+        describe(peer, duplicate_window=120_000_000_000)
+        peer.until_left(timeout=30)
+
+    with FakeServer(script) as server, js.connect(server.url) as connection:
         outbox = js.SqliteOutbox(tmp_path / "outbox")
-        relay = connection.jetstream().outbox(outbox, stream="S", by="id", poll=3600)
-        monkeypatch.setattr(relay, "_claim", lambda: None)
-        monkeypatch.setattr(relay, "_round", lambda: None)
-        hooked = Hooked(lambda: (relay._stop.set(), hooked.set()))
-        relay._awake = hooked
-        with beside(relay._run) as came:
-            eventually(lambda: came, patience=20)
+        # Nor for the answer of the server, which it would ask first.
+        relay = connection.jetstream(timeout=60).outbox(outbox, stream="S", by="id", poll=3600)
+        stopping = threading.Event()
+
+        def stop():
+            threading.Thread(target=lambda: stopped.append(relay.stop()), daemon=True).start()
+            assert stopping.wait(30)
+
+        stopped = []
+        with (
+            hooked("relay: before clear", once(stop)),
+            hooked("relay: stopping", lambda _: stopping.set()),
+        ):
+            relay.start()
+            eventually(lambda: stopped, patience=20)
 
 
 def test_events_requested_after_the_end_end():
@@ -359,22 +354,18 @@ def test_refusal_before_the_write_returns_belongs_to_the_message(monkeypatch):
 
     def script(peer: FakePeer) -> None:
         peer.handshake()
-        config = {"name": "S", "subjects": ["a"], "allow_batched": True}
-        times = {"first_ts": "0001-01-01T00:00:00Z", "last_ts": "0001-01-01T00:00:00Z"}
-        counts = dict.fromkeys(("messages", "bytes", "first_seq", "last_seq", "consumer_count"), 0)
-        answer = {"config": config, "created": "2026-01-01T00:00:00Z", "state": counts | times}
-        peer.answer(peer.expect("STREAM.INFO.S"), answer)
+        describe(peer, allow_batched=True)
         peer.until_left(timeout=30)
 
     with FakeServer(script) as server, js.connect(server.url) as connection:
-        session, refusals = connection._session, []
+        session, refusals = session_of(connection), []
         own = session.try_send
 
         def refused(subject, *args, **options):
             sent = own(subject, *args, **options)
             if subject == b"a" and not refusals:
                 refusals.append(subject)
-                session._refused('Permissions Violation for Publish to "a"')
+                refuse(connection, 'Permissions Violation for Publish to "a"')
             return sent
 
         monkeypatch.setattr(session, "try_send", refused)
@@ -414,8 +405,9 @@ def test_subscriptions_created_concurrently_are_all_drained():
             return False
 
     with FakeServer(silent) as server, js.connect(server.url) as connection:
-        connection._subscriptions[0] = Other()
+        subscriptions = subscriptions_of(connection)
+        subscriptions[0] = Other()
         connection._sweep_at = 2
         made.append(connection.subscribe("b"))
-        assert set(made[1:]) < set(connection._subscriptions.values())
-        connection._subscriptions.clear()
+        assert set(made[1:]) < set(subscriptions.values())
+        subscriptions.clear()

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import threading
+from contextlib import ExitStack
+
 import js_sync as js
 from tests._sync.flow import eventually
+from tests.hooked import hooked
+from tests.inside import link_of, session_of
 from twinstream.core.deadline import Deadline, monotonic
 from twinstream.testing import FakePeer, FakeServer
 
 
-def test_response_in_time_is_read_after_the_deadline(monkeypatch):
+def test_response_in_time_is_read_after_the_deadline():
     """With nobody to read meanwhile: the keeper does, where the machine lets it."""
 
     def script(peer: FakePeer) -> None:
@@ -18,16 +23,20 @@ def test_response_in_time_is_read_after_the_deadline(monkeypatch):
             peer.reach(f"answered {payload[:3].decode()}")
         peer.until_left(timeout=30)
 
-    with FakeServer(script) as server, js.connect(server.url) as connection:
-        session = connection._session
-        lead = session._link._try_to_lead
-        monkeypatch.setattr(
-            session._link, "_try_to_lead", lambda yields: not yields and lead(yields)
-        )
+    with (
+        FakeServer(script) as server,
+        js.connect(server.url) as connection,
+        ExitStack() as stack,
+    ):
+        session = session_of(connection)
+        # The keeper does not read.
+        resting = threading.Event()
+        stack.enter_context(hooked("link: before stand-in", lambda _: resting.wait(60)))
+        stack.callback(resting.set)
         for word in ("one", "two"):
             deadline = Deadline(monotonic())
             answer = session.replies.start(b"question", b"", b"", deadline)
-            session._link.flush()
+            link_of(connection).flush()
             eventually(lambda word=word: server.reached(f"answered {word}"))
             assert deadline.expired()
             assert session.wait(answer.signal, deadline)
@@ -40,7 +49,7 @@ def test_timeout_is_reported_without_data():
         peer.until_left(timeout=30)
 
     with FakeServer(script) as server, js.connect(server.url) as connection:
-        session = connection._session
+        session = session_of(connection)
         deadline = Deadline(monotonic())
         answer = session.replies.start(b"question", b"", b"", deadline)
         assert not session.wait(answer.signal, deadline)

@@ -15,7 +15,6 @@ import pytest
 
 import js_sync as js
 import js_sync.runtime.sender
-from js_sync.client.session import Session
 from js_sync.runtime.concurrency import Signal
 from js_sync.runtime.socket_link import Link
 from js_sync.runtime.sockets import connected
@@ -23,6 +22,8 @@ from js_sync.runtime.tls_socket import TlsSocket
 from tests._sync.flow import eventually
 from tests.fake.names import full
 from tests.fake.threads import A_WHILE, beside, in_time
+from tests.hooked import hooked
+from tests.inside import keeper_of, link_of, refuse, session_of
 from twinstream.core.deadline import Deadline, monotonic
 from twinstream.testing import FakePeer, FakeServer
 
@@ -43,23 +44,26 @@ def whole(peer: FakePeer) -> None:
 
 @contextmanager
 def mended(*scripts, meanwhile, **options):
-    """A connection whose second link calls `meanwhile` before the first SUB is written."""
-    once = []
+    """A connection whose second link calls `meanwhile` before the first SUB is written.
+
+    It has one subscription, which is given to `meanwhile`, too.
+    """
+    once, news = [], []
     with FakeServer(broken, *scripts) as server:
         with js.connect(server.url, reconnect=QUICK, **options) as connection:
-            connection.subscribe("news")
-            link = connection._session._link
+            news.append(connection.subscribe("news"))
+            link = link_of(connection)
             write = link.write
 
             def hooked(data):
                 if data.startswith(b"SUB") and not connection.is_connected and not once:
                     once.append(data)
-                    meanwhile(connection)
+                    meanwhile(connection, *news)
                 write(data)
 
             link.write = hooked
             server.tell("break")
-            yield server, connection
+            yield server, connection, *news
     assert once
 
 
@@ -70,7 +74,10 @@ def test_subscription_created_during_a_connect_is_sent():
         peer.reach("late")
         peer.until_left(timeout=30)
 
-    with mended(second, meanwhile=lambda connection: connection.subscribe("late")) as (server, _):
+    def meanwhile(connection, _):
+        connection.subscribe("late")
+
+    with mended(second, meanwhile=meanwhile) as (server, *_):
         eventually(lambda: server.reached("late"))
 
 
@@ -82,32 +89,32 @@ def test_subscription_ended_during_a_connect_ends_there_too():
         peer.reach("ended")
         peer.until_left(timeout=30)
 
-    def meanwhile(connection):
-        next(iter(connection._subscriptions.values())).close()
+    def meanwhile(_, news):
+        news.close()
 
-    with mended(second, meanwhile=meanwhile) as (server, _):
+    with mended(second, meanwhile=meanwhile) as (server, *_):
         eventually(lambda: server.reached("ended"))
 
 
 def test_refusal_before_a_connection_counts_reaches_the_subscription():
-    def meanwhile(connection):
-        connection._session._refused('Permissions Violation for Subscription to "news"')
+    def meanwhile(connection, _):
+        refuse(connection, 'Permissions Violation for Subscription to "news"')
 
-    with mended(whole, meanwhile=meanwhile) as (server, connection):
+    with mended(whole, meanwhile=meanwhile) as (server, _, news):
         eventually(lambda: server.reached("whole"))
         with pytest.raises(js.PermissionDenied):
-            next(iter(connection._subscriptions.values())).next(timeout=10)
+            news.next(timeout=10)
 
 
 def test_connection_that_breaks_before_it_counts_is_restored():
-    def meanwhile(connection):
-        connection._session._link.abort(js.ConnectionLost("at the worst moment"))
+    def meanwhile(connection, _):
+        link_of(connection).abort(js.ConnectionLost("at the worst moment"))
 
     def second(peer: FakePeer) -> None:
         peer.handshake()
         peer.until_left(timeout=30)
 
-    with mended(second, whole, meanwhile=meanwhile) as (server, connection):
+    with mended(second, whole, meanwhile=meanwhile) as (server, connection, _):
         eventually(lambda: server.reached("whole"))
         connection.flush(timeout=30)
 
@@ -117,9 +124,13 @@ def test_connection_closed_during_a_reconnect_stays_closed():
         peer.handshake()
         peer.until_left(timeout=30)
 
-    with mended(second, meanwhile=lambda connection: connection.close()) as (_, connection):
+    with mended(second, meanwhile=lambda connection, _: connection.close()) as (
+        _,
+        connection,
+        _,
+    ):
         eventually(lambda: connection.is_closed)
-        connection._session._keeper.join(Deadline.after(30))
+        keeper_of(session_of(connection)).join(Deadline.after(30))
         assert not connection.is_connected
         with pytest.raises(js.ConnectionClosed):
             connection.publish("news")
@@ -152,19 +163,15 @@ def test_first_pong_of_a_connection_answers_no_later_ping():
             eventually(lambda: flushed)
 
 
-def test_flag_for_a_connection_is_not_cleared_while_others_wait(monkeypatch):
-    class Slow(Session):
-        @property
-        def is_closed(self):
-            # Between two looks at the link: it comes back just now.
-            if threading.current_thread() is threading.main_thread() and not self.is_connected:
-                server.tell("greet")
-                eventually(lambda: self.is_connected)
-            return self.__dict__["is_closed"]
+def test_flag_for_a_connection_is_not_cleared_while_others_wait():
+    waited_on = []
 
-        @is_closed.setter
-        def is_closed(self, value):
-            self.__dict__["is_closed"] = value
+    def meanwhile(change):
+        # Between two looks at the link: it comes back just now.
+        if threading.current_thread() is threading.main_thread() and not waited_on:
+            waited_on.append(change)
+            server.tell("greet")
+            eventually(lambda: connection.is_connected)
 
     def second(peer: FakePeer) -> None:
         peer.wait_for("greet")
@@ -172,13 +179,11 @@ def test_flag_for_a_connection_is_not_cleared_while_others_wait(monkeypatch):
 
     with FakeServer(broken, second) as server:
         with js.connect(server.url, reconnect=QUICK) as connection:
-            session = connection._session
             server.tell("break")
-            eventually(lambda: not session.is_connected)
-            waited_on = session._change
-            monkeypatch.setattr(session, "__class__", Slow)
-            session.ready(Deadline.after(30))
-            assert waited_on.is_set()
+            eventually(lambda: not connection.is_connected)
+            with hooked("session: before ready wait", meanwhile):
+                session_of(connection).ready(Deadline.after(30))
+            assert waited_on[0].is_set()
 
 
 def test_what_was_written_for_the_last_link_is_not_sent_over_the_next():
@@ -199,7 +204,7 @@ def test_what_was_written_for_the_last_link_is_not_sent_over_the_next():
                 link.offer(b"PUB late 0\r\n\r\n")
                 open_(link, *args)
 
-            connection._session._link.open = slowly.__get__(connection._session._link)
+            link_of(connection).open = slowly.__get__(link_of(connection))
             server.tell("break")
             server.tell("go on")
             eventually(lambda: server.reached("whole"))
@@ -208,7 +213,7 @@ def test_what_was_written_for_the_last_link_is_not_sent_over_the_next():
 def test_sender_stuck_on_the_last_connection_takes_nothing_of_the_next(monkeypatch):
     with FakeServer(broken, whole) as server:
         with js.connect(server.url, reconnect=QUICK, connect_timeout=60) as connection:
-            link = connection._session._link
+            link = link_of(connection)
             send = js_sync.runtime.sender.send
 
             def stuck(sock, data, *rest):
@@ -226,7 +231,7 @@ def test_sender_stuck_on_the_last_connection_takes_nothing_of_the_next(monkeypat
             eventually(lambda: server.reached("whole"), patience=30)
 
 
-def test_bytes_of_the_last_link_are_not_read_as_those_of_the_next(monkeypatch):
+def test_bytes_of_the_last_link_are_not_read_as_those_of_the_next():
     def first(peer: FakePeer) -> None:
         peer.handshake()
         peer.expect("^SUB news")
@@ -235,26 +240,25 @@ def test_bytes_of_the_last_link_are_not_read_as_those_of_the_next(monkeypatch):
 
     with FakeServer(first, whole) as server:
         with js.connect(server.url, reconnect=QUICK) as connection:
-            session = connection._session
-            link, parser = session._link, session._parser
-            receive, began = link._on_bytes, threading.Event()
+            session, began = session_of(connection), threading.Event()
 
             def slowly(data):
                 if data == b"MSG a":
                     began.set()
-                    in_time(lambda: session._parser is not parser)
-                receive(data)
+                    in_time(lambda: session.epoch == 2)
 
-            monkeypatch.setattr(link, "_on_bytes", slowly)
-            with beside(lambda: connection.subscribe("news").next(timeout=60)) as came:
+            with (
+                hooked("link: received", slowly),
+                beside(lambda: connection.subscribe("news").next(timeout=60)) as came,
+            ):
                 assert began.wait(30)
-                link.abort(js.ConnectionLost("broken"))
+                link_of(connection).abort(js.ConnectionLost("broken"))
                 eventually(lambda: server.reached("whole"))
                 connection.close()
             assert isinstance(came[0], js.ConnectionClosed)
 
 
-def test_end_of_a_connection_is_reported_before_the_next_begins(monkeypatch):
+def test_end_of_a_connection_is_reported_before_the_next_begins():
     """The keeper looks by itself, too, whether its PING was answered."""
     epochs = []
 
@@ -262,51 +266,33 @@ def test_end_of_a_connection_is_reported_before_the_next_begins(monkeypatch):
         peer.handshake()
         peer.until_left(timeout=30)
 
+    def slowly(session):
+        in_time(lambda: session.epoch == 2)
+        epochs.append(session.epoch)
+
     with FakeServer(first, whole) as server:
         with js.connect(server.url, reconnect=QUICK, ping_interval=0.02) as connection:
-            session = connection._session
-            fail = session.replies.fail
-
-            def slowly(error):
-                in_time(lambda: session.epoch == 2)
-                epochs.append(session.epoch)
-                fail(error)
-
-            monkeypatch.setattr(session.replies, "fail", slowly)
-            session._link.abort(js.ConnectionLost("broken"))
-            assert epochs == [1]
-            eventually(lambda: server.reached("whole"))
-            monkeypatch.undo()
-
-
-class Recording:
-    """Waits for events as another does, and notes when it was asked to, and for how long (ms)."""
-
-    def __init__(self, poll):
-        self._poll = poll
-        self.pauses = []
-
-    def poll(self, pause):
-        self.pauses.append(pause)
-        return self._poll.poll(pause)
+            with hooked("session: before fail", slowly):
+                link_of(connection).abort(js.ConnectionLost("broken"))
+                assert epochs == [1]
+                eventually(lambda: server.reached("whole"))
 
 
 def test_a_wait_polls_before_it_sleeps():
+    pauses, turns = [], []
     with FakeServer(whole) as server:
         with js.connect(server.url, busy_poll=0.1) as connection:
             subscription = connection.subscribe("news")
-            link, turns = connection._session._link, []
-            link._poll = recording = Recording(link._poll)
-            # Not to others: on a busy machine they would take all the time there is.
-            link._keeping = link._keeping._replace(
-                give_way=lambda: turns.append(list(recording.pauses))
-            )
-            with pytest.raises(js.RequestTimeout):
+            with (
+                hooked("link: before poll", pauses.append),
+                hooked("link: before spin", lambda _: turns.append(list(pauses))),
+                pytest.raises(js.RequestTimeout),
+            ):
                 subscription.next(timeout=1)
             # Again and again, and none of them after it had slept.
             assert len(turns) > 2
             assert turns[-1] == []
-            assert 0 < recording.pauses[0] <= 1000
+            assert 0 < pauses[0] <= 1
 
 
 def test_connection_that_breaks_during_polling_is_restored():
@@ -324,14 +310,13 @@ def test_connection_that_breaks_during_polling_is_restored():
 
 
 def test_a_wait_sleeps_at_once_unless_it_is_to_poll():
+    pauses = []
     with FakeServer(whole) as server:
         with js.connect(server.url) as connection:
             subscription = connection.subscribe("news")
-            link = connection._session._link
-            link._poll = recording = Recording(link._poll)
-            with pytest.raises(js.RequestTimeout):
+            with hooked("link: before poll", pauses.append), pytest.raises(js.RequestTimeout):
                 subscription.next(timeout=0.5)
-            assert 0 < recording.pauses[0] <= 500
+            assert 0 < pauses[0] <= 0.5
 
 
 def test_a_socket_that_another_thread_closes_is_not_waited_for():
@@ -443,7 +428,7 @@ def test_nothing_is_sent_in_the_clear_during_a_reconnect(monkeypatch):
     link.close()
 
 
-def test_response_read_by_another_thread_arrives_in_time(monkeypatch):
+def test_response_read_by_another_thread_arrives_in_time():
     """At the deadline another thread has it, and had no time yet to hand it on."""
 
     def script(peer: FakePeer) -> None:
@@ -453,26 +438,21 @@ def test_response_read_by_another_thread_arrives_in_time(monkeypatch):
         peer.until_left(timeout=30)
 
     with FakeServer(script) as server, js.connect(server.url) as connection:
-        session = connection._session
-        link, receive, lead = session._link, session._link._on_bytes, session._link._try_to_lead
+        session = session_of(connection)
+        link = link_of(connection)
         read, looked = threading.Event(), threading.Event()
 
         def slowly(data):
             if b"here" in data:
                 read.set()
                 looked.wait(30)
-            receive(data)
 
-        def noted(yields):
-            led = lead(yields)
-            if read.is_set() and threading.current_thread() is threading.main_thread():
-                looked.set()
-            return led
-
-        monkeypatch.setattr(link, "_on_bytes", slowly)
-        monkeypatch.setattr(link, "_try_to_lead", noted)
         other = Signal()
-        with beside(lambda: session.wait(other, Deadline.after(60))):
+        with (
+            hooked("link: received", slowly),
+            hooked("link: another thread is behind", lambda _: looked.set()),
+            beside(lambda: session.wait(other, Deadline.after(60))),
+        ):
             answer = session.replies.start(b"question", b"", b"", Deadline.after(60))
             link.flush()
             server.tell("answer")

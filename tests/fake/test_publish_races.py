@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import threading
+from contextlib import suppress
 
 import pytest
 
 import js_sync as js
 from js_sync.client.requests import Answer
 from js_sync.publish import pipeline as _pipeline
-from js_sync.publish.fast_ingest_window import Ingest
 from js_sync.runtime.concurrency import Signal
 from tests._sync.flow import eventually
+from tests.fake.answers import describe
 from tests.fake.threads import beside, in_time
+from tests.hooked import hooked
+from tests.inside import answers_of, pipeline_of, refuse, session_of
 from twinstream.testing import FakePeer, FakeServer
 
 ORDERS = "^H?PUB orders "
@@ -39,17 +42,16 @@ def stored(seq=1):
     return {"stream": "S", "seq": seq}
 
 
-def test_a_publisher_closes_after_a_failure_was_noted(monkeypatch):
+def test_a_publisher_closes_after_a_failure_was_noted():
     """The receiver has the refusal, and has not told the publisher yet."""
     with FakeServer(answering(REFUSAL)) as server, js.connect(server.url) as connection:
         publisher = connection.jetstream().publisher(timeout=30)
         publisher.send("orders")
-        own, closed, noted = publisher._pipeline._on_done, [], threading.Event()
+        closed, noted = [], threading.Event()
 
-        def slowly(*args):
+        def slowly(_):
             noted.set()
             in_time(lambda: closed)
-            return own(*args)
 
         def close():
             try:
@@ -57,10 +59,12 @@ def test_a_publisher_closes_after_a_failure_was_noted(monkeypatch):
             finally:
                 closed.append(True)
 
-        monkeypatch.setattr(publisher._pipeline, "_on_done", slowly)
         # Read by another thread, so that this one may find the outcome.
         listening = connection.subscribe("x")
-        with beside(lambda: listening.next(timeout=30)):
+        with (
+            hooked("publish: before outcome", slowly),
+            beside(lambda: listening.next(timeout=30)),
+        ):
             eventually(lambda: server.reached("sent"))
             server.tell("answer")
             assert noted.wait(30)
@@ -69,16 +73,11 @@ def test_a_publisher_closes_after_a_failure_was_noted(monkeypatch):
             listening.close()
 
 
-def test_read_failure_is_not_reported_again(monkeypatch):
+def test_read_failure_is_not_reported_again():
     with FakeServer(answering(REFUSAL)) as server, js.connect(server.url) as connection:
         publisher = connection.jetstream().publisher(timeout=30)
         handle = publisher.send("orders")
-        own, looked, told = publisher._pipeline._on_done, [], []
-
-        def slowly(*args):
-            in_time(lambda: looked)
-            told.append(own(*args))
-            return True
+        looked = []
 
         def look():
             eventually(lambda: handle.is_done)
@@ -86,34 +85,32 @@ def test_read_failure_is_not_reported_again(monkeypatch):
                 handle.result()
             looked.append(True)
 
-        monkeypatch.setattr(publisher._pipeline, "_on_done", slowly)
-        with beside(look):
+        with (
+            hooked("publish: before outcome", lambda _: in_time(lambda: looked)),
+            beside(look),
+        ):
             server.tell("answer")
-        eventually(lambda: told)
+            eventually(lambda: looked)
         publisher.close()
 
 
-def test_closing_publisher_waits_for_admitted_senders(monkeypatch):
+def test_closing_publisher_waits_for_admitted_senders():
     with FakeServer(answering(stored())) as server, js.connect(server.url) as connection:
-        publisher = connection.jetstream().publisher(timeout=30)
-        publisher._open()
-        pipeline, closed = publisher._pipeline, []
-        own = pipeline.try_send
+        publisher = connection.jetstream().publisher(timeout=30).__enter__()
+        closed = []
 
         def close():
             publisher.close()
             closed.append(True)
 
-        def slowly(entry):
+        def slowly(_):
             closing.__enter__()
             assert not in_time(lambda: closed)
-            sent = own(entry)
-            server.tell("answer")
-            return sent
 
         closing = beside(close)
-        monkeypatch.setattr(pipeline, "try_send", slowly)
-        handle = publisher.send("orders")
+        with hooked("publish: before send", slowly):
+            handle = publisher.send("orders")
+        server.tell("answer")
         assert handle.result().seq == 1
         closing.__exit__(None, None, None)
         assert closed
@@ -121,23 +118,22 @@ def test_closing_publisher_waits_for_admitted_senders(monkeypatch):
             publisher.send("orders")
 
 
-def test_both_waiters_for_one_message_are_woken(monkeypatch):
+def test_both_waiters_for_one_message_are_woken():
     """Each finds no flag yet, and makes one."""
     both = threading.Barrier(2)
 
-    def slowly():
-        flag = Signal()
-        try:
+    def slowly(_):
+        with suppress(threading.BrokenBarrierError):
             both.wait(0.3)
-        except threading.BrokenBarrierError:
-            pass
-        return flag
 
     with FakeServer(answering(stored())) as server, js.connect(server.url) as connection:
         publisher = connection.jetstream().publisher(timeout=120)
         handle = publisher.send("orders")
-        monkeypatch.setattr(_pipeline, "Signal", slowly)
-        with beside(handle.result) as one, beside(handle.result) as other:
+        with (
+            hooked("publish: before flag", slowly),
+            beside(handle.result) as one,
+            beside(handle.result) as other,
+        ):
             in_time(lambda: both.broken)
             server.tell("answer")
             eventually(lambda: one and other, patience=20)
@@ -150,8 +146,8 @@ def test_the_end_of_a_link_reaches_requests_though_others_begin():
         peer.until_left(timeout=30)
 
     with FakeServer(script) as server, js.connect(server.url) as connection:
-        replies = connection._session.replies
-        noted = replies._answers
+        replies = session_of(connection).replies
+        noted = answers_of(replies)
 
         class Busy(Signal):
             def set(self):
@@ -162,56 +158,49 @@ def test_the_end_of_a_link_reaches_requests_though_others_begin():
         noted.update({each.token: each for each in answers})
         replies.fail(js.ConnectionLost("broken"))
         assert all(each.error for each in answers)
-        assert list(replies._answers) == [b"other"]
+        assert list(answers_of(replies)) == [b"other"]
 
 
-def refuse_inboxes(session, monkeypatch):
+def inboxes_refused(connection):
     """Refuse each inbox before whoever opens it has it in his hands."""
-    own = session.open_mailbox
 
-    def refused(subject, *args, **options):
-        box = own(subject, *args, **options)
-        text = f'Permissions Violation for Subscription to "{subject.decode()}"'
-        session._refused(text)
-        return box
+    def refused(box):
+        refuse(connection, f'Permissions Violation for Subscription to "{box.subject.decode()}"')
 
-    monkeypatch.setattr(session, "open_mailbox", refused)
+    return hooked("session: mailbox opened", refused)
 
 
 @pytest.mark.parametrize("way", ["publish_many", "publisher", "fast_ingest"])
-def test_refusal_of_a_shared_inbox_reaches_all_requests(way, monkeypatch):
+def test_refusal_of_a_shared_inbox_reaches_all_requests(way):
     def script(peer: FakePeer) -> None:
         peer.handshake()
+        for _ in range(2 if way == "fast_ingest" else 1):
+            describe(peer, allow_batched=True)
         peer.until_left(timeout=30)
 
     with FakeServer(script) as server, js.connect(server.url) as connection:
-        session, jet = connection._session, connection.jetstream()
-        refuse_inboxes(session, monkeypatch)
+        jet = connection.jetstream()
+        # This opens the inbox of single requests.
+        jet.get_stream("S")
         requests = [js.PublishRequest(subject="orders", data=b"x")] * 2
-        if way == "publish_many":
-            errors = [outcome.error for outcome in jet.publish_many(requests, timeout=10)]
-        elif way == "publisher":
-            publisher = jet.publisher(timeout=10)
-            for request in requests:
-                publisher.send_request(request)
-            with pytest.raises(js.PublishFailures) as caught:
-                publisher.close()
-            errors = [failure.error for failure in caught.value.failures]
-        else:
-            monkeypatch.setattr(Ingest, "open", opened)
-            errors = [outcome.error for outcome in jet.fast_ingest("S", requests, timeout=10)]
+        with inboxes_refused(connection):
+            if way == "publish_many":
+                errors = [outcome.error for outcome in jet.publish_many(requests, timeout=10)]
+            elif way == "publisher":
+                publisher = jet.publisher(timeout=10)
+                for request in requests:
+                    publisher.send_request(request)
+                with pytest.raises(js.PublishFailures) as caught:
+                    publisher.close()
+                errors = [failure.error for failure in caught.value.failures]
+            else:
+                errors = [outcome.error for outcome in jet.fast_ingest("S", requests, timeout=10)]
         assert len(errors) == 2
         # Fast ingest says that it may be stored, and why that is not known.
         assert all(isinstance(error.__cause__ or error, js.PermissionDenied) for error in errors)
 
 
-def opened(ingest):
-    """Listen without asking what the stream is like."""
-    ingest._box = ingest._transport.open_mailbox(ingest._inbox + b".>", sink=ingest._sink)
-    ingest._transport.replies.watch(ingest)
-
-
-def test_refusal_of_an_inbox_reaches_the_first_request(monkeypatch):
+def test_refusal_of_an_inbox_reaches_the_first_request():
     """The refusal comes before whoever opens the inbox has it in his hands."""
 
     def script(peer: FakePeer) -> None:
@@ -219,14 +208,12 @@ def test_refusal_of_an_inbox_reaches_the_first_request(monkeypatch):
         peer.until_left(timeout=30)
 
     with FakeServer(script) as server, js.connect(server.url) as connection:
-        session = connection._session
-        refuse_inboxes(session, monkeypatch)
-        with pytest.raises(js.PermissionDenied):
+        with inboxes_refused(connection), pytest.raises(js.PermissionDenied):
             connection.request("question", timeout=20)
-        assert session.replies.open_requests == 0
+        assert connection.stats.open_requests == 0
 
 
-def test_oldest_message_is_found_while_another_thread_takes_responses(monkeypatch):
+def test_oldest_message_is_found_while_another_thread_takes_responses():
     """Without the GIL the table of what is under way may change in the middle of a look at it."""
 
     class Changing(dict):
@@ -243,9 +230,10 @@ def test_oldest_message_is_found_while_another_thread_takes_responses(monkeypatc
         publisher = connection.jetstream().publisher(timeout=30)
         handle = publisher.send("orders")
         eventually(lambda: server.reached("sent"))
-        waiting = Changing(publisher._pipeline._waiting)
-        monkeypatch.setattr(publisher._pipeline, "_waiting", waiting)
-        assert publisher._pipeline.oldest is handle._entry
+        pipeline = pipeline_of(publisher)
+        [entry] = pipeline.under_way()
+        pipeline._waiting = waiting = Changing(pipeline._waiting)
+        assert pipeline.oldest is entry
         assert waiting.looks == 2
         server.tell("answer")
         assert handle.result().seq == 1

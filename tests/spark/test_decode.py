@@ -54,9 +54,9 @@ def decode(*payloads: object, **options: Any) -> Decoded:
 
 def one_by_one(payloads: list[bytes]) -> Decoded:
     decoder = JsonDecoder(ORDER)
-    parts = [decoder._one_by_one(column([payload])) for payload in payloads]
+    parts = [decoder.one_by_one(column([payload])) for payload in payloads]
     misfits = {at: part.misfits[0] for at, part in enumerate(parts) if part.misfits}
-    rows = decoder._one_by_one(column(payloads))
+    rows = decoder.one_by_one(column(payloads))
     assert rows.misfits == misfits
     return rows
 
@@ -225,7 +225,7 @@ def amounts(*texts: str, kind: DataType = fields.DOUBLE, exact: bool = True) -> 
     found = decoder.decode(column([b'{"n":%s}' % text.encode() for text in texts]))
     assert (
         found.misfits
-        == decoder._one_by_one(column([b'{"n":%s}' % t.encode() for t in texts])).misfits
+        == decoder.one_by_one(column([b'{"n":%s}' % t.encode() for t in texts])).misfits
     )
     return found
 
@@ -309,7 +309,7 @@ def test_numbers_of_maps_and_records_are_exact() -> None:
 
 def test_exact_long_numbers_use_the_fast_path(monkeypatch: pytest.MonkeyPatch) -> None:
     decoder = JsonDecoder(fields.record(fields.optional("n", fields.DOUBLE, exact=True)))
-    monkeypatch.setattr(decoder, "_one_by_one", None)
+    monkeypatch.setattr(decoder, "one_by_one", None)
     numbers = [1 / each for each in range(1, 1000)]
     found = decoder.decode(column([b'{"n":%s}' % repr(each).encode() for each in numbers]))
     assert [row["n"] for row in found.rows.to_pylist()] == numbers

@@ -148,7 +148,7 @@ def cases(draw: st.DrawFn) -> tuple[StructType, list[bytes], dict[str, bool]]:
 
 
 def plain(decoder: JsonDecoder, payloads: pa.Array) -> Decoded:
-    return decoder._one_by_one(payloads)
+    return decoder.one_by_one(payloads)
 
 
 def assert_same(decoder: JsonDecoder, messages: list[bytes]) -> None:
@@ -196,13 +196,13 @@ def usual(number: int) -> dict[str, Any]:
 def counted(decoder: JsonDecoder, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Return a list that gets how many messages are decoded one by one."""
     sizes: list[int] = []
-    slow = decoder._one_by_one
+    slow = decoder.one_by_one
 
     def counting(payloads: pa.Array) -> Decoded:
         sizes.append(len(payloads))
         return slow(payloads)
 
-    monkeypatch.setattr(decoder, "_one_by_one", counting)
+    monkeypatch.setattr(decoder, "one_by_one", counting)
     return sizes
 
 
@@ -220,7 +220,7 @@ RARE: list[Change] = [
 
 
 @pytest.mark.parametrize("change", RARE)
-def test_only_rare_messages_go_one_by_one(change: Change, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_rare_messages_goone_by_one(change: Change, monkeypatch: pytest.MonkeyPatch) -> None:
     decoder = JsonDecoder(ORDER)
     messages = [
         json.dumps({**usual(n), **(change(n) if n % 1000 == 500 else {})}).encode()
@@ -316,7 +316,7 @@ def test_maps_of_texts_are_as_if_read_alone(text: str) -> None:
         assert_same(decoder, [*others, unusual, *others] * 10)
 
 
-def test_only_unusual_maps_are_converted_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_unusual_maps_are_convertedone_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
     columns = fields.record(fields.optional("labels", fields.map_of(fields.STRING)))
     decoder = JsonDecoder(columns)
     texts = ['{"k":"v","l":"w"}', "{}", "null", '{"k": "v"}', '{"k":null}']

@@ -19,6 +19,7 @@ from js_sync import JetStream, PublishRequest
 from js_sync.read.page_sources import ConsumerPages, DirectPages
 from js_sync.read.range_reader import RangeReader
 from tests._sync.lagging import FAR, Believing, lead_near, placed
+from tests.inside import api_of
 from twinstream.core.read.arrow_page import ArrowPage
 from twinstream.core.read.range_read import RangeRead
 from twinstream.models import StreamConfig
@@ -43,7 +44,7 @@ def wide() -> Iterator[NatsCluster]:
 
 def read_all(jet: JetStream, read: RangeRead, mode: str) -> list[int]:
     make = DirectPages if mode == "direct" else ConsumerPages
-    reader = RangeReader(jet._api, "R", read, make(jet._api, "R", bulk=True), ahead=True)
+    reader = RangeReader(api_of(jet), "R", read, make(api_of(jet), "R", bulk=True), ahead=True)
     found: list[int] = []
     try:
         while (page := reader.next_page()) is not None:

@@ -14,6 +14,7 @@ from pyspark.sql.types import LongType
 
 from js_sync import JetStream, Stream
 from tests.spark.pipelines import MAX_DELIVER, SCHEMA
+from tests.tuned import Tuned
 from twinstream.spark.errors import DataLossError, OptionError
 from twinstream.spark.landing.land_job import LandJob, by_table, ranges_of
 from twinstream.spark.landing.resume import start_behind
@@ -71,11 +72,11 @@ def test_a_large_range_becomes_row_groups_in_order(
     make_stream: Make,
     fill: Fill,
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    tuned: Tuned,
 ) -> None:
     stream = make_stream()
     fill(stream, [{"id": at} if at % 10 else b"broken" for at in range(100)])
-    monkeypatch.setattr("twinstream.spark.landing.table_files._HELD", 2000)
+    tuned("held rows", 2000)
     given = {"valueFormat": "json", "jsonSchema": json.dumps(SCHEMA), "fetchMessages": "10"}
     files = job(server, stream, tmp_path, **given).land(
         SequenceRange(stream.name, 1, 101, "direct")

@@ -256,7 +256,7 @@ def test_a_batch_is_begun_once_with_the_same_bounds(tmp_path: Path) -> None:
     def plan(batch: int, *, base: int = 0, origin: int = 1) -> BatchEntry:
         identity = evolve(Identity.first(SOURCE, STATE), origin=origin, base=base)
         lander = BatchLander(source, identity, checkpoint, log, sink, lock, lambda _: None)
-        return lander._plan(batch)
+        return lander.plan(batch)
 
     first = plan(0)
     assert (first.batch, first.start, first.end) == (0, 1, 11)
@@ -286,9 +286,9 @@ def test_a_batch_does_not_begin_where_tables_have_it(tmp_path: Path) -> None:
     folder = tmp_path / "orders" / "batch_id=3"
     folder.mkdir(parents=True)
     with pytest.raises(JournalError, match="table orders has rows of batch 0 or later"):
-        lander._plan(0)
+        lander.plan(0)
     assert log.known(0) is None
     folder.rmdir()
-    begun = lander._plan(0)
+    begun = lander.plan(0)
     folder.with_name("batch_id=0").mkdir()
-    assert lander._plan(0).end == begun.end  # put there by the attempt before
+    assert lander.plan(0).end == begun.end  # put there by the attempt before

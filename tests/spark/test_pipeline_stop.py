@@ -11,6 +11,7 @@ import pytest
 
 import js_sync
 from tests.spark.pipelines import config_of, counted
+from tests.tuned import Tuned
 from twinstream.errors import TwinstreamError
 from twinstream.models import StreamConfig
 from twinstream.spark.pipeline.happenings import Ended, Happening
@@ -51,9 +52,9 @@ class PlanningInVain:
 
 
 def test_a_pipeline_that_only_plans_ends_without_its_server(
-    spark: SparkSession, own_server: NatsServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, own_server: NatsServer, tmp_path: Path, tuned: Tuned
 ) -> None:
-    monkeypatch.setattr("twinstream.spark.pipeline.runner._PATIENCE", 10 * DEADLINE)
+    tuned("pipeline patience", 10 * DEADLINE)
     options = "\n".join(f'"{name}" = {value}' for name, value in FOR_EVER.items())
     source = f'stream = "S"\ntable = "t"\n[source.options]\n{options}'
     config = config_of(tmp_path, "parquet", own_server.url, source, every="100ms")

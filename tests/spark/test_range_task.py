@@ -12,13 +12,13 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 import js_sync
 from js_sync import Credentials, JetStream, JetStreamError, PermissionDenied, Stream
+from tests.tuned import Tuned
 from twinstream.core.deadline import Deadline
 from twinstream.errors import AuthenticationFailed, ConnectionFailed, TwinstreamError
 from twinstream.models import ConsumerConfig, StreamConfig, StreamSource
 from twinstream.spark.client.retry import Patience
 from twinstream.spark.errors import DataLossError, OptionError
 from twinstream.spark.landing.land_job import ranges_of
-from twinstream.spark.source import plan
 from twinstream.spark.source.batcher import Batcher
 from twinstream.spark.source.driver_client import Leader
 from twinstream.spark.source.layout import Layout
@@ -76,10 +76,10 @@ def test_pages_are_complete_for_any_content(
     jet: JetStream,
     make_stream: Make,
     fill: Fill,
-    monkeypatch: pytest.MonkeyPatch,
+    tuned: Tuned,
     way: Way,
 ) -> None:
-    monkeypatch.setattr("js_sync.read.page_sources.LEAST", 1)
+    tuned("least page", 1)
     stream = make_stream()
     subject = f"{stream.name.lower()}.a"
     payloads = [
@@ -105,13 +105,13 @@ def test_a_large_range_is_read_by_a_consumer_where_there_may_be_one(
     jet: JetStream,
     make_stream: Make,
     fill: Fill,
-    monkeypatch: pytest.MonkeyPatch,
+    tuned: Tuned,
 ) -> None:
     stream = make_stream(max_consumers=1)
     fill(stream, [b"x"] * 30)
     given = options(server, stream.name)
     assert not SequenceRange(stream.name, 1, 31, "either").by_consumer
-    monkeypatch.setattr(plan, "LARGE", 30)
+    tuned("large plan", 30)
     part = SequenceRange(stream.name, 1, 31, "either")
     assert part.by_consumer
     assert len(rows(given, part)) == 30
@@ -125,9 +125,9 @@ def test_a_large_range_is_read_by_a_consumer_where_there_may_be_one(
 
 
 def test_user_without_permission_for_consumers_reads_by_direct_get(
-    monkeypatch: pytest.MonkeyPatch,
+    tuned: Tuned,
 ) -> None:
-    monkeypatch.setattr(plan, "LARGE", 1)
+    tuned("large plan", 1)
     with NatsServer(USERS) as server:
         with js_sync.connect(server.url, credentials=Credentials(user="all", password="a")) as nc:
             jet = nc.jetstream()

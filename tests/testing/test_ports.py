@@ -6,7 +6,7 @@ import socket
 
 import pytest
 
-from twinstream.testing import ports
+from tests.tuned import Tuned
 from twinstream.testing.config import HOST
 from twinstream.testing.ports import free_ports
 
@@ -25,8 +25,8 @@ def test_ports_lie_below_those_that_systems_hand_out() -> None:
         assert max(free_ports(10)) < holder.getsockname()[1]
 
 
-def test_used_port_is_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ports, "_LANE", 4)
+def test_used_port_is_skipped(tuned: Tuned) -> None:
+    tuned("port lane", 4)
     with socket.socket() as holder:
         [taken] = free_ports(1)
         holder.bind((HOST, taken))

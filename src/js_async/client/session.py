@@ -22,6 +22,7 @@ from js_async.client.transport import Box
 from js_async.client.upkeep import Upkeep, keep, shuffle
 from js_async.runtime.concurrency import Signal, Task, before_exit, spawn
 from js_async.runtime.socket_link import Link
+from twinstream.core.base.hooks import HOOKS, reached
 from twinstream.core.connect.auth import Credentials
 from twinstream.core.connect.connection_events import (
     Closed,
@@ -405,6 +406,8 @@ class Session:
             # There were no requests over this connection.
             return
         lost = ConnectionLost(f"the connection broke before the answer came: {self._end}")
+        if HOOKS:
+            reached("session: before fail", self)
         self.replies.fail(lost)
         if self._link.is_inherited:
             # A forked child leaves reports and reconnecting to its parent.
@@ -425,6 +428,8 @@ class Session:
         while not self.is_connected:
             # Read before the state is checked: later changes set this signal.
             change = self._change
+            if HOOKS:
+                reached("session: before ready wait", change)
             if self.is_closed:
                 raise self.closed_error()
             if not self.is_connected and not await self._link.wait(change, deadline):
@@ -476,7 +481,10 @@ class Session:
         if self.is_closed:
             raise self.closed_error()
         self._link.check_owner()
-        return self._mailboxes.open(subject, queue, sink)
+        box = self._mailboxes.open(subject, queue, sink)
+        if HOOKS:
+            reached("session: mailbox opened", box)
+        return box
 
     async def close_mailbox(self, *boxes: Box, settle: bool = False) -> None:
         """Unsubscribe; frames that are in the mailboxes stay there.

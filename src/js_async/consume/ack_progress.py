@@ -144,7 +144,7 @@ class Held:
             if not self._transport.is_connected:
                 continue
             try:
-                await self._tell_of_held(ack_wait)
+                await self.report(ack_wait)
             except (TwinstreamError, OSError):
                 # The connection was just lost; the next round follows after the reconnect.
                 continue
@@ -161,12 +161,13 @@ class Held:
             delivery = Delivery(self._transport, box.heard_at, self._ack_wait, self._timeout)
             marks.append((frames[-1], delivery))
 
-    async def _tell_of_held(self, ack_wait: float) -> None:
+    async def report(self, ack_wait: float) -> None:
+        """Report progress of all messages now, or give up if none was taken for long."""
         now = monotonic()
         for message in list(self._running.values()):
             await self._tell_of(message)
         if self._is_left_alone(now, ack_wait):
-            await self._give_up()
+            await self.give_up()
             return
         for message in list(self._queued.values()):
             await self._tell_of(message)
@@ -185,7 +186,7 @@ class Held:
             self.taken_at = now
         return not self.keep_all and now - self.taken_at > _PATIENCE * ack_wait
 
-    async def _give_up(self) -> None:
+    async def give_up(self) -> None:
         """Close the mailbox; the next take opens another one."""
         box = self._box
         if box is None or self.gave_up:

@@ -7,6 +7,7 @@ from typing import Final
 from js_async.api.api import Api
 from js_async.client.transport import Box
 from js_async.runtime.concurrency import shielded
+from twinstream.core.base.hooks import HOOKS, reached
 from twinstream.core.consume.acks import NEXT, nak
 from twinstream.core.consume.fetch import GRACE, Fetch
 from twinstream.core.consume.pin import Pins
@@ -167,6 +168,8 @@ class PullChannels:
 
     async def take(self) -> PullChannel:
         """Return a channel that is not in use."""
+        if HOOKS:
+            reached("channels: before take", self)
         idle = self.take_idle()
         if idle is not None:
             return idle

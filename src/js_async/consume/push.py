@@ -14,6 +14,7 @@ from js_async.client.transport import Box
 from js_async.consume.delivery import Delivery, ack_wait_of
 from js_async.consume.iterator import Iteration
 from js_async.consume.message import Message, message_of
+from twinstream.core.base.hooks import HOOKS, reached
 from twinstream.core.consume.absence_timer import Doubt
 from twinstream.core.consume.reports import PullReport, PullWarning
 from twinstream.core.deadline import Deadline, monotonic
@@ -138,6 +139,8 @@ class PushMessages(Iteration[Message]):
     async def _take_next(self, deadline: Deadline) -> Message | None:
         box = self._box
         while box is not None and not self._closed:
+            if HOOKS:
+                reached("push: before clear", self)
             # Clear the signal before reading the mailbox, so that no arrival is missed.
             box.signal.clear()
             if self._closed:

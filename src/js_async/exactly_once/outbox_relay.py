@@ -15,6 +15,7 @@ from js_async.exactly_once.outbox_store import OutboxStore
 from js_async.exactly_once.outbox_store_calls import StoreCalls, StoreTrouble
 from js_async.exactly_once.outbox_window import OutboxWindow
 from js_async.runtime.concurrency import Signal, Task, spawn
+from twinstream.core.base.hooks import HOOKS, reached
 from twinstream.core.deadline import NEVER, Backoff, Deadline, Seconds, seconds
 from twinstream.core.exactly_once.conditional_write import Stored
 from twinstream.core.exactly_once.outbox import (
@@ -117,6 +118,8 @@ class OutboxRelay(Owned, WorksBeside):
         """
         self._stop.set()
         self._awake.set()
+        if HOOKS:
+            reached("relay: stopping", self)
         await self._join(timeout)
         if self._task is not None:
             # Otherwise `drain` releases the outbox when it ends.
@@ -193,6 +196,8 @@ class OutboxRelay(Owned, WorksBeside):
     async def _run(self) -> None:
         try:
             while not self._stop.is_set():
+                if HOOKS:
+                    reached("relay: before clear", self)
                 self._awake.clear()
                 if self._stop.is_set():
                     # `stop` may have set the signal already.

@@ -17,6 +17,7 @@ from js_async.publish.diagnose import Reasons
 from js_async.publish.inflight import Outcome, UnderWay, under_way
 from js_async.publish.verify_stored import prove
 from js_async.runtime.concurrency import Lock, Signal, sleep
+from twinstream.core.base.hooks import HOOKS, reached
 from twinstream.core.deadline import Deadline, monotonic
 from twinstream.core.publish.limits import PublishLimits
 from twinstream.core.publish.publish_engine import Action, Explain, Fail, Prove, PublishEngine, Send
@@ -172,6 +173,8 @@ class Pipeline:
 
     def try_send(self, entry: UnderWay) -> bool:
         """Send a message if that needs no waiting; if it returns False, use `send`."""
+        if HOOKS:
+            reached("publish: before send", entry)
         self._waiting[entry.reply] = entry
         return self._transport.try_send(entry.subject, entry.reply, entry.headers, entry.data)
 
@@ -269,6 +272,8 @@ class Pipeline:
     def _finish(self, entry: UnderWay, outcome: Outcome) -> None:
         # The first result counts: a response, or the timeout.
         if entry.outcome is None:
+            if HOOKS:
+                reached("publish: before outcome", entry)
             if self._on_done is not None and not self._on_done(entry, outcome):
                 return
             entry.outcome = outcome
@@ -358,6 +363,8 @@ class Pipeline:
         """Return the signal shared by all callers that wait for a message."""
         async with self._flagging:
             if entry.signal is None:
+                if HOOKS:
+                    reached("publish: before flag", entry)
                 entry.signal = Signal()
             return entry.signal
 

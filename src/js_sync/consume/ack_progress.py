@@ -145,7 +145,7 @@ class Held:
             if not self._transport.is_connected:
                 continue
             try:
-                self._tell_of_held(ack_wait)
+                self.report(ack_wait)
             except (TwinstreamError, OSError):
                 # The connection was just lost; the next round follows after the reconnect.
                 continue
@@ -162,12 +162,13 @@ class Held:
             delivery = Delivery(self._transport, box.heard_at, self._ack_wait, self._timeout)
             marks.append((frames[-1], delivery))
 
-    def _tell_of_held(self, ack_wait: float) -> None:
+    def report(self, ack_wait: float) -> None:
+        """Report progress of all messages now, or give up if none was taken for long."""
         now = monotonic()
         for message in list(self._running.values()):
             self._tell_of(message)
         if self._is_left_alone(now, ack_wait):
-            self._give_up()
+            self.give_up()
             return
         for message in list(self._queued.values()):
             self._tell_of(message)
@@ -186,7 +187,7 @@ class Held:
             self.taken_at = now
         return not self.keep_all and now - self.taken_at > _PATIENCE * ack_wait
 
-    def _give_up(self) -> None:
+    def give_up(self) -> None:
         """Close the mailbox; the next take opens another one."""
         box = self._box
         if box is None or self.gave_up:

@@ -19,6 +19,7 @@ from js_sync.consume.message import Message, message_of, messages_of
 from js_sync.consume.pull_driver import Decisions
 from js_sync.consume.pull_subscription import PullChannel
 from js_sync.runtime.concurrency import Forks, Lock, shielded
+from twinstream.core.base.hooks import HOOKS, reached
 from twinstream.core.consume.fetch import frame_size
 from twinstream.core.consume.pull_engine import PullEngine
 from twinstream.core.consume.pull_request import PullLimits
@@ -409,6 +410,8 @@ class Messages(Iteration[Message]):
                 self._count(engine, 1)
                 self._reserved = engine.buffered - engine.grant(self._sizes)
                 return message
+            if HOOKS:
+                reached("messages: before clear", self)
             # Clear the signal before reading the mailbox, so that no arrival is missed.
             channel.box.signal.clear()
             if self._closed or self._is_stale(channel):
@@ -420,6 +423,8 @@ class Messages(Iteration[Message]):
             self._decisions.carry_out(channel, engine, self._waited)
             if self._ends(channel):
                 break
+            if HOOKS:
+                reached("messages: before wait", self)
             wake_at = deadline.earlier(engine.wake_at())
             self._waited = True
             may_pass = engine.may_pass()
@@ -449,6 +454,8 @@ class Messages(Iteration[Message]):
 
     def _hand_over(self, engine: PullEngine, now: float) -> Message | None:
         """Take one message out of the buffer. It must be returned in the same step."""
+        if HOOKS:
+            reached("messages: before hand-over", self)
         try:
             message = self._ready.popleft()
         except IndexError:

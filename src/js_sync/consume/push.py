@@ -15,6 +15,7 @@ from js_sync.client.transport import Box
 from js_sync.consume.delivery import Delivery, ack_wait_of
 from js_sync.consume.iterator import Iteration
 from js_sync.consume.message import Message, message_of
+from twinstream.core.base.hooks import HOOKS, reached
 from twinstream.core.consume.absence_timer import Doubt
 from twinstream.core.consume.reports import PullReport, PullWarning
 from twinstream.core.deadline import Deadline, monotonic
@@ -137,6 +138,8 @@ class PushMessages(Iteration[Message]):
     def _take_next(self, deadline: Deadline) -> Message | None:
         box = self._box
         while box is not None and not self._closed:
+            if HOOKS:
+                reached("push: before clear", self)
             # Clear the signal before reading the mailbox, so that no arrival is missed.
             box.signal.clear()
             if self._closed:

@@ -18,6 +18,7 @@ from js_sync.publish.diagnose import Reasons
 from js_sync.publish.inflight import Outcome, UnderWay, under_way
 from js_sync.publish.verify_stored import prove
 from js_sync.runtime.concurrency import Lock, Signal, sleep
+from twinstream.core.base.hooks import HOOKS, reached
 from twinstream.core.deadline import Deadline, monotonic
 from twinstream.core.publish.limits import PublishLimits
 from twinstream.core.publish.publish_engine import Action, Explain, Fail, Prove, PublishEngine, Send
@@ -173,6 +174,8 @@ class Pipeline:
 
     def try_send(self, entry: UnderWay) -> bool:
         """Send a message if that needs no waiting; if it returns False, use `send`."""
+        if HOOKS:
+            reached("publish: before send", entry)
         self._waiting[entry.reply] = entry
         return self._transport.try_send(entry.subject, entry.reply, entry.headers, entry.data)
 
@@ -270,6 +273,8 @@ class Pipeline:
     def _finish(self, entry: UnderWay, outcome: Outcome) -> None:
         # The first result counts: a response, or the timeout.
         if entry.outcome is None:
+            if HOOKS:
+                reached("publish: before outcome", entry)
             if self._on_done is not None and not self._on_done(entry, outcome):
                 return
             entry.outcome = outcome
@@ -359,6 +364,8 @@ class Pipeline:
         """Return the signal shared by all callers that wait for a message."""
         with self._flagging:
             if entry.signal is None:
+                if HOOKS:
+                    reached("publish: before flag", entry)
                 entry.signal = Signal()
             return entry.signal
 

@@ -16,6 +16,7 @@ from typing import Final
 from js_sync.runtime.concurrency import LONGEST, Gate, Signal, Waker, open_gate
 from js_sync.runtime.sender import CUT_SHORT, Sender
 from js_sync.runtime.sockets import Wire, has_bytes, keeping
+from twinstream.core.base.hooks import HOOKS, reached
 from twinstream.core.deadline import Deadline, monotonic
 
 __all__ = ["GLANCE", "Reader"]
@@ -78,6 +79,8 @@ class Reader(Sender):
             return
         self._reads += 1
         try:
+            if HOOKS:
+                reached("link: received", data)
             self._on_bytes(data)
         except Exception as error:
             self._drop(sock, error)
@@ -95,7 +98,10 @@ class Reader(Sender):
                 sock, left = self._socket, deadline.at - monotonic()
                 if sock is None or left <= 0:
                     break
-                for number, _ in self._poll.poll(min(left, LONGEST) * 1000):
+                pause = min(left, LONGEST)
+                if HOOKS:
+                    reached("link: before poll", pause)
+                for number, _ in self._poll.poll(pause * 1000):
                     if number == waker.number:
                         waker.drain()
                     else:
@@ -114,6 +120,8 @@ class Reader(Sender):
             sock = self._socket
             if sock is None:
                 break
+            if HOOKS:
+                reached("link: before spin", self)
             give_way()
             self._receive(sock)
         # Cleared before the caller checks its flag again.
@@ -129,6 +137,8 @@ class Reader(Sender):
             # Another thread reads, and may not have processed all available data yet.
             if signal.raised or self._reads > last or monotonic() > end or not self._is_behind():
                 return
+            if HOOKS:
+                reached("link: another thread is behind", self)
             time.sleep(GLANCE)
         try:
             for _ in range(_LAST_READS):
@@ -204,6 +214,8 @@ class Reader(Sender):
 
         Sleeps without a reference to the link, so that a dropped link is garbage-collected.
         """
+        if HOOKS:
+            reached("link: before stand-in", None)
         link = of()
         if link is None or not link._try_to_lead(yields=True):
             return

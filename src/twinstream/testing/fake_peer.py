@@ -157,7 +157,7 @@ class FakePeer:
         `status` is the text after the version in the header block, such as ``503``.
         """
         block = header_block(status, headers or {}) if status or headers else b""
-        self.send(message_frame(subject or to, self._sid(to), reply, block, data))
+        self.send(message_frame(subject or to, self.sid(to), reply, block, data))
 
     def status(self, pull: Operation | str, code: int, text: str = "", **headers: object) -> None:
         """Send a status to the reply subject of a pull; `Nats_Pending_Messages=1` is a header."""
@@ -254,7 +254,8 @@ class FakePeer:
 
         self._stage.note(change)
 
-    def _sid(self, to: str) -> str:
+    def sid(self, to: str) -> str:
+        """Return the number of the subscription that gets messages to a subject."""
         with self._stage.news:
             operations = list(self.operations)
         listening: dict[str, str] = {}

@@ -23,6 +23,7 @@ from twinstream.cli.message.start_position import moment
 from twinstream.cli.screen import counted, notes, print_json, results
 from twinstream.cli.target import Target, json_option, server_options
 from twinstream.cli.values import in_time
+from twinstream.core.base.hooks import HOOKS, reached
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -138,6 +139,8 @@ def consume(
                 if message is None:
                     break
                 _print(message, console, as_json)
+                if HOOKS:
+                    reached("command: message printed", message)
                 printed += 1
                 source.done(message)
             if link.look():

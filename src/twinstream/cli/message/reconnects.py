@@ -9,6 +9,7 @@ from threading import Event
 from typing import TYPE_CHECKING, Final
 
 from twinstream.cli.screen import notes
+from twinstream.core.base.hooks import HOOKS, reached
 
 if TYPE_CHECKING:
     from js_sync import Connection, TwinstreamError
@@ -38,6 +39,8 @@ class LinkWatch:
             notes().print("the connection to the server is restored", style="yellow")
             self._lost = False
         self._epoch = epoch
+        if HOOKS:
+            reached("command: link looked at", up)
         return up
 
 

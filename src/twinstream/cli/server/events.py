@@ -24,6 +24,7 @@ from twinstream.cli.screen import counted, notes, plain_table, print_json, resul
 from twinstream.cli.server.event_view import as_json as event_as_json
 from twinstream.cli.server.event_view import describe
 from twinstream.cli.target import Target, json_option, server_options
+from twinstream.core.base.hooks import HOOKS, reached
 
 if TYPE_CHECKING:
     from js_sync import Event, Events
@@ -86,6 +87,8 @@ def events(
         show = stack.enter_context(_board()) if table else partial(_print, as_json=as_json)
         epoch, link = nc.epoch, LinkWatch(nc)
         while count is None or shown < count:
+            if HOOKS:
+                reached("command: before event", nc)
             event = _next(source, wait, stop, link)
             if event is None:
                 break

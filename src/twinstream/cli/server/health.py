@@ -18,6 +18,7 @@ from twinstream.cli.failures import Failure, reported
 from twinstream.cli.interrupts import asked_to_stop
 from twinstream.cli.screen import counted, plain_table, print_json, results
 from twinstream.cli.target import Target, json_option, server_options
+from twinstream.core.base.hooks import HOOKS, reached
 
 if TYPE_CHECKING:
     from js_sync import Health
@@ -60,10 +61,14 @@ def health(target: Target, stream: str | None, interval: float, watch: bool, as_
                         raise
                     well = False
                     _tell(failure, live)
+                    if HOOKS:
+                        reached("command: health failed", failure)
                     stop.wait(interval)  # pause, because some failures are immediate
                 else:
                     well = found.is_well
                     _show(found, live or console, as_json=as_json)
+                    if HOOKS:
+                        reached("command: health shown", found)
                 if not watch or stop.is_set():
                     break
     if not well:

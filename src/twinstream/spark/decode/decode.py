@@ -88,7 +88,7 @@ class JsonDecoder:
     def decode(self, payloads: pa.Array) -> Decoded:
         """Decode a block; results and misfits are by position."""
         if self._fast is None or not len(payloads):
-            return self._one_by_one(payloads)
+            return self.one_by_one(payloads)
         return self._sifted(payloads)
 
     def _in_parts(self, payloads: pa.Array, size: int) -> Decoded:
@@ -129,12 +129,12 @@ class JsonDecoder:
                     continue
             if narrow:
                 return self._in_parts(payloads, _WINDOW if large else -(-len(payloads) // _PIECES))
-        return self._one_by_one(payloads)
+        return self.one_by_one(payloads)
 
     def _merged(self, payloads: pa.Array, usual: Decoded, sieve: _Sieve) -> Decoded:
         if not sieve.odd:
             return usual
-        odd = self._one_by_one(payloads.take(pa.array(sieve.odd)))
+        odd = self.one_by_one(payloads.take(pa.array(sieve.odd)))
         places = [*sieve.left, *sieve.odd]
         order: list[int] = sorted(range(len(places)), key=lambda at: places[at])
         return Decoded(
@@ -143,7 +143,8 @@ class JsonDecoder:
             {sieve.odd[at]: reason for at, reason in odd.misfits.items()},
         )
 
-    def _one_by_one(self, payloads: pa.Array) -> Decoded:
+    def one_by_one(self, payloads: pa.Array) -> Decoded:
+        """Decode each payload by itself: the plain way, which gives the same as the fast one."""
         rows: list[object] = []
         extras: list[str | None] = []
         misfits: dict[int, str] = {}

@@ -94,7 +94,7 @@ class BatchLander:
 
     def _land(self, spark: SparkSession, spark_batch: int) -> None:
         started = time.monotonic()
-        entry = self._plan(spark_batch)
+        entry = self.plan(spark_batch)
         finished = self._log.finished(entry.batch)
         if finished is not None and finished.query_id == entry.query_id:
             # The run ended before Spark committed this batch; its files may be compacted by now.
@@ -131,7 +131,7 @@ class BatchLander:
         put_landed(tables, job, landed)
         return sum(each.rows for each in landed)
 
-    def _plan(self, spark_batch: int) -> BatchEntry:
+    def plan(self, spark_batch: int) -> BatchEntry:
         """Record the bounds of the batch, or return the recorded ones."""
         bounds = self._checkpoint.bounds(spark_batch, self._identity.origin)
         entry = BatchEntry(

@@ -1,0 +1,27 @@
+"""The source files as text and as syntax trees, read once in each process.
+
+`tests/conftest.py` gives the tests of this module's users to one process.
+"""
+
+from __future__ import annotations
+
+import ast
+from functools import cache
+from pathlib import Path
+
+__all__ = ["USERS", "text_of", "tree_of"]
+
+USERS = ("tests/test_layering.py", "tests/test_project.py", "tests/test_twins.py")
+"""The test files that read most of the sources."""
+
+
+@cache
+def text_of(path: Path) -> str:
+    """Return the text of a file."""
+    return path.read_text("utf-8")
+
+
+@cache
+def tree_of(path: Path) -> ast.Module:
+    """Return the syntax tree of a Python file. Tests must not change it."""
+    return ast.parse(text_of(path))

@@ -1,0 +1,54 @@
+"""Constants of the SDK that tests change, under names of their own: `tuned("outbox page", 5)`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any, Final
+
+import pytest
+
+__all__ = ["CONSTANTS", "Tuned", "tuner"]
+
+Tuned = Callable[[str, Any], None]
+"""What the fixture `tuned` is: it takes the name of a constant, and the value for this test."""
+
+TWIN: Final = "twin"
+"""Stands for the package of the twin whose test it is; js_sync in tests outside of both."""
+
+CONSTANTS: Final = {
+    "absence bound": "twinstream.core.consume.absence_timer.BOUND",
+    "ack progress goodbye": "twin.consume.ack_progress._GOODBYE",
+    "ack progress patience": "twin.consume.ack_progress._PATIENCE",
+    "advisory patience": "twinstream.cli.demo.advisories._PATIENCE",
+    "cached results": "twinstream.core.exactly_once.processing._MAX_CACHED",
+    "command glance": "twinstream.cli.message.message_source._GLANCE",
+    "crossing filters since": "twin.read.page_sources._CROSSING_SINCE",
+    "fetch pause": "twin.consume.fetch_rounds._PAUSE",
+    "fetch round": "twin.consume.fetch_rounds.ROUND",
+    "held rows": "twinstream.spark.landing.table_files._HELD",
+    "large plan": "twinstream.spark.source.plan.LARGE",
+    "least page": "twin.read.page_sources.LEAST",
+    "outbox busy": "twin.exactly_once.sqlite_outbox._BUSY",
+    "outbox page": "twin.exactly_once.outbox_relay._PAGE",
+    "page bytes": "twinstream.core.read.bulk_page._MAX_BYTES",
+    "pipeline patience": "twinstream.spark.pipeline.runner._PATIENCE",
+    "plain address": "twinstream.core.connect.server_pool._PLAIN",
+    "port lane": "twinstream.testing.ports._LANE",
+    "publisher look": "twin.publish.publisher._LOOK",
+    "push silence": "twin.consume.push._SILENCE",
+    "result skew": "twin.exactly_once.stored_results._SKEW",
+    "session goodbye": "twin.client.session._GOODBYE",
+}
+
+
+def tuner(patch: pytest.MonkeyPatch, module: str) -> Tuned:
+    """Return a function that changes a constant for the test of a module, by its name here."""
+    twin = "js_async" if module.startswith("tests._async.") else "js_sync"
+
+    def tune(name: str, value: Any) -> None:
+        path, _, attribute = CONSTANTS[name].rpartition(".")
+        head, _, rest = path.partition(".")
+        patch.setattr(import_module(f"{twin}.{rest}" if head == TWIN else path), attribute, value)
+
+    return tune
