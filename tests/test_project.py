@@ -217,7 +217,7 @@ def test_coverage_has_a_floor_and_measures_other_processes() -> None:
 
 def test_paths_named_in_the_contributing_table_exist() -> None:
     text = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
-    table = text.partition("## Where is the place")[2].partition("\n## ")[0]
+    table = text.partition("## Where to make a change")[2].partition("\n## ")[0]
     named = set(re.findall(r"`((?:src|tests|schema|codegen|examples)/[\w./]*)`", table))
     assert len(named) > 10
     missing = [name for name in sorted(named) if not (ROOT / name).exists()]

@@ -169,10 +169,10 @@ class _Attempts:
         return ack
 
     def _wait_on(self, answer: Answer, end: Deadline) -> None:
-        """Wait for the acknowledgement of an attempt that had an invalid response, or none yet.
+        """Wait until the acknowledgement arrives; so far an invalid response came, or none.
 
-        Returns when it has arrived; `end` is that of the attempt. Raises `BadAnswer` if only
-        another responder than the stream answers, and `RequestTimeout`.
+        `end` is the deadline of the attempt. Raises `BadAnswer` if only another responder than
+        the stream answers, and `RequestTimeout`.
         """
         subject = self._request.subject
         if answer.stray is not None:
