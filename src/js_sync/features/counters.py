@@ -154,7 +154,7 @@ class Counters:
             except NoResponders as error:
                 problem = error
             except MessageIdInProcess as error:
-                # Probably an earlier attempt.
+                # The server is probably storing an earlier attempt.
                 problem = error
                 doubt = True
             # An attempt without time for its response would only leave an unknown outcome.

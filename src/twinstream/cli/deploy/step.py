@@ -57,10 +57,10 @@ class Allowed:
     """The changes that the user allows in addition to harmless ones."""
 
     loss: bool = False
-    """Changes that remove messages, or cannot be undone."""
+    """Whether to allow changes that remove messages or cannot be undone."""
 
     recreation: bool = False
-    """The plan to remove and re-create a stream or consumer that cannot be updated."""
+    """Whether to allow re-creation of a stream or consumer that cannot be updated."""
 
 
 def step_of(config: FileConfig, plan: Plan, creation: Plan, allowed: Allowed, lost: str) -> Step:

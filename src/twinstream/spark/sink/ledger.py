@@ -240,5 +240,5 @@ def _chunk_of(config: StreamConfig, max_payload: int) -> int:
 
 
 def _is_of_another(error: TwinstreamError) -> bool:
-    """Return whether another stream, that of the last row, responded: this one allows batches."""
+    """Return whether the error is of another stream, because this one allows batches."""
     return isinstance(error, JetStreamError) and error.err_code == BATCH_DISABLED
