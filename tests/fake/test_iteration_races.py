@@ -12,7 +12,7 @@ from js_sync.api.api import Api
 from js_sync.client import session as _session
 from js_sync.consume import ack_progress
 from js_sync.consume import messages as messages_module
-from js_sync.consume.message import message_of
+from js_sync.consume.message import Message
 from js_sync.consume.push import PushMessages
 from js_sync.exactly_once import stream_guarantees
 from js_sync.exactly_once.stream_guarantees import PromisedStreams
@@ -76,9 +76,9 @@ def test_messages_that_are_sorted_while_somebody_closes_are_given_back(monkeypat
 
         def slowly(frame, delivery):
             messages.close()
-            return message_of(frame, delivery)
+            return Message(frame, delivery)
 
-        monkeypatch.setattr(messages_module, "message_of", slowly)
+        monkeypatch.setattr(messages_module, "Message", slowly)
         assert messages._take(Deadline.after(30)) is None
         eventually(lambda: server.reached("given back"))
 
