@@ -24,7 +24,7 @@ from js_async.stream import Stream
 from twinstream.core.base.nats_py_names import hint_attributes, hint_keywords
 from twinstream.core.deadline import Seconds, finite_seconds
 from twinstream.core.publish.limits import BATCH_MESSAGES, INGEST_WINDOW, WINDOW, WINDOW_BYTES
-from twinstream.core.publish.request import Publishable, PublishRequest, Rollup, request_of
+from twinstream.core.publish.request import Publishable, PublishRequest, Rollup
 from twinstream.core.publish.retry import retry_policy
 from twinstream.core.publish.ttl import Ttl
 from twinstream.core.read.page_limits import PAGE_BYTES, PAGE_MESSAGES
@@ -468,20 +468,18 @@ class JetStream:
             BadAnswer: The response is invalid; the message may be stored.
             OutcomeUnknown: It could not be determined whether the message is stored.
         """
-        request = request_of(
-            (
-                subject,
-                data,
-                headers,
-                msg_id,
-                expected_stream,
-                expected_last_seq,
-                expected_last_msg_id,
-                expected_last_subject_seq,
-                expected_last_subject_seq_subject,
-                rollup,
-                ttl,
-            )
+        request = PublishRequest(
+            subject,
+            data,
+            headers,
+            msg_id,
+            expected_stream,
+            expected_last_seq,
+            expected_last_msg_id,
+            expected_last_subject_seq,
+            expected_last_subject_seq_subject,
+            rollup,
+            ttl,
         )
         return await publish(self._api, request, retry_policy(retries, retry_wait), timeout)
 

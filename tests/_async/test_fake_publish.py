@@ -392,6 +392,33 @@ async def test_a_refusal_after_silence_stays_unknown_where_nothing_proves_it(way
 
 
 @both
+async def test_the_question_what_was_stored_is_repeated_on_the_next_connection(way):
+    def first(peer: FakePeer) -> None:
+        peer.handshake()
+        peer.expect(ORDERS)
+        peer.reset()
+
+    def second(peer: FakePeer) -> None:
+        peer.handshake()
+        refuse(peer, peer.expect(ORDERS), 10071)
+        assert b"Nats-Rollup" in peer.expect(ORDERS).headers
+        peer.reset()
+
+    def third(peer: FakePeer) -> None:
+        peer.handshake()
+        busy = peer.expect(ORDERS)
+        assert b"Nats-Rollup" in busy.headers
+        refuse(peer, busy, 10158, 409)
+        stored(peer, peer.expect(ORDERS), 4, duplicate=True)
+        peer.until_left()
+
+    with FakeServer(first, second, third) as server:
+        async with js.connect(server.url, reconnect=QUICK) as connection:
+            options = {"timeout": 30, "msg_id": "1", "expected_last_seq": 3}
+            assert (await way(connection.jetstream(), **options)).seq == 4
+
+
+@both
 async def test_no_responders_after_a_timeout_leaves_the_outcome_unknown(way):
     def script(peer: FakePeer) -> None:
         peer.handshake()

@@ -10,7 +10,7 @@ import pytest
 
 import js_async as js
 from js_async.consume.delivery import Delivery
-from js_async.consume.message import message_of
+from js_async.consume.message import Message
 from js_async.workers.jobs import Job, JobsHere
 from tests._async.flow import eventually, pause
 from tests._async.streams import filled, settled
@@ -354,7 +354,7 @@ async def test_returned_message_is_not_a_repeat_when_redelivered():
 
     replies = [b"$JS.ACK.S.C.%d.1.%d.1700000000.0" % (n, n) for n in (1, 2)]
     delivery = Delivery(Quick(), 0, 9, 5.0)
-    first, again = (message_of((b"s.1", reply, 0, b""), delivery) for reply in replies)
+    first, again = (Message((b"s.1", reply, 0, b""), delivery) for reply in replies)
     job = here.add(first)
     assert here.waiting(again) is first
     await first.nak()
@@ -372,7 +372,7 @@ async def test_what_somebody_else_gave_up_hides_no_repeat_of_what_was_done():
 
     def delivered(count, seq, number):
         reply = b"$JS.ACK.S.C.%d.%d.%d.1700000000.0" % (count, seq, number)
-        return message_of((b"s.1", reply, 0, b""), Delivery(Quick(), 0, 9, 5.0))
+        return Message((b"s.1", reply, 0, b""), Delivery(Quick(), 0, 9, 5.0))
 
     first, other, again = delivered(1, 1, 1), delivered(2, 2, 2), delivered(2, 1, 3)
     job = here.add(first)
@@ -394,7 +394,7 @@ async def test_what_is_late_is_not_given_back(opened, name, late):
 
     def arrived():
         told_at = monotonic() - 60 * late
-        return message_of(
+        return Message(
             (b"s.1", b"$JS.ACK.S.C.1.1.1.17.0", 0, b""), Delivery(Spy(), told_at, 30, 5.0)
         )
 

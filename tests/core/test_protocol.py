@@ -83,15 +83,6 @@ class Reading:
 
     def feed(self, *chunks: bytes) -> Reading:
         for chunk in chunks:
-            sid = self.parser.feed_whole(chunk)
-            if sid is None:
-                self.parse(chunk)
-            else:
-                self.touched.add(sid)
-        return self
-
-    def parse(self, *chunks: bytes) -> Reading:
-        for chunk in chunks:
             touched, events = self.parser.feed(chunk)
             self.touched.update(touched)
             self.events += events
@@ -121,46 +112,6 @@ def test_any_split_gives_the_same(wanted: list[Piece], data: st.DataObject) -> N
 @given(st.lists(pieces(), max_size=8))
 def test_piece_by_piece_gives_the_same(wanted: list[Piece]) -> None:
     Reading().feed(*(piece.data for piece in wanted)).check(wanted)
-
-
-@given(st.lists(pieces(), min_size=1, max_size=3), st.binary(max_size=9), st.data())
-def test_single_message_is_classified_as_among_others(
-    wanted: list[Piece], garbage: bytes, data: st.DataObject
-) -> None:
-    stream = b"".join(piece.data for piece in wanted)
-    at = data.draw(st.integers(0, len(stream)))
-    spoiled = stream[:at] + garbage + stream[at:]
-    readings = Reading(), Reading()
-    ends: list[str] = []
-    for reading, feed in zip(readings, (Reading.feed, Reading.parse), strict=True):
-        try:
-            feed(reading, spoiled)
-            ends.append("")
-        except ProtocolError as error:
-            ends.append(str(error))
-    assert ends[0] == ends[1]
-    assert readings[0].frames == readings[1].frames
-    assert (readings[0].events, readings[0].touched) == (readings[1].events, readings[1].touched)
-    assert readings[0].parser.needed == readings[1].parser.needed
-
-
-def test_only_a_complete_message_takes_the_fast_path() -> None:
-    reading = Reading()
-    plain = msg(b"a", b"1", b"abc", b"b")
-    reading.parse(plain)  # sizes are learned here
-    silent = Parser({b"1": reading.frames[b"1"].append}, silent={b"1"})
-    assert reading.parser.feed_whole(plain) == b"1"
-    assert reading.parser.feed_whole(msg(b"a", b"2", b"abc")) == b"2"
-    assert silent.feed_whole(plain) == b""
-    for other in (b"", b"PING\r\n", plain[:-1], plain * 2, plain + b"PI", b"+OK\r\n" + plain):
-        assert reading.parser.feed_whole(other) is None
-    head = hmsg(b"a", b"1", b"NATS/1.0\r\n\r\n", b"abc")
-    assert reading.parser.feed_whole(head) == b"1"
-    assert reading.frames[b"1"][-1] == (b"a", b"", 12, b"NATS/1.0\r\n\r\nabc\r\n")
-    for other in (head[:-1], head * 2, head.replace(b" 12 ", b" 16 "), msg(b"a", b"38", b"abc")):
-        assert reading.parser.feed_whole(other) is None
-    reading.parse(b"MSG a 2 26\r\n")
-    assert reading.parser.feed_whole(plain) is None
 
 
 @given(st.lists(pieces(), max_size=4))
@@ -306,8 +257,6 @@ def test_raising_sink_delays_no_other_message(alone: bool) -> None:
     bad, good = msg(b"a", b"1", b"one"), msg(b"b", b"2", b"two")
     if alone:
         parser.feed(bad)
-        failed.clear()
-        assert parser.feed_whole(bad) == b"1"
         parser.feed(good)
     else:
         parser.feed(bad + good)

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.core.wire import block, status_frame
 from twinstream.core.wire.protocol import Frame
@@ -45,6 +49,25 @@ def test_every_answer_after_every_other_is_read_as_alone() -> None:
             reader = AckReader()
             for body in (first, second, first):
                 assert reader.read(answer(body), "s") == read_pub_ack(answer(body), "s")
+
+
+@given(
+    st.text(min_size=1, max_size=8),
+    st.none() | st.text(min_size=1, max_size=4),
+    st.lists(st.integers(1, 2**64 - 1), min_size=2, max_size=4),
+)
+def test_a_quick_acknowledgement_equals_one_that_is_parsed(
+    stream: str, domain: str | None, seqs: list[int]
+) -> None:
+    reader = AckReader()
+    for seq in seqs:
+        members = {"stream": stream, "seq": seq} | ({} if domain is None else {"domain": domain})
+        frame = answer(json.dumps(members).encode())
+        quick = reader.read(frame, "s")
+        assert quick == read_pub_ack(frame, "s")
+        assert type(quick) is PubAck
+        with pytest.raises(AttributeError):
+            quick.seq = 1  # type: ignore[misc]
 
 
 def test_fast_acknowledgement_has_every_field_and_its_own_members() -> None:

@@ -11,7 +11,7 @@ import pytest
 import js_sync as js
 from js_sync.api.api import Api
 from js_sync.consume import messages as messages_module
-from js_sync.consume.message import message_of
+from js_sync.consume.message import Message
 from js_sync.consume.push import PushMessages
 from js_sync.exactly_once import stream_guarantees
 from js_sync.exactly_once.stream_guarantees import PromisedStreams
@@ -87,9 +87,9 @@ def test_messages_that_are_sorted_while_somebody_closes_are_given_back(monkeypat
 
         def slowly(frame, delivery):
             messages.close()
-            return message_of(frame, delivery)
+            return Message(frame, delivery)
 
-        monkeypatch.setattr(messages_module, "message_of", slowly)
+        monkeypatch.setattr(messages_module, "Message", slowly)
         assert take(messages) is None
         eventually(lambda: server.reached("given back"))
 

@@ -60,8 +60,7 @@ def _parsed(pieces: list[bytes]) -> tuple[list[Frame], list[Any], bool]:
     parser = Parser(sinks)
     try:
         for piece in pieces:
-            if parser.feed_whole(piece) is None:
-                events += parser.feed(piece)[1]
+            events += parser.feed(piece)[1]
     except ProtocolError:
         return sinks.frames, events, True
     return sinks.frames, events, False

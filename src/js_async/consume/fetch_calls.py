@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from js_async.api.api import Api
 from js_async.consume.delivery import Delivery, ack_wait_of, pull_bounds
-from js_async.consume.message import Message, message_of, messages_of
+from js_async.consume.message import Message, messages_of
 from js_async.consume.pull_subscription import PullChannels
 from js_async.runtime.concurrency import sleep
 from twinstream.core.base.check_arguments import check_kind
@@ -316,7 +316,7 @@ class FetchCalls:
         at = fetch.arrivals[0][1]
         api = self._api
         delivery = Delivery(api.transport, at, ack_wait_of(self.cached_info), api.timeout)
-        return message_of(fetch.frames[0], delivery)
+        return Message(fetch.frames[0], delivery)
 
     def _note_pin(self, group: str, fetch: Fetch) -> None:
         if fetch.end is BatchEnd.UNPINNED:

@@ -9,7 +9,7 @@ from typing import Final
 from js_async.api.api import Api
 from js_async.consume.delivery import Delivery
 from js_async.consume.iterator import Iteration
-from js_async.consume.message import Message, message_of
+from js_async.consume.message import Message
 from js_async.consume.pull_subscription import PullChannel, PullChannels
 from js_async.runtime.concurrency import Forks
 from twinstream.core.consume.batch import BatchEnd
@@ -105,7 +105,7 @@ class FetchMessages(Iteration[Message]):
             self._delivery = Delivery(self._transport, at, self._ack_wait, self._timeout)
         frame = fetch.frames[self._given]
         self._given += 1
-        return message_of(frame, self._delivery)
+        return Message(frame, self._delivery)
 
     async def _begin(self) -> Fetch:
         channel = self._channels.take_idle() or await self._channels.take()

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Any, Final, cast
+from collections.abc import Iterable
 
 from js_async.client.core_message import CoreMessage
 from js_async.consume.delivery import Delivery, ahead
@@ -19,7 +18,7 @@ from twinstream.errors import (
     NotAcknowledgeable,
 )
 
-__all__ = ["Message", "message_of", "messages_of"]
+__all__ = ["Message", "messages_of"]
 
 
 @hint_attributes
@@ -33,11 +32,11 @@ class Message(CoreMessage):
 
     __slots__ = ("_delivery", "_done", "_metadata", "_returned", "_told_at")
 
-    # No Python constructor: see `message_of`.
-    __init__ = object.__init__  # pyright: ignore[reportAssignmentType]
-
-    _delivery: Delivery
-    _done: bool
+    def __init__(self, frame: Frame, delivery: Delivery) -> None:
+        # Runs for each message: it computes nothing that can be computed on access.
+        self._frame = frame
+        self._delivery = delivery
+        self._done = False
 
     @property
     def metadata(self) -> Metadata:
@@ -207,24 +206,6 @@ def _confirms(answer: Frame) -> bool:
     return len(answer[3]) == 2
 
 
-_bare: Final = cast("Callable[[], Any]", Message)
-
-
-def message_of(frame: Frame, delivery: Delivery) -> Message:
-    """Return the message of a frame.
-
-    This avoids a constructor, which would take 1.5 times as long (Python 3.11 and 3.13), and
-    computes nothing that can be computed on access: it runs for each message on the hot path.
-    """
-    message = _bare()
-    message._frame = frame
-    message._delivery = delivery
-    message._done = False
-    return message  # type: ignore[no-any-return]
-
-
 def messages_of(frames: Iterable[Frame], deliveries: Iterable[Delivery]) -> list[Message]:
     """Return the messages of frames, each with its delivery."""
-    return [
-        message_of(frame, delivery) for frame, delivery in zip(frames, deliveries, strict=False)
-    ]
+    return [Message(frame, delivery) for frame, delivery in zip(frames, deliveries, strict=False)]

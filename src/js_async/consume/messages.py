@@ -14,7 +14,7 @@ from js_async.consume.ack_progress import Held
 from js_async.consume.consumer_recovery import Missing
 from js_async.consume.delivery import AGE_SHARE, Delivery
 from js_async.consume.iterator import Iteration
-from js_async.consume.message import Message, message_of, messages_of
+from js_async.consume.message import Message, messages_of
 from js_async.consume.pull_driver import Decisions
 from js_async.consume.pull_subscription import PullChannel
 from js_async.runtime.concurrency import Forks, Lock, shielded
@@ -488,7 +488,7 @@ class Messages(Iteration[Message]):
         self._passed = frame
         self._held.taken_at = now
         self._count(engine, 1)
-        return message_of(frame, delivery)
+        return Message(frame, delivery)
 
     def _size_of(self, count: int) -> int:
         """Return the total bytes of the next `count` messages that left the buffer."""
@@ -539,7 +539,7 @@ class Messages(Iteration[Message]):
                 if limits.max_bytes is not None:
                     sizes.append(frame_size(frame, pinned=limits.may_pin))
                     size += sizes[-1]
-            put(message_of(frame, delivery))
+            put(Message(frame, delivery))
             count += 1
         if count:
             engine.arrived(count, size)

@@ -13,7 +13,7 @@ from js_async.api.create_update import create_consumer
 from js_async.client.transport import Box
 from js_async.consume.delivery import Delivery, ack_wait_of
 from js_async.consume.iterator import Iteration
-from js_async.consume.message import Message, message_of
+from js_async.consume.message import Message
 from twinstream.core.base.hooks import HOOKS, reached
 from twinstream.core.consume.absence_timer import Doubt
 from twinstream.core.consume.reports import PullReport, PullWarning
@@ -182,7 +182,7 @@ class PushMessages(Iteration[Message]):
         for _ in range(len(frames)):
             if is_status(frames[0]):
                 return None if self._ready else frames.popleft()
-            self._ready.append(message_of(frames.popleft(), delivery))
+            self._ready.append(Message(frames.popleft(), delivery))
         return None
 
     def _ends(self, box: Box) -> bool:

@@ -217,17 +217,11 @@ class Pipeline:
             return
         if self._cutter is not None and self._cutter.is_learning:
             self._cutter.learn(frame, self._acks.shape)
-        # Same as in `_finish`.
-        if self._on_done is not None and not self._on_done(entry, ack):
-            return
-        entry.outcome = ack
-        self._waiting.pop(frame[0], None)
-        if entry.signal is not None:
-            entry.signal.set()
+        self._finish(entry, ack)
 
     def _deliver_all(self, replies: list[bytes], acks: list[PubAck]) -> None:
         """Process acknowledgements that arrived together."""
-        waiting, on_done = self._waiting, self._on_done
+        waiting = self._waiting
         for reply, ack in zip(replies, acks, strict=True):
             entry = waiting.get(reply)
             if entry is None:
@@ -235,14 +229,7 @@ class Pipeline:
             # Expectations are in the headers.
             if entry.headers and not self._is_expected(entry, ack):
                 continue
-            # Same as in `_finish`.
-            if entry.outcome is None:
-                if on_done is not None and not on_done(entry, ack):
-                    continue
-                entry.outcome = ack
-            waiting.pop(reply, None)
-            if entry.signal is not None:
-                entry.signal.set()
+            self._finish(entry, ack)
 
     def _is_expected(self, entry: UnderWay, ack: PubAck) -> bool:
         """Check that an acknowledgement comes from the stream that the request expects."""

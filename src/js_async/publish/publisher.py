@@ -18,7 +18,6 @@ from twinstream.core.publish.request import (
     PublishRequest,
     Rollup,
     UnreadFailures,
-    request_of,
 )
 from twinstream.core.publish.ttl import Ttl
 from twinstream.core.wire.headers import HeaderValues
@@ -186,20 +185,18 @@ class Publisher(Leaving):
         Raises `BadArgument` for an invalid message, and `ConnectionClosed` if the publisher is
         closed. `PublishHandle.result` raises all other errors.
         """
-        request = request_of(
-            (
-                subject,
-                data,
-                headers,
-                msg_id,
-                expected_stream,
-                expected_last_seq,
-                expected_last_msg_id,
-                expected_last_subject_seq,
-                expected_last_subject_seq_subject,
-                rollup,
-                ttl,
-            )
+        request = PublishRequest(
+            subject,
+            data,
+            headers,
+            msg_id,
+            expected_stream,
+            expected_last_seq,
+            expected_last_msg_id,
+            expected_last_subject_seq,
+            expected_last_subject_seq_subject,
+            rollup,
+            ttl,
         )
         return await self.send_request(request)
 

@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Final
 
 import twinstream.models
 from js_async.api.api import Api
-from twinstream.core.deadline import Deadline
+from js_async.runtime.concurrency import sleep
+from twinstream.core.deadline import Backoff, Deadline
+from twinstream.core.error_details.transient import is_transient
 from twinstream.core.publish.request import PublishRequest
 from twinstream.core.wire.header_names import MSG_ID, ROLLUP
 from twinstream.core.wire.headers import encode_headers
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["prove"]
 
 _ASKS_WITHOUT_TRACE: Final = (2, 12, 0)
+_BACKOFF: Final = Backoff(0.05, 1.0)
 
 
 async def prove(
@@ -46,18 +49,23 @@ async def prove(
             f"{request.subject}: an attempt had no answer and the next was refused, perhaps"
             " because the first was stored; with a msg_id this could be determined"
         ) from refusal
-    try:
-        if api.transport.server_info.version_numbers < _ASKS_WITHOUT_TRACE:
+    asks = api.transport.server_info.version_numbers >= _ASKS_WITHOUT_TRACE
+    pauses = iter(_BACKOFF)
+    while True:
+        try:
+            if asks:
+                return await _ask(api, request, deadline)
             return await _find(api, request, refusal, deadline)
-        return await _ask(api, request, deadline)
-    except JetStreamError as error:
-        if error.err_code == ROLLUP_NOT_PERMITTED:
-            raise refusal from None
-        raise _unknown(request.subject, error) from refusal
-    except OutcomeUnknown:
-        raise
-    except TwinstreamError as error:
-        raise _unknown(request.subject, error) from refusal
+        except OutcomeUnknown:
+            raise
+        except TwinstreamError as error:
+            if isinstance(error, JetStreamError) and error.err_code == ROLLUP_NOT_PERMITTED:
+                raise refusal from None
+            pause = next(pauses)
+            if not is_transient(error) or deadline.remaining() <= pause:
+                raise _unknown(request.subject, error) from refusal
+        # The question may be repeated, as it stores nothing.
+        await sleep(pause)
 
 
 async def _ask(api: Api, request: PublishRequest, deadline: Deadline) -> PubAck:

@@ -325,11 +325,6 @@ class Session:
 
     def _receive(self, data: bytes) -> int:
         """Parse received data; return the size of the incomplete message in bytes, 0 if unknown."""
-        sid = self._parser.feed_whole(data)
-        if sid is not None:
-            if sid:
-                self._touch(sid, monotonic())
-            return 0
         touched, events = self._parser.feed(data)
         if touched:
             now = monotonic()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from js_sync.api.api import Api
 from js_sync.consume.delivery import Delivery, ack_wait_of, pull_bounds
-from js_sync.consume.message import Message, message_of, messages_of
+from js_sync.consume.message import Message, messages_of
 from js_sync.consume.pull_subscription import PullChannels
 from js_sync.runtime.concurrency import sleep
 from twinstream.core.base.check_arguments import check_kind
@@ -315,7 +315,7 @@ class FetchCalls:
         at = fetch.arrivals[0][1]
         api = self._api
         delivery = Delivery(api.transport, at, ack_wait_of(self.cached_info), api.timeout)
-        return message_of(fetch.frames[0], delivery)
+        return Message(fetch.frames[0], delivery)
 
     def _note_pin(self, group: str, fetch: Fetch) -> None:
         if fetch.end is BatchEnd.UNPINNED:

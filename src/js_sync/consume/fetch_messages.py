@@ -10,7 +10,7 @@ from typing import Final
 from js_sync.api.api import Api
 from js_sync.consume.delivery import Delivery
 from js_sync.consume.iterator import Iteration
-from js_sync.consume.message import Message, message_of
+from js_sync.consume.message import Message
 from js_sync.consume.pull_subscription import PullChannel, PullChannels
 from js_sync.runtime.concurrency import Forks
 from twinstream.core.consume.batch import BatchEnd
@@ -106,7 +106,7 @@ class FetchMessages(Iteration[Message]):
             self._delivery = Delivery(self._transport, at, self._ack_wait, self._timeout)
         frame = fetch.frames[self._given]
         self._given += 1
-        return message_of(frame, self._delivery)
+        return Message(frame, self._delivery)
 
     def _begin(self) -> Fetch:
         channel = self._channels.take_idle() or self._channels.take()

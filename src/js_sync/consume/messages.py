@@ -15,7 +15,7 @@ from js_sync.consume.ack_progress import Held
 from js_sync.consume.consumer_recovery import Missing
 from js_sync.consume.delivery import AGE_SHARE, Delivery
 from js_sync.consume.iterator import Iteration
-from js_sync.consume.message import Message, message_of, messages_of
+from js_sync.consume.message import Message, messages_of
 from js_sync.consume.pull_driver import Decisions
 from js_sync.consume.pull_subscription import PullChannel
 from js_sync.runtime.concurrency import Forks, Lock, shielded
@@ -487,7 +487,7 @@ class Messages(Iteration[Message]):
         self._passed = frame
         self._held.taken_at = now
         self._count(engine, 1)
-        return message_of(frame, delivery)
+        return Message(frame, delivery)
 
     def _size_of(self, count: int) -> int:
         """Return the total bytes of the next `count` messages that left the buffer."""
@@ -538,7 +538,7 @@ class Messages(Iteration[Message]):
                 if limits.max_bytes is not None:
                     sizes.append(frame_size(frame, pinned=limits.may_pin))
                     size += sizes[-1]
-            put(message_of(frame, delivery))
+            put(Message(frame, delivery))
             count += 1
         if count:
             engine.arrived(count, size)

@@ -14,7 +14,7 @@ from js_sync.api.create_update import create_consumer
 from js_sync.client.transport import Box
 from js_sync.consume.delivery import Delivery, ack_wait_of
 from js_sync.consume.iterator import Iteration
-from js_sync.consume.message import Message, message_of
+from js_sync.consume.message import Message
 from twinstream.core.base.hooks import HOOKS, reached
 from twinstream.core.consume.absence_timer import Doubt
 from twinstream.core.consume.reports import PullReport, PullWarning
@@ -181,7 +181,7 @@ class PushMessages(Iteration[Message]):
         for _ in range(len(frames)):
             if is_status(frames[0]):
                 return None if self._ready else frames.popleft()
-            self._ready.append(message_of(frames.popleft(), delivery))
+            self._ready.append(Message(frames.popleft(), delivery))
         return None
 
     def _ends(self, box: Box) -> bool:

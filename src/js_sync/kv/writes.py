@@ -24,7 +24,7 @@ from twinstream.core.kv.entries import EntryMaker
 from twinstream.core.kv.entry import Entry, operation_of
 from twinstream.core.kv.errors import KeyExists, RevisionMismatch, raise_for_bucket
 from twinstream.core.kv.ttl import check_key_ttl, whole_ttl
-from twinstream.core.publish.request import PublishRequest, Rollup, request_of
+from twinstream.core.publish.request import PublishRequest, Rollup
 from twinstream.core.publish.retry import retry_policy
 from twinstream.core.publish.ttl import Ttl
 from twinstream.core.read.stream_message import StreamMessage
@@ -45,8 +45,6 @@ from twinstream.errors import (
 __all__ = ["BucketWrites"]
 
 _RETRY: Final = retry_policy(None, 0.25)
-# The fields of a request from `msg_id` to `expected_last_subject_seq_subject`.
-_NO_CONDITIONS: Final = (None, None, None, None, None, None)
 
 
 class BucketWrites:
@@ -71,8 +69,7 @@ class BucketWrites:
     ) -> int:
         """Store a revision, regardless of the key's current one, and return its number."""
         place, seen = self._place, self._place.seen
-        fields = (self._prefix + key, data, headers, *_NO_CONDITIONS, rollup, ttl)
-        request = request_of(fields)
+        request = PublishRequest(self._prefix + key, data, headers, rollup=rollup, ttl=ttl)
         deadline = None if timeout is None else place.api.deadline(timeout)
         try:
             ack = publish(place.api, request, _RETRY, timeout)

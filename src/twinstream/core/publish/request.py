@@ -6,9 +6,8 @@ Source: ADR-22, ADR-42, ADR-43 and nats-server `processJetStreamMsg`.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import AsyncIterable, Callable, Iterable
-from functools import partial
-from typing import Any, Final, Literal, NamedTuple, TypeAlias, TypeVar, cast, get_args
+from collections.abc import AsyncIterable, Iterable
+from typing import Final, Literal, NamedTuple, TypeAlias, TypeVar, cast, get_args
 
 from twinstream.core.publish.ttl import Ttl, ttl_header
 from twinstream.core.wire.header_names import (
@@ -39,7 +38,6 @@ __all__ = [
     "check_message_id",
     "check_size",
     "publish_headers",
-    "request_of",
     "several",
 ]
 
@@ -88,12 +86,6 @@ class PublishRequest(NamedTuple):
             or self.expected_last_msg_id is not None
         )
 
-
-request_of: Final[Callable[[tuple[Any, ...]], PublishRequest]] = partial(
-    tuple.__new__,  # pyright: ignore[reportUnknownMemberType]
-    PublishRequest,
-)
-"""Return a request from a tuple of all its fields, in order: 0.3 µs instead of 1.7 by name."""
 
 PLAIN: Final = PublishRequest("")[2:]
 """The fields after subject and data of a message without headers and conditions."""
