@@ -67,7 +67,7 @@ class Worker(Owned, WorksBeside):
         self,
         api: Api,
         stream: str,
-        consumer: str | ConsumerConfig,
+        consumer: str | ConsumerConfig | Consumer,
         handler: Handler[Message],
         settings: WorkSettings,
     ) -> None:
@@ -172,6 +172,8 @@ class Worker(Owned, WorksBeside):
         self._outcomes.report.log(WorkerStarted(self._settings.concurrency))
 
     async def _bound(self) -> Consumer:
+        if isinstance(self._wanted, Consumer):
+            return self._wanted
         if isinstance(self._wanted, str):
             return await Consumer.get(self._api, self._stream, self._wanted)
         return await Consumer.create(self._api, self._stream, self._wanted, "create")
@@ -267,6 +269,7 @@ class Worker(Owned, WorksBeside):
 
     async def _dispatch(self) -> None:
         messages = self._messages
+        adapt = self._settings.adapt
         if messages is None:
             return
         try:
@@ -276,6 +279,8 @@ class Worker(Owned, WorksBeside):
                     return
                 if await self._is_known(messages, message):
                     continue
+                if adapt is not None:
+                    message = adapt(message)
                 messages._held.hold(message)
                 self._numbers += 1
                 key = self._settings.key(message, self._numbers)

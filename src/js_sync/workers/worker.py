@@ -68,7 +68,7 @@ class Worker(Owned, WorksBeside):
         self,
         api: Api,
         stream: str,
-        consumer: str | ConsumerConfig,
+        consumer: str | ConsumerConfig | Consumer,
         handler: Handler[Message],
         settings: WorkSettings,
     ) -> None:
@@ -173,6 +173,8 @@ class Worker(Owned, WorksBeside):
         self._outcomes.report.log(WorkerStarted(self._settings.concurrency))
 
     def _bound(self) -> Consumer:
+        if isinstance(self._wanted, Consumer):
+            return self._wanted
         if isinstance(self._wanted, str):
             return Consumer.get(self._api, self._stream, self._wanted)
         return Consumer.create(self._api, self._stream, self._wanted, "create")
@@ -268,6 +270,7 @@ class Worker(Owned, WorksBeside):
 
     def _dispatch(self) -> None:
         messages = self._messages
+        adapt = self._settings.adapt
         if messages is None:
             return
         try:
@@ -277,6 +280,8 @@ class Worker(Owned, WorksBeside):
                     return
                 if self._is_known(messages, message):
                     continue
+                if adapt is not None:
+                    message = adapt(message)
                 messages._held.hold(message)
                 self._numbers += 1
                 key = self._settings.key(message, self._numbers)

@@ -8,6 +8,7 @@ clients while the pin moves.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Final
 
 from twinstream.core.wire.protocol import Frame
@@ -47,6 +48,8 @@ class Pins:
 
     def __init__(self) -> None:
         self._ids: dict[str, str] = {}
+        self.on_drop: Callable[[], None] | None = None
+        """Called when another client was pinned."""
 
     def get(self, group: str) -> str | None:
         """Return the id to send with pulls for a group."""
@@ -60,4 +63,8 @@ class Pins:
 
     def drop(self, group: str) -> bool:
         """Remove the id, because the server reports that another client holds the pin."""
-        return self._ids.pop(group, None) is not None
+        if self._ids.pop(group, None) is None:
+            return False
+        if self.on_drop is not None:
+            self.on_drop()
+        return True
