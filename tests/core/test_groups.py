@@ -40,6 +40,7 @@ from twinstream.core.groups.membership import (
 )
 from twinstream.core.groups.names import GroupNames, group_of_key
 from twinstream.core.groups.partitions import filters_of, partitions_of
+from twinstream.core.groups.takeover import has_all, patience
 from twinstream.errors import BadArgument
 from twinstream.models import (
     ConsumerConfig,
@@ -425,6 +426,33 @@ def test_who_deletes_the_consumer(
     holder: str, mine: str | None, stored: tuple[str, ...], deletes: bool
 ) -> None:
     assert deletes_consumer(holder, mine, stored, ("1.>",)) is deletes
+
+
+# ---- taking over
+
+
+@pytest.mark.parametrize(
+    ("pending", "last", "came", "all_came"),
+    [
+        (0, 5, {}, True),
+        (1, 5, {9: 5}, True),
+        (2, 5, {9: 5}, False),
+        # Delivered after the server looked: not among those that it counted.
+        (2, 5, {9: 5, 10: 6}, False),
+        (3, 5, {7: 3, 8: 4, 9: 5, 10: 6}, True),
+    ],
+)
+def test_whether_all_pending_messages_came(
+    pending: int, last: int, came: dict[int, int], all_came: bool
+) -> None:
+    delivered = {"consumer_seq": last, "stream_seq": 99}
+    assert has_all(info(num_ack_pending=pending, delivered=delivered), came) is all_came
+
+
+def test_how_long_messages_of_a_dead_instance_may_take() -> None:
+    assert patience(ConsumerConfig(ack_wait=timedelta(seconds=5))) == 6
+    steps = [timedelta(seconds=1), timedelta(seconds=9)]
+    assert patience(ConsumerConfig(backoff=steps)) == 10
 
 
 # ---- the membership loop

@@ -37,4 +37,7 @@ def group_message(message: Message) -> GroupMessage:
     made._delivery = message._delivery
     made._done = message._done
     made._partition = token
+    if hasattr(message, "_told_at"):
+        # It waited, and progress was reported meanwhile.
+        made._told_at = message._told_at
     return made  # type: ignore[no-any-return]

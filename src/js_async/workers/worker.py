@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from contextlib import nullcontext, suppress
-from typing import Final, Self
+from typing import Final, Protocol, Self
 
 from js_async.api.api import Api
 from js_async.client.closing import WorksBeside
@@ -45,7 +45,16 @@ from twinstream.errors import (
 )
 from twinstream.models import AckPolicy, ConsumerConfig
 
-__all__ = ["Worker"]
+__all__ = ["Take", "Worker"]
+
+
+class Take(Protocol):
+    """A function that takes the next message by a deadline; it returns None at the end."""
+
+    async def __call__(self, deadline: Deadline) -> Message | None:
+        """Raise `RequestTimeout` if there is none in time."""
+        ...
+
 
 _NOT_NOW: Final = (NoResponders, RequestTimeout, ConnectionLost, JetStreamError, PermissionDenied)
 # Redeliveries trigger a check of the consumer's settings, at most once in this many seconds.
@@ -269,12 +278,12 @@ class Worker(Owned, WorksBeside):
 
     async def _dispatch(self) -> None:
         messages = self._messages
-        adapt = self._settings.adapt
         if messages is None:
             return
+        adapt, take = self._settings.adapt, self._taking(messages)
         try:
             while await self._has_room():
-                message = await messages._take(NEVER)
+                message = await take(NEVER)
                 if message is None:
                     return
                 if await self._is_known(messages, message):
@@ -289,6 +298,10 @@ class Worker(Owned, WorksBeside):
                 self._filled.set()
         except Exception as error:
             self._fail(error)
+
+    def _taking(self, messages: Messages) -> Take:
+        """Return the function that takes the next message by a deadline; None at the end."""
+        return messages._take
 
     async def _is_known(self, messages: Messages, message: Message) -> bool:
         """Tell whether an earlier delivery of the message is here; its outcome counts for both.

@@ -7,10 +7,12 @@ from typing import Final
 
 from js_sync.api.api import Api
 from js_sync.consume.message import Message
+from js_sync.consume.messages import Messages
 from js_sync.consumer import Consumer
+from js_sync.groups.takeover import Takeover
 from js_sync.runtime.concurrency import Handler, Signal
 from js_sync.workers.settings import WorkSettings
-from js_sync.workers.worker import Worker
+from js_sync.workers.worker import Take, Worker
 from twinstream.core.groups.member_consumer import PRIORITY_GROUP
 from twinstream.errors import ConsumerDeleted, NoResponders
 
@@ -35,6 +37,7 @@ class MemberWorker(Worker):
         """The error if the consumer was deleted. Without permission to look, it is unanswered."""
         self.lost_pin = False
         """Whether another instance of the member was pinned."""
+        self._takeover: Takeover | None = None
         consumer._channels.pins.on_drop = self._note_lost_pin
 
     @property
@@ -54,6 +57,23 @@ class MemberWorker(Worker):
     def _note_lost_pin(self) -> None:
         self.lost_pin = True
         self._woken.set()
+
+    def _taking(self, messages: Messages) -> Take:
+        info = self.consumer.cached_info
+        config = info.config if info is not None else None
+        # If one is pending at most, the server itself keeps the order.
+        if config is None or config.max_ack_pending == 1 or not self._settings.is_ordered:
+            return super()._taking(messages)
+        report = self._outcomes.report
+        self._takeover = Takeover(messages, self.consumer, config, report)
+        return self._takeover.take
+
+    def _dispatch(self) -> None:
+        try:
+            super()._dispatch()
+        finally:
+            if self._takeover is not None:
+                self._takeover.give_back()
 
     def _fail(self, error: BaseException) -> None:
         if isinstance(error, ConsumerDeleted | NoResponders) and self._error is None:

@@ -49,7 +49,7 @@ class Pins:
     def __init__(self) -> None:
         self._ids: dict[str, str] = {}
         self.on_drop: Callable[[], None] | None = None
-        """Called when another client was pinned."""
+        """Called when a pin is lost: another client was pinned, perhaps only in between."""
 
     def get(self, group: str) -> str | None:
         """Return the id to send with pulls for a group."""
@@ -57,9 +57,13 @@ class Pins:
 
     def note(self, group: str, pin: str) -> bool:
         """Store the id found in a message; return whether it is a new one."""
-        new = self._ids.get(group) != pin
+        known = self._ids.get(group)
+        if known == pin:
+            return False
         self._ids[group] = pin
-        return new
+        if known is not None and self.on_drop is not None:
+            self.on_drop()
+        return True
 
     def drop(self, group: str) -> bool:
         """Remove the id, because the server reports that another client holds the pin."""
