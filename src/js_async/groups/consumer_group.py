@@ -242,8 +242,6 @@ class ElasticConsumerGroup(ConsumerGroup[ElasticGroupConfig]):
             BadArgument: A setting is invalid.
         """
         self._checked(config)
-        if uses_whole_subject(config):
-            self._api.require(WHOLE_SUBJECT_SINCE, "partitioning by the whole subject")
         deadline = self._api.deadline(timeout)
         found = await self._store.find(deadline)
         if found is not None:
@@ -264,6 +262,8 @@ class ElasticConsumerGroup(ConsumerGroup[ElasticGroupConfig]):
 
     async def _make_stream(self, config: ElasticGroupConfig, deadline: Deadline) -> int | None:
         """Create the group's stream; return its number of replicas."""
+        if uses_whole_subject(config):
+            self._api.require(WHOLE_SUBJECT_SINCE, "partitioning by the whole subject")
         source = (await self._api.stream_info(self._names.stream, deadline)).config
         wanted = group_stream(self._names, config, source)
         await create_stream(self._api, self._names.source, wanted, False, deadline)

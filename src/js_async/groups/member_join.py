@@ -24,6 +24,7 @@ from twinstream.errors import (
     NoResponders,
     PermissionDenied,
     RequestTimeout,
+    StreamNotFound,
 )
 from twinstream.models import ConsumerConfig
 
@@ -56,7 +57,7 @@ async def create_member_consumer(
 
 async def delete_member_consumer(api: Api, names: GroupNames, member: str) -> None:
     """Delete the consumer of a member, if it exists."""
-    with suppress(ConsumerNotFound):
+    with suppress(ConsumerNotFound, StreamNotFound):
         await consumer_admin.delete(api, names.source, names.consumer(member))
 
 

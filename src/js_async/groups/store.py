@@ -35,7 +35,11 @@ class GroupStore(Generic[C]):
         self._api: Final = api
         self._names: Final = names
         self._cls: Final[type[C]] = cls
-        self.bucket: Final[KeyValue[bytes]] = handle(Place(api, names.bucket, None))
+
+    @property
+    def bucket(self) -> KeyValue[bytes]:
+        """The bucket; a fresh handle, as the leader answers the reads of one without its info."""
+        return handle(Place(self._api, self._names.bucket, None))
 
     def judge(self, entry: Entry[bytes] | None) -> C | BadGroupConfig | None:
         """Return what an entry of the key says; None if it is a marker."""

@@ -25,6 +25,7 @@ from twinstream.errors import (
     NoResponders,
     PermissionDenied,
     RequestTimeout,
+    StreamNotFound,
 )
 from twinstream.models import ConsumerConfig
 
@@ -57,7 +58,7 @@ def create_member_consumer(
 
 def delete_member_consumer(api: Api, names: GroupNames, member: str) -> None:
     """Delete the consumer of a member, if it exists."""
-    with suppress(ConsumerNotFound):
+    with suppress(ConsumerNotFound, StreamNotFound):
         consumer_admin.delete(api, names.source, names.consumer(member))
 
 

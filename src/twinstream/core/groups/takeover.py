@@ -27,11 +27,11 @@ def has_all(info: ConsumerInfo, came: Mapping[int, int]) -> bool:
         came: The stream sequences of the messages that came, none of which was acknowledged, and
             the consumer sequence of the last delivery of each.
     """
-    last = info.delivered.consumer_seq
+    last = info.delivered.consumer_seq if info.delivered is not None else 0
     return (info.num_ack_pending or 0) <= sum(1 for seq in came.values() if seq <= last)
 
 
 def patience(config: ConsumerConfig) -> float:
     """Return the seconds after which messages of a dead instance have certainly come again."""
-    waits = [config.ack_wait or timedelta(), *(config.backoff or ())]
+    waits: list[timedelta] = [config.ack_wait or timedelta(), *(config.backoff or ())]
     return max(waits).total_seconds() + _MARGIN
