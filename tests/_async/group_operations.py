@@ -9,7 +9,6 @@ import pytest
 
 import js_async as js
 from tests._async.flow import eventually
-from tests._async.streams import waiting
 from twinstream.core.groups.member_consumer import pin_holder
 from twinstream.models import (
     ConsumerConfig,
@@ -135,15 +134,18 @@ async def worker(jet, stage):
 
     async def handler(message):
         # For the second worker.
-        raise js.TryLater(0.05)
+        raise OSError("not yet")
 
     async def joined_again():
-        return sum(isinstance(each, js.PartitionsAssigned) for each in reports) == 2
+        kinds = [type(each) for each in reports]
+        left = kinds.index(js.PartitionsRevoked) if js.PartitionsRevoked in kinds else len(kinds)
+        return js.HandlerFailed in kinds[left:]
 
-    one = group.worker("m", handler, config=CONFIG, on_report=reports.append)
+    retry = js.Retry(attempts=None, first=0.05)
+    one = group.worker("m", handler, config=CONFIG, retry=retry, on_report=reports.append)
     await one.start()
     try:
-        await eventually(waiting, jet.bind_consumer(group.source, consumer))
+        await eventually(pulls, jet.bind_consumer(group.source, consumer))
         # Its end shows whether it may read the configuration again.
         await jet.bind_stream(group.source).delete_consumer(consumer)
         if stage.stream.startswith("static"):
@@ -155,6 +157,10 @@ async def worker(jet, stage):
         with suppress(js.ConsumerDeleted):
             await one.stop()
     await served(group, stage.short)
+
+
+async def pulls(consumer):
+    return (await consumer.info()).num_waiting
 
 
 async def no_pin(jet, stage):

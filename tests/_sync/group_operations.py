@@ -10,7 +10,6 @@ import pytest
 
 import js_sync as js
 from tests._sync.flow import eventually
-from tests._sync.streams import waiting
 from twinstream.core.groups.member_consumer import pin_holder
 from twinstream.models import (
     ConsumerConfig,
@@ -136,15 +135,18 @@ def worker(jet, stage):
 
     def handler(message):
         # For the second worker.
-        raise js.TryLater(0.05)
+        raise OSError("not yet")
 
     def joined_again():
-        return sum(isinstance(each, js.PartitionsAssigned) for each in reports) == 2
+        kinds = [type(each) for each in reports]
+        left = kinds.index(js.PartitionsRevoked) if js.PartitionsRevoked in kinds else len(kinds)
+        return js.HandlerFailed in kinds[left:]
 
-    one = group.worker("m", handler, config=CONFIG, on_report=reports.append)
+    retry = js.Retry(attempts=None, first=0.05)
+    one = group.worker("m", handler, config=CONFIG, retry=retry, on_report=reports.append)
     one.start()
     try:
-        eventually(waiting, jet.bind_consumer(group.source, consumer))
+        eventually(pulls, jet.bind_consumer(group.source, consumer))
         # Its end shows whether it may read the configuration again.
         jet.bind_stream(group.source).delete_consumer(consumer)
         if stage.stream.startswith("static"):
@@ -156,6 +158,10 @@ def worker(jet, stage):
         with suppress(js.ConsumerDeleted):
             one.stop()
     served(group, stage.short)
+
+
+def pulls(consumer):
+    return (consumer.info()).num_waiting
 
 
 def no_pin(jet, stage):
