@@ -21,7 +21,7 @@ from twinstream.models import (
 
 __all__ = ["GROUP_ACTS", "GROUP_PROOFS", "set_group"]
 
-CONFIG = ConsumerConfig(ack_wait=timedelta(seconds=30))
+CONFIG = ConsumerConfig(ack_wait=timedelta(seconds=8))
 
 
 def group_of(jet, name):
