@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+import pytest
+
 import js_async as js
 from tests._async.flow import eventually, pause
 from twinstream.models import (
@@ -15,7 +17,7 @@ from twinstream.models import (
     SubjectTransform,
 )
 
-__all__ = ["QUICK", "STRICT", "Seen", "consumed", "elastic", "publish", "static"]
+__all__ = ["QUICK", "STRICT", "Member", "Seen", "consumed", "elastic", "has", "publish", "static"]
 
 QUICK = ConsumerConfig(ack_wait=timedelta(seconds=1))
 STRICT = ConsumerConfig(ack_wait=timedelta(seconds=1), max_ack_pending=1)
@@ -141,3 +143,38 @@ async def consumed(seen, count, patience=60):
         return len(seen.numbers) >= count
 
     await eventually(enough, patience=patience)
+
+
+async def has(worker, partitions):
+    """Tell whether a worker consumes these partitions."""
+    return sorted(worker.partitions) == sorted(partitions)
+
+
+class Member:
+    """A process that works as a member: a connection of its own, which can be cut."""
+
+    def __init__(self, server, name, member, seen, config=None, kind="elastic"):
+        self._connection = js.connect(server.url)
+        self._rest = (name, member, seen, config or QUICK, kind)
+        self.reports = []
+
+    async def start(self):
+        name, member, seen, config, kind = self._rest
+        self.connection = await self._connection
+        jet = self.connection.jetstream(timeout=10)
+        kinds = {"elastic": jet.elastic_consumer_group, "static": jet.static_consumer_group}
+        self.worker = kinds[kind](name, "g").worker(
+            member, seen.handler(member), config=config, on_report=self.reports.append
+        )
+        await self.worker.start()
+        return self
+
+    async def kill(self):
+        """End it as a crash does: it says nothing to anybody."""
+        await self.connection.close()
+        with pytest.raises(js.TwinstreamError):
+            await self.worker.wait(20)
+
+    async def stop(self):
+        await self.worker.stop()
+        await self.connection.close()

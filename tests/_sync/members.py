@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+import pytest
+
 import js_sync as js
 from tests._sync.flow import eventually, pause
 from twinstream.models import (
@@ -16,7 +18,7 @@ from twinstream.models import (
     SubjectTransform,
 )
 
-__all__ = ["QUICK", "STRICT", "Seen", "consumed", "elastic", "publish", "static"]
+__all__ = ["QUICK", "STRICT", "Member", "Seen", "consumed", "elastic", "has", "publish", "static"]
 
 QUICK = ConsumerConfig(ack_wait=timedelta(seconds=1))
 STRICT = ConsumerConfig(ack_wait=timedelta(seconds=1), max_ack_pending=1)
@@ -142,3 +144,38 @@ def consumed(seen, count, patience=60):
         return len(seen.numbers) >= count
 
     eventually(enough, patience=patience)
+
+
+def has(worker, partitions):
+    """Tell whether a worker consumes these partitions."""
+    return sorted(worker.partitions) == sorted(partitions)
+
+
+class Member:
+    """A process that works as a member: a connection of its own, which can be cut."""
+
+    def __init__(self, server, name, member, seen, config=None, kind="elastic"):
+        self._connection = js.connect(server.url)
+        self._rest = (name, member, seen, config or QUICK, kind)
+        self.reports = []
+
+    def start(self):
+        name, member, seen, config, kind = self._rest
+        self.connection = self._connection
+        jet = self.connection.jetstream(timeout=10)
+        kinds = {"elastic": jet.elastic_consumer_group, "static": jet.static_consumer_group}
+        self.worker = kinds[kind](name, "g").worker(
+            member, seen.handler(member), config=config, on_report=self.reports.append
+        )
+        self.worker.start()
+        return self
+
+    def kill(self):
+        """End it as a crash does: it says nothing to anybody."""
+        self.connection.close()
+        with pytest.raises(js.TwinstreamError):
+            self.worker.wait(20)
+
+    def stop(self):
+        self.worker.stop()
+        self.connection.close()
