@@ -302,6 +302,61 @@ async def test_without_any_group_nothing_is_listed(server_factory):
                 )
 
 
+async def test_a_member_waits_until_its_partitions_are_free(opened, name):
+    async with opened() as jet:
+        group = await elastic(jet, name, "m1", partitions=2)
+        own = await jet.get_stream(group.source)
+        other = await own.create_consumer(
+            ConsumerConfig(durable_name="other", filter_subject=f"1.{name}.*")
+        )
+        seen, reports = Seen(name), []
+        async with group.worker(
+            "m1", seen.handler("m1"), config=QUICK, on_report=reports.append
+        ) as worker:
+
+            async def tried_often():
+                return len(reports) >= 3
+
+            await eventually(tried_often)
+            assert worker.partitions == ()
+            assert all(isinstance(each, js.JoinDelayed) and each.is_usual for each in reports)
+            assert [each.retry_in for each in reports[:3]] == [0.05, 0.1, 0.2]
+            await other.delete()
+            await publish(jet, name, 0, 5)
+            await consumed(seen, 5)
+
+
+async def test_an_instance_with_other_settings_waits_and_says_so(opened, name):
+    async with opened() as jet:
+        group = await elastic(jet, name, "m1")
+        seen, reports = Seen(name), []
+        first = group.worker("m1", seen.handler("m1"), config=QUICK)
+        second = group.worker("m1", seen.handler("m1"), config=STRICT, on_report=reports.append)
+        async with first:
+            consumer = await (await jet.get_stream(group.source)).get_consumer("m1")
+
+            async def waits():
+                return (await consumer.info()).num_waiting
+
+            await eventually(waits)
+            async with second:
+
+                async def said():
+                    return reports
+
+                await eventually(said)
+                assert isinstance(reports[0], js.JoinDelayed)
+                assert not reports[0].is_usual
+                assert "max_ack_pending" in str(reports[0].error)
+                await publish(jet, name, 0, 5)
+                await consumed(seen, 5)
+                await eventually(has_counts, first, 5, 0)
+                await first.stop()
+                await publish(jet, name, 5, 10)
+                await consumed(seen, 10)
+                await eventually(has_counts, second, 5, 0)
+
+
 # ---- creating
 
 

@@ -134,6 +134,33 @@ async def test_our_members_and_others_share_the_partitions(server, name):
             "partitioning_filters": [{"filter": f"{name}.*", "partitioning_wildcards": [1]}],
             "members": ["m1"],
         }
+        # Created again by the other client, its stream is the same.
+        transform = {
+            "src": f"{name}.*",
+            "dest": f"{{{{Partition(4,1)}}}}.{name}.{{{{Wildcard(1)}}}}",
+        }
+        theirs = {
+            "name": f"{name}-g",
+            "retention": "workqueue",
+            "max_consumers": 0,
+            "max_msgs": 0,
+            "max_bytes": 0,
+            "discard": "new",
+            "max_age": 0,
+            "storage": "memory",
+            "num_replicas": 1,
+            "sources": [{"name": name, "subject_transforms": [transform]}],
+            "sealed": False,
+            "deny_delete": False,
+            "deny_purge": False,
+            "allow_rollup_hdrs": False,
+            "compression": "none",
+            "allow_direct": True,
+            "mirror_direct": False,
+            "consumer_limits": {},
+        }
+        made = await client.request(f"$JS.API.STREAM.CREATE.{name}-g", json.dumps(theirs).encode())
+        assert "error" not in json.loads(made.data)
         seen = Seen(name)
         filters = [f"{number}.{name}.*" for number in (2, 3)]
         foreign = ForeignMember(client, name, "m2", filters, seen)

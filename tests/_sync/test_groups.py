@@ -301,6 +301,61 @@ def test_without_any_group_nothing_is_listed(server_factory):
                 (jet.static_consumer_group("S", "g").worker("m", Seen("S").handler("m")).start())
 
 
+def test_a_member_waits_until_its_partitions_are_free(opened, name):
+    with opened() as jet:
+        group = elastic(jet, name, "m1", partitions=2)
+        own = jet.get_stream(group.source)
+        other = own.create_consumer(
+            ConsumerConfig(durable_name="other", filter_subject=f"1.{name}.*")
+        )
+        seen, reports = Seen(name), []
+        with group.worker(
+            "m1", seen.handler("m1"), config=QUICK, on_report=reports.append
+        ) as worker:
+
+            def tried_often():
+                return len(reports) >= 3
+
+            eventually(tried_often)
+            assert worker.partitions == ()
+            assert all(isinstance(each, js.JoinDelayed) and each.is_usual for each in reports)
+            assert [each.retry_in for each in reports[:3]] == [0.05, 0.1, 0.2]
+            other.delete()
+            publish(jet, name, 0, 5)
+            consumed(seen, 5)
+
+
+def test_an_instance_with_other_settings_waits_and_says_so(opened, name):
+    with opened() as jet:
+        group = elastic(jet, name, "m1")
+        seen, reports = Seen(name), []
+        first = group.worker("m1", seen.handler("m1"), config=QUICK)
+        second = group.worker("m1", seen.handler("m1"), config=STRICT, on_report=reports.append)
+        with first:
+            consumer = (jet.get_stream(group.source)).get_consumer("m1")
+
+            def waits():
+                return (consumer.info()).num_waiting
+
+            eventually(waits)
+            with second:
+
+                def said():
+                    return reports
+
+                eventually(said)
+                assert isinstance(reports[0], js.JoinDelayed)
+                assert not reports[0].is_usual
+                assert "max_ack_pending" in str(reports[0].error)
+                publish(jet, name, 0, 5)
+                consumed(seen, 5)
+                eventually(has_counts, first, 5, 0)
+                first.stop()
+                publish(jet, name, 5, 10)
+                consumed(seen, 10)
+                eventually(has_counts, second, 5, 0)
+
+
 # ---- creating
 
 

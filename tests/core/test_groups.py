@@ -37,6 +37,7 @@ from twinstream.core.groups.membership import (
     Membership,
     Wait,
     deletes_consumer,
+    is_free,
 )
 from twinstream.core.groups.names import GroupNames, group_of_key
 from twinstream.core.groups.partitions import filters_of, partitions_of
@@ -384,6 +385,7 @@ def test_the_consumer_of_a_member() -> None:
         {"inactive_threshold": timedelta(seconds=1)},
         {"deliver_subject": "x"},
         {"ack_policy": "none"},
+        {"max_ack_pending": -1},
     ],
 )
 def test_settings_that_the_group_makes_itself(wrong: dict[str, Any]) -> None:
@@ -426,6 +428,23 @@ def test_who_deletes_the_consumer(
     holder: str, mine: str | None, stored: tuple[str, ...], deletes: bool
 ) -> None:
     assert deletes_consumer(holder, mine, stored, ("1.>",)) is deletes
+
+
+@pytest.mark.parametrize(
+    ("holder", "waiting", "stored", "free"),
+    [
+        ("p", 0, ("0.>",), False),
+        ("p", 0, ("1.>",), False),
+        ("", 1, ("0.>",), True),
+        ("", 0, ("1.>",), True),
+        # Another instance with other settings: neither may replace the consumer of the other.
+        ("", 1, ("1.>",), False),
+    ],
+)
+def test_which_consumers_are_replaced(
+    holder: str, waiting: int, stored: tuple[str, ...], free: bool
+) -> None:
+    assert is_free(holder, waiting, stored, ("1.>",)) is free
 
 
 # ---- taking over

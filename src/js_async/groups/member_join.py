@@ -14,7 +14,7 @@ from twinstream.core.groups.member_consumer import (
     pin_holder,
     stored_filters,
 )
-from twinstream.core.groups.membership import PAUSE, deletes_consumer
+from twinstream.core.groups.membership import PAUSE, deletes_consumer, is_free
 from twinstream.core.groups.names import GroupNames
 from twinstream.errors import (
     ConnectionLost,
@@ -38,7 +38,7 @@ async def create_member_consumer(
 ) -> Consumer:
     """Create the consumer of a member, or return the one that another instance created.
 
-    Of an elastic group, one with older filters is replaced, unless an instance is pinned to it:
+    Of an elastic group, one with other settings is replaced, unless another instance uses it:
     that may still work on its messages. Raises `ConsumerExists` then.
     """
     config = member_consumer(names, member, filters, template)
@@ -48,7 +48,7 @@ async def create_member_consumer(
         if names.kind == "static":
             raise
         info = await consumer_admin.info(api, names.source, member)
-        if not deletes_consumer(pin_holder(info), None, stored_filters(info), filters):
+        if not is_free(pin_holder(info), info.num_waiting or 0, stored_filters(info), filters):
             raise
     with suppress(ConsumerNotFound):
         await consumer_admin.delete(api, names.source, member)

@@ -17,7 +17,7 @@ from js_sync.groups.store import GroupStore
 from js_sync.runtime.concurrency import Handler
 from js_sync.stream import Stream
 from js_sync.workers.settings import WorkSettings
-from twinstream.core.base.check_arguments import check_kind
+from twinstream.core.base.check_arguments import check_kind, check_whole
 from twinstream.core.consume.pull_request import Priority
 from twinstream.core.consume.reports import WorkReport
 from twinstream.core.deadline import Deadline, Seconds
@@ -159,7 +159,7 @@ class ConsumerGroup(Generic[C]):
             dead_letters=dead_letters,
             # The server sends no more. So there is always capacity for the next message, and the
             # pulls that keep the pin go on while handlers work.
-            max_messages=(template.max_ack_pending or 0) + concurrency,
+            max_messages=(template.max_ack_pending or 0) + check_whole(concurrency, "concurrency"),
             priority=Priority(group=PRIORITY_GROUP),
             on_report=cast("Callable[[WorkReport], None] | None", on_report),
             adapt=group_message,

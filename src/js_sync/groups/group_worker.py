@@ -66,6 +66,7 @@ __all__ = ["GroupWorker"]
 
 _NOT_NOW: Final = (NoResponders, RequestTimeout, ConnectionLost, JetStreamError)
 _FOREVER: Final = float("inf")
+_FILTERS: Final = {"filter_subject", "filter_subjects"}
 
 
 class GroupWorker(Owned, WorksBeside):
@@ -182,7 +183,7 @@ class GroupWorker(Owned, WorksBeside):
             ConsumerExists: A consumer of the member of a static group has other settings.
             JetStreamError: The server refused the consumer.
         """
-        if self._begun:
+        if self._tasks:
             raise BadArgument("the worker was started already")
         self._note_begun()
         self._home = here()
@@ -227,8 +228,8 @@ class GroupWorker(Owned, WorksBeside):
     def stop(self, timeout: Seconds = 30.0) -> None:
         """Stop gracefully: running handlers may finish, other messages return to the server.
 
-        Another instance of the member is served at once. Called by a handler, it returns at once,
-        and the work ends after the handler.
+        Another instance of the member is served at once. Called by a handler or by `on_report`, it
+        returns at once, and the work ends afterwards.
 
         Raises:
             RequestTimeout: A handler takes longer than `timeout` seconds; the work ends after it.
@@ -239,9 +240,15 @@ class GroupWorker(Owned, WorksBeside):
         self._stopping = True
         self._ended.set()
         self._woken.set()
-        worker = self._worker
-        if worker is None or not worker.is_handler():
+        if not self._is_within():
             self.wait(timeout)
+
+    def _is_within(self) -> bool:
+        """Tell whether the caller is a handler or a callback of this worker."""
+        worker = self._worker
+        if worker is not None and worker.is_handler():
+            return True
+        return any(task.is_current() for task in self._tasks)
 
     def wait(self, timeout: Seconds | None = None) -> None:
         """Wait until the work has ended: by `stop`, the end of the group, or an error.
@@ -360,7 +367,7 @@ class GroupWorker(Owned, WorksBeside):
                 self._api, self._names, self._member, join.filters, self._template
             )
         except _NOT_NOW as error:
-            if is_first and not self._is_usual(error):
+            if is_first and not self._may_pass(error):
                 raise
             self._delay(membership, error)
             return
@@ -371,12 +378,19 @@ class GroupWorker(Owned, WorksBeside):
         self._worker = worker
         membership.joined(join)
 
-    def _is_usual(self, error: Exception) -> bool:
+    def _may_pass(self, error: Exception) -> bool:
         """Tell whether a refusal passes when other members and instances have left."""
         if self._names.kind == "static" or not isinstance(error, JetStreamError):
             return False
         not_unique = error.err_code == WORKQUEUE_CONSUMER_NOT_UNIQUE
         return not_unique or isinstance(error, ConsumerExists)
+
+    def _is_usual(self, error: Exception) -> bool:
+        """Tell whether a refusal is no more than a change of members, seen from the middle."""
+        if isinstance(error, ConsumerExists):
+            # Other settings than the filters are a mistake of one of the programs.
+            return {each.field for each in error.differences} <= _FILTERS
+        return self._may_pass(error)
 
     def _delay(self, membership: Membership, error: Exception) -> float:
         pause = membership.refused(monotonic())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any, Final
 
-from twinstream.core.base.check_arguments import check_kind
+from twinstream.core.base.check_arguments import check_kind, check_whole
 from twinstream.core.groups.names import GroupNames
 from twinstream.errors import BadArgument
 from twinstream.models import AckPolicy, ConsumerConfig, ConsumerInfo, PriorityPolicy, evolve
@@ -51,10 +51,13 @@ def check_template(names: GroupNames, template: ConsumerConfig | None) -> Consum
         raise BadArgument(f"{names}: the group itself sets {', '.join(wrong)} of the consumer")
     if given.ack_policy not in {None, AckPolicy.EXPLICIT}:
         raise BadArgument(f"{names}: a member needs ack_policy explicit, got {given.ack_policy}")
+    if given.max_ack_pending is not None:
+        # Unlimited, an instance could be sent any number of messages before it loses its pin.
+        check_whole(given.max_ack_pending, "max_ack_pending")
     defaults: dict[str, Any] = {"ack_policy": AckPolicy.EXPLICIT}
     if not given.ack_wait:
         defaults["ack_wait"] = _ACK_WAIT
-    if not given.max_ack_pending:
+    if given.max_ack_pending is None:
         defaults["max_ack_pending"] = _MAX_ACK_PENDING
     return evolve(given, **defaults)
 

@@ -45,6 +45,7 @@ __all__ = [
     "Step",
     "Wait",
     "deletes_consumer",
+    "is_free",
 ]
 
 PAUSE: Final = 0.45
@@ -167,7 +168,7 @@ class Membership:
 def deletes_consumer(
     holder: str, mine: str | None, stored: tuple[str, ...], wanted: tuple[str, ...]
 ) -> bool:
-    """Return whether an instance that leaves, or may not join, deletes the member's consumer.
+    """Return whether an instance that leaves deletes the member's consumer.
 
     The pinned one does, and any if none is pinned, as without messages none is. Not if another
     instance has already created it with the filters that are wanted now.
@@ -181,3 +182,18 @@ def deletes_consumer(
     if holder and holder != mine:
         return False
     return stored != wanted
+
+
+def is_free(holder: str, waiting: int, stored: tuple[str, ...], wanted: tuple[str, ...]) -> bool:
+    """Return whether an instance that joins may replace a consumer with other settings.
+
+    Not while an instance is pinned, nor while one with the same filters waits for messages: each
+    would replace the consumer of the other, for ever.
+
+    Args:
+        holder: The pin of the instance that is served, empty if there is none.
+        waiting: The number of pulls that wait.
+        stored: The filters of the consumer.
+        wanted: The filters of the member by the current configuration.
+    """
+    return not holder and (not waiting or stored != wanted)
