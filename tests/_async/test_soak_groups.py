@@ -41,7 +41,7 @@ async def test_keys_stay_in_order_while_members_come_go_and_die(server, name, co
         await group.remove_members("m1")
         await publish(jet, name, 2 * fifth, 3 * fifth)
         await eventually(has, members["m2"].worker, range(5))
-        await consumed(seen, 2 * fifth + fifth // 2)
+        await consumed(seen, 2 * fifth + fifth // 2, patience=60 + count / 20)
         # One dies; its consumer vanishes some time later.
         await members["m3"].kill()
         await group.remove_members("m3")
@@ -63,12 +63,12 @@ async def test_a_static_group_keeps_keys_in_order(server, name):
         await static(jet, name, *NAMES)
         members = [await Member(server, name, each, seen, kind="static").start() for each in NAMES]
         await publish(jet, name, 0, count // 2)
-        await consumed(seen, count // 4)
+        await consumed(seen, count // 4, patience=60 + count / 20)
         # It comes back as the same member: what it had not finished comes again.
         await members[0].kill()
         again = await Member(server, name, "m1", seen, kind="static").start()
         await publish(jet, name, count // 2, count)
-        await consumed(seen, count)
+        await consumed(seen, count, patience=60 + count / 20)
         seen.check(count)
         for each in (again, *members[1:]):
             await each.stop()

@@ -42,7 +42,7 @@ def test_keys_stay_in_order_while_members_come_go_and_die(server, name, config):
         group.remove_members("m1")
         publish(jet, name, 2 * fifth, 3 * fifth)
         eventually(has, members["m2"].worker, range(5))
-        consumed(seen, 2 * fifth + fifth // 2)
+        consumed(seen, 2 * fifth + fifth // 2, patience=60 + count / 20)
         # One dies; its consumer vanishes some time later.
         members["m3"].kill()
         group.remove_members("m3")
@@ -64,12 +64,12 @@ def test_a_static_group_keeps_keys_in_order(server, name):
         static(jet, name, *NAMES)
         members = [Member(server, name, each, seen, kind="static").start() for each in NAMES]
         publish(jet, name, 0, count // 2)
-        consumed(seen, count // 4)
+        consumed(seen, count // 4, patience=60 + count / 20)
         # It comes back as the same member: what it had not finished comes again.
         members[0].kill()
         again = Member(server, name, "m1", seen, kind="static").start()
         publish(jet, name, count // 2, count)
-        consumed(seen, count)
+        consumed(seen, count, patience=60 + count / 20)
         seen.check(count)
         for each in (again, *members[1:]):
             each.stop()

@@ -31,6 +31,7 @@ from twinstream.core.groups.member_consumer import (
     stored_filters,
 )
 from twinstream.core.groups.membership import (
+    DELETION,
     End,
     Join,
     Leave,
@@ -554,7 +555,10 @@ def test_a_static_group_ends_its_members_when_they_change() -> None:
 def test_a_consumer_that_is_gone() -> None:
     error = RuntimeError("deleted")
     found = elastic(1, "m")
-    assert consuming(found).gone(found, error, 1.0) == Join(("0.>",), (0,))
+    membership = consuming(found)
+    # Not before the server has removed it completely.
+    assert membership.gone(found, error, 1.0) == Wait(1.0 + DELETION)
+    assert membership.due(1.0 + DELETION) == Join(("0.>",), (0,))
     assert consuming(found).gone(elastic(1), error, 1.0) == Wait(math.inf)
     assert isinstance(consuming(found).gone(None, error, 1.0), End)
     fixed = static(1, "m")

@@ -114,6 +114,7 @@ class GroupWorker(Owned, WorksBeside):
         self._news: Final[deque[Found]] = deque()
         self._watch: Watch[bytes] | None = None
         self._watch_error: Exception | None = None
+        self._was_in_use = False
         self._gone: ConsumerDeleted | NoResponders | None = None
         self._home: Home = None
         self._woken: Final = Signal()
@@ -363,13 +364,20 @@ class GroupWorker(Owned, WorksBeside):
     async def _join(self, membership: Membership, join: Join, *, is_first: bool = False) -> None:
         try:
             consumer = await create_member_consumer(
-                self._api, self._names, self._member, join.filters, self._template
+                self._api,
+                self._names,
+                self._member,
+                join.filters,
+                self._template,
+                looks_first=self._was_in_use,
             )
         except _NOT_NOW as error:
             if is_first and not self._may_pass(error):
                 raise
+            self._was_in_use = isinstance(error, ConsumerExists)
             self._delay(membership, error)
             return
+        self._was_in_use = False
         worker = MemberWorker(self._api, consumer, self._handler, self._settings, self._woken)
         names = self._names
         self._report(PartitionsAssigned(names.stream, names.group, self._member, join.partitions))

@@ -8,13 +8,14 @@ from js_async.api import consumer_admin
 from js_async.api.api import Api
 from js_async.consumer import Consumer
 from js_async.groups.member_worker import MemberWorker
+from js_async.runtime.concurrency import sleep
 from twinstream.core.groups.member_consumer import (
     PRIORITY_GROUP,
     member_consumer,
     pin_holder,
     stored_filters,
 )
-from twinstream.core.groups.membership import PAUSE, deletes_consumer, is_free
+from twinstream.core.groups.membership import DELETION, PAUSE, deletes_consumer, is_free
 from twinstream.core.groups.names import GroupNames
 from twinstream.errors import (
     ConnectionLost,
@@ -27,6 +28,7 @@ from twinstream.errors import (
     StreamNotFound,
 )
 from twinstream.models import ConsumerConfig
+from twinstream.models.error_codes import CONSUMER_CREATE
 
 __all__ = ["create_member_consumer", "delete_member_consumer", "hand_over", "release_pin"]
 
@@ -34,16 +36,25 @@ _NOT_NOW = (NoResponders, RequestTimeout, ConnectionLost, JetStreamError)
 
 
 async def create_member_consumer(
-    api: Api, names: GroupNames, member: str, filters: tuple[str, ...], template: ConsumerConfig
+    api: Api,
+    names: GroupNames,
+    member: str,
+    filters: tuple[str, ...],
+    template: ConsumerConfig,
+    *,
+    looks_first: bool = False,
 ) -> Consumer:
     """Create the consumer of a member, or return the one that another instance created.
 
     Of an elastic group, one with other settings is replaced, unless another instance uses it:
-    that may still work on its messages. Raises `ConsumerExists` then.
+    that may still work on its messages. Raises `ConsumerExists` then. `looks_first` is for the
+    next attempt after that.
     """
     config = member_consumer(names, member, filters, template)
+    if looks_first:
+        await _wait_for_deletion(api, names.source, member)
     try:
-        return await Consumer.create(api, names.source, config, "create")
+        return await _create(api, names.source, config)
     except ConsumerExists:
         if names.kind == "static":
             raise
@@ -52,7 +63,30 @@ async def create_member_consumer(
             raise
     with suppress(ConsumerNotFound):
         await consumer_admin.delete(api, names.source, member)
-    return await Consumer.create(api, names.source, config, "create")
+    return await _create(api, names.source, config)
+
+
+async def _create(api: Api, stream: str, config: ConsumerConfig) -> Consumer:
+    try:
+        return await Consumer.create(api, stream, config, "create")
+    except JetStreamError as error:
+        if error.err_code != CONSUMER_CREATE:
+            raise
+    # The server may just be removing the folder of a consumer that was inactive.
+    await sleep(DELETION)
+    return await Consumer.create(api, stream, config, "create")
+
+
+async def _wait_for_deletion(api: Api, stream: str, member: str) -> None:
+    """If a consumer that was in the way is gone, wait until its deletion is complete.
+
+    A consumer that is created before may have the delivery state of the old one, and so be past
+    messages of a partition that the member gained.
+    """
+    try:
+        await consumer_admin.info(api, stream, member)
+    except ConsumerNotFound:
+        await sleep(DELETION)
 
 
 async def delete_member_consumer(api: Api, names: GroupNames, member: str) -> None:

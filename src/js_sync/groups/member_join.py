@@ -9,13 +9,14 @@ from js_sync.api import consumer_admin
 from js_sync.api.api import Api
 from js_sync.consumer import Consumer
 from js_sync.groups.member_worker import MemberWorker
+from js_sync.runtime.concurrency import sleep
 from twinstream.core.groups.member_consumer import (
     PRIORITY_GROUP,
     member_consumer,
     pin_holder,
     stored_filters,
 )
-from twinstream.core.groups.membership import PAUSE, deletes_consumer, is_free
+from twinstream.core.groups.membership import DELETION, PAUSE, deletes_consumer, is_free
 from twinstream.core.groups.names import GroupNames
 from twinstream.errors import (
     ConnectionLost,
@@ -28,6 +29,7 @@ from twinstream.errors import (
     StreamNotFound,
 )
 from twinstream.models import ConsumerConfig
+from twinstream.models.error_codes import CONSUMER_CREATE
 
 __all__ = ["create_member_consumer", "delete_member_consumer", "hand_over", "release_pin"]
 
@@ -35,16 +37,25 @@ _NOT_NOW = (NoResponders, RequestTimeout, ConnectionLost, JetStreamError)
 
 
 def create_member_consumer(
-    api: Api, names: GroupNames, member: str, filters: tuple[str, ...], template: ConsumerConfig
+    api: Api,
+    names: GroupNames,
+    member: str,
+    filters: tuple[str, ...],
+    template: ConsumerConfig,
+    *,
+    looks_first: bool = False,
 ) -> Consumer:
     """Create the consumer of a member, or return the one that another instance created.
 
     Of an elastic group, one with other settings is replaced, unless another instance uses it:
-    that may still work on its messages. Raises `ConsumerExists` then.
+    that may still work on its messages. Raises `ConsumerExists` then. `looks_first` is for the
+    next attempt after that.
     """
     config = member_consumer(names, member, filters, template)
+    if looks_first:
+        _wait_for_deletion(api, names.source, member)
     try:
-        return Consumer.create(api, names.source, config, "create")
+        return _create(api, names.source, config)
     except ConsumerExists:
         if names.kind == "static":
             raise
@@ -53,7 +64,30 @@ def create_member_consumer(
             raise
     with suppress(ConsumerNotFound):
         consumer_admin.delete(api, names.source, member)
-    return Consumer.create(api, names.source, config, "create")
+    return _create(api, names.source, config)
+
+
+def _create(api: Api, stream: str, config: ConsumerConfig) -> Consumer:
+    try:
+        return Consumer.create(api, stream, config, "create")
+    except JetStreamError as error:
+        if error.err_code != CONSUMER_CREATE:
+            raise
+    # The server may just be removing the folder of a consumer that was inactive.
+    sleep(DELETION)
+    return Consumer.create(api, stream, config, "create")
+
+
+def _wait_for_deletion(api: Api, stream: str, member: str) -> None:
+    """If a consumer that was in the way is gone, wait until its deletion is complete.
+
+    A consumer that is created before may have the delivery state of the old one, and so be past
+    messages of a partition that the member gained.
+    """
+    try:
+        consumer_admin.info(api, stream, member)
+    except ConsumerNotFound:
+        sleep(DELETION)
 
 
 def delete_member_consumer(api: Api, names: GroupNames, member: str) -> None:

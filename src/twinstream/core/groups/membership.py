@@ -14,8 +14,8 @@ the `Step` that each of them leads to:
   refuses that (10100). While another instance of the member is pinned to a consumer with older
   filters, that one is left to it. Both are tried again, at the latest after ack_wait + 0.5 s.
 * The consumer is gone: an instance of the member deleted it, or it was inactive. The owner reads
-  the configuration again. An elastic member joins again. For a static one it is the end: its
-  consumer is durable, and what it had acknowledged is forgotten.
+  the configuration again. An elastic member joins again, after `DELETION`. For a static one it is
+  the end: its consumer is durable, and what it had acknowledged is forgotten.
 * The key is deleted, purged or expired: `End`, normally. A setting that members cannot follow
   changed, or the value is invalid: `End` with an error.
 
@@ -36,6 +36,7 @@ from twinstream.core.groups.partitions import GroupConfig, filters_of, partition
 from twinstream.models.records import frozen
 
 __all__ = [
+    "DELETION",
     "PAUSE",
     "End",
     "Found",
@@ -50,6 +51,13 @@ __all__ = [
 
 PAUSE: Final = 0.45
 """Seconds that an instance which is not pinned waits before it joins again."""
+
+DELETION: Final = 0.3
+"""Seconds after which a consumer whose deletion was reported is completely removed.
+
+The server notifies waiting pulls first. A consumer of the same name that is created before may
+continue with the delivery state of the old one (server 2.15.1).
+"""
 
 _REPAIR: Final = 0.5
 _FIRST_RETRY: Final = 0.05
@@ -158,7 +166,7 @@ class Membership:
 
     def gone(self, found: Found, error: Exception, now: float) -> Step:
         """Judge the end of the consumer, which was deleted: `found` is what the key holds now."""
-        self.left(now)
+        self.left(now, DELETION)
         step = self.heard(found, now)
         if self._names.kind == "static" and not isinstance(step, End):
             return End("the consumer was deleted", error)
