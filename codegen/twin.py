@@ -45,6 +45,7 @@ TREES = {
         "test_nats_py.py": "nats-py has no blocking client to stand on",
         "test_nats_py_parser.py": "nor a parser to replace",
         "test_kv_nats_py.py": "nor buckets that block",
+        "test_groups_nats_py.py": "nor members of groups",
         "test_asyncio_only.py": "event loops and task cancellation",
     },
 }

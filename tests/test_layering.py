@@ -54,6 +54,7 @@ FLOORS: dict[str, list[set[str]]] = {
         {"publish", "coordination"},
         {"exactly_once", "workers"},
         {"kv", "object_store"},
+        {"groups"},
         {"log"},
     ],
     "js_async": [
@@ -67,6 +68,7 @@ FLOORS: dict[str, list[set[str]]] = {
         {"stream"},
         {"exactly_once", "features", "workers"},
         {"kv", "object_store"},
+        {"groups"},
         {"jetstream"},
         {"connection", "nats_py", "_index"},
         {"__init__"},

@@ -53,6 +53,8 @@ SILENT = {
     "JetStream.bind_stream",
     "Consumer.create",
     "Consumer.get",
+    "JetStream.elastic_consumer_group",
+    "JetStream.static_consumer_group",
     "KeyValue.typed",
     "KeyValue.with_codecs",
 }
@@ -63,6 +65,8 @@ GROUPS = {
     "object.": (js_sync.ObjectStore,),
     "meta.": (js_sync.Meta,),
     "key_value.": (js_sync.KeyValue,),
+    "static_group.": (js_sync.StaticConsumerGroup,),
+    "elastic_group.": (js_sync.ElasticConsumerGroup,),
 }
 
 

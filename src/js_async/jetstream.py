@@ -19,6 +19,7 @@ from js_async.consumer import Consumer
 from js_async.publish.limits import limits_of
 from js_async.publish.publish import publish
 from js_async.runtime.concurrency import Handler
+from js_async.runtime.concurrency import Stream as Generated
 from js_async.runtime.opening import Opening, opening
 from js_async.stream import Stream
 from twinstream.core.base.nats_py_names import hint_attributes, hint_keywords
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
     from js_async.exactly_once.processing import Processing
     from js_async.features.counters import Counters
     from js_async.features.schedules import Schedules
+    from js_async.groups.consumer_group import ElasticConsumerGroup, StaticConsumerGroup
     from js_async.kv.bucket import KeyValue
     from js_async.object_store.store import ObjectStore
     from js_async.publish.atomic_batch import AtomicBatch
@@ -1084,6 +1086,45 @@ class JetStream:
             on_report=on_report,
         )
         return Worker(self._api, stream, consumer, handler, settings)
+
+    # ---- partitioned consumer groups
+
+    def static_consumer_group(self, stream: str, group: str) -> StaticConsumerGroup:
+        """Return a partitioned consumer group of a stream, with fixed members (server 2.11).
+
+        The first token of each stored subject must be the partition.
+        """
+        from js_async.groups.consumer_group import StaticConsumerGroup
+
+        return StaticConsumerGroup(self._api, stream, group)
+
+    def elastic_consumer_group(self, stream: str, group: str) -> ElasticConsumerGroup:
+        """Return a partitioned consumer group of a stream, whose members may change (2.11)."""
+        from js_async.groups.consumer_group import ElasticConsumerGroup
+
+        return ElasticConsumerGroup(self._api, stream, group)
+
+    def static_consumer_groups(
+        self, stream: str, *, timeout: Seconds | None = None
+    ) -> Generated[str]:
+        """Iterate over the names of the static consumer groups of a stream.
+
+        `timeout` is how long there may be no progress.
+        """
+        from js_async.groups.store import group_names
+
+        return group_names(self._api, "static", stream, self._api.deadline(timeout).remaining())
+
+    def elastic_consumer_groups(
+        self, stream: str, *, timeout: Seconds | None = None
+    ) -> Generated[str]:
+        """Iterate over the names of the elastic consumer groups of a stream.
+
+        `timeout` is how long there may be no progress.
+        """
+        from js_async.groups.store import group_names
+
+        return group_names(self._api, "elastic", stream, self._api.deadline(timeout).remaining())
 
     # ---- health and coordination
 

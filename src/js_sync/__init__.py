@@ -41,6 +41,9 @@ if TYPE_CHECKING:
     from js_sync.exactly_once.sqlite_outbox import SqliteOutbox
     from js_sync.features.counters import Counters
     from js_sync.features.schedules import Schedules
+    from js_sync.groups.consumer_group import ElasticConsumerGroup, StaticConsumerGroup
+    from js_sync.groups.group_worker import GroupWorker
+    from js_sync.groups.message import GroupMessage
     from js_sync.jetstream import JetStream
     from js_sync.kv.bucket import KeyValue
     from js_sync.kv.cache import KeyValueCache
@@ -96,6 +99,19 @@ if TYPE_CHECKING:
     from twinstream.core.exactly_once.conditional_write import AlreadyThere, Stored
     from twinstream.core.exactly_once.outbox import OutboxEvent, OutboxReport
     from twinstream.core.exactly_once.processing import ProcessReport, Reject
+    from twinstream.core.groups.errors import (
+        BadGroupConfig,
+        GroupChanged,
+        GroupExists,
+        GroupNotFound,
+    )
+    from twinstream.core.groups.info import GroupInfo
+    from twinstream.core.groups.reports import (
+        GroupReport,
+        JoinDelayed,
+        PartitionsAssigned,
+        PartitionsRevoked,
+    )
     from twinstream.core.kv.codecs import (
         Base64Keys,
         JsonValues,
@@ -211,10 +227,13 @@ if TYPE_CHECKING:
         DeliverPolicy,
         DiscardPolicy,
         Duration,
+        ElasticGroupConfig,
         ExternalStream,
         KeyValueConfig,
+        MemberMapping,
         ObjectInfo,
         ObjectStoreConfig,
+        PartitioningFilter,
         PeerInfo,
         PersistMode,
         Placement,
@@ -225,6 +244,7 @@ if TYPE_CHECKING:
         RetentionPolicy,
         SequenceInfo,
         SourceConsumer,
+        StaticGroupConfig,
         StorageType,
         StreamConfig,
         StreamInfo,
@@ -251,6 +271,7 @@ __all__ = [
     "Backup",
     "BadAnswer",
     "BadArgument",
+    "BadGroupConfig",
     "BadObjectInfo",
     "BadPayload",
     "BadPull",
@@ -293,6 +314,8 @@ __all__ = [
     "DiscardPolicy",
     "Disconnected",
     "Duration",
+    "ElasticConsumerGroup",
+    "ElasticGroupConfig",
     "Entries",
     "Entry",
     "Event",
@@ -301,6 +324,13 @@ __all__ = [
     "FastIngest",
     "FetchMessages",
     "Finding",
+    "GroupChanged",
+    "GroupExists",
+    "GroupInfo",
+    "GroupMessage",
+    "GroupNotFound",
+    "GroupReport",
+    "GroupWorker",
     "HandlerFailed",
     "Headers",
     "Health",
@@ -313,6 +343,7 @@ __all__ = [
     "JetStreamError",
     "JetStreamNotEnabled",
     "JetStreamOff",
+    "JoinDelayed",
     "JsonValues",
     "KeyCodec",
     "KeyCodecs",
@@ -331,6 +362,7 @@ __all__ = [
     "LinkError",
     "Listing",
     "Lock",
+    "MemberMapping",
     "Message",
     "MessageExists",
     "MessageIdInProcess",
@@ -369,6 +401,9 @@ __all__ = [
     "OutboxReport",
     "OutboxStore",
     "OutcomeUnknown",
+    "PartitioningFilter",
+    "PartitionsAssigned",
+    "PartitionsRevoked",
     "PathKeys",
     "PeerInfo",
     "PermissionDenied",
@@ -420,6 +455,8 @@ __all__ = [
     "Snapshot",
     "SourceConsumer",
     "SqliteOutbox",
+    "StaticConsumerGroup",
+    "StaticGroupConfig",
     "Stats",
     "StorageType",
     "StoreRefused",

@@ -44,7 +44,8 @@
         ├── AlreadyAcknowledged
         └── NotAcknowledgeable           not a JetStream message
 
-Errors of key-value buckets are in `twinstream.core.kv.errors`.
+Errors of key-value buckets are in `twinstream.core.kv.errors`, those of consumer groups in
+`twinstream.core.groups.errors`.
 """
 
 from __future__ import annotations

@@ -14,6 +14,7 @@ from attrs import frozen
 import js_async as js
 from tests._async.flow import eventually, together
 from tests._async.flow import pause as a_while
+from tests._async.group_operations import GROUP_ACTS, GROUP_PROOFS, set_group
 from tests._async.kv_operations import BUCKET_ACTS, set_bucket
 from tests._async.streams import settled
 from twinstream.models import AckPolicy, ConsumerConfig, ObjectStoreConfig, StreamConfig, evolve
@@ -88,6 +89,9 @@ class Stage:
         for ending in ("", "_OUT", "-dead", "-failures"):
             with suppress(js.StreamNotFound):
                 await jet.delete_stream(self.stream + ending)
+        if "_group" in self.stream:
+            await set_group(jet, self.stream)
+            return
         if "key_value" in self.stream:
             await set_bucket(jet, self.stream)
             return
@@ -193,7 +197,7 @@ async def one_content(jet, stage):
 
 
 # What shows that an operation is done, to a user who may look.
-PROOFS = {"dead_letters": all_acknowledged, "object_put": one_content}
+PROOFS = {"dead_letters": all_acknowledged, "object_put": one_content, **GROUP_PROOFS}
 
 
 async def publish(jet, stage):
@@ -790,4 +794,5 @@ ACTS = {
     "unpin": (("c",), unpin, "2.11"),
     "step_down": (("c",), step_down, "2.11"),
     **BUCKET_ACTS,
+    **GROUP_ACTS,
 }

@@ -15,6 +15,7 @@ from attrs import frozen
 import js_sync as js
 from tests._sync.flow import eventually, together
 from tests._sync.flow import pause as a_while
+from tests._sync.group_operations import GROUP_ACTS, GROUP_PROOFS, set_group
 from tests._sync.kv_operations import BUCKET_ACTS, set_bucket
 from tests._sync.streams import settled
 from twinstream.models import AckPolicy, ConsumerConfig, ObjectStoreConfig, StreamConfig, evolve
@@ -89,6 +90,9 @@ class Stage:
         for ending in ("", "_OUT", "-dead", "-failures"):
             with suppress(js.StreamNotFound):
                 jet.delete_stream(self.stream + ending)
+        if "_group" in self.stream:
+            set_group(jet, self.stream)
+            return
         if "key_value" in self.stream:
             set_bucket(jet, self.stream)
             return
@@ -194,7 +198,7 @@ def one_content(jet, stage):
 
 
 # What shows that an operation is done, to a user who may look.
-PROOFS = {"dead_letters": all_acknowledged, "object_put": one_content}
+PROOFS = {"dead_letters": all_acknowledged, "object_put": one_content, **GROUP_PROOFS}
 
 
 def publish(jet, stage):
@@ -791,4 +795,5 @@ ACTS = {
     "unpin": (("c",), unpin, "2.11"),
     "step_down": (("c",), step_down, "2.11"),
     **BUCKET_ACTS,
+    **GROUP_ACTS,
 }

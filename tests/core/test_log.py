@@ -30,6 +30,7 @@ from twinstream.core.connect.connection_events import (
 from twinstream.core.consume.reports import HandlerFailed, Pinned, PullWarning, Recreated, Unpinned
 from twinstream.core.exactly_once.outbox import OutboxEvent, OutboxReport
 from twinstream.core.exactly_once.processing import ProcessReport, Reject
+from twinstream.core.groups.reports import JoinDelayed, PartitionsAssigned, PartitionsRevoked
 from twinstream.core.log import events as log_events
 from twinstream.core.log import logger as log
 from twinstream.core.log import table as log_table
@@ -101,6 +102,10 @@ SAMPLES: tuple[object, ...] = (
     log_events.DeadLettered(**LETTER, by_worker=True),  # type: ignore[arg-type]
     log_events.DeadLettered(**LETTER, by_worker=False),  # type: ignore[arg-type]
     log_events.NoDeadLetter("a purge"),
+    PartitionsAssigned("S", "g", "m", (0, 1)),
+    PartitionsRevoked("S", "g", "m", (0, 1), "the members changed"),
+    JoinDelayed("S", "g", "m", RequestTimeout("late"), 0.1, True),
+    JoinDelayed("S", "g", "m", RequestTimeout("late"), 0.1, False),
     OutboxReport(error=BadArgument("no"), event=EVENT, refused=True),
     OutboxReport(error=RequestTimeout("late")),
     OutboxReport(error=RequestTimeout("late"), event=EVENT),

@@ -150,14 +150,14 @@ class Decisions:
         else:
             self._remake_at = None
 
-    def note_pin(self, frame: Frame) -> None:
-        """Record the pin that a message carries."""
+    def note_pin(self, frame: Frame, *, quietly: bool = False) -> None:
+        """Record the pin that a message carries, and report it unless `quietly`."""
         priority = self.limits.priority
         if priority is None or not priority.may_pin:
             return
         group = priority.group
         pin = pin_of(frame)
-        if pin is not None and self._pins.note(group, pin):
+        if pin is not None and self._pins.note(group, pin) and not quietly:
             self.report(Pinned(group, pin))
 
     def report(self, report: PullReport) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from contextlib import nullcontext, suppress
-from typing import Final, Self
+from typing import Final, Protocol, Self
 
 from js_async.api.api import Api
 from js_async.client.closing import WorksBeside
@@ -43,7 +43,16 @@ from twinstream.errors import (
 )
 from twinstream.models import AckPolicy, ConsumerConfig
 
-__all__ = ["Worker"]
+__all__ = ["Take", "Worker"]
+
+
+class Take(Protocol):
+    """A function that takes the next message by a deadline; it returns None at the end."""
+
+    async def __call__(self, deadline: Deadline) -> Message | None:
+        """Raise `RequestTimeout` if there is none in time."""
+        ...
+
 
 _UNCONFIRMED: Final = (*FAILED_REQUEST, PermissionDenied)
 # Redeliveries trigger a check of the consumer's settings, at most once in this many seconds.
@@ -65,7 +74,7 @@ class Worker(Owned, WorksBeside):
         self,
         api: Api,
         stream: str,
-        consumer: str | ConsumerConfig,
+        consumer: str | ConsumerConfig | Consumer,
         handler: Handler[Message],
         settings: WorkSettings,
     ) -> None:
@@ -170,6 +179,8 @@ class Worker(Owned, WorksBeside):
         self._outcomes.report.log(WorkerStarted(self._settings.concurrency))
 
     async def _bound(self) -> Consumer:
+        if isinstance(self._wanted, Consumer):
+            return self._wanted
         if isinstance(self._wanted, str):
             return await Consumer.get(self._api, self._stream, self._wanted)
         return await Consumer.create(self._api, self._stream, self._wanted, "create")
@@ -267,13 +278,16 @@ class Worker(Owned, WorksBeside):
         messages = self._messages
         if messages is None:
             return
+        adapt, take = self._settings.adapt, self._taking(messages)
         try:
             while await self._has_room():
-                message = await messages._take(NEVER)
+                message = await take(NEVER)
                 if message is None:
                     return
                 if await self._is_known(messages, message):
                     continue
+                if adapt is not None:
+                    message = adapt(message)
                 messages._held.hold(message)
                 self._numbers += 1
                 key = self._settings.key(message, self._numbers)
@@ -282,6 +296,10 @@ class Worker(Owned, WorksBeside):
                 self._filled.set()
         except Exception as error:
             self._fail(error)
+
+    def _taking(self, messages: Messages) -> Take:
+        """Return the function that takes the next message by a deadline; None at the end."""
+        return messages._take
 
     async def _is_known(self, messages: Messages, message: Message) -> bool:
         """Tell whether an earlier delivery of the message is here; its outcome counts for both.

@@ -207,6 +207,10 @@ class Messages(Iteration[Message]):
         frames = channel.box.take_all()
         # `take_all` cleared the signal, and a caller may be about to wait for it.
         channel.box.signal.set()
+        if self._decisions.limits.may_pin:
+            # Nobody takes them, but the client is pinned.
+            for frame in frames:
+                self._decisions.note_pin(frame, quietly=True)
         rest = self._messages_of(frames, channel.box)
         try:
             while True:

@@ -36,6 +36,8 @@ class WorkSettings:
     max_messages: int | None
     priority: Priority | None
     on_report: Callable[[WorkReport], None] | None
+    adapt: Callable[[Message], Message] | None = None
+    """Makes of each received message what its order, its handler and a dead letter see."""
 
     def __attrs_post_init__(self) -> None:
         if self.dead_letters is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from contextlib import nullcontext, suppress
-from typing import Final, Self
+from typing import Final, Protocol, Self
 
 from js_sync.api.api import Api
 from js_sync.client.closing import WorksBeside
@@ -44,7 +44,16 @@ from twinstream.errors import (
 )
 from twinstream.models import AckPolicy, ConsumerConfig
 
-__all__ = ["Worker"]
+__all__ = ["Take", "Worker"]
+
+
+class Take(Protocol):
+    """A function that takes the next message by a deadline; it returns None at the end."""
+
+    def __call__(self, deadline: Deadline) -> Message | None:
+        """Raise `RequestTimeout` if there is none in time."""
+        ...
+
 
 _UNCONFIRMED: Final = (*FAILED_REQUEST, PermissionDenied)
 # Redeliveries trigger a check of the consumer's settings, at most once in this many seconds.
@@ -66,7 +75,7 @@ class Worker(Owned, WorksBeside):
         self,
         api: Api,
         stream: str,
-        consumer: str | ConsumerConfig,
+        consumer: str | ConsumerConfig | Consumer,
         handler: Handler[Message],
         settings: WorkSettings,
     ) -> None:
@@ -171,6 +180,8 @@ class Worker(Owned, WorksBeside):
         self._outcomes.report.log(WorkerStarted(self._settings.concurrency))
 
     def _bound(self) -> Consumer:
+        if isinstance(self._wanted, Consumer):
+            return self._wanted
         if isinstance(self._wanted, str):
             return Consumer.get(self._api, self._stream, self._wanted)
         return Consumer.create(self._api, self._stream, self._wanted, "create")
@@ -268,13 +279,16 @@ class Worker(Owned, WorksBeside):
         messages = self._messages
         if messages is None:
             return
+        adapt, take = self._settings.adapt, self._taking(messages)
         try:
             while self._has_room():
-                message = messages._take(NEVER)
+                message = take(NEVER)
                 if message is None:
                     return
                 if self._is_known(messages, message):
                     continue
+                if adapt is not None:
+                    message = adapt(message)
                 messages._held.hold(message)
                 self._numbers += 1
                 key = self._settings.key(message, self._numbers)
@@ -283,6 +297,10 @@ class Worker(Owned, WorksBeside):
                 self._filled.set()
         except Exception as error:
             self._fail(error)
+
+    def _taking(self, messages: Messages) -> Take:
+        """Return the function that takes the next message by a deadline; None at the end."""
+        return messages._take
 
     def _is_known(self, messages: Messages, message: Message) -> bool:
         """Tell whether an earlier delivery of the message is here; its outcome counts for both.

@@ -120,6 +120,12 @@ if TYPE_CHECKING:
         PullRequest,
         SequenceInfo,
     )
+    from twinstream.models.generated.api.group import (
+        ElasticGroupConfig,
+        MemberMapping,
+        PartitioningFilter,
+        StaticGroupConfig,
+    )
     from twinstream.models.generated.api.message import (
         BatchFlowAck,
         BatchFlowError,
@@ -327,6 +333,7 @@ __all__ = [
     "DiscardPolicyWord",
     "DomainLeaderElected",
     "Duration",
+    "ElasticGroupConfig",
     "ErrorResponse",
     "ExternalStream",
     "FileConfig",
@@ -336,6 +343,7 @@ __all__ = [
     "KeyValueConfig",
     "LostStreamData",
     "MaxDeliver",
+    "MemberMapping",
     "MetaLeaderStepdownRequest",
     "MetaLeaderStepdownResponse",
     "MetaRescue",
@@ -356,6 +364,7 @@ __all__ = [
     "ObjectOptions",
     "ObjectStoreConfig",
     "OpenEnum",
+    "PartitioningFilter",
     "PeerInfo",
     "PersistMode",
     "PersistModeWord",
@@ -381,6 +390,7 @@ __all__ = [
     "SnapshotComplete",
     "SnapshotCreate",
     "SourceConsumer",
+    "StaticGroupConfig",
     "StorageType",
     "StorageTypeWord",
     "StoredMessage",

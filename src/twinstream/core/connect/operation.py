@@ -12,7 +12,7 @@ from twinstream.models.records import field, frozen
 __all__ = ["Operation", "Pattern"]
 
 _OPTIONAL: Final = re.compile(r"\[([^\[\]]*)\]")
-_NAMES: Final = frozenset({"account", "bucket", "consumer", "into", "stream"})
+_NAMES: Final = frozenset({"account", "bucket", "consumer", "group", "into", "member", "stream"})
 
 
 @frozen

@@ -32,6 +32,48 @@ _WATCH: Final = (
     " P.CONSUMER.MSG.NEXT.KV_{bucket}.* P.CONSUMER.DELETE.KV_{bucket}.*"
 )
 
+_CONFIG: Final = "P.STREAM.MSG.GET.KV_{kind}-consumer-groups"
+_CHANGE: Final = (
+    f"{_CONFIG} P.STREAM.INFO.KV_{{kind}}-consumer-groups"
+    " K.{kind}-consumer-groups.{stream}.{group}"
+)
+_MEMBER: Final = (
+    "P.CONSUMER.CREATE.{consumer} P.CONSUMER.INFO.{consumer} P.CONSUMER.MSG.NEXT.{consumer}"
+    " P.CONSUMER.UNPIN.{consumer} P.CONSUMER.DELETE.{consumer} $JS.ACK.{consumer}.>"
+)
+
+
+def _of_groups(kind: str, source: str, consumer: str, own: str) -> tuple[Pattern, ...]:
+    """Return the operations that both kinds of consumer groups have.
+
+    `source` is the stream of the consumers, `consumer` that with the consumer of a member, and
+    `own` what creating a group needs besides.
+    """
+    bucket = f"KV_{kind}-consumer-groups"
+    watch = _WATCH.replace("{bucket}", f"{kind}-consumer-groups")
+    key = watch.replace("{filter}", "{stream}.{group}")
+    rows = (
+        (f"{kind}_consumer_groups", "stream", watch.replace("{filter}", "{stream}.*")),
+        (
+            f"{kind}_group.create",
+            "stream group",
+            f"P.STREAM.INFO.{{stream}} P.STREAM.CREATE.{bucket} {_CHANGE}{own}",
+        ),
+        (f"{kind}_group.info", "stream group", _CONFIG),
+        (
+            f"{kind}_group.active_members",
+            "stream group",
+            f"{_CONFIG} P.CONSUMER.LIST.{source}",
+        ),
+        (f"{kind}_group.step_down", "stream group member", "P.CONSUMER.UNPIN.{consumer}"),
+        (f"{kind}_group.worker", "stream group member", f"{key} {_CONFIG} {_MEMBER}"),
+    )
+    return tuple(
+        Pattern(name, takes, needs.replace("{kind}", kind).replace("{consumer}", consumer))
+        for name, takes, needs in rows
+    )
+
+
 _TABLE: Final = (
     # Messages.
     Pattern("publish", "subject*", "{subject}"),
@@ -302,6 +344,30 @@ _TABLE: Final = (
     ),
     Pattern("key_value.status", "bucket", "P.STREAM.INFO.KV_{bucket}"),
     Pattern("key_value.change", "bucket", "P.STREAM.INFO.KV_{bucket} P.STREAM.UPDATE.KV_{bucket}"),
+    # Partitioned consumer groups. Each configuration is a key of a bucket.
+    *_of_groups("static", "{stream}", "{stream}.{group}-{member}", ""),
+    *_of_groups(
+        "elastic",
+        "{stream}-{group}",
+        "{stream}-{group}.{member}",
+        " P.STREAM.INFO.{stream}-{group} P.STREAM.CREATE.{stream}-{group}",
+    ),
+    Pattern(
+        "static_group.delete",
+        "stream group",
+        "P.STREAM.MSG.GET.KV_static-consumer-groups K.static-consumer-groups.{stream}.{group}"
+        " P.CONSUMER.DELETE.{stream}.*",
+    ),
+    Pattern(
+        "elastic_group.delete",
+        "stream group",
+        "P.STREAM.MSG.GET.KV_elastic-consumer-groups"
+        " K.elastic-consumer-groups.{stream}.{group} P.STREAM.DELETE.{stream}-{group}",
+    ),
+    *(
+        Pattern(f"elastic_group.{name}", "stream group", _CHANGE.replace("{kind}", "elastic"))
+        for name in ("add_members", "remove_members", "set_mappings", "delete_mappings")
+    ),
     # Operations on the cluster, which need the system account.
     Pattern("meta.step_down", "", "P.META.LEADER.STEPDOWN"),
     Pattern("meta.remove_server", "", "P.SERVER.REMOVE"),

@@ -8,6 +8,7 @@ clients while the pin moves.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Final
 
 from twinstream.core.wire.protocol import Frame
@@ -47,6 +48,8 @@ class Pins:
 
     def __init__(self) -> None:
         self._ids: dict[str, str] = {}
+        self.on_drop: Callable[[], None] | None = None
+        """Called when a pin is lost: another client was pinned, perhaps only in between."""
 
     def get(self, group: str) -> str | None:
         """Return the id to send with pulls for a group."""
@@ -54,10 +57,18 @@ class Pins:
 
     def note(self, group: str, pin: str) -> bool:
         """Store the id found in a message; return whether it is a new one."""
-        new = self._ids.get(group) != pin
+        known = self._ids.get(group)
+        if known == pin:
+            return False
         self._ids[group] = pin
-        return new
+        if known is not None and self.on_drop is not None:
+            self.on_drop()
+        return True
 
     def drop(self, group: str) -> bool:
         """Remove the id, because the server reports that another client holds the pin."""
-        return self._ids.pop(group, None) is not None
+        if self._ids.pop(group, None) is None:
+            return False
+        if self.on_drop is not None:
+            self.on_drop()
+        return True

@@ -35,6 +35,8 @@ MINOR: Final = frozenset(
         "Ended",
         "LameDuck",
         "NoDeadLetter",
+        "PartitionsAssigned",
+        "PartitionsRevoked",
         "Pinned",
         "PullSent",
         "Released",

@@ -254,6 +254,36 @@ ROWS: Final = (
         limit="record",
         same=_error,
     ),
+    # ---- consumer groups
+    Row(
+        "PartitionsAssigned",
+        "groups",
+        INFO,
+        "member %(member)s of consumer group %(group)s consumes partitions %(partitions)s",
+    ),
+    Row(
+        "PartitionsRevoked",
+        "groups",
+        INFO,
+        "member %(member)s of consumer group %(group)s left partitions %(partitions)s: %(reason)s",
+    ),
+    Row(
+        "JoinDelayed",
+        "groups",
+        DEBUG,
+        "member %(member)s of consumer group %(group)s waits for its consumer, next try in"
+        " %(retry_in)g s: %(error)s",
+        when=lambda report: report.is_usual,
+    ),
+    Row(
+        "JoinDelayed",
+        "groups",
+        WARNING,
+        "member %(member)s of consumer group %(group)s could not create its consumer, next try in"
+        " %(retry_in)g s: %(error)s",
+        limit="record",
+        same=_error,
+    ),
     # ---- dead letters
     Row(
         "DeadLettered",

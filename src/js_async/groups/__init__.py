@@ -1,0 +1,1 @@
+"""Partitioned consumer groups."""

@@ -1,0 +1,321 @@
+"""Partitioned consumer groups: create, change and delete them, and work as a member."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from operator import attrgetter
+from typing import TYPE_CHECKING, Final, Generic, Literal, TypeVar, cast
+
+from js_async.api import consumer_admin
+from js_async.api.api import Api
+from js_async.api.create_update import create_stream
+from js_async.groups.group_worker import GroupWorker
+from js_async.groups.member_join import delete_member_consumer
+from js_async.groups.message import GroupMessage, group_message
+from js_async.groups.store import GroupStore
+from js_async.runtime.concurrency import Handler
+from js_async.stream import Stream
+from js_async.workers.settings import WorkSettings
+from twinstream.core.base.check_arguments import check_kind, check_whole
+from twinstream.core.consume.pull_request import Priority
+from twinstream.core.consume.reports import WorkReport
+from twinstream.core.deadline import Deadline, Seconds
+from twinstream.core.groups.config import (
+    check_group_config,
+    with_mappings,
+    with_members,
+    without_mappings,
+    without_members,
+)
+from twinstream.core.groups.elastic_stream import (
+    WHOLE_SUBJECT_SINCE,
+    group_stream,
+    uses_whole_subject,
+)
+from twinstream.core.groups.errors import BadGroupConfig
+from twinstream.core.groups.info import GroupInfo
+from twinstream.core.groups.member_consumer import PRIORITY_GROUP, check_template
+from twinstream.core.groups.names import GroupKind, GroupNames
+from twinstream.core.groups.partitions import members_of
+from twinstream.core.groups.reports import GroupReport
+from twinstream.core.workers.retry import RETRY, Retry
+from twinstream.errors import BadArgument, StreamNotFound
+from twinstream.models import ElasticGroupConfig, StaticGroupConfig
+
+if TYPE_CHECKING:
+    from js_async.workers.dead_letters import DeadLetters
+    from js_async.workers.settings import KeyOf
+    from twinstream.models import ConsumerConfig
+
+__all__ = ["ConsumerGroup", "ElasticConsumerGroup", "GroupOrder", "StaticConsumerGroup"]
+
+C = TypeVar("C", StaticGroupConfig, ElasticGroupConfig)
+
+GroupOrder = Literal["partition", "none", "subject", "total"] | Callable[[GroupMessage], Hashable]
+"""Which messages are handled one after the other: those of a partition, none, those of a subject,
+all, or of one key."""
+
+# Pinned clients (ADR-42).
+_SINCE: Final = (2, 11, 0)
+_BY_PARTITION: Final = cast("KeyOf", attrgetter("_partition"))
+
+
+class ConsumerGroup(Generic[C]):
+    """What the two kinds of consumer groups share. Nothing is sent before the first call."""
+
+    _kind: GroupKind
+    _cls: type[C]
+
+    def __init__(self, api: Api, stream: str, group: str) -> None:
+        self._api: Final = api
+        self._names: Final = GroupNames.of(self._kind, stream, group)
+        self._store: Final[GroupStore[C]] = GroupStore(api, self._names, self._cls)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self._names.stream}/{self._names.group}>"
+
+    @property
+    def name(self) -> str:
+        """The name of the group."""
+        return self._names.group
+
+    @property
+    def stream(self) -> str:
+        """The name of the stream whose messages the group consumes."""
+        return self._names.stream
+
+    @property
+    def source(self) -> str:
+        """The name of the stream that has the consumers: of an elastic group, one of its own."""
+        return self._names.source
+
+    async def info(self, *, timeout: Seconds | None = None) -> GroupInfo[C]:
+        """Return settings and members. Raises `GroupNotFound`, `BadGroupConfig`."""
+        return await self._store.read(self._api.deadline(timeout))
+
+    async def step_down(self, member: str, *, timeout: Seconds | None = None) -> None:
+        """Unpin the served instance of a member, so that another one is pinned.
+
+        If there is no other one, it is pinned again. Raises `ConsumerNotFound` if the member has
+        no instance.
+        """
+        deadline, consumer = self._api.deadline(timeout), self._names.consumer(member)
+        await consumer_admin.unpin(
+            self._api, self._names.source, consumer, PRIORITY_GROUP, deadline
+        )
+
+    async def active_members(self, *, timeout: Seconds | None = None) -> list[str]:
+        """Return the members that have an instance.
+
+        Of an elastic group also those whose last instance has ended within the last ack_wait.
+        `timeout` is for each request. Raises `GroupNotFound`.
+        """
+        members = (await self.info(timeout=timeout)).members
+        consumers = Stream(self._api, self._names.source, None).consumers(timeout=timeout)
+        active = {
+            info.name async for info in consumers if info.num_waiting or self._kind == "elastic"
+        }
+        return [member for member in members if self._names.consumer(member) in active]
+
+    def worker(
+        self,
+        member: str,
+        handler: Handler[GroupMessage],
+        *,
+        concurrency: int = 1,
+        order: GroupOrder = "partition",
+        retry: Retry = RETRY,
+        dead_letters: DeadLetters | None = None,
+        config: ConsumerConfig | None = None,
+        on_report: Callable[[GroupReport], None] | None = None,
+    ) -> GroupWorker:
+        """Return a worker that handles the messages of a member's partitions.
+
+        Args:
+            member: Name of the member. Several processes may have the same: one of them is served,
+                the others stand by.
+            handler: Function to call with each message. Its `subject` is without the partition.
+            concurrency: Maximum number of handlers that run at once.
+            order: Which messages are handled one after the other. By default those of a partition,
+                and so those of a key.
+            retry: When to retry, and how often.
+            dead_letters: Where to store messages that are given up.
+            config: Settings of the member's consumer, the same in all instances. Its `ack_wait`, by
+                default 5 seconds, is the time until another instance takes over. Its
+                `max_ack_pending`, by default 100, is the number of messages that are in progress
+                then, and that are worked on twice perhaps; with 1 the order is strict. Names,
+                filters, priority groups and the `inactive_threshold` of an elastic group are set
+                by the group.
+            on_report: Callback that receives reports.
+
+        Raises:
+            BadArgument: An argument is invalid.
+            Unsupported: The server is older than 2.11.
+        """
+        self._api.require(_SINCE, "a consumer group")
+        template = check_template(self._names, config)
+        by = _BY_PARTITION if order == "partition" else cast("KeyOf", order)
+        settings = WorkSettings(
+            concurrency=concurrency,
+            order=by,
+            retry=retry,
+            dead_letters=dead_letters,
+            # The server sends no more. So there is always capacity for the next message, and the
+            # pulls that keep the pin go on while handlers work.
+            max_messages=(template.max_ack_pending or 0) + check_whole(concurrency, "concurrency"),
+            priority=Priority(group=PRIORITY_GROUP),
+            on_report=cast("Callable[[WorkReport], None] | None", on_report),
+            adapt=group_message,
+        )
+        return GroupWorker(
+            self._api, self._names, self._store, member, handler, settings, template, on_report
+        )
+
+    def _checked(self, config: C) -> C:
+        self._api.require(_SINCE, "a consumer group")
+        check_kind(config, self._cls, "config", f"a {self._cls.__name__}")
+        return check_group_config(config)
+
+
+class StaticConsumerGroup(ConsumerGroup[StaticGroupConfig]):
+    """A partitioned consumer group with fixed members.
+
+    Get one from `JetStream.static_consumer_group`. The first token of each stored subject is the
+    partition: use a stream whose `subject_transform` adds it. Each member has a durable consumer.
+    """
+
+    _kind = "static"
+    _cls = StaticGroupConfig
+
+    async def create(
+        self, config: StaticGroupConfig, *, timeout: Seconds | None = None
+    ) -> GroupInfo[StaticGroupConfig]:
+        """Create the group; one with the same settings is fine.
+
+        Raises `GroupExists`, `BadArgument`, `StreamNotFound`, `Unsupported` (before server 2.11).
+        """
+        self._checked(config)
+        if not members_of(config):
+            raise BadArgument("a static group needs members or member_mappings: it has no others")
+        deadline = self._api.deadline(timeout)
+        stream = await self._api.stream_info(self._names.stream, deadline)
+        return await self._store.create(config, stream.config.num_replicas, deadline)
+
+    async def delete(self, *, timeout: Seconds | None = None) -> None:
+        """Delete the group and the consumers of its members, whose workers end.
+
+        Raises `GroupNotFound`.
+        """
+        deadline = self._api.deadline(timeout)
+        found = await self._store.find(deadline)
+        if found is None:
+            raise self._store.missing()
+        await self._store.delete(deadline)
+        for member in [] if isinstance(found, BadGroupConfig) else members_of(found):
+            await delete_member_consumer(self._api, self._names, member)
+
+
+class ElasticConsumerGroup(ConsumerGroup[ElasticGroupConfig]):
+    """A partitioned consumer group whose members may change.
+
+    Get one from `JetStream.elastic_consumer_group`. The group has a stream of its own,
+    `STREAM-GROUP`, which copies the messages and adds the partition to their subjects. Each member
+    has a consumer of that stream.
+    """
+
+    _kind = "elastic"
+    _cls = ElasticGroupConfig
+
+    async def create(
+        self, config: ElasticGroupConfig, *, timeout: Seconds | None = None
+    ) -> GroupInfo[ElasticGroupConfig]:
+        """Create the group and its stream; one with the same settings is fine.
+
+        Members may come later. Those of an existing group stay.
+
+        Raises:
+            GroupExists: The group exists with other settings.
+            StreamExists: Another stream has the name of the group's stream.
+            StreamNotFound: The stream does not exist.
+            Unsupported: The server is older than 2.11, or than 2.12 if the key is the whole
+                subject.
+            BadArgument: A setting is invalid.
+        """
+        self._checked(config)
+        deadline = self._api.deadline(timeout)
+        found = await self._store.find(deadline)
+        if found is not None:
+            info = await self._store.check_same(config, deadline)
+            if not await self._has_stream(deadline):
+                await self._make_stream(info.config, deadline)
+            return info
+        # The stream first: with the key, members begin.
+        replicas = await self._make_stream(config, deadline)
+        return await self._store.create(config, replicas, deadline)
+
+    async def _has_stream(self, deadline: Deadline) -> bool:
+        try:
+            await self._api.stream_info(self._names.source, deadline)
+        except StreamNotFound:
+            return False
+        return True
+
+    async def _make_stream(self, config: ElasticGroupConfig, deadline: Deadline) -> int | None:
+        """Create the group's stream; return its number of replicas."""
+        if uses_whole_subject(config):
+            self._api.require(WHOLE_SUBJECT_SINCE, "partitioning by the whole subject")
+        source = (await self._api.stream_info(self._names.stream, deadline)).config
+        wanted = group_stream(self._names, config, source)
+        await create_stream(self._api, self._names.source, wanted, False, deadline)
+        return source.num_replicas
+
+    async def add_members(self, *members: str, timeout: Seconds | None = None) -> list[str]:
+        """Add members, and return all; the partitions are divided anew among them.
+
+        Raises `BadArgument` if the members are mapped to partitions, `GroupNotFound`.
+        """
+        return await self._edit(lambda config: with_members(config, members), timeout)
+
+    async def remove_members(self, *members: str, timeout: Seconds | None = None) -> list[str]:
+        """Remove members, and return those that remain. Raises as `add_members` does.
+
+        The partitions of a member whose process is gone are free when its consumer was inactive
+        for its ack_wait.
+        """
+        return await self._edit(lambda config: without_members(config, members), timeout)
+
+    async def set_mappings(
+        self, mappings: Mapping[str, Iterable[int]], *, timeout: Seconds | None = None
+    ) -> list[str]:
+        """Set the members, each with its partitions, in place of all others; return the members.
+
+        Each partition must be there once. Raises `BadArgument`, `GroupNotFound`.
+        """
+        return await self._edit(lambda config: with_mappings(config, mappings), timeout)
+
+    async def delete_mappings(self, *, timeout: Seconds | None = None) -> None:
+        """Remove all mapped members. `add_members` or `set_mappings` adds others."""
+        await self._edit(without_mappings, timeout)
+
+    async def _edit(
+        self,
+        change: Callable[[ElasticGroupConfig], ElasticGroupConfig],
+        timeout: Seconds | None,
+    ) -> list[str]:
+        return (await self._store.edit(change, self._api.deadline(timeout))).members
+
+    async def delete(self, *, timeout: Seconds | None = None) -> None:
+        """Delete the group with its stream; the workers of its members end.
+
+        Messages that the group has not processed remain in the stream that it consumed. Raises
+        `GroupNotFound`.
+        """
+        deadline = self._api.deadline(timeout)
+        found = await self._store.find(deadline)
+        if found is not None:
+            await self._store.delete(deadline)
+        try:
+            await Stream(self._api, self._names.source, None).delete(timeout=deadline.remaining())
+        except StreamNotFound:
+            if found is None:
+                raise self._store.missing() from None

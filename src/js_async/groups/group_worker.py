@@ -1,0 +1,450 @@
+"""Workers of a consumer group's members, which follow each change of the members."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from contextlib import nullcontext, suppress
+from typing import TYPE_CHECKING, Final, Self, cast
+
+from js_async.api.api import Api
+from js_async.client.closing import WorksBeside
+from js_async.client.owned import Owned
+from js_async.consume.message import Message
+from js_async.groups.member_join import (
+    create_member_consumer,
+    delete_member_consumer,
+    hand_over,
+    release_pin,
+)
+from js_async.groups.member_worker import MemberWorker
+from js_async.groups.message import GroupMessage
+from js_async.runtime.concurrency import (
+    Handler,
+    Home,
+    Interrupts,
+    Signal,
+    Task,
+    check_handler,
+    here,
+    set_from_anywhere,
+    spawn,
+)
+from twinstream.core.deadline import NEVER, Deadline, Seconds, monotonic
+from twinstream.core.groups.errors import BadGroupConfig
+from twinstream.core.groups.membership import End, Found, Join, Leave, Membership, Step, Wait
+from twinstream.core.groups.names import GroupNames
+from twinstream.core.groups.partitions import filters_of
+from twinstream.core.groups.reports import (
+    GroupReport,
+    JoinDelayed,
+    PartitionsAssigned,
+    PartitionsRevoked,
+)
+from twinstream.core.kv.entry import Entry
+from twinstream.core.kv.errors import BucketNotFound
+from twinstream.core.log.reporter import Reporter
+from twinstream.errors import (
+    BadArgument,
+    ConnectionLost,
+    ConsumerDeleted,
+    ConsumerExists,
+    JetStreamError,
+    NoResponders,
+    RequestTimeout,
+)
+from twinstream.models.error_codes import WORKQUEUE_CONSUMER_NOT_UNIQUE
+
+if TYPE_CHECKING:
+    from js_async.groups.store import GroupStore
+    from js_async.kv.watch import Watch
+    from js_async.workers.settings import WorkSettings
+    from twinstream.models import ConsumerConfig, ElasticGroupConfig, StaticGroupConfig
+
+__all__ = ["GroupWorker"]
+
+_NOT_NOW: Final = (NoResponders, RequestTimeout, ConnectionLost, JetStreamError)
+_FOREVER: Final = float("inf")
+_FILTERS: Final = {"filter_subject", "filter_subjects"}
+
+
+class GroupWorker(Owned, WorksBeside):
+    """Works as a member of a consumer group. Created by `worker` of a consumer group.
+
+    Call `run`, which works until the program receives a signal or the group is deleted. Or use it
+    in a `with` block, or call `start` and `stop`. The messages of the member's partitions are
+    handled as by a `Worker`; when the members of an elastic group change, it consumes what its
+    member's partitions are then.
+
+    Each process that works as the same member is an instance of it. One of them is served, the
+    others stand by. If the work ended with an error that no call raised, a `RuntimeWarning` is
+    issued when the object is deleted.
+    """
+
+    _area = "groups"
+
+    def __init__(
+        self,
+        api: Api,
+        names: GroupNames,
+        store: GroupStore[StaticGroupConfig] | GroupStore[ElasticGroupConfig],
+        member: str,
+        handler: Handler[GroupMessage],
+        settings: WorkSettings,
+        template: ConsumerConfig,
+        on_report: Callable[[GroupReport], None] | None,
+    ) -> None:
+        super().__init__()
+        check_handler(handler)
+        names.consumer(member)
+        self._api: Final = api
+        self._names: Final = names
+        self._store: Final = store
+        self._member: Final = member
+        # Each message is a `GroupMessage`, which `settings` makes of it.
+        self._handler: Final = cast("Handler[Message]", handler)
+        self._settings: Final = settings
+        self._template: Final = template
+        self._report: Final[Reporter[GroupReport]] = Reporter(
+            on_report, area="groups", stream=names.stream
+        )
+        self._membership: Membership | None = None
+        self._worker: MemberWorker | None = None
+        self._counts = (0, 0, 0)
+        self._news: Final[deque[Found]] = deque()
+        self._watch: Watch[bytes] | None = None
+        self._watch_error: Exception | None = None
+        self._was_in_use = False
+        self._gone: ConsumerDeleted | NoResponders | None = None
+        self._home: Home = None
+        self._woken: Final = Signal()
+        self._ended: Final = Signal()
+        self._tasks: list[Task] = []
+        self._stopping = False
+
+    def __repr__(self) -> str:
+        return f"<GroupWorker {self._member} of {self._names}: {self.handled} handled>"
+
+    @property
+    def member(self) -> str:
+        """The name of the member."""
+        return self._member
+
+    @property
+    def partitions(self) -> tuple[int, ...]:
+        """The partitions that this instance consumes or stands by for at the moment."""
+        return () if self._membership is None else self._membership.partitions
+
+    @property
+    def handled(self) -> int:
+        """Number of messages whose handler has returned."""
+        return self._count(0)
+
+    @property
+    def retried(self) -> int:
+        """Number of failures after which the message was, or will be, retried."""
+        return self._count(1)
+
+    @property
+    def rejected(self) -> int:
+        """Number of messages that were rejected for good."""
+        return self._count(2)
+
+    def _count(self, place: int) -> int:
+        worker, counts = self._worker, self._counts
+        return counts[place] + (0 if worker is None else _counts_of(worker)[place])
+
+    # ---- lifecycle
+
+    async def run(self, *, signals: bool = True, timeout: Seconds = 30.0) -> None:
+        """Work until SIGINT or SIGTERM, `ask_to_stop`, the end of the group, or an error.
+
+        Then it ends as `stop` does, with `timeout` in seconds, and raises the error. A second
+        signal acts as it would without a worker. Signals reach the main thread only: elsewhere
+        pass `signals=False`.
+        """
+        with Interrupts(self._ended) if signals else nullcontext():
+            await self.start()
+            try:
+                await self._ended.sleep(NEVER)
+            except BaseException:
+                # After a cancellation or an interrupt, no work may continue in the background.
+                await self.stop(timeout)
+                raise
+        await self.stop(timeout)
+
+    async def start(self) -> None:
+        """Start to work in the background.
+
+        Raises:
+            GroupNotFound: There is no such group.
+            BadGroupConfig: Its configuration is invalid.
+            BadArgument: The group is static, and the member does not belong to it.
+            ConsumerExists: A consumer of the member of a static group has other settings.
+            JetStreamError: The server refused the consumer.
+        """
+        if self._tasks:
+            raise BadArgument("the worker was started already")
+        self._note_begun()
+        self._home = here()
+        self._watch = watch = await self._opened()
+        try:
+            await self._begin(watch)
+        except BaseException:
+            await watch.close()
+            raise
+        self._tasks.append(spawn(self._run, f"twinstream-member-{self._member}"))
+        self._tasks.append(spawn(self._follow, "twinstream-group-watch"))
+
+    async def _opened(self) -> Watch[bytes]:
+        try:
+            return await self._store.bucket.watch(self._names.key)
+        except BucketNotFound as error:
+            raise self._store.missing() from error
+
+    async def _begin(self, watch: Watch[bytes]) -> None:
+        """Read the configuration, and join if the member has partitions."""
+        config = self._judge(await watch.next(self._api.timeout))
+        if config is None:
+            raise self._store.missing()
+        if isinstance(config, BadGroupConfig):
+            raise config
+        ack_wait = self._template.ack_wait
+        patience = 0.0 if ack_wait is None else ack_wait.total_seconds()
+        self._membership = Membership(self._names, self._member, config, patience)
+        step = self._membership.due(monotonic())
+        if isinstance(step, Join):
+            await self._join(self._membership, step, is_first=True)
+        elif self._names.kind == "static":
+            raise BadArgument(f"{self._names} has no partitions for member {self._member!r}")
+
+    def _judge(self, entry: Entry[bytes] | None) -> Found:
+        return self._store.judge(entry)
+
+    def ask_to_stop(self) -> None:
+        """Make `run` end, and return at once. For handlers and other threads."""
+        set_from_anywhere(self._ended, self._home)
+
+    async def stop(self, timeout: Seconds = 30.0) -> None:
+        """Stop gracefully: running handlers may finish, other messages return to the server.
+
+        Another instance of the member is served at once. Called by a handler or by `on_report`, it
+        returns at once, and the work ends afterwards.
+
+        Raises:
+            RequestTimeout: A handler takes longer than `timeout` seconds; the work ends after it.
+            NotStarted: The worker was not started.
+            Exception: The error that ended the work, if there was one.
+        """
+        self._require_begun(self._what_it_is)
+        self._stopping = True
+        self._ended.set()
+        self._woken.set()
+        if not self._is_within():
+            await self.wait(timeout)
+
+    def _is_within(self) -> bool:
+        """Tell whether the caller is a handler or a callback of this worker."""
+        worker = self._worker
+        if worker is not None and worker.is_handler():
+            return True
+        return any(task.is_current() for task in self._tasks)
+
+    async def wait(self, timeout: Seconds | None = None) -> None:
+        """Wait until the work has ended: by `stop`, the end of the group, or an error.
+
+        Raises:
+            RequestTimeout: It has not ended after `timeout` seconds; it continues.
+            NotStarted: The worker was not started.
+            Exception: The error that ended the work.
+        """
+        self._require_begun(self._what_it_is)
+        deadline = Deadline.after(timeout)
+        for task in self._tasks:
+            if not task.is_current() and not await task.join(deadline):
+                raise RequestTimeout(f"{self._what_it_is} has not ended")
+        self._raise_kept()
+
+    @property
+    def _what_it_is(self) -> str:
+        return f"member {self._member} of {self._names}"
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        if not self._is_parents:
+            await self.stop()
+
+    # ---- what is written about the group
+
+    async def _follow(self) -> None:
+        watch = self._watch
+        if watch is None:
+            return
+        # `start` has taken the first entry.
+        generation, is_there = watch.generation, True
+        try:
+            async for entry in watch:
+                if watch.generation != generation:
+                    # The bucket was created again, and its state comes from the beginning.
+                    generation, is_there = watch.generation, False
+                if entry is not None:
+                    is_there = True
+                    self._hear(self._judge(entry))
+                elif not is_there:
+                    self._hear(None)
+        except Exception as error:
+            self._watch_error = error
+            self._woken.set()
+
+    def _hear(self, found: Found) -> None:
+        self._news.append(found)
+        self._woken.set()
+
+    # ---- the membership
+
+    async def _run(self) -> None:
+        membership = self._membership
+        if membership is None:
+            return
+        try:
+            await self._stay_member(membership)
+        except BaseException as error:
+            # Also if a handler raises `SystemExit`: waiting for the end raises it.
+            self._keep_error(error, self._what_it_is)
+        finally:
+            self._ended.set()
+
+    async def _stay_member(self, membership: Membership) -> None:
+        try:
+            while True:
+                self._woken.clear()
+                if self._stopping:
+                    return
+                match await self._next_step(membership):
+                    case Join() as join:
+                        await self._join(membership, join)
+                    case Leave(reason):
+                        await self._leave(membership, reason)
+                    case Wait(until):
+                        await self._woken.sleep(NEVER.earlier(until))
+                    case End() as end:
+                        await self._end(membership, end)
+                        return
+        finally:
+            await self._close(membership)
+
+    async def _next_step(self, membership: Membership) -> Step:
+        if self._watch_error is not None:
+            raise self._watch_error
+        if self._news:
+            return membership.heard(self._news.popleft(), monotonic())
+        worker = self._worker
+        if worker is not None and worker.has_ended:
+            self._gone = worker.gone
+            await self._leave(membership, "the consumer was deleted", hands_over=False)
+        if self._gone is not None:
+            return await self._look_again(membership, self._gone)
+        if worker is not None and worker.lost_pin:
+            # What it has buffered belongs to the other instance now.
+            return Leave("another instance is pinned")
+        return membership.due(monotonic())
+
+    async def _look_again(self, membership: Membership, gone: Exception) -> Step:
+        """Find out why the consumer is gone: its group may be, too."""
+        try:
+            found = await self._store.find(self._api.deadline())
+        except _NOT_NOW as error:
+            return Wait(monotonic() + self._delay(membership, error))
+        self._gone = None
+        return membership.gone(found, gone, monotonic())
+
+    async def _join(self, membership: Membership, join: Join, *, is_first: bool = False) -> None:
+        try:
+            consumer = await create_member_consumer(
+                self._api,
+                self._names,
+                self._member,
+                join.filters,
+                self._template,
+                looks_first=self._was_in_use,
+            )
+        except _NOT_NOW as error:
+            if is_first and not self._may_pass(error):
+                raise
+            self._was_in_use = isinstance(error, ConsumerExists)
+            self._delay(membership, error)
+            return
+        self._was_in_use = False
+        worker = MemberWorker(self._api, consumer, self._handler, self._settings, self._woken)
+        names = self._names
+        self._report(PartitionsAssigned(names.stream, names.group, self._member, join.partitions))
+        await worker.start()
+        self._worker = worker
+        membership.joined(join)
+
+    def _may_pass(self, error: Exception) -> bool:
+        """Tell whether a refusal passes when other members and instances have left."""
+        if self._names.kind == "static" or not isinstance(error, JetStreamError):
+            return False
+        not_unique = error.err_code == WORKQUEUE_CONSUMER_NOT_UNIQUE
+        return not_unique or isinstance(error, ConsumerExists)
+
+    def _is_usual(self, error: Exception) -> bool:
+        """Tell whether a refusal is no more than a change of members, seen from the middle."""
+        if isinstance(error, ConsumerExists):
+            # Other settings than the filters are a mistake of one of the programs.
+            return {each.field for each in error.differences} <= _FILTERS
+        return self._may_pass(error)
+
+    def _delay(self, membership: Membership, error: Exception) -> float:
+        pause = membership.refused(monotonic())
+        report = JoinDelayed(
+            self._names.stream, self._names.group, self._member, error, pause, self._is_usual(error)
+        )
+        self._report(report, kind=type(error).__name__)
+        return pause
+
+    async def _leave(
+        self, membership: Membership, reason: str, *, hands_over: bool = True
+    ) -> MemberWorker | None:
+        """Stop to consume after the running handlers; return the worker that has ended."""
+        worker, partitions = self._worker, membership.partitions
+        if worker is None:
+            return None
+        try:
+            await worker.stop(_FOREVER)
+        finally:
+            self._counts = (self.handled, self.retried, self.rejected)
+            self._worker = None
+            membership.left(monotonic())
+        names = self._names
+        self._report(PartitionsRevoked(names.stream, names.group, self._member, partitions, reason))
+        if hands_over and names.kind == "elastic" and not worker.lost_pin:
+            wanted = filters_of(membership.config, self._member)
+            membership.left(monotonic(), await hand_over(worker, wanted))
+        return worker
+
+    async def _end(self, membership: Membership, end: End) -> None:
+        await self._leave(membership, end.reason, hands_over=False)
+        if self._names.kind == "static" and not isinstance(end.error, ConsumerDeleted):
+            # Its filters are those of a group that does not exist any more.
+            with suppress(*_NOT_NOW):
+                await delete_member_consumer(self._api, self._names, self._member)
+        if end.error is not None:
+            raise end.error
+
+    async def _close(self, membership: Membership) -> None:
+        try:
+            worker = await self._leave(membership, "the worker was stopped", hands_over=False)
+            if worker is not None:
+                await release_pin(worker)
+        finally:
+            if self._watch is not None:
+                await self._watch.close()
+
+
+def _counts_of(worker: MemberWorker) -> tuple[int, int, int]:
+    return worker.handled, worker.retried, worker.rejected

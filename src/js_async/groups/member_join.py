@@ -1,0 +1,122 @@
+"""Creating a member's consumer, and leaving it to the next instance."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from js_async.api import consumer_admin
+from js_async.api.api import Api
+from js_async.consumer import Consumer
+from js_async.groups.member_worker import MemberWorker
+from js_async.runtime.concurrency import sleep
+from twinstream.core.groups.member_consumer import (
+    PRIORITY_GROUP,
+    member_consumer,
+    pin_holder,
+    stored_filters,
+)
+from twinstream.core.groups.membership import DELETION, PAUSE, deletes_consumer, is_free
+from twinstream.core.groups.names import GroupNames
+from twinstream.errors import (
+    ConnectionLost,
+    ConsumerExists,
+    ConsumerNotFound,
+    JetStreamError,
+    NoResponders,
+    PermissionDenied,
+    RequestTimeout,
+    StreamNotFound,
+)
+from twinstream.models import ConsumerConfig
+from twinstream.models.error_codes import CONSUMER_CREATE
+
+__all__ = ["create_member_consumer", "delete_member_consumer", "hand_over", "release_pin"]
+
+_NOT_NOW = (NoResponders, RequestTimeout, ConnectionLost, JetStreamError)
+
+
+async def create_member_consumer(
+    api: Api,
+    names: GroupNames,
+    member: str,
+    filters: tuple[str, ...],
+    template: ConsumerConfig,
+    *,
+    looks_first: bool = False,
+) -> Consumer:
+    """Create the consumer of a member, or return the one that another instance created.
+
+    Of an elastic group, one with other settings is replaced, unless another instance uses it:
+    that may still work on its messages. Raises `ConsumerExists` then. `looks_first` is for the
+    next attempt after that.
+    """
+    config = member_consumer(names, member, filters, template)
+    if looks_first:
+        await _wait_for_deletion(api, names.source, member)
+    try:
+        return await _create(api, names.source, config)
+    except ConsumerExists:
+        if names.kind == "static":
+            raise
+        info = await consumer_admin.info(api, names.source, member)
+        if not is_free(pin_holder(info), info.num_waiting or 0, stored_filters(info), filters):
+            raise
+    with suppress(ConsumerNotFound):
+        await consumer_admin.delete(api, names.source, member)
+    return await _create(api, names.source, config)
+
+
+async def _create(api: Api, stream: str, config: ConsumerConfig) -> Consumer:
+    try:
+        return await Consumer.create(api, stream, config, "create")
+    except JetStreamError as error:
+        if error.err_code != CONSUMER_CREATE:
+            raise
+    # The server may just be removing the folder of a consumer that was inactive.
+    await sleep(DELETION)
+    return await Consumer.create(api, stream, config, "create")
+
+
+async def _wait_for_deletion(api: Api, stream: str, member: str) -> None:
+    """If a consumer that was in the way is gone, wait until its deletion is complete.
+
+    A consumer that is created before may have the delivery state of the old one, and so be past
+    messages of a partition that the member gained.
+    """
+    try:
+        await consumer_admin.info(api, stream, member)
+    except ConsumerNotFound:
+        await sleep(DELETION)
+
+
+async def delete_member_consumer(api: Api, names: GroupNames, member: str) -> None:
+    """Delete the consumer of a member, if it exists."""
+    with suppress(ConsumerNotFound, StreamNotFound):
+        await consumer_admin.delete(api, names.source, names.consumer(member))
+
+
+async def hand_over(worker: MemberWorker, wanted: tuple[str, ...]) -> float:
+    """Delete the consumer that a worker has left, if that is up to this instance.
+
+    Return the seconds to wait before it is created again, so that the instance that is pinned to it
+    can delete it first.
+    """
+    consumer = worker.consumer
+    try:
+        info = await consumer.info()
+        if deletes_consumer(pin_holder(info), worker.pin, stored_filters(info), wanted):
+            await consumer.delete()
+            return 0.0
+    except ConsumerNotFound:
+        return 0.0
+    except _NOT_NOW:
+        # It vanishes when it is inactive.
+        return PAUSE
+    return PAUSE
+
+
+async def release_pin(worker: MemberWorker) -> None:
+    """Let another instance of the member be pinned at once, where this one was."""
+    with suppress(*_NOT_NOW, PermissionDenied):
+        if worker.pin is not None and pin_holder(await worker.consumer.info()) == worker.pin:
+            await worker.consumer.unpin(PRIORITY_GROUP)

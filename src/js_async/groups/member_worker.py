@@ -1,0 +1,86 @@
+"""The worker of a member while it has a consumer."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from js_async.api.api import Api
+from js_async.consume.message import Message
+from js_async.consume.messages import Messages
+from js_async.consumer import Consumer
+from js_async.groups.takeover import Takeover
+from js_async.runtime.concurrency import Handler, Signal
+from js_async.workers.settings import WorkSettings
+from js_async.workers.worker import Take, Worker
+from twinstream.core.groups.member_consumer import PRIORITY_GROUP
+from twinstream.errors import ConsumerDeleted, NoResponders
+
+__all__ = ["MemberWorker"]
+
+
+class MemberWorker(Worker):
+    """A worker that ends without an error when its consumer is deleted, and sets a signal."""
+
+    def __init__(
+        self,
+        api: Api,
+        consumer: Consumer,
+        handler: Handler[Message],
+        settings: WorkSettings,
+        woken: Signal,
+    ) -> None:
+        super().__init__(api, consumer.stream, consumer, handler, settings)
+        self.consumer: Final = consumer
+        self._woken: Final = woken
+        self.gone: ConsumerDeleted | NoResponders | None = None
+        """The error if the consumer was deleted. Without permission to look, it is unanswered."""
+        self.lost_pin = False
+        """Whether another instance of the member was pinned."""
+        self._takeover: Takeover | None = None
+        consumer._channels.pins.on_drop = self._note_lost_pin
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the work has ended, or is about to."""
+        return self._stopping
+
+    @property
+    def pin(self) -> str | None:
+        """The pin of this instance, if it is or was served."""
+        return self.consumer._channels.pins.get(PRIORITY_GROUP)
+
+    def is_handler(self) -> bool:
+        """Tell whether the caller is a handler of this worker."""
+        return any(task.is_current() for task in self._tasks)
+
+    def _note_lost_pin(self) -> None:
+        self.lost_pin = True
+        self._woken.set()
+
+    def _taking(self, messages: Messages) -> Take:
+        info = self.consumer.cached_info
+        config = info.config if info is not None else None
+        # If one is pending at most, the server itself keeps the order.
+        if config is None or config.max_ack_pending == 1 or not self._settings.is_ordered:
+            return super()._taking(messages)
+        report = self._outcomes.report
+        self._takeover = Takeover(messages, self.consumer, config, report)
+        return self._takeover.take
+
+    async def _dispatch(self) -> None:
+        try:
+            await super()._dispatch()
+        finally:
+            if self._takeover is not None:
+                await self._takeover.give_back()
+
+    def _fail(self, error: BaseException) -> None:
+        if isinstance(error, ConsumerDeleted | NoResponders) and self._error is None:
+            self.gone = error
+            self._stop_taking()
+        else:
+            super()._fail(error)
+
+    def _stop_taking(self) -> None:
+        super()._stop_taking()
+        self._woken.set()

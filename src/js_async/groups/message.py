@@ -1,0 +1,43 @@
+"""A message of a partitioned consumer group: its subject without the partition."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, cast
+
+from js_async.consume.message import Message
+
+__all__ = ["GroupMessage", "group_message"]
+
+
+class GroupMessage(Message):
+    """A `Message` whose `subject` is the one that it was published to, and its `partition`.
+
+    Its `metadata` names the stream and the consumer of the group.
+    """
+
+    __slots__ = ("_partition",)
+
+    _partition: bytes
+
+    @property
+    def partition(self) -> int:
+        """The number of the partition, from 0."""
+        return int(self._partition)
+
+
+_bare: Final = cast("Callable[[], Any]", GroupMessage)
+
+
+def group_message(message: Message) -> GroupMessage:
+    """Return a received message without the first token of its subject, which is the partition."""
+    token, _, subject = message._frame[0].partition(b".")
+    made = _bare()
+    made._frame = (subject, *message._frame[1:])
+    made._delivery = message._delivery
+    made._done = message._done
+    made._partition = token
+    if hasattr(message, "_told_at"):
+        # It waited, and progress was reported meanwhile.
+        made._told_at = message._told_at
+    return made  # type: ignore[no-any-return]

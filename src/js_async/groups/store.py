@@ -1,0 +1,147 @@
+"""The stored configuration of a consumer group: read, created, changed, deleted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, Generic, TypeVar
+
+from js_async.api.api import Api
+from js_async.kv.bucket import KeyValue, handle
+from js_async.kv.manage import create_bucket, get_bucket
+from js_async.kv.place import Place
+from js_async.runtime.concurrency import Stream as Generated
+from js_async.runtime.concurrency import sleep
+from twinstream.core.deadline import Deadline
+from twinstream.core.groups.config import config_bytes, differences, read_config
+from twinstream.core.groups.errors import BadGroupConfig, GroupExists, GroupNotFound
+from twinstream.core.groups.info import GroupInfo
+from twinstream.core.groups.names import BUCKETS, GroupKind, GroupNames, group_of_key
+from twinstream.core.kv.entry import Entry
+from twinstream.core.kv.errors import BucketExists, BucketNotFound, KeyExists, RevisionMismatch
+from twinstream.models import ElasticGroupConfig, KeyValueConfig, StaticGroupConfig, StorageType
+
+__all__ = ["GroupStore", "group_names"]
+
+C = TypeVar("C", StaticGroupConfig, ElasticGroupConfig)
+
+# Before a change is repeated, after another client was faster (seconds).
+_PAUSE: Final = 0.01
+
+
+class GroupStore(Generic[C]):
+    """The key that holds the configuration of a group."""
+
+    def __init__(self, api: Api, names: GroupNames, cls: type[C]) -> None:
+        self._api: Final = api
+        self._names: Final = names
+        self._cls: Final[type[C]] = cls
+
+    @property
+    def bucket(self) -> KeyValue[bytes]:
+        """The bucket; a fresh handle, as the leader answers the reads of one without its info."""
+        return handle(Place(self._api, self._names.bucket, None))
+
+    def judge(self, entry: Entry[bytes] | None) -> C | BadGroupConfig | None:
+        """Return what an entry of the key says; None if it is a marker."""
+        if entry is None or not entry.is_value:
+            return None
+        try:
+            return read_config(self._names, entry.value or b"", self._cls)
+        except BadGroupConfig as error:
+            return error
+
+    async def find(self, deadline: Deadline) -> C | BadGroupConfig | None:
+        """Return the configuration; None if there is no such group."""
+        return self.judge(await self._entry(deadline))
+
+    async def _entry(self, deadline: Deadline) -> Entry[bytes] | None:
+        try:
+            return await self.bucket.entry(self._names.key, timeout=deadline.remaining())
+        except BucketNotFound:
+            return None
+
+    async def read(self, deadline: Deadline) -> GroupInfo[C]:
+        """Return the configuration. Raises `GroupNotFound`, `BadGroupConfig`."""
+        entry = await self._entry(deadline)
+        found = self.judge(entry)
+        if entry is None or found is None:
+            raise self.missing()
+        if isinstance(found, BadGroupConfig):
+            raise found
+        return GroupInfo(found, entry.revision)
+
+    def missing(self) -> GroupNotFound:
+        """Return the error for a group that does not exist."""
+        return GroupNotFound(f"there is no {self._names}: create makes it")
+
+    async def create(self, config: C, replicas: int | None, deadline: Deadline) -> GroupInfo[C]:
+        """Store the configuration of a new group; one with the same settings is fine."""
+        await self._make_bucket(replicas, deadline)
+        key, remaining = self._names.key, deadline.remaining()
+        try:
+            revision = await self.bucket.create(key, config_bytes(config), timeout=remaining)
+        except KeyExists:
+            return await self.check_same(config, deadline)
+        return GroupInfo(config, revision)
+
+    async def check_same(self, config: C, deadline: Deadline) -> GroupInfo[C]:
+        """Return an existing group. Raises `GroupExists` if what cannot change differs."""
+        info = await self.read(deadline)
+        wrong = differences(info.config, config)
+        if wrong:
+            raise GroupExists(
+                f"{self._names} exists with other settings: {', '.join(wrong)}; they cannot be"
+                " changed, only the whole group deleted and created again"
+            )
+        return info
+
+    async def _make_bucket(self, replicas: int | None, deadline: Deadline) -> None:
+        """Create the bucket if it is missing, as other clients do."""
+        bucket = self._names.bucket
+        try:
+            await get_bucket(self._api, bucket, deadline)
+        except BucketNotFound:
+            config = KeyValueConfig(
+                bucket=bucket, num_replicas=replicas, storage=StorageType.FILE, history=1
+            )
+            try:
+                await create_bucket(self._api, config, deadline)
+            except BucketExists:
+                # Another client was faster, for a stream with other replicas.
+                return
+
+    async def edit(self, change: Callable[[C], C], deadline: Deadline) -> GroupInfo[C]:
+        """Change the configuration as it is now, also if other clients change it meanwhile."""
+        while True:
+            before = await self.read(deadline)
+            after = change(before.config)
+            if after == before.config:
+                return before
+            try:
+                revision = await self.bucket.update(
+                    self._names.key,
+                    config_bytes(after),
+                    before.revision,
+                    timeout=deadline.remaining(),
+                )
+            except RevisionMismatch:
+                if deadline.remaining() <= _PAUSE:
+                    raise
+                await sleep(_PAUSE)
+            else:
+                return GroupInfo(after, revision)
+
+    async def delete(self, deadline: Deadline) -> None:
+        """Delete the key, which ends all members."""
+        await self.bucket.delete(self._names.key, timeout=deadline.remaining())
+
+
+async def group_names(api: Api, kind: GroupKind, stream: str, timeout: float) -> Generated[str]:
+    """Iterate over the names of the groups of a stream."""
+    bucket = handle(Place(api, BUCKETS[kind], None))
+    try:
+        async for key in bucket.keys(f"{stream}.*", timeout=timeout):
+            yield group_of_key(key)
+    except BucketNotFound:
+        # There never was a group.
+        return

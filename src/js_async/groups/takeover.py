@@ -1,0 +1,124 @@
+"""Holding messages back until those of an earlier instance have come again."""
+
+from __future__ import annotations
+
+from collections import deque
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+from js_async.consume.message import Message
+from js_async.consume.messages import Messages
+from js_async.consumer import Consumer
+from js_async.runtime.concurrency import sleep
+from twinstream.core.consume.reports import PullWarning
+from twinstream.core.deadline import NEVER, Deadline
+from twinstream.core.groups.takeover import has_all, patience
+from twinstream.errors import (
+    ConnectionLost,
+    ConsumerNotFound,
+    JetStreamError,
+    NoResponders,
+    RequestTimeout,
+)
+
+if TYPE_CHECKING:
+    from twinstream.core.consume.reports import WorkReport
+    from twinstream.core.log.reporter import Reporter
+    from twinstream.models import ConsumerConfig
+
+__all__ = ["Takeover"]
+
+_NOT_NOW: Final = (NoResponders, RequestTimeout, ConnectionLost, JetStreamError)
+# Between two looks at the state of the consumer (seconds).
+_PAUSE: Final = 0.05
+
+
+class Takeover:
+    """Takes the messages of a consumer, the first ones in order."""
+
+    def __init__(
+        self,
+        messages: Messages,
+        consumer: Consumer,
+        config: ConsumerConfig,
+        report: Reporter[WorkReport],
+    ) -> None:
+        self._messages: Final = messages
+        self._consumer: Final = consumer
+        self._patience: Final = patience(config)
+        self._report: Final = report
+        self._came: Final[dict[int, Message]] = {}
+        self._sorted: Final[deque[Message]] = deque()
+        self._is_over = False
+
+    async def take(self, deadline: Deadline) -> Message | None:
+        """Return the next message, or None at the end."""
+        if not self._is_over:
+            await self._settle()
+        if self._sorted:
+            message = self._sorted.popleft()
+            self._messages._held.release(message)
+            return message
+        return await self._messages._take(deadline)
+
+    async def _settle(self) -> None:
+        """Wait for the first message, then for all that are pending at an earlier instance."""
+        first = await self._messages._take(NEVER)
+        if first is None:
+            return
+        self._keep(first)
+        deadline = Deadline.after(self._patience)
+        while not await self._has_all():
+            if deadline.expired():
+                text = "messages that an earlier instance has not acknowledged may come late"
+                self._report(PullWarning(text))
+                break
+            if not await self._take_more(Deadline.after(_PAUSE)):
+                return
+        self._sorted.extend(self._came[seq] for seq in sorted(self._came))
+        self._came.clear()
+        self._is_over = True
+
+    def _keep(self, message: Message) -> None:
+        held, seq = self._messages._held, message.metadata.stream_seq
+        earlier = self._came.get(seq)
+        if earlier is not None:
+            held.release(earlier)
+        held.hold(message)
+        self._came[seq] = message
+
+    async def _has_all(self) -> bool:
+        try:
+            info = await self._consumer.info()
+        except ConsumerNotFound:
+            # There is nothing to wait for; the messages come again to whom they belong.
+            return True
+        except _NOT_NOW:
+            await sleep(_PAUSE)
+            return False
+        # What the server delivered before it answered has arrived.
+        if not await self._take_more(Deadline.after(0)):
+            return False
+        came = {seq: each.metadata.consumer_seq for seq, each in self._came.items()}
+        return has_all(info, came)
+
+    async def _take_more(self, deadline: Deadline) -> bool:
+        """Take what is there, or comes by a deadline; return False at the end of the messages."""
+        try:
+            while True:
+                message = await self._messages._take(deadline)
+                if message is None:
+                    return False
+                self._keep(message)
+        except RequestTimeout:
+            return True
+
+    async def give_back(self) -> None:
+        """Return what was not handed out to the server, in order."""
+        rest = [*(self._came[seq] for seq in sorted(self._came)), *self._sorted]
+        self._came.clear()
+        self._sorted.clear()
+        with suppress(*_NOT_NOW):
+            for message in rest:
+                if not message.is_late:
+                    await message.nak()

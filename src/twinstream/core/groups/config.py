@@ -1,0 +1,220 @@
+"""Configurations of consumer groups: validation, the stored JSON, and which changes are possible.
+
+Other clients compare what is stored, so a change keeps every member that it does not concern, also
+unknown ones and nulls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, TypeVar
+
+from twinstream.core.base.check_arguments import check_kind, check_whole
+from twinstream.core.groups.errors import BadGroupConfig
+from twinstream.core.groups.names import GroupNames
+from twinstream.core.groups.partitions import GroupConfig, members_of
+from twinstream.core.wire.response import write_json
+from twinstream.core.wire.subjects import check_filter, check_name
+from twinstream.errors import BadArgument
+from twinstream.models import (
+    DecodeError,
+    ElasticGroupConfig,
+    MemberMapping,
+    PartitioningFilter,
+    StaticGroupConfig,
+    decode,
+    encode,
+    evolve,
+)
+
+__all__ = [
+    "check_group_config",
+    "config_bytes",
+    "differences",
+    "read_config",
+    "with_mappings",
+    "with_members",
+    "without_mappings",
+    "without_members",
+]
+
+C = TypeVar("C", StaticGroupConfig, ElasticGroupConfig)
+
+# Far more than a server can serve as filters of consumers; a number from elsewhere could be any.
+_MOST_PARTITIONS: Final = 65_536
+
+
+# ---- validation
+
+
+def check_group_config(config: C) -> C:
+    """Return a configuration, or raise `BadArgument` that says which setting is wrong."""
+    check_kind(config.max_members, int, "max_members", "a whole number")
+    if check_whole(config.max_members, "max_members") > _MOST_PARTITIONS:
+        raise BadArgument(
+            f"max_members must be at most {_MOST_PARTITIONS}, got {config.max_members}"
+        )
+    if isinstance(config, ElasticGroupConfig):
+        _check_elastic(config)
+    else:
+        for subject in config.filters or ():
+            check_filter(subject)
+    for member in members_of(config):
+        check_name(member, "member")
+    if config.members and config.member_mappings:
+        raise BadArgument("a group has members or member_mappings, not both")
+    if config.member_mappings:
+        _check_mappings(config.member_mappings, config.max_members)
+    return config
+
+
+def _check_elastic(config: ElasticGroupConfig) -> None:
+    for number in (config.max_buffered_msg, config.max_buffered_bytes):
+        if number is not None:
+            check_whole(number, "max_buffered_msg and max_buffered_bytes", least=-1)
+    for each in config.partitioning_filters or ():
+        check_kind(each, PartitioningFilter, "each partitioning filter", "a PartitioningFilter")
+        _check_partitioning(each)
+
+
+def _check_partitioning(given: PartitioningFilter) -> None:
+    check_filter(given.filter)
+    tokens = given.filter.split(".")
+    stars = tokens.count("*")
+    if not stars and tokens[-1] != ">":
+        raise BadArgument(
+            f"partitioning filter {given.filter!r} has no wildcard: all of its messages would be in"
+            " one partition"
+        )
+    wildcards = given.partitioning_wildcards or []
+    for number in wildcards:
+        if check_whole(number, "each of partitioning_wildcards") > stars:
+            raise BadArgument(
+                f"partitioning filter {given.filter!r} has {stars} tokens *, there is no number"
+                f" {number}"
+            )
+    if len(set(wildcards)) < len(wildcards):
+        raise BadArgument(f"partitioning_wildcards of {given.filter!r} has a number twice")
+
+
+def _check_mappings(mappings: list[MemberMapping], most: int) -> None:
+    for each in mappings:
+        check_kind(each, MemberMapping, "each of member_mappings", "a MemberMapping")
+    if len({each.member for each in mappings}) < len(mappings):
+        raise BadArgument("member_mappings has a member twice")
+    if len(mappings) > most:
+        raise BadArgument(f"{len(mappings)} members are mapped, max_members is {most}")
+    given = [number for each in mappings for number in each.partitions or ()]
+    for number in given:
+        if check_whole(number, "each partition", least=0) >= most:
+            raise BadArgument(f"partitions are 0 to {most - 1}, got {number}")
+    if len(set(given)) < len(given):
+        raise BadArgument("member_mappings has a partition twice")
+    missing = sorted(set(range(most)).difference(given))
+    if missing:
+        raise BadArgument(
+            f"member_mappings must have each partition from 0 to {most - 1}, missing:"
+            f" {', '.join(map(str, missing[:10]))}"
+        )
+
+
+# ---- the stored form
+
+
+def config_bytes(config: GroupConfig) -> bytes:
+    """Return a configuration as it is stored, with the members that other clients always write."""
+    members = encode(config)
+    if isinstance(config, ElasticGroupConfig):
+        members = {
+            "max_members": members.pop("max_members"),
+            "partitioning_filters": None,
+            **members,
+        }
+        for each in members["partitioning_filters"] or ():
+            each.setdefault("partitioning_wildcards", None)
+    return write_json(members)
+
+
+def read_config(names: GroupNames, data: bytes, cls: type[C]) -> C:
+    """Return the configuration that is stored. Raises `BadGroupConfig`."""
+    try:
+        return check_group_config(decode(data, cls))
+    except (DecodeError, BadArgument) as error:
+        raise BadGroupConfig(
+            f"{names}: the value of key {names.key} of bucket {names.bucket} is invalid: {error}"
+        ) from error
+
+
+# ---- changes
+
+
+def differences(before: GroupConfig, after: GroupConfig) -> list[str]:
+    """Return the names of settings that differ and that cannot be changed.
+
+    Of an elastic group, the members may change; of a static one, nothing may.
+    """
+    one, other = _fixed(before), _fixed(after)
+    return [name for name, value in one.items() if other.get(name) != value]
+
+
+def _fixed(config: GroupConfig) -> dict[str, Any]:
+    if isinstance(config, StaticGroupConfig):
+        return {
+            "max_members": config.max_members,
+            "filters": config.filters or [],
+            "members": config.members or [],
+            "member_mappings": [
+                (each.member, each.partitions or []) for each in config.member_mappings or ()
+            ],
+        }
+    return {
+        "max_members": config.max_members,
+        "partitioning_filters": [
+            (each.filter, each.partitioning_wildcards or [])
+            for each in config.partitioning_filters or ()
+        ],
+        "max_buffered_msg": config.max_buffered_msg or 0,
+        "max_buffered_bytes": config.max_buffered_bytes or 0,
+    }
+
+
+def with_members(config: ElasticGroupConfig, added: Iterable[str]) -> ElasticGroupConfig:
+    """Return the configuration with more members. Raises `BadArgument` if members are mapped."""
+    _check_unmapped(config)
+    members = [*(config.members or ()), *added]
+    return check_group_config(evolve(config, members=list(dict.fromkeys(members))))
+
+
+def without_members(config: ElasticGroupConfig, removed: Iterable[str]) -> ElasticGroupConfig:
+    """Return the configuration with fewer members; those that are no members are ignored."""
+    _check_unmapped(config)
+    gone = set(removed)
+    kept = [member for member in config.members or () if member not in gone]
+    return check_group_config(evolve(config, members=kept or None))
+
+
+def with_mappings(
+    config: ElasticGroupConfig, mappings: Mapping[str, Iterable[int]]
+) -> ElasticGroupConfig:
+    """Return the configuration with these members and their partitions, instead of others."""
+    check_kind(mappings, Mapping, "mappings", "a mapping of members to their partitions")
+    if not mappings:
+        raise BadArgument("mappings has no members; delete_mappings removes all")
+    made = [
+        MemberMapping(member=member, partitions=list(numbers))
+        for member, numbers in mappings.items()
+    ]
+    return check_group_config(evolve(config, members=None, member_mappings=made))
+
+
+def without_mappings(config: ElasticGroupConfig) -> ElasticGroupConfig:
+    """Return the configuration without mappings, and so without members."""
+    return evolve(config, member_mappings=None)
+
+
+def _check_unmapped(config: ElasticGroupConfig) -> None:
+    if config.member_mappings:
+        raise BadArgument(
+            "the members of the group are mapped to partitions: change them with set_mappings, or"
+            " call delete_mappings first"
+        )

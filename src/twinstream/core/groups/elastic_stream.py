@@ -1,0 +1,68 @@
+"""The stream of an elastic group: a work queue with a partition number before each subject."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from twinstream.core.groups.names import GroupNames
+from twinstream.models import (
+    DiscardPolicy,
+    ElasticGroupConfig,
+    PartitioningFilter,
+    RetentionPolicy,
+    StreamConfig,
+    StreamSource,
+    SubjectTransform,
+)
+
+__all__ = ["WHOLE_SUBJECT_SINCE", "destination", "group_stream", "uses_whole_subject"]
+
+WHOLE_SUBJECT_SINCE: Final = (2, 12, 0)
+"""First server that can compute a partition of the whole subject; 2.11 refuses it (10146)."""
+
+_EVERYTHING: Final = PartitioningFilter(filter=">")
+
+
+def uses_whole_subject(config: ElasticGroupConfig) -> bool:
+    """Return whether the whole subject of some messages is their key."""
+    return not all(each.partitioning_wildcards for each in _filters(config))
+
+
+def _filters(config: ElasticGroupConfig) -> list[PartitioningFilter]:
+    return config.partitioning_filters or [_EVERYTHING]
+
+
+def destination(given: PartitioningFilter, partitions: int) -> str:
+    """Return the destination of the transform for a filter."""
+    tokens = given.filter.split(".")
+    stars = 0
+    for place, token in enumerate(tokens):
+        if token == "*":
+            stars += 1
+            tokens[place] = f"{{{{Wildcard({stars})}}}}"
+    numbers = ",".join(map(str, (partitions, *(given.partitioning_wildcards or ()))))
+    return ".".join([f"{{{{Partition({numbers})}}}}", *tokens])
+
+
+def group_stream(
+    names: GroupNames, config: ElasticGroupConfig, source: StreamConfig
+) -> StreamConfig:
+    """Return the configuration of the group's stream, which copies from `source`.
+
+    A message leaves it when a member has acknowledged it. A full one pauses the copying.
+    """
+    transforms = [
+        SubjectTransform(src=each.filter, dest=destination(each, config.max_members))
+        for each in _filters(config)
+    ]
+    return StreamConfig(
+        name=names.source,
+        retention=RetentionPolicy.WORKQUEUE,
+        storage=source.storage,
+        num_replicas=source.num_replicas,
+        max_msgs=config.max_buffered_msg or -1,
+        max_bytes=config.max_buffered_bytes or -1,
+        discard=DiscardPolicy.NEW,
+        allow_direct=True,
+        sources=[StreamSource(name=names.stream, subject_transforms=transforms)],
+    )

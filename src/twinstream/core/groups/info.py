@@ -1,0 +1,33 @@
+"""What is known about a consumer group."""
+
+from __future__ import annotations
+
+from typing import Generic, TypeVar
+
+from attrs import frozen
+
+from twinstream.core.groups.partitions import members_of, partitions_of
+from twinstream.models import ElasticGroupConfig, StaticGroupConfig
+
+__all__ = ["GroupInfo"]
+
+C = TypeVar("C", StaticGroupConfig, ElasticGroupConfig)
+
+
+@frozen
+class GroupInfo(Generic[C]):
+    """The configuration of a consumer group, as it is stored."""
+
+    config: C
+    """The settings and members."""
+    revision: int
+    """The revision of the key that holds the configuration."""
+
+    @property
+    def members(self) -> list[str]:
+        """The names of the members. More than `max_members` have no partitions."""
+        return members_of(self.config)
+
+    def partitions(self, member: str) -> tuple[int, ...]:
+        """Return the partitions of a member; none for those that have no work."""
+        return partitions_of(self.config, member)

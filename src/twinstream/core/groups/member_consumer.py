@@ -1,0 +1,99 @@
+"""The consumer of a member: its configuration, and which instance is pinned to it (ADR-42)."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any, Final
+
+from twinstream.core.base.check_arguments import check_kind, check_whole
+from twinstream.core.groups.names import GroupNames
+from twinstream.errors import BadArgument
+from twinstream.models import AckPolicy, ConsumerConfig, ConsumerInfo, PriorityPolicy, evolve
+
+__all__ = [
+    "PRIORITY_GROUP",
+    "check_template",
+    "member_consumer",
+    "pin_holder",
+    "stored_filters",
+]
+
+PRIORITY_GROUP: Final = "PCG"
+"""The priority group of each consumer, as all clients name it."""
+
+_ACK_WAIT: Final = timedelta(seconds=5)
+# A pinned instance must pull within this time, and a pull lasts at least as long.
+_LEAST: Final = timedelta(seconds=1)
+# A client that is paused or killed holds up so many messages at most.
+_MAX_ACK_PENDING: Final = 100
+_OURS: Final = (
+    "name",
+    "durable_name",
+    "filter_subject",
+    "filter_subjects",
+    "priority_groups",
+    "priority_policy",
+    "priority_timeout",
+    "deliver_subject",
+)
+
+
+def check_template(names: GroupNames, template: ConsumerConfig | None) -> ConsumerConfig:
+    """Return the settings for a member's consumer that are the caller's, with their defaults.
+
+    Raises `BadArgument` for those that the group itself sets.
+    """
+    given = ConsumerConfig() if template is None else template
+    check_kind(given, ConsumerConfig, "config", "a ConsumerConfig")
+    ours = [*_OURS, *(["inactive_threshold"] if names.kind == "elastic" else [])]
+    wrong = [name for name in ours if getattr(given, name) is not None]
+    if wrong:
+        raise BadArgument(f"{names}: the group itself sets {', '.join(wrong)} of the consumer")
+    if given.ack_policy not in {None, AckPolicy.EXPLICIT}:
+        raise BadArgument(f"{names}: a member needs ack_policy explicit, got {given.ack_policy}")
+    if given.max_ack_pending is not None:
+        # Unlimited, an instance could be sent any number of messages before it loses its pin.
+        check_whole(given.max_ack_pending, "max_ack_pending")
+    defaults: dict[str, Any] = {"ack_policy": AckPolicy.EXPLICIT}
+    if not given.ack_wait:
+        defaults["ack_wait"] = _ACK_WAIT
+    if given.max_ack_pending is None:
+        defaults["max_ack_pending"] = _MAX_ACK_PENDING
+    return evolve(given, **defaults)
+
+
+def member_consumer(
+    names: GroupNames, member: str, filters: tuple[str, ...], template: ConsumerConfig
+) -> ConsumerConfig:
+    """Return the configuration of a member's consumer; `template` is that of `check_template`."""
+    name, ack_wait = names.consumer(member), template.ack_wait
+    own: dict[str, Any] = (
+        {"durable_name": name}
+        if names.kind == "static"
+        else {"name": name, "inactive_threshold": ack_wait}
+    )
+    return evolve(
+        template,
+        filter_subjects=list(filters),
+        priority_groups=[PRIORITY_GROUP],
+        priority_policy=PriorityPolicy.PINNED_CLIENT,
+        priority_timeout=max(ack_wait or _ACK_WAIT, _LEAST),
+        **own,
+    )
+
+
+def pin_holder(info: ConsumerInfo) -> str:
+    """Return the pin of the instance that is served; empty if no instance is pinned."""
+    for state in info.priority_groups or ():
+        if state.group == PRIORITY_GROUP:
+            return state.pinned_client_id or ""
+    return ""
+
+
+def stored_filters(info: ConsumerInfo) -> tuple[str, ...]:
+    """Return the filters of a consumer."""
+    config = info.config
+    if config is None:
+        return ()
+    one = [config.filter_subject] if config.filter_subject else []
+    return tuple(config.filter_subjects or one)

@@ -1,0 +1,68 @@
+"""Names of a consumer group: its bucket and key, its stream, the consumers of its members."""
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+from twinstream.core.kv.names import check_key
+from twinstream.core.wire.subjects import check_name
+from twinstream.models.records import frozen
+
+__all__ = ["BUCKETS", "GroupKind", "GroupNames", "group_of_key"]
+
+GroupKind = Literal["static", "elastic"]
+
+BUCKETS: Final[dict[GroupKind, str]] = {
+    "static": "static-consumer-groups",
+    "elastic": "elastic-consumer-groups",
+}
+"""The key-value buckets that hold the configurations, as all clients name them."""
+
+
+@frozen
+class GroupNames:
+    """The names of one consumer group of a stream."""
+
+    kind: GroupKind
+    stream: str
+    """The stream whose messages the group consumes."""
+    group: str
+
+    @classmethod
+    def of(cls, kind: GroupKind, stream: str, group: str) -> GroupNames:
+        """Return the names; raises `BadArgument` for a name that no client would accept."""
+        check_name(group, "consumer group")
+        names = cls(kind, check_name(stream, "stream"), group)
+        check_key(names.key)
+        check_name(names.source, "stream")
+        return names
+
+    def __str__(self) -> str:
+        return f"{self.kind} consumer group {self.group} of stream {self.stream}"
+
+    @property
+    def bucket(self) -> str:
+        """The bucket that holds the configuration."""
+        return BUCKETS[self.kind]
+
+    @property
+    def key(self) -> str:
+        """The key of the configuration."""
+        return f"{self.stream}.{self.group}"
+
+    @property
+    def source(self) -> str:
+        """The stream that members consume: of an elastic group, one of its own."""
+        return self.stream if self.kind == "static" else f"{self.stream}-{self.group}"
+
+    def consumer(self, member: str) -> str:
+        """Return the name of a member's consumer; raises `BadArgument`."""
+        check_name(member, "member")
+        if self.kind == "elastic":
+            return member
+        return check_name(f"{self.group}-{member}", "consumer")
+
+
+def group_of_key(key: str) -> str:
+    """Return the name of the group of a key."""
+    return key.partition(".")[2]

@@ -1,0 +1,56 @@
+"""Who consumes what: the partitions of a member, and the filters of its consumer.
+
+All clients must compute the same. Source: orbit.go `pcgroups`, `GeneratePartitionFilters`.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from twinstream.models import ElasticGroupConfig, StaticGroupConfig
+
+__all__ = ["GroupConfig", "filters_of", "members_of", "partitions_of"]
+
+GroupConfig: TypeAlias = StaticGroupConfig | ElasticGroupConfig
+
+
+def members_of(config: GroupConfig) -> list[str]:
+    """Return the names of the members, each once, as configured; some may have no partitions."""
+    if config.members:
+        return list(dict.fromkeys(config.members))
+    return [mapping.member for mapping in config.member_mappings or ()]
+
+
+def partitions_of(config: GroupConfig, member: str) -> tuple[int, ...]:
+    """Return the partitions of a member, in the order of its filters.
+
+    Members that are not mapped are sorted and cut to the number of partitions. Each gets a run of
+    `partitions // members`; those that remain go to the first members, one each. So few partitions
+    move when a member comes or goes.
+    """
+    if not config.members:
+        mapped = (each for each in config.member_mappings or () if each.member == member)
+        return tuple(number for each in mapped for number in each.partitions or ())
+    members = sorted(set(config.members))[: config.max_members]
+    if member not in members:
+        return ()
+    place, count = members.index(member), len(members)
+    run = config.max_members // count
+    rest = range(count * run + place, config.max_members, count)
+    return (*range(place * run, (place + 1) * run), *rest)
+
+
+def filters_of(config: GroupConfig, member: str) -> tuple[str, ...]:
+    """Return the subject filters of a member's consumer, each once; none if it has no work."""
+    partitions = partitions_of(config, member)
+    subjects = _subjects(config) if config.members else [">"]
+    # Each once: the server refuses filters that overlap (10138).
+    return tuple(
+        dict.fromkeys(f"{number}.{subject}" for subject in subjects for number in partitions)
+    )
+
+
+def _subjects(config: GroupConfig) -> list[str]:
+    if isinstance(config, StaticGroupConfig):
+        return config.filters or [">"]
+    return [each.filter for each in config.partitioning_filters or ()] or [">"]

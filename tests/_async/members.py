@@ -1,0 +1,180 @@
+"""Members of consumer groups that scenarios start, and what they saw."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+import js_async as js
+from tests._async.flow import eventually, pause
+from twinstream.models import (
+    ConsumerConfig,
+    ElasticGroupConfig,
+    PartitioningFilter,
+    StaticGroupConfig,
+    StreamConfig,
+    SubjectTransform,
+)
+
+__all__ = ["QUICK", "STRICT", "Member", "Seen", "consumed", "elastic", "has", "publish", "static"]
+
+QUICK = ConsumerConfig(ack_wait=timedelta(seconds=1))
+STRICT = ConsumerConfig(ack_wait=timedelta(seconds=1), max_ack_pending=1)
+
+
+class Seen:
+    """What the handlers of all members finished, in the order of time."""
+
+    def __init__(self, name):
+        self._name = name
+        self.finished = []
+        self.by = {}
+        self._is_held = False
+        self._error = None
+
+    def hold(self):
+        """Let handlers wait until `let_go`."""
+        self._is_held = True
+
+    def let_go(self, error=None):
+        """Let handlers go on; one of them fails with the error, if there is one."""
+        self._error = error
+        self._is_held = False
+
+    def handler(self, member, confirmed=True):
+        """Return the handler of a member."""
+
+        async def handle(message):
+            while self._is_held:
+                await pause(0.01)
+            if self._error is not None:
+                error, self._error = self._error, None
+                raise error
+            _, key = message.subject.split(".")
+            number = int(message.data)
+            self.finished.append((key, number))
+            self.by.setdefault(number, member)
+            if confirmed:
+                await message.double_ack(10)
+
+        return handle
+
+    @property
+    def numbers(self):
+        """The numbers of the messages that were handled."""
+        return {number for _, number in self.finished}
+
+    def check(self, count, *, strict=False):
+        """Fail if a message is missing, or came before one of its key that was older.
+
+        With `strict`, also if an older one came again.
+        """
+        assert self.numbers == set(range(count))
+        newest = {}
+        for key, number in self.finished:
+            last = newest.get(key, -1)
+            known = number <= last
+            assert not (strict and number < last), (key, last, number)
+            if not known:
+                between = set(range(last + 1, number))
+                missed = {other for other in between if self.key(other) == key}
+                assert not missed, (key, last, number)
+                newest[key] = number
+
+    @staticmethod
+    def key(number):
+        """Return the key of a message."""
+        return f"k{number % 23}"
+
+    @property
+    def again(self):
+        """How many messages were handled more than once."""
+        return len(self.finished) - len(self.numbers)
+
+
+async def publish(jet, name, first, end):
+    """Publish messages with numbers, each with the key of its number."""
+    requests = (
+        js.PublishRequest(subject=f"{name}.{Seen.key(number)}", data=b"%d" % number)
+        for number in range(first, end)
+    )
+    async for outcome in jet.publish_many(requests):
+        assert not isinstance(outcome, js.PublishFailure), outcome
+
+
+async def elastic(jet, name, *members, partitions=10, **settings):
+    """Return an elastic group of a new stream."""
+    await jet.create_stream(StreamConfig(name=name, subjects=[f"{name}.*"], storage="memory"))
+    group = jet.elastic_consumer_group(name, "g")
+    by_key = PartitioningFilter(filter=f"{name}.*", partitioning_wildcards=[1])
+    await group.create(
+        ElasticGroupConfig(
+            max_members=partitions,
+            partitioning_filters=[by_key],
+            members=list(members) or None,
+            **settings,
+        )
+    )
+    return group
+
+
+async def static(jet, name, *members, partitions=10, **settings):
+    """Return a static group of a new stream."""
+    transform = SubjectTransform(
+        src=f"{name}.*", dest=f"{{{{Partition({partitions},1)}}}}.{name}.{{{{Wildcard(1)}}}}"
+    )
+    await jet.create_stream(
+        StreamConfig(
+            name=name, subjects=[f"{name}.*"], storage="memory", subject_transform=transform
+        )
+    )
+    group = jet.static_consumer_group(name, "g")
+    await group.create(
+        StaticGroupConfig(max_members=partitions, members=list(members) or None, **settings)
+    )
+    return group
+
+
+async def consumed(seen, count, patience=60):
+    """Wait until so many messages were handled."""
+
+    async def enough():
+        return len(seen.numbers) >= count
+
+    await eventually(enough, patience=patience)
+
+
+async def has(worker, partitions):
+    """Tell whether a worker consumes these partitions."""
+    return sorted(worker.partitions) == sorted(partitions)
+
+
+class Member:
+    """A process that works as a member: a connection of its own, which can be cut."""
+
+    def __init__(self, server, name, member, seen, config=None, kind="elastic"):
+        self._connection = js.connect(server.url)
+        self._rest = (name, member, seen, config or QUICK, kind)
+        self.reports = []
+
+    async def start(self):
+        name, member, seen, config, kind = self._rest
+        self.connection = await self._connection
+        jet = self.connection.jetstream(timeout=10)
+        kinds = {"elastic": jet.elastic_consumer_group, "static": jet.static_consumer_group}
+        self.worker = kinds[kind](name, "g").worker(
+            member, seen.handler(member), config=config, on_report=self.reports.append
+        )
+        await self.worker.start()
+        return self
+
+    async def kill(self):
+        """End it as a crash does: it says nothing to anybody."""
+        await self.connection.close()
+        with pytest.raises(js.TwinstreamError):
+            await self.worker.wait(20)
+
+    async def stop(self):
+        await self.worker.stop()
+        await self.connection.close()

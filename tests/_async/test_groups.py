@@ -1,0 +1,609 @@
+"""Partitioned consumer groups: standby instances, members that change, and how workers end."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from functools import partial
+
+import pytest
+
+import js_async as js
+from tests._async.flow import eventually, pause, together
+from tests._async.members import (
+    QUICK,
+    STRICT,
+    Member,
+    Seen,
+    consumed,
+    elastic,
+    has,
+    publish,
+    static,
+)
+from twinstream.core.groups.member_consumer import PRIORITY_GROUP, pin_holder
+from twinstream.models import (
+    ConsumerConfig,
+    ElasticGroupConfig,
+    KeyValueConfig,
+    MemberMapping,
+    PartitioningFilter,
+    StaticGroupConfig,
+    StreamConfig,
+    encode,
+)
+
+
+async def pinned(reports):
+    return any(isinstance(each, js.Pinned) for each in reports)
+
+
+# ---- standby instances
+
+
+@pytest.mark.parametrize("way", ["stop", "kill", "step down"])
+@pytest.mark.parametrize("kind", ["elastic", "static"])
+async def test_a_standby_instance_takes_over(server, name, kind, way):
+    seen = Seen(name)
+    async with js.connect(server.url) as connection:
+        jet = connection.jetstream(timeout=10)
+        group = await (elastic if kind == "elastic" else static)(jet, name, "m1")
+        first = await Member(server, name, "m1", seen, STRICT, kind).start()
+        await publish(jet, name, 0, 10)
+        await consumed(seen, 10)
+        second = await Member(server, name, "m1", seen, STRICT, kind).start()
+        assert second.worker.partitions == tuple(range(10))
+        await publish(jet, name, 10, 20)
+        await consumed(seen, 20)
+        assert not await pinned(second.reports)
+        if way == "stop":
+            await first.stop()
+        elif way == "kill":
+            await first.kill()
+        else:
+            await group.step_down("m1")
+        await publish(jet, name, 20, 30)
+        await consumed(seen, 30)
+        if way != "step down":
+            await eventually(pinned, second.reports)
+        seen.check(30, strict=True)
+        assert await group.active_members() == ["m1"]
+        if way == "step down":
+            await first.stop()
+            await publish(jet, name, 30, 40)
+            await consumed(seen, 40)
+        await second.stop()
+
+
+@pytest.mark.parametrize("way", ["stop", "kill", "step down"])
+@pytest.mark.parametrize("kind", ["elastic", "static"])
+async def test_what_was_in_progress_comes_before_newer_messages(server, name, kind, way):
+    seen = Seen(name)
+    async with js.connect(server.url) as connection:
+        jet = connection.jetstream(timeout=10)
+        group = await (elastic if kind == "elastic" else static)(jet, name, "m1")
+        first = await Member(server, name, "m1", seen, kind=kind).start()
+        second = await Member(server, name, "m1", seen, kind=kind).start()
+        await publish(jet, name, 0, 5)
+        await consumed(seen, 5)
+        served, other = (first, second) if await pinned(first.reports) else (second, first)
+        consumer = await (await jet.get_stream(group.source)).get_consumer(
+            "m1" if kind == "elastic" else "g-m1"
+        )
+        # A handler that takes long, with many messages behind it.
+        seen.hold()
+        await publish(jet, name, 5, 45)
+        await eventually(has_pending, consumer, 40)
+        if way == "kill":
+            await served.connection.close()
+            await publish(jet, name, 45, 90)
+            seen.let_go(js.ConnectionClosed("killed"))
+            await served.kill()
+        elif way == "step down":
+            await group.step_down("m1")
+            await publish(jet, name, 45, 90)
+            await eventually(pinned, other.reports)
+            seen.let_go()
+        else:
+            await together(served.stop, partial(release, jet, name, seen))
+        await consumed(seen, 90)
+        seen.check(90)
+        if way != "kill":
+            assert seen.again == 0
+        for each in (served, other) if way == "step down" else (other,):
+            await each.stop()
+
+
+async def release(jet, name, seen):
+    await publish(jet, name, 45, 90)
+    seen.let_go()
+
+
+async def has_pending(consumer, count):
+    return (await consumer.info()).num_ack_pending == count
+
+
+# ---- the end
+
+
+@pytest.mark.parametrize("kind", ["elastic", "static"])
+async def test_the_workers_end_with_their_group(opened, name, kind):
+    async with opened() as jet:
+        group = await (elastic if kind == "elastic" else static)(jet, name, "m1")
+        seen, reports = Seen(name), []
+        worker = group.worker("m1", seen.handler("m1"), config=QUICK, on_report=reports.append)
+        await worker.start()
+        await publish(jet, name, 0, 5)
+        await consumed(seen, 5)
+        await group.delete()
+        await worker.wait(20)
+        assert (worker.partitions, worker.handled) == ((), 5)
+        assert isinstance(reports[-1], js.PartitionsRevoked)
+        assert "deleted" in reports[-1].reason
+        await worker.stop()
+        with pytest.raises(js.GroupNotFound):
+            await group.info()
+        with pytest.raises(js.GroupNotFound):
+            await group.delete()
+        with pytest.raises(js.GroupNotFound):
+            await group.worker("m1", seen.handler("m1")).start()
+        if kind == "static":
+            names = [each async for each in (await jet.get_stream(name)).consumer_names()]
+            assert names == []
+        else:
+            with pytest.raises(js.StreamNotFound):
+                await jet.get_stream(f"{name}-g")
+
+
+@pytest.mark.parametrize("marker", ["purge", "expiry"])
+async def test_a_purged_or_expired_key_is_a_deleted_one(server_factory, name, marker):
+    with server_factory() as server:
+        async with js.connect(server.url) as connection:
+            jet = connection.jetstream(timeout=10)
+            await jet.create_key_value(
+                KeyValueConfig(
+                    bucket="elastic-consumer-groups", limit_marker_ttl=timedelta(seconds=60)
+                )
+            )
+            group = await elastic(jet, name, "m1")
+            bucket = await jet.get_key_value("elastic-consumer-groups")
+            worker = group.worker("m1", Seen(name).handler("m1"), config=QUICK)
+            await worker.start()
+            if marker == "purge":
+                await bucket.purge(f"{name}.g")
+            else:
+                entry = await bucket.get(f"{name}.g")
+                await bucket.put(f"{name}.g", entry.value, ttl=1)
+            await worker.wait(30)
+            await worker.stop()
+
+
+@pytest.mark.parametrize("kind", ["elastic", "static"])
+@pytest.mark.parametrize("broken", [False, True])
+async def test_settings_that_members_cannot_follow_end_them(opened, name, kind, broken):
+    async with opened() as jet:
+        group = await (elastic if kind == "elastic" else static)(jet, name, "m1", partitions=4)
+        worker = group.worker("m1", Seen(name).handler("m1"), config=QUICK)
+        await worker.start()
+        bucket = await jet.get_key_value(f"{kind}-consumer-groups")
+        value = b"{" if broken else b'{"max_members":3,"members":["m1"]}'
+        await bucket.put(f"{name}.g", value)
+        error = js.BadGroupConfig if broken else js.GroupChanged
+        with pytest.raises(error, match=name):
+            await worker.wait(20)
+        await worker.stop()
+        if kind == "static":
+            names = [each async for each in (await jet.get_stream(name)).consumer_names()]
+            assert names == []
+        if broken:
+            with pytest.raises(js.BadGroupConfig):
+                await group.info()
+
+
+async def test_an_elastic_member_makes_its_consumer_again(opened, name):
+    async with opened() as jet:
+        group = await elastic(jet, name, "m1")
+        seen, reports = Seen(name), []
+        async with group.worker("m1", seen.handler("m1"), config=QUICK, on_report=reports.append):
+            await publish(jet, name, 0, 5)
+            await consumed(seen, 5)
+            await (await jet.get_stream(group.source)).delete_consumer("m1")
+            await publish(jet, name, 5, 10)
+            await consumed(seen, 10)
+            seen.check(10)
+        assert any(
+            isinstance(each, js.PartitionsRevoked) and each.reason == "the consumer was deleted"
+            for each in reports
+        )
+
+
+async def test_a_static_member_ends_without_its_consumer(opened, name):
+    async with opened() as jet:
+        group = await static(jet, name, "m1")
+        worker = group.worker("m1", Seen(name).handler("m1"), config=QUICK)
+        await worker.start()
+        await (await jet.get_stream(name)).delete_consumer("g-m1")
+        with pytest.raises(js.ConsumerDeleted):
+            await worker.wait(20)
+
+
+# ---- members
+
+
+async def test_members_change_by_any_number_of_clients_at_once(opened, name):
+    async with opened() as jet:
+        group = await elastic(jet, name)
+        assert (await group.info()).members == []
+
+        async def add(member):
+            await jet.elastic_consumer_group(name, "g").add_members(member)
+
+        await together(*(partial(add, f"m{number}") for number in range(6)))
+        info = await group.info()
+        assert sorted(info.members) == [f"m{number}" for number in range(6)]
+        assert info.partitions("m0") == (0, 6)
+        assert await group.remove_members("m1", "m2", "m3", "m4", "m5") == ["m0"]
+        # Nothing to change is nothing to write.
+        before = (await group.info()).revision
+        await group.add_members("m0")
+        assert (await group.info()).revision == before
+
+
+async def test_partitions_may_be_mapped_by_hand(opened, name):
+    async with opened() as jet:
+        group = await elastic(jet, name, "m1", partitions=3)
+        seen = Seen(name)
+        one = group.worker("m1", seen.handler("m1"), config=QUICK)
+        two = group.worker("m2", seen.handler("m2"), config=QUICK)
+        async with one, two:
+            assert await group.set_mappings({"m1": [1], "m2": [2, 0]}) == ["m1", "m2"]
+            await eventually(has, one, [1])
+            await eventually(has, two, [0, 2])
+            with pytest.raises(js.BadArgument, match="mapped"):
+                await group.add_members("m3")
+            with pytest.raises(js.BadArgument, match="missing"):
+                await group.set_mappings({"m1": [1]})
+            await publish(jet, name, 0, 20)
+            await consumed(seen, 20)
+            assert set(seen.by.values()) == {"m1", "m2"}
+            assert sorted(await group.active_members()) == ["m1", "m2"]
+            await group.delete_mappings()
+            await eventually(has, one, [])
+            await group.add_members("m2")
+            await eventually(has, two, [0, 1, 2])
+
+
+async def test_groups_of_a_stream_are_listed(opened, name):
+    async with opened() as jet:
+        await elastic(jet, name, "m1")
+        other = jet.elastic_consumer_group(name, "other")
+        by_key = PartitioningFilter(filter=f"{name}.*", partitioning_wildcards=[1])
+        await other.create(ElasticGroupConfig(max_members=2, partitioning_filters=[by_key]))
+        fixed = jet.static_consumer_group(name, "fixed")
+        await fixed.create(StaticGroupConfig(max_members=2, members=["m1"]))
+        assert sorted([each async for each in jet.elastic_consumer_groups(name)]) == ["g", "other"]
+        assert [each async for each in jet.static_consumer_groups(name)] == ["fixed"]
+        assert [each async for each in jet.static_consumer_groups(f"{name}0")] == []
+        await other.delete()
+        assert [each async for each in jet.elastic_consumer_groups(name)] == ["g"]
+
+
+async def test_without_any_group_nothing_is_listed(server_factory):
+    with server_factory() as server:
+        async with js.connect(server.url) as connection:
+            jet = connection.jetstream()
+            assert [each async for each in jet.elastic_consumer_groups("S")] == []
+            with pytest.raises(js.GroupNotFound, match="create makes it"):
+                await jet.elastic_consumer_group("S", "g").info()
+            with pytest.raises(js.GroupNotFound):
+                await jet.static_consumer_group("S", "g").delete()
+            with pytest.raises(js.GroupNotFound):
+                await (
+                    jet.static_consumer_group("S", "g").worker("m", Seen("S").handler("m")).start()
+                )
+
+
+async def test_a_member_waits_until_its_partitions_are_free(opened, name):
+    async with opened() as jet:
+        group = await elastic(jet, name, "m1", partitions=2)
+        own = await jet.get_stream(group.source)
+        other = await own.create_consumer(
+            ConsumerConfig(durable_name="other", filter_subject=f"1.{name}.*")
+        )
+        seen, reports = Seen(name), []
+        async with group.worker(
+            "m1", seen.handler("m1"), config=QUICK, on_report=reports.append
+        ) as worker:
+
+            async def tried_often():
+                return len(reports) >= 3
+
+            await eventually(tried_often)
+            assert worker.partitions == ()
+            assert all(isinstance(each, js.JoinDelayed) and each.is_usual for each in reports)
+            assert [each.retry_in for each in reports[:3]] == [0.05, 0.1, 0.2]
+            await other.delete()
+            await publish(jet, name, 0, 5)
+            await consumed(seen, 5)
+
+
+async def test_an_instance_with_other_settings_waits_and_says_so(opened, name):
+    async with opened() as jet:
+        group = await elastic(jet, name, "m1")
+        seen, reports = Seen(name), []
+        first = group.worker("m1", seen.handler("m1"), config=QUICK)
+        second = group.worker("m1", seen.handler("m1"), config=STRICT, on_report=reports.append)
+        async with first:
+            consumer = await (await jet.get_stream(group.source)).get_consumer("m1")
+
+            async def waits():
+                return (await consumer.info()).num_waiting
+
+            await eventually(waits)
+            async with second:
+
+                async def said():
+                    return reports
+
+                await eventually(said)
+                assert isinstance(reports[0], js.JoinDelayed)
+                assert not reports[0].is_usual
+                assert "max_ack_pending" in str(reports[0].error)
+                await publish(jet, name, 0, 5)
+                await consumed(seen, 5)
+                await eventually(has_counts, first, 5, 0)
+                await first.stop()
+                await publish(jet, name, 5, 10)
+                await consumed(seen, 10)
+                await eventually(has_counts, second, 5, 0)
+
+
+# ---- creating
+
+
+@pytest.mark.parametrize("kind", ["elastic", "static"])
+async def test_a_group_is_created_once(opened, name, kind):
+    async with opened() as jet:
+        group = await (elastic if kind == "elastic" else static)(jet, name, "m1", partitions=2)
+        config = (await group.info()).config
+        again = await group.create(config)
+        assert again.config == config
+        assert encode(config) == encode((await group.info()).config)
+        other = type(config)(max_members=3, members=["m1"])
+        with pytest.raises(js.GroupExists, match="max_members"):
+            await group.create(other)
+        kinds = {"elastic": jet.elastic_consumer_group, "static": jet.static_consumer_group}
+        with pytest.raises(js.StreamNotFound):
+            await kinds[kind](f"{name}-none", "g").create(config)
+
+
+async def test_an_elastic_group_keeps_its_members_when_it_is_created_again(opened, name):
+    async with opened() as jet:
+        group = await elastic(jet, name, "m1", "m2")
+        config = (await group.info()).config
+        fewer = ElasticGroupConfig(
+            max_members=config.max_members, partitioning_filters=config.partitioning_filters
+        )
+        assert (await group.create(fewer)).members == ["m1", "m2"]
+        # Its stream is created again if it is missing.
+        await jet.delete_stream(f"{name}-g")
+        await group.create(fewer)
+        assert (await jet.get_stream(f"{name}-g")).config.retention == "workqueue"
+
+
+async def test_the_limits_of_a_group_hold_messages_back(opened, name):
+    async with opened() as jet:
+        group = await elastic(jet, name, max_buffered_msg=5)
+        await publish(jet, name, 0, 12)
+        own = await jet.get_stream(f"{name}-g")
+
+        async def full():
+            return (await own.info()).state.messages == 5
+
+        await eventually(full)
+        seen = Seen(name)
+        await group.add_members("m1")
+        async with group.worker("m1", seen.handler("m1"), config=QUICK):
+            await consumed(seen, 12)
+        seen.check(12)
+
+
+async def test_the_whole_subject_as_the_key_needs_server_2_12(server, name):
+    async with js.connect(server.url) as connection:
+        jet = connection.jetstream(timeout=10)
+        await jet.create_stream(StreamConfig(name=name, subjects=[f"{name}.>"], storage="memory"))
+        group = jet.elastic_consumer_group(name, "g")
+        config = ElasticGroupConfig(max_members=3, members=["m1"])
+        if connection.server_info.version_numbers < (2, 12, 0):
+            with pytest.raises(js.Unsupported, match=r"whole subject needs server 2\.12"):
+                await group.create(config)
+            with pytest.raises(js.GroupNotFound):
+                await group.info()
+            return
+        await group.create(config)
+        seen = Seen(name)
+        async with group.worker("m1", seen.handler("m1"), config=QUICK):
+            await publish(jet, name, 0, 10)
+            await consumed(seen, 10)
+
+
+# ---- what handlers see
+
+
+async def test_handlers_see_the_published_subject_and_the_partition(opened, name):
+    async with opened() as jet:
+        await elastic(jet, name, "m1", partitions=4)
+        group, found, failed = jet.elastic_consumer_group(name, "g"), [], []
+
+        async def handler(message):
+            if message.data == b"1" and not failed:
+                failed.append(message)
+                raise OSError("try again")
+            found.append((message.subject, message.partition, message.data))
+            assert message.metadata.stream == f"{name}-g"
+
+        retry = js.Retry(attempts=3, first=0.01)
+        async with group.worker("m1", handler, config=QUICK, retry=retry) as worker:
+            for number in range(4):
+                await jet.publish(f"{name}.key", b"%d" % number)
+
+            async def all_came():
+                return len(found) == 4
+
+            await eventually(all_came)
+            await eventually(has_counts, worker, 4, 1)
+        # One that is tried again holds back those behind it.
+        assert [data for _, _, data in found] == [b"0", b"1", b"2", b"3"]
+        [(subject, number)] = {(subject, number) for subject, number, _ in found}
+        assert subject == f"{name}.key"
+        assert number in range(4)
+
+
+async def has_counts(worker, handled, retried):
+    return (worker.handled, worker.retried, worker.rejected) == (handled, retried, 0)
+
+
+async def test_partitions_are_handled_side_by_side(opened, name):
+    async with opened() as jet:
+        group = await elastic(jet, name, "m1")
+        running, most, done = [], [], []
+
+        async def handler(message):
+            running.append(message.partition)
+            most.append(len(running))
+            assert running.count(message.partition) == 1
+            await pause(0.01)
+            running.remove(message.partition)
+            done.append(message.data)
+
+        await publish(jet, name, 0, 60)
+        async with group.worker("m1", handler, concurrency=5, config=QUICK):
+
+            async def all_came():
+                return len(done) == 60
+
+            await eventually(all_came)
+        assert 1 < max(most) <= 5
+
+
+async def test_a_slow_handler_finishes_before_its_partition_moves(server, name):
+    """Also if it takes longer than ack_wait: the next member begins behind it."""
+    async with js.connect(server.url) as connection:
+        jet = connection.jetstream(timeout=10)
+        group = await elastic(jet, name, "m1", partitions=1)
+        begun, events = [], []
+
+        async def slow(message):
+            begun.append(message.data)
+            await pause(2.5)
+            events.append(("slow", message.data))
+
+        async def quick(message):
+            events.append(("quick", message.data))
+
+        one = group.worker("m1", slow, config=QUICK)
+        two = group.worker("m2", quick, config=QUICK)
+        async with one, two:
+            await publish(jet, name, 0, 3)
+
+            async def has_begun():
+                return begun
+
+            await eventually(has_begun)
+            await group.set_mappings({"m2": [0]})
+
+            async def all_came():
+                return len(events) == 3
+
+            await eventually(all_came)
+        assert events == [("slow", b"0"), ("quick", b"1"), ("quick", b"2")]
+        assert begun == [b"0"]
+
+
+# ---- misuse
+
+
+async def test_what_a_worker_refuses(opened, name):
+    async with opened() as jet:
+        group = await static(jet, name, "m1")
+
+        async def handler(message):
+            pass
+
+        with pytest.raises(js.BadArgument, match="no partitions for member 'm2'"):
+            await group.worker("m2", handler).start()
+        with pytest.raises(js.BadArgument, match="priority_groups"):
+            group.worker("m1", handler, config=ConsumerConfig(priority_groups=["x"]))
+        with pytest.raises(js.BadArgument, match="order"):
+            group.worker("m1", handler, order="partitions")
+        with pytest.raises(js.BadArgument, match="handler"):
+            group.worker("m1", 7)
+        worker = group.worker("m1", handler)
+        with pytest.raises(js.NotStarted):
+            await worker.stop()
+        async with worker:
+            with pytest.raises(js.BadArgument, match="started already"):
+                await worker.start()
+            # Another instance has to have the same settings.
+            with pytest.raises(js.ConsumerExists, match="ack_wait"):
+                await group.worker("m1", handler, config=QUICK).start()
+        with pytest.raises(js.BadArgument, match="members"):
+            await jet.static_consumer_group(name, "none").create(StaticGroupConfig(max_members=2))
+        with pytest.raises(js.BadArgument, match="ElasticGroupConfig"):
+            await jet.elastic_consumer_group(name, "none").create(StaticGroupConfig(max_members=2))
+
+
+async def test_an_error_of_a_handler_that_ends_programs_ends_the_work(opened, name):
+    async with opened() as jet:
+        group = await elastic(jet, name, "m1")
+
+        async def handler(message):
+            raise SystemExit(3)
+
+        worker = group.worker("m1", handler, config=QUICK)
+        await worker.start()
+        await publish(jet, name, 0, 1)
+        with pytest.raises(SystemExit):
+            await worker.wait(20)
+
+
+async def test_a_handler_may_end_the_work(opened, name):
+    async with opened() as jet:
+        group = await elastic(jet, name, "m1")
+
+        async def handler(message):
+            if message.data == b"2":
+                worker.ask_to_stop()
+            if message.data == b"3":
+                await worker.stop()
+
+        worker = group.worker("m1", handler, config=QUICK)
+        await publish(jet, name, 0, 5)
+        await worker.run(signals=False)
+        assert worker.handled >= 3
+        await worker.stop()
+
+
+async def test_a_mapping_is_stored_as_other_clients_do(opened, name):
+    async with opened() as jet:
+        mapping = [MemberMapping(member="a", partitions=[1, 0])]
+        group = await static(jet, name, partitions=2, member_mappings=mapping)
+        assert (await group.info()).partitions("a") == (1, 0)
+        entry = await (await jet.get_key_value("static-consumer-groups")).get(f"{name}.g")
+        assert entry.value == (
+            b'{"max_members":2,"member_mappings":[{"member":"a","partitions":[1,0]}]}'
+        )
+
+
+async def test_nobody_is_pinned_after_the_served_instance_stopped(server, name):
+    seen = Seen(name)
+    async with js.connect(server.url) as connection:
+        jet = connection.jetstream(timeout=10)
+        group = await elastic(jet, name, "m1")
+        async with group.worker("m1", seen.handler("m1"), config=QUICK):
+            await publish(jet, name, 0, 1)
+            await consumed(seen, 1)
+            consumer = await (await jet.get_stream(group.source)).get_consumer("m1")
+            assert pin_holder(consumer.cached_info)
+        assert pin_holder(await consumer.info()) == ""
+        [state_of_group] = consumer.cached_info.priority_groups
+        assert state_of_group.group == PRIORITY_GROUP
