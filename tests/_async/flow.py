@@ -35,5 +35,5 @@ async def pause(delay: float) -> None:
 
 
 async def ended(iterable: Any) -> None:
-    """End an iteration as the interpreter does when nobody has it any more."""
+    """End an iteration as the interpreter does for an unreferenced iterator."""
     await iterable.__aiter__().aclose()

@@ -9,7 +9,7 @@ from tests._async.flow import eventually
 
 
 async def step_down(connection, target):
-    """Have a leader hand over: asked again while there is none, for then nobody answers."""
+    """Make a leader step down; repeat the request while there is no leader to respond."""
 
     async def asked():
         with suppress(js.RequestTimeout):

@@ -1,4 +1,4 @@
-"""A link that loses what it is told to lose: the request on its way, or the answer."""
+"""A connection that loses selected messages: a request on its way, or its response."""
 
 from __future__ import annotations
 

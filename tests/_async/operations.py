@@ -153,7 +153,7 @@ async def an_object_store(jet, stage, stream):
     await jet.publish(f"$O.{stage.stream}.C.orphan", b"x")
 
 
-# What some operations find beside their stream.
+# Objects that some operations need in addition to their stream.
 PREPARED = {
     "create_object_store": no_object_store,
     "get_object_store": an_object_store,
@@ -411,11 +411,11 @@ async def coordination(jet, stage):
 
 
 async def is_handed_on(lock, stage):
-    """Free a lock at a moment when who waits for it hears of it, and does not ask by itself."""
+    """Release a lock at a moment when its waiter is notified and does not poll."""
     held = await lock.try_acquire()
 
     async def leave():
-        # Who hears nothing asks again 1 or 1.5 s after the beginning, then not before 3 s.
+        # A waiter without a notification polls 1 or 1.5 s after the beginning, then not before 3 s.
         await a_while(2.5)
         assert await held.release()
 

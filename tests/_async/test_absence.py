@@ -1,4 +1,4 @@
-"""Programs that take nothing for long: what they hold goes back, and no more comes to them."""
+"""Programs that take no message for a long time: buffered messages return to the server."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ async def test_long_absent_program_gets_all_changes(opened, name, limits):
         consumer = await stream.create_consumer(hasty())
         seen = set()
         async with consumer.messages(**limits) as messages:
-            # More is asked for than there is.
+            # More messages are requested than exist.
             while len(seen) < 2 * COUNT:
                 message = await messages.next(20)
                 seen.add(message.metadata.stream_seq)

@@ -53,7 +53,7 @@ WAYS = pytest.mark.parametrize("way", [WAITING, READY])
 
 
 class Before:
-    """What a task waits for, with something done before the task hears of it."""
+    """An awaitable that runs an action before the waiting task is notified."""
 
     def __init__(self, future: Any, act: Callable[[], object]) -> None:
         self.future = future
@@ -837,7 +837,7 @@ async def test_a_drain_may_be_cancelled_at_each_call_of_its_outbox(server, tmp_p
 
 
 class Interloper:
-    """Cancels a task from within a thread, and lets the loop deal with that before it goes on."""
+    """Cancels a task from a thread, and lets the loop process this before it continues."""
 
     def __init__(self) -> None:
         self.loop = asyncio.get_running_loop()
@@ -949,7 +949,7 @@ async def test_a_restore_may_be_cancelled_at_each_step_aside(server, tmp_path, m
 @pytest.mark.since("2.15")
 @WAYS
 async def test_cancelled_restore_leaves_no_partial_stream_in_a_cluster(cluster, tmp_path, way):
-    """Its nodes of 2.15 keep a name for ever that a restore was only asked for."""
+    """Nodes of 2.15 keep the name of a requested restore forever."""
     async with js.connect(cluster.url) as connection:
         jet = connection.jetstream(timeout=20)
         config = StreamConfig(name="HALF", subjects=["half.>"], num_replicas=3)
@@ -1232,7 +1232,7 @@ async def test_cancelled_calls_are_reported():
 
 
 async def test_unwritten_data_does_not_delay_the_end_of_a_connection():
-    """A peer that sends no more is gone, whatever is still to be written to it."""
+    """A peer that sends no more has ended, even if data for it is unwritten."""
 
     def deaf(peer: FakePeer) -> None:
         peer.handshake(max_payload=1 << 26)

@@ -1,4 +1,4 @@
-"""Atomic batches: all or nothing, whatever goes wrong at whichever message."""
+"""Atomic batches: all messages or none, after any failure at any message."""
 
 from __future__ import annotations
 
@@ -313,7 +313,7 @@ async def test_batch_that_the_server_dropped_in_between(opened, name):
 
 @POSITIONS
 async def test_the_link_breaks_after_each_message(server, name, position):
-    """What was under way is lost or not; either way it is all or nothing, and told truly."""
+    """Messages in flight are lost or not; the batch is stored completely or not at all."""
     with Proxy(server.url) as proxy:
         async with js.connect(proxy.url) as connection:
             jet = connection.jetstream()
@@ -402,7 +402,7 @@ async def test_commit_that_never_arrived_fails_and_closes_the_batch(server, name
 
 @POSITIONS
 async def test_a_scripted_refusal_of_each_message(position):
-    """The server says no to one message in the middle; the next step tells of it."""
+    """The server refuses one message in the middle; the next step raises the refusal."""
     refusal = {"error": {"code": 400, "err_code": 10176, "description": "told"}, "seq": 0}
 
     def script(peer: FakePeer) -> None:

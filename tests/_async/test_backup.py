@@ -515,7 +515,7 @@ async def test_soak_many_messages_come_back_equal(opened, name, tmp_path):
 
 
 async def digest(stream):
-    """Return a checksum of everything that a stream holds."""
+    """Return a checksum of everything in a stream."""
     found = hashlib.sha256()
     read = stream.read()
     while (page := await read.next_page()) is not None:

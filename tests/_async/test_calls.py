@@ -1,4 +1,4 @@
-"""What `on_call` is told: each call of JetStream once, when it is over, with how it ended."""
+"""Reports to `on_call`: each call of JetStream once, at its end, with its outcome."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TASK: ContextVar[str] = ContextVar("TASK", default="")
 
 
 def brief(told):
-    """Return what was told in short, and forget it."""
+    """Return the reports in short form, and forget them."""
     found = [(call.kind, call.subject, call.stream, call.error) for call in told]
     assert all(call.seconds >= 0 for call in told)
     told.clear()
@@ -135,7 +135,7 @@ async def test_repeats_of_a_message_count_as_one_call(server, name):
             await jet.publish(name, retry_wait=0.01)
         *asked, call = told
         assert (call.attempts, call.stream, call.error) == (3, None, nobody.value)
-        # Why nobody took it was asked meanwhile, and that was over first.
+        # The request for the reason of the failure ended first.
         assert [(each.kind, each.subject) for each in asked] == [("api", "$JS.API.STREAM.NAMES")]
 
 

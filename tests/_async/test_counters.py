@@ -1,4 +1,4 @@
-"""Counters: of any size, from many at once, counted once whatever happens on the way."""
+"""Counters of any size, concurrent additions, and counting once despite failures."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ async def test_the_same_message_id_is_counted_once(opened, name):
         assert await counters.add(hits, 5, msg_id="1") == 5
         assert await counters.add(hits, 5, msg_id="1") == 5
         assert await counters.add(hits, 1) == 6
-        # The message of the first addition is gone, so the newest value is told.
+        # The message of the first addition was removed, so the newest value is returned.
         assert await counters.add(hits, 5, msg_id="1") == 6
         assert (await counters.get(hits)).value == 6
 
@@ -210,7 +210,7 @@ async def test_addition_with_lost_response_is_counted_once(server, name):
                 return await counters.add(hits, 10, timeout=20)
 
             value, _ = await together(add, cut_when_stored)
-            # Its own value, though somebody else has added since.
+            # The value of its own addition, although another client has added since.
             assert value == 11
             assert (await watch.get(hits)).value == 111
 

@@ -1,4 +1,4 @@
-"""Dead letters: each failure once, whoever is killed in between; and what is done with them."""
+"""Dead letters: each failure once, even if processes are killed; and handling letters."""
 
 from __future__ import annotations
 
@@ -377,7 +377,7 @@ async def test_a_letter_is_replayed_once_and_removed(opened, name):
         replayed = await stream.get_message(2)
         assert (replayed.subject, replayed.data) == (f"{name}.a", b"one")
         assert replayed.headers["Trace"] == "7"
-        # The message may fail again, which makes a new letter.
+        # The message may fail again, which creates a new letter.
         [message] = await (await stream.get_consumer("c")).fetch(1)
         await message.term("still bad")
         await collected(letters, 1)

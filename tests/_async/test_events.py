@@ -1,4 +1,4 @@
-"""What a connection tells of itself, and what it does about slow owners."""
+"""The events of a connection, and slow owners."""
 
 from __future__ import annotations
 

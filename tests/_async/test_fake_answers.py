@@ -1,4 +1,4 @@
-"""The answer to a request however it arrives: alone in a read, in parts, beside others."""
+"""The response to a request in any form: alone in a read, in parts, or with other messages."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ async def consumer_of(connection):
 
 @CASES
 async def test_a_status_in_an_empty_fetch(row):
-    """The end is told once and well; the next fetch works as if nothing had been."""
+    """The end is reported once; the next fetch is not affected."""
 
     def script(peer: FakePeer) -> None:
         peer.handshake()
@@ -290,7 +290,7 @@ async def test_the_first_fetch_waits_until_the_consumer_is_reached(wait):
             consumer = await connection.jetstream().get_consumer("S", "c")
             [message] = await consumer.fetch(1, wait=wait)
             assert message.data == b"fine"
-            # It was there: now it is gone, or has no leader.
+            # The consumer existed: now it is deleted, or has no leader.
             with pytest.raises(js.NoResponders):
                 await consumer.fetch(1, wait=wait)
 

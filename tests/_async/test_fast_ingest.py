@@ -1,4 +1,4 @@
-"""Fast ingest: an outcome for each message that claims nothing that was not told."""
+"""Fast ingest: the outcome of each message claims only what the server reported."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ async def test_ids_that_are_known_are_not_stored_again(opened, name):
 
 @pytest.mark.since("2.14")
 async def test_a_source_that_pauses_has_its_outcomes(opened, name):
-    """The last messages of an interval are told by the end of the batch alone."""
+    """Only the end of the batch reports the last messages of an interval."""
     async with opened() as jet:
         await open_stream(jet, name)
         ended_by_itself = []
@@ -394,7 +394,7 @@ async def test_a_leader_that_waits_for_what_is_lost():
 
     outcomes = await run(script, 3, window=2, timeout=2)
     assert [each.number for each in outcomes] == [1, 1, 2]
-    # Where nobody answers any more, it ends after a few times, and nothing is claimed.
+    # Without any response it ends after a few attempts, with an unknown outcome.
     outcomes = await run(lost, 5, window=2, timeout=0.3, retries=1)
     assert set(failures(outcomes).values()) <= {js.OutcomeUnknown, js.RequestTimeout}
     assert len(failures(outcomes)) == 5

@@ -13,7 +13,7 @@ from twinstream.core.deadline import NEVER, Deadline
 
 
 class Candidate:
-    """Notes what its handlers are told."""
+    """Records the calls of its handlers."""
 
     def __init__(self, coordination, **options):
         self.told = []

@@ -79,7 +79,7 @@ async def test_deleted_consumer_is_recreated(opened, name, policy):
                     await stream.create_consumer(config)
 
             message, _ = await together(take, delete)
-            # A consumer made anew starts where its policy says: at the beginning.
+            # A re-created consumer starts where its policy says: at the beginning.
             assert message.metadata.stream_seq == 1
         assert (js.Recreated("c") in reports) == (policy == "recreate")
 

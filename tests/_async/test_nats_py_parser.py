@@ -1,4 +1,4 @@
-"""Our parser in the place of nats-py's: the application and we read from one connection."""
+"""The parser that replaces nats-py's: the application and the SDK read from one connection."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ async def stored(jet, name, **options):
 
 
 async def chunk_subjects(store):
-    """Return the subjects of chunks that the store holds, with their numbers."""
+    """Return the subjects of chunks in the store, with their counts."""
     found = store.stream.subjects(f"$O.{store.bucket}.C.>")
     return {subject: count async for subject, count in found}
 

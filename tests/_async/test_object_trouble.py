@@ -54,7 +54,7 @@ async def stored(jet, name, **options):
 
 
 async def contents(store):
-    """Return how many contents the store holds, whole or not."""
+    """Return the number of contents in the store, complete or not."""
     found = store.stream.subjects(f"$O.{store.bucket}.C.>")
     return len([subject async for subject, _ in found])
 

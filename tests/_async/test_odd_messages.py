@@ -1,4 +1,4 @@
-"""Whatever a server stored can be read, in every way, and holds up nothing behind it."""
+"""Any stored message can be read in every way, and does not block later messages."""
 
 from __future__ import annotations
 

@@ -168,7 +168,7 @@ async def published(jet, name):
     try:
         return await jet.publish(f"{name}.x", msg_id="once")
     except (js.ConnectionLost, js.RequestTimeout, js.NoResponders):
-        # The link, or the stream, is not mended yet.
+        # The connection or the stream is not restored yet.
         return None
 
 
@@ -412,7 +412,7 @@ async def test_a_read_may_end_by_itself(opened, name):
         async with stream.ordered(stop_after=5) as messages:
             assert [each.metadata.stream_seq async for each in messages] == [1, 2, 3, 4, 5]
             assert messages.is_ended
-            # Its consumer is gone already.
+            # The read's consumer is deleted already.
             assert [each async for each in stream.consumer_names()] == []
         async with stream.ordered(stop_after=5) as messages:
             assert await read(messages, 3) == [1, 2, 3]

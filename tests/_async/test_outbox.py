@@ -40,7 +40,7 @@ def added(path, subjects, **options):
 
 
 async def stored(stream):
-    """Return what a stream holds, in order."""
+    """Return the messages of a stream, in order."""
     last = (await stream.info()).state.last_seq
     return [await stream.get_message(seq) for seq in range(1, last + 1)]
 

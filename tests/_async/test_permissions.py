@@ -169,7 +169,7 @@ async def test_permissions_of_a_whole_program(server_factory):
                 await order.double_ack()
             with pytest.raises(js.PermissionDenied, match="orders"):
                 await jet.publish("orders.2", b"")
-        # Without its own inbox prefix it hears no answers, and is told why.
+        # Without its own inbox prefix it gets no responses, and an error with the reason.
         async with js.connect(server.url, user="worker", password="pw") as connection:
             for _ in range(2):
                 with pytest.raises(js.PermissionDenied, match="_INBOX"):

@@ -91,7 +91,7 @@ async def test_pin_moves_and_both_clients_are_notified(opened, name):
                 assert isinstance(reports["b"][0], js.Pinned)
 
                 async def is_told():
-                    # It hears that when it looks.
+                    # The client is notified when it reads its mailbox.
                     with pytest.raises(js.RequestTimeout):
                         await first.next(0.01)
                     return js.Unpinned("g") in reports["a"]

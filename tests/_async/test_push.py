@@ -118,7 +118,7 @@ async def test_a_second_subscription_without_a_group_is_refused(opened, name):
             with pytest.raises(js.BadArgument, match="another subscription is bound to this push"):
                 async with other.bind_stream(name).bind_push("p"):
                     pass
-        # The server hears of the end of the first one a moment later.
+        # The server processes the end of the first subscription a moment later.
         async with stream.bind_push("p") as messages:
             await jet.publish(f"{name}.x")
             assert (await messages.next(10)).metadata.stream_seq == 2

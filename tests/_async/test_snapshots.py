@@ -1,4 +1,4 @@
-"""The last message of each subject, at one sequence, also while somebody writes."""
+"""The last message of each subject, as of one sequence, also during writes."""
 
 from __future__ import annotations
 

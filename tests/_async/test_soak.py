@@ -366,13 +366,13 @@ async def test_an_ordered_read_survives_leaders_and_cuts(cluster, name):
 
             await together(read, chaos)
             log.check("ordered read", count)
-            # Each message once and in order, whatever happened.
+            # Each message once and in order, despite all failures.
             assert order == list(range(1, count + 1))
         await reader.close()
 
 
 async def test_soak_recreated_consumers_survive_a_restart(server_factory):
-    """A server tells of a deletion before it has removed the consumer's folder."""
+    """A server reports a deletion before it has removed the consumer's folder."""
     count = rounds(5, 150)
     names = [f"S{lane}-{number}" for lane in range(4) for number in range(count)]
     with server_factory() as server:

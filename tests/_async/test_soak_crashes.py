@@ -28,7 +28,7 @@ STEPS = 24
 
 
 async def held(stream):
-    """Return how often a stream holds each identity, and the sequences of each key in order."""
+    """Return how often a stream has each identity, and the sequences of each key in order."""
     counts, order = Counter(), []
     info = await stream.info()
     if info.state.messages:

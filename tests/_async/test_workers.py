@@ -126,7 +126,7 @@ async def test_one_key_that_fails_does_not_hold_up_others(opened, name):
 
             await eventually(count_is, seen, 17)
             await eventually(all_wait)
-        # What was not done goes back, in order, for whoever comes next.
+        # Unprocessed messages return to the server, in order, for the next client.
         consumer = await jet.get_consumer(name, "c")
         batch = await consumer.fetch(3, timeout=10)
         assert [message.metadata.stream_seq for message in batch] == [1, 2, 3]
@@ -264,7 +264,7 @@ async def test_an_end_in_the_middle_loses_nothing_and_doubles_nothing(opened, na
         async def handler(message):
             await pause(0.002)
             seen.append(message.metadata.stream_seq)
-            # However late the end is told: it comes in the middle.
+            # The end is reported late, in the middle of the messages.
             await eventually(may_end)
 
         ends = 0

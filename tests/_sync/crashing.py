@@ -84,7 +84,7 @@ class CrashingStore:
         return getattr(self._store, name)
 
     def release(self):
-        """Let go, as the end of the process does, whatever happened before."""
+        """Release the outbox, as the end of the process does, after any outcome."""
         self._store.release()
 
     def done(self, numbers):

@@ -10,7 +10,7 @@ from tests._sync.flow import eventually
 
 
 def step_down(connection, target):
-    """Have a leader hand over: asked again while there is none, for then nobody answers."""
+    """Make a leader step down; repeat the request while there is no leader to respond."""
 
     def asked():
         with suppress(js.RequestTimeout):

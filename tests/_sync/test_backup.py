@@ -514,7 +514,7 @@ def test_soak_many_messages_come_back_equal(opened, name, tmp_path):
 
 
 def digest(stream):
-    """Return a checksum of everything that a stream holds."""
+    """Return a checksum of everything in a stream."""
     found = hashlib.sha256()
     read = stream.read()
     while (page := read.next_page()) is not None:

@@ -119,7 +119,7 @@ def own_cluster():
 
 
 def test_creations_outlive_the_leaders_they_were_sent_to(own_cluster, name):
-    """The answers of 2 of 100 creations were lost when none was asked for again."""
+    """2 of 100 responses to creations were lost when no request was repeated."""
     url = own_cluster.url
     system = js.connect(url, user="sys", password="pw", request_timeout=2)
     with js.connect(url) as app, system as operator:

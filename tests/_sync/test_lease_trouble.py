@@ -149,7 +149,7 @@ def test_a_server_that_pauses_for_too_long_costs_the_lease(server_factory, name)
             lost = lease.wait_lost(timeout=30)
             server.resume()
             assert "not renewed in time" in str(lost)
-            # The slot frees itself: nobody has to clean up.
+            # The slot becomes free without any cleaning up.
             with locks.lock("a").acquire(timeout=30) as again:
                 assert again.token > lease.token
 
@@ -185,10 +185,10 @@ def test_unanswered_release_is_reported(server, name):
                 try:
                     return locks.lock("a").holder() is None
                 except (js.ConnectionLost, js.RequestTimeout):
-                    # It may have come back while there was nobody to greet it.
+                    # The client may have reconnected before the server was checked.
                     return False
 
-            # It is asked on beside the program.
+            # The acquisition continues in the background.
             eventually(is_free, patience=60)
 
 
@@ -230,7 +230,7 @@ def test_end_of_work_that_cannot_be_stored_is_reported(server, name):
                 try:
                     return (coordination.once("b", ttl=2).run(again)).ran_here
                 except (js.ConnectionLost, js.RequestTimeout):
-                    # The link is not mended yet.
+                    # The connection is not restored yet.
                     return False
 
             eventually(ran, patience=60)
@@ -274,7 +274,7 @@ def test_a_confirmation_that_got_lost_is_found(server, name):
 
 
 def test_a_wish_that_is_given_up_without_an_answer_leaves_nothing(server, name):
-    """The record may be stored, though nobody knows, and nobody wants it any more."""
+    """The record may be stored without a confirmation, and no caller needs it any more."""
 
     def script(peer: FakePeer) -> None:
         coordinated(peer)
@@ -301,7 +301,7 @@ def test_a_wish_that_is_given_up_without_an_answer_leaves_nothing(server, name):
 
 
 def test_wait_for_a_lock_ends_at_its_timeout():
-    """Also where nobody says what time it is at the server."""
+    """Also without a response that has the server's time."""
     import base64
 
     def script(peer: FakePeer) -> None:
@@ -375,7 +375,7 @@ def visit(lock, watch, wanted):
         entered = left = monotonic()
         ends = entered + 0.15
         while monotonic() < ends and lease.is_held:
-            # It was inside until here, whatever happened since it looked.
+            # The holder was inside until here, regardless of later events.
             left = monotonic()
             pause(0.005)
         watch.lost += lease.lost is not None

@@ -80,7 +80,7 @@ def test_deleted_consumer_is_recreated(opened, name, policy):
                     stream.create_consumer(config)
 
             message, _ = together(take, delete)
-            # A consumer made anew starts where its policy says: at the beginning.
+            # A re-created consumer starts where its policy says: at the beginning.
             assert message.metadata.stream_seq == 1
         assert (js.Recreated("c") in reports) == (policy == "recreate")
 

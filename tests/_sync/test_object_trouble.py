@@ -55,7 +55,7 @@ def stored(jet, name, **options):
 
 
 def contents(store):
-    """Return how many contents the store holds, whole or not."""
+    """Return the number of contents in the store, complete or not."""
     found = store.stream.subjects(f"$O.{store.bucket}.C.>")
     return len([subject for subject, _ in found])
 

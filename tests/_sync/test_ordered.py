@@ -169,7 +169,7 @@ def published(jet, name):
     try:
         return jet.publish(f"{name}.x", msg_id="once")
     except (js.ConnectionLost, js.RequestTimeout, js.NoResponders):
-        # The link, or the stream, is not mended yet.
+        # The connection or the stream is not restored yet.
         return None
 
 
@@ -413,7 +413,7 @@ def test_a_read_may_end_by_itself(opened, name):
         with stream.ordered(stop_after=5) as messages:
             assert [each.metadata.stream_seq for each in messages] == [1, 2, 3, 4, 5]
             assert messages.is_ended
-            # Its consumer is gone already.
+            # The read's consumer is deleted already.
             assert [each for each in stream.consumer_names()] == []
         with stream.ordered(stop_after=5) as messages:
             assert read(messages, 3) == [1, 2, 3]

@@ -30,7 +30,7 @@ ALERT = {"expires": 2, "heartbeat": 0.5}
 
 
 class Writer:
-    """Overwrites subjects of a stream until it is told to end."""
+    """Overwrites subjects of a stream until it is stopped."""
 
     def __init__(self, jet, name):
         self.stream = jet.bind_stream(name)

@@ -92,7 +92,7 @@ def test_pin_moves_and_both_clients_are_notified(opened, name):
                 assert isinstance(reports["b"][0], js.Pinned)
 
                 def is_told():
-                    # It hears that when it looks.
+                    # The client is notified when it reads its mailbox.
                     with pytest.raises(js.RequestTimeout):
                         first.next(0.01)
                     return js.Unpinned("g") in reports["a"]

@@ -29,7 +29,7 @@ STEPS = 24
 
 
 def held(stream):
-    """Return how often a stream holds each identity, and the sequences of each key in order."""
+    """Return how often a stream has each identity, and the sequences of each key in order."""
     counts, order = Counter(), []
     info = stream.info()
     if info.state.messages:

@@ -284,7 +284,7 @@ def test_what_was_never_stored_is_refused(cluster, name, replicas):
             jet.update(f"{name}.1", b"2", first.seq)
 
 
-# Before 2.12 the identity is judged before the condition, so this can be told.
+# Before 2.12 the identity is checked before the condition, so this can be determined.
 @pytest.mark.since("2.12")
 def test_undeterminable_outcome_is_reported(server, name):
     with js.connect(server.url) as connection:

@@ -103,7 +103,7 @@ def stored(seq):
 
 
 def test_read_misses_nothing_during_an_election():
-    """A node that was held up answers for the stream with what it has, until it is told better."""
+    """A suspended node answers for the stream with its old state until it learns of the change."""
     with NatsCluster(version=VERSION) as cluster:
         clients = [js.connect(server.url, ping_interval=60) for server in cluster.servers]
         with clients[0] as a, clients[1] as b, clients[2] as c:

@@ -12,5 +12,5 @@ Run = Callable[..., Result]
 
 
 def json_lines(result: Result) -> list[dict[str, Any]]:
-    """Return the JSON objects on standard output, which must hold nothing else."""
+    """Return the JSON objects on standard output, which must contain nothing else."""
     return [json.loads(line) for line in result.stdout.splitlines()]

@@ -247,7 +247,7 @@ def test_failed_wait_ends_with_an_error(
     result = run("consume", filled, *consumer, "--wait", "0.5", "--json")
     assert [line["seq"] for line in json_lines(result)] == [1, 2, 3, 4, 5]
     assert result.exit_code == 1
-    # The last try to make a consumer may be cut short by the end of the wait.
+    # The end of the wait may interrupt the last attempt to create a consumer.
     assert json.loads(result.stderr)["kind"] in ("NoResponders", "RequestTimeout")
 
 
@@ -285,7 +285,7 @@ def test_few_long_messages_are_requested_at_once(
     settings: dict[str, int],
     taken: int,
 ) -> None:
-    """A server cuts off a client for which it holds too many bytes."""
+    """A server disconnects a client with too many pending bytes."""
 
     with js_sync.connect(server.url) as nc:
         jet = nc.jetstream()

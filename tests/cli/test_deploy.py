@@ -260,7 +260,7 @@ def test_reserves_of_streams_are_checked_in_order(write: Write) -> None:
             for wrong in after[3:]:
                 with pytest.raises(js_sync.JetStreamError, match="insufficient"):
                     nc.jetstream().create_stream(decode(wrong, StreamConfig))
-    # What is judged is not said to be known to the server alone.
+    # A problem that was checked is not reported as known to the server only.
     assert not any(step["problems"] for step in (*steps, *last))
     assert {step["name"]: step["action"] for step in (*steps, *last)} == {
         **dict.fromkeys(("SET1", "SET2"), "update"),

@@ -57,7 +57,7 @@ def test_a_lock_that_is_held_is_not_waited_for(
 
 
 def test_a_lost_lock_ends_the_command(server: NatsServer, locks: js_sync.Coordination) -> None:
-    # The command takes its own lock away, as somebody could who thinks it dead.
+    # The command deletes its own lock, as another client could that considers it dead.
     release = f"{sys.executable} -m twinstream lock release a --yes --stream {locks.stream}"
     # A release that meets a renewal is refused: the holder lives.
     script = f"until {release}; do sleep 0.1; done; sleep 50"
@@ -70,7 +70,7 @@ def test_a_lost_lock_ends_the_command(server: NatsServer, locks: js_sync.Coordin
 def ending(
     server: NatsServer, locks: js_sync.Coordination, script: str
 ) -> Iterator[tuple[subprocess.Popen[str], int]]:
-    """Give a run under the lock, and its command, which heard of Ctrl-C and does not end."""
+    """Return a run under the lock, and its command, which ignores Ctrl-C."""
     arguments = ["a", "--stream", locks.stream, "--ttl", "2", "--", "sh", "-c"]
     with subprocess.Popen(
         [

@@ -1,4 +1,4 @@
-"""The options for the server, which commands share: TLS, keys, and what is told without."""
+"""The options for the server that commands share: TLS, keys, and errors without them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Events: where they come, and reading them whatever they hold."""
+"""Events: their subjects, and decoding any contents."""
 
 from __future__ import annotations
 

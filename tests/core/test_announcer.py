@@ -1,4 +1,4 @@
-"""Events of several threads are told in order, and one at a time."""
+"""Events of several threads are delivered in order, and one at a time."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_reports_during_a_report_are_delivered_after_it():
     first = threading.Thread(target=announcer.tell, args=(UP,))
     first.start()
     assert inside.wait(10)
-    # Nobody waits for the one who is slow.
+    # No thread waits for a slow one.
     announcer.tell(DOWN)
     announcer.tell(OVER)
     assert told == []

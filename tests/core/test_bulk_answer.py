@@ -1,4 +1,4 @@
-"""Pages in bulk: whatever arrives, in whatever pieces, the messages are those of the frames."""
+"""Pages in bulk have the same messages as pages from frames, for any split of the bytes."""
 
 from __future__ import annotations
 
@@ -229,7 +229,7 @@ def test_given_up_it_leaves_what_it_kept_to_the_parser() -> None:
     answer = DirectAnswer(INBOX, b"S", RangeRead(1, 99), page := StoredPage())
     session = Session(answer, DirectBulk(SID, INBOX, b"S"))
     assert session.receive(data[:700]) is None
-    # The next page is asked for meanwhile.
+    # The next page is requested in the meantime.
     session.parser.hold_back(DirectBulk(SID, INBOX, b"S"))
     assert session.receive(data[700:]) == PageEnd()
     assert (len(page.seqs), page.blocks) == (20, [])

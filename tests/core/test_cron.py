@@ -124,14 +124,14 @@ def test_a_zone_that_is_no_whole_hours_away() -> None:
     assert fires("0 0 12 * * *", START, 1, "Asia/Kathmandu") == ["2026-01-01T12:00:00+05:45"]
 
 
-# ---- beside a computation that looks at every second, and knows ranges only as lists
+# ---- compared with a search through every second that lists the values of ranges
 
 NUMBERS = {0: (0, 59), 1: (0, 59), 2: (0, 23), 3: (1, 31), 4: (1, 12), 5: (0, 6)}
 
 
 @st.composite
 def fields(draw: st.DrawFn, place: int) -> tuple[str, set[int], bool]:
-    """A field, the values that it lets pass, and whether it is a star."""
+    """A field, the values that it allows, and whether it is a star."""
     low, high = NUMBERS[place]
     kind = draw(st.sampled_from(("star", "list", "range", "step", "from")))
     every = range(low, high + 1)

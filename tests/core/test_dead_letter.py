@@ -1,4 +1,4 @@
-"""Dead letters: which advisories make one, under which subject, and what it holds."""
+"""Dead letters: the advisories that become one, its subject, and its contents."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def test_one_failure_one_subject() -> None:
 
 
 def stored(request: Any) -> StreamMessage:
-    """Return a request as the stream of letters would hold it."""
+    """Return a request as the stream of letters would store it."""
     headers = Headers.parse(encode_headers(request.headers))
     return StreamMessage(
         stream="S-dead", subject=request.subject, seq=1, time=AT, data=request.data, headers=headers

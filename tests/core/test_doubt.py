@@ -1,4 +1,4 @@
-"""Not knowing whether a consumer is gone, for a bounded time."""
+"""Uncertainty whether a consumer was deleted, for a limited time."""
 
 from __future__ import annotations
 

@@ -252,6 +252,6 @@ def test_frames_taken_together_equal_frames_taken_one_by_one(
         together.take_all(arrived, 0.0)
     assert together.frames == alone.frames
     assert (together.end, together.detail) == (alone.end, alone.detail)
-    # What came after the end is left for whoever is next.
+    # Messages after the end remain for the next fetch.
     if not alone.is_over:
         assert not arrived

@@ -45,7 +45,7 @@ def test_no_bytes_of_a_block_break_the_reading(noise: bytes) -> None:
     found = Headers.parse(block)
     code, text = parse_status(block)
     assert (code, text) == (0, "")
-    # Whatever a line holds, it is kept under some name.
+    # Any line is kept under some name.
     lines = [line for line in (noise + b"\r\n").split(b"\r\n") if line]
     assert len(found.pairs) == len(lines)
 

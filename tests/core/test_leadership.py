@@ -41,13 +41,13 @@ def test_responding_leader_is_trusted(cluster):
         (ClusterInfo(leader="a", replicas=[peer("a"), peer("b")]), "in place of the leader, a"),
         (ClusterInfo(leader="a", replicas=[peer("b", LONG), peer("c", LONG)]), "0 of the 2"),
         (ClusterInfo(leader="a", replicas=[peer("b", HEARD), peer("c", LONG)]), "within 3 s"),
-        # Never heard of: the server says 0, or nothing.
+        # No contact so far: the server writes 0, or omits the member.
         (
             ClusterInfo(leader="a", replicas=[peer("b", timedelta(0)), peer("c", None)]),
             "0 of the 2",
         ),
         (ClusterInfo(leader="a", replicas=[peer("b", LONG)]), "0 of the 1"),
-        # Half of a group is no majority, and who has no vote makes none.
+        # Half of a group is no majority, and members without a vote do not count.
         (ClusterInfo(leader="a", replicas=[peer("b"), peer("c", LONG), peer("d", LONG)]), "1 of"),
         (
             ClusterInfo(

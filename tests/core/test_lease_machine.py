@@ -170,7 +170,7 @@ class Client:
             self.engine.ask_again(clock)
 
     def hear(self, letter: Letter, now: float) -> None:
-        """Take an answer, unless nobody waits for it any more."""
+        """Process a response, unless no caller waits for it any more."""
         if self.waits_for is not letter or letter.answer is None:
             return
         self.waits_for = None
@@ -327,7 +327,7 @@ class Leasing(RuleBasedStateMachine):
             case Drop(seq):
                 return ("dropped", self.server.drop(seq))
 
-    # ---- what must hold
+    # ---- invariants
 
     def check(self) -> None:
         believers = [each for each in self.clients if each.believes(self.server.now)]
@@ -341,7 +341,7 @@ class Leasing(RuleBasedStateMachine):
             assert client.engine.token == self.greatest_token
 
     def teardown(self) -> None:
-        """When the trouble ends, whoever waits gets the slot, and keeps it."""
+        """When the failures end, a waiting client gets the slot, and keeps it."""
         if not hasattr(self, "clients"):
             return
         waiting, *others = self.clients

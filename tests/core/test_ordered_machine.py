@@ -170,7 +170,7 @@ class OrderedMachine(RuleBasedStateMachine):
             return
         assert all(seq > self.first_after for seq in self.handed)
         if self.policy == DeliverPolicy.LAST_PER_SUBJECT and self.stream.keeps != 1:
-            # The snapshot holds nothing but what was the last of its subject for some replica.
+            # The snapshot contains only messages that were the last of their subject for a replica.
             snapshot = [seq for seq in self.handed if seq <= self.dividing_seq]
             # One that was behind takes what it did not have for messages after its snapshot.
             late = range(self.dividing_seq - self.most_lag + 1, self.dividing_seq + 1)

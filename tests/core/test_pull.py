@@ -1,4 +1,4 @@
-"""The pull engine by tables: what each fact makes it do, with a clock of its own."""
+"""Table tests of the pull engine: its actions for each event, with a simulated clock."""
 
 from __future__ import annotations
 
@@ -259,7 +259,7 @@ def test_an_end_with_nothing_delivered(code: int, text: str, wanted: Then, error
         assert bench.engine.wake_at() == pytest.approx(0.05)
         bench.now = bench.engine.wake_at()
         assert bench.pulls() == [pull(b"2", 10)]
-    # Exactly one request is open again, whatever happened.
+    # Exactly one request is open again in any case.
     assert bench.engine.open_requests == 1
     assert bench.pulls() == []
 
@@ -410,7 +410,7 @@ def test_a_big_message_behind_a_full_buffer_is_no_trouble() -> None:
 
 
 def two_requests() -> Bench:
-    """Ten asked for, six of them here, three handed over; then six more asked for."""
+    """Ten requested, six arrived, three handed over; then six more requested."""
     bench = Bench(threshold_messages=9)
     bench.poll()
     bench.arrived(6)
@@ -508,7 +508,7 @@ def test_silence_is_reported_once_and_pulled_over() -> None:
     assert isinstance(warning, PullWarning)
     assert warning.again
     assert again == pull(b"3", 10)
-    # What the voided requests still bring is welcome and owed to nobody.
+    # Messages of cancelled requests are accepted and not counted.
     bench.status(408, "Request Timeout", b"1", Nats_Pending_Messages=10)
     assert bench.poll() == []
 
@@ -757,7 +757,7 @@ def test_what_grew_beyond_a_limit_asks_for_no_more_than_that() -> None:
     bench.status(409, "Exceeded MaxRequestBatch of 35", b"4")
     assert [type(each) for each in bench.poll()] == [PullWarning, SendPull]
     assert bench.engine.outstanding == 35
-    # This makes no sense: it was asked for no more.
+    # Invalid: more than requested.
     bench.status(409, "Exceeded MaxRequestBatch of 35", b"5")
     assert bench.pulls() == []
     assert bench.engine.wake_at() == pytest.approx(0.05)

@@ -169,7 +169,7 @@ class Pulling(RuleBasedStateMachine):
 
     @rule()
     def pass_on(self) -> None:
-        """Give away what was waited for before the engine is told, as far as it allows that."""
+        """Hand over awaited messages before the engine is notified, as far as it allows that."""
         wire = self.server.wire
         if wire and isinstance(wire[0], int) and self.engine.may_pass():
             size = wire.popleft()
@@ -224,7 +224,7 @@ class Pulling(RuleBasedStateMachine):
         self.server.connected = True
         self.engine.restored(self.server.now)
 
-    # ---- what must hold
+    # ---- invariants
 
     @invariant()
     def books_are_sound(self) -> None:

@@ -1,4 +1,4 @@
-"""Text that a server, or any publisher, sent: whatever it is, no error of Python comes out."""
+"""Any text from a server or publisher is handled without errors of Python."""
 
 from __future__ import annotations
 

@@ -286,7 +286,7 @@ def test_a_connection_that_breaks_at_once_counts_as_a_failed_round() -> None:
 
 
 def test_servers_are_found_while_others_are_put_in_order() -> None:
-    """Whoever makes a link puts them in order, whoever reads it finds others."""
+    """The order is set when a connection is made; other threads may read another one."""
 
     class Good:
         def __ne__(self, other: object) -> bool:

@@ -1,4 +1,4 @@
-"""Functions that are told something."""
+"""Callbacks."""
 
 from __future__ import annotations
 

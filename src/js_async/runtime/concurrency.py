@@ -328,7 +328,7 @@ class Closable(Protocol):
         ...
 
     def warn_unclosed(self) -> None:
-        """Warn if the connection was not closed."""
+        """Warn if the object was not closed."""
         ...
 
 

@@ -169,7 +169,7 @@ class WorksBeside(BlockHint):
 
     def __del__(self) -> None:
         error = self._error
-        # In a forked process it belongs to the parent.
+        # In a forked process the error belongs to the parent.
         if error is None or self._forks != Forks.count or not _is_news(error):
             return
         text = f"{self._what} ended with an error that no call raised: {error!r}"

@@ -133,7 +133,7 @@ class PublishMany(SentWhileRead):
                     return
         except (Exception, GeneratorExit) as error:
             if self._is_inherited:
-                # Dropped or misused in a forked process: it belongs to the parent.
+                # Dropped or misused in a forked process: the object belongs to the parent.
                 self._closed = True
             # A cancelled or interrupted caller knows that it did not wait for the outcomes.
             if not (self._closed or self._managed):

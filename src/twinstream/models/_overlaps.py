@@ -22,7 +22,7 @@ _PAIRS: Final = 256
 _CHUNK: Final = 4096
 """Bits of a set. Each token has sets of its own, so they are short."""
 
-# Labels of sets other than literal tokens; a token contains no dot.
+# Labels of sets. They contain a dot, unlike the labels that are literal tokens.
 _HAS: Final = ".has"
 _WORD: Final = ".word"
 _STAR: Final = ".star"

@@ -43,7 +43,7 @@ _FOLDS = str.maketrans({"\u017f": "s", "\u212a": "k"})
 
 
 class EscapedText(str):
-    """A text written with escapes. No server decodes them in words, and few do in times."""
+    """A string with escapes. In enumerations no server decodes them, and in times few do."""
 
     __slots__ = ()
 

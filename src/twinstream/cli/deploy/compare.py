@@ -129,7 +129,7 @@ class Parent:
     """The stream of some consumers, in its state when their steps are carried out."""
 
     config: JsonObject | StreamConfig
-    """The consumer's config, from the file or, without one, from the server."""
+    """The stream's config, from the file or, without one, from the server."""
 
     typed: StreamConfig | None
     consumers: Mapping[str, ConsumerConfig]

@@ -38,7 +38,7 @@ OnRefused = Literal["raise", "retry"]
 DEFAULT_MESSAGES: Final = 500
 _EXPIRES: Final = 30.0
 _MIN_EXPIRES: Final = 1.0
-# ADR-37: with a byte limit the batch must not be the limit. The server reads a missing one as 1.
+# The `batch` of requests that only bytes limit (ADR-37). A missing `batch` means 1.
 MANY: Final = 1_000_000
 _MIN_HEARTBEAT: Final = 0.5
 _MAX_HEARTBEAT: Final = 30.0

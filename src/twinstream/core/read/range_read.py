@@ -131,7 +131,7 @@ class RangeRead:
 
     @property
     def is_open(self) -> bool:
-        """Whether the read continues until the leader has no more messages, even newer ones."""
+        """Whether the read ends only when the leader has no more messages."""
         return self._end == OPEN_END
 
     @property

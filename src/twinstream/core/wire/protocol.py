@@ -127,7 +127,7 @@ class HeldBack(ByteTaker, Protocol):
 
     @property
     def is_over(self) -> bool:
-        """Whether the cutter accepts no more bytes."""
+        """Whether no more bytes are taken."""
         ...
 
     def give_up(self) -> None:

@@ -13,10 +13,10 @@ from twinstream.models.rules.rule import Found, Hit, Rule
 from twinstream.models.rules.stream_case import StreamCase
 
 LARGE_WINDOW = 15 * 60 * 1_000_000_000
-"""Nanoseconds, a quarter of an hour; all ids in the window are kept in memory."""
+"""A quarter of an hour, in nanoseconds; all ids in the window are kept in memory."""
 
 SHORTEST_TTL = 1_000_000_000
-"""Nanoseconds, one second, the minimum TTL of a message."""
+"""The minimum TTL of a message: one second, in nanoseconds."""
 
 
 def _destinations(case: StreamCase) -> Iterator[tuple[str, str]]:

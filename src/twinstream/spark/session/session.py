@@ -91,7 +91,7 @@ def make_active(spark: SparkSession) -> None:
 
     if not is_connect(spark) and SparkSession.getActiveSession() is None:
         # The only call of PySpark that makes a session the active one. It runs no job.
-        untyped: Any = spark  # PySpark's types want pandas
+        untyped: Any = spark  # PySpark's types need pandas
         untyped.createDataFrame([], "nothing int")
 
 
