@@ -6,8 +6,8 @@ machine's speed of the moment cancels out. Each run checks that every message an
 arrived. The limits ``raw`` and ``raw_c`` are what a socket can do in plain Python and in C, that of
 asyncio is ``raw_asyncio``, and that of publishers who tell answers apart is ``raw_numbered``.
 
-``python -m tests.bench.growth``, ``.memory``, ``.beside``, ``.start``, ``.first_message`` and
-``.models`` measure more;
+``python -m tests.bench.growth``, ``.memory``, ``.beside``, ``.start``, ``.first_message``,
+``.models``, ``.key_values`` and ``.objects`` measure more;
 ``python -m tests.bench.report FILE`` puts the figures of a file into the README.
 """
 
