@@ -661,13 +661,13 @@ class JetStream:
         check: bool = True,
         timeout: Seconds | None = None,
     ) -> Stored:
-        """Replace the last message of a subject if that is still the one at `expected_seq`.
+        """Replace the last message of a subject if its sequence is still `expected_seq`.
 
         The other arguments are as in `insert`.
 
         Raises:
             WrongLastSequence: Another client was faster.
-            OutcomeUnknown: That could not be determined after a lost response.
+            OutcomeUnknown: A response was lost, and the outcome could not be determined.
             NotPromised: The stream's settings refuse a second message of a subject.
             TwinstreamError: Any error of `publish`.
         """

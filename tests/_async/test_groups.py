@@ -462,6 +462,26 @@ async def has_counts(worker, handled, retried):
     return (worker.handled, worker.retried, worker.rejected) == (handled, retried, 0)
 
 
+async def test_messages_that_are_given_up_become_dead_letters(opened, name):
+    async with opened() as jet:
+        group = await elastic(jet, name, "m1")
+        letters = jet.dead_letters(group.source)
+
+        async def handler(message):
+            raise js.Reject("no")
+
+        worker = group.worker("m1", handler, config=QUICK, dead_letters=letters)
+        async with worker:
+            await publish(jet, name, 0, 1)
+            await eventually(has_rejected, worker)
+        [letter] = [each async for each in letters.letters()]
+        assert (letter.subject, letter.data, letter.reason) == (f"{name}.k0", b"0", "no")
+
+
+async def has_rejected(worker):
+    return worker.rejected
+
+
 async def test_partitions_are_handled_side_by_side(opened, name):
     async with opened() as jet:
         group = await elastic(jet, name, "m1")

@@ -204,8 +204,8 @@ async def test_an_instance_of_another_client_stands_by(server, name):
         work = asyncio.create_task(foreign.work())
         await publish(jet, name, 20, 40)
         await consumed(seen, 40)
-        assert worker.handled == 40
         await worker.stop()
+        assert worker.handled == 40
         await publish(jet, name, 40, 60)
         await consumed(seen, 60)
         assert worker.handled == 40

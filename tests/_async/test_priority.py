@@ -244,3 +244,26 @@ async def test_an_iteration_without_a_group_of_the_consumer_is_refused_at_the_ca
         async with stream.bind_consumer("c").messages() as messages:
             with pytest.raises(js.BadPull, match=r"(?i)group"):
                 await messages.next(20)
+
+
+async def test_a_pin_is_known_even_if_its_messages_were_not_taken(opened, name):
+    async with opened() as jet:
+        stream = await filled(jet, name, 0)
+        config = ConsumerConfig(
+            durable_name="c", priority_policy="pinned_client", priority_groups=["g"]
+        )
+        consumer = await stream.create_consumer(config)
+        reports = []
+        group = js.Priority(group="g")
+        async with consumer.messages(priority=group, on_report=reports.append) as messages:
+            with pytest.raises(js.RequestTimeout):
+                await messages.next(0.1)
+            await jet.publish(f"{name}.1")
+
+            async def arrived():
+                return messages.buffered
+
+            await eventually(arrived)
+        [state] = (await consumer.info()).priority_groups
+        assert consumer._channels.pins.get("g") == state.pinned_client_id
+        assert reports == []

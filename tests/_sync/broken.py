@@ -14,7 +14,7 @@ BEFORE, BEHIND = "before", "behind"
 
 
 class Killed(BaseException):
-    """The process is gone: nothing that could catch an error catches this."""
+    """The process has ended: an exception that no handler catches."""
 
 
 class Mortal:

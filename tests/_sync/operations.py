@@ -154,7 +154,7 @@ def an_object_store(jet, stage, stream):
     jet.publish(f"$O.{stage.stream}.C.orphan", b"x")
 
 
-# What some operations find beside their stream.
+# Objects that some operations need in addition to their stream.
 PREPARED = {
     "create_object_store": no_object_store,
     "get_object_store": an_object_store,
@@ -412,11 +412,11 @@ def coordination(jet, stage):
 
 
 def is_handed_on(lock, stage):
-    """Free a lock at a moment when who waits for it hears of it, and does not ask by itself."""
+    """Release a lock at a moment when its waiter is notified and does not poll."""
     held = lock.try_acquire()
 
     def leave():
-        # Who hears nothing asks again 1 or 1.5 s after the beginning, then not before 3 s.
+        # A waiter without a notification polls 1 or 1.5 s after the beginning, then not before 3 s.
         a_while(2.5)
         assert held.release()
 

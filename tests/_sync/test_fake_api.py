@@ -26,7 +26,7 @@ def test_a_creation_that_is_forgotten_is_sent_again():
         again = peer.expect(r"STREAM\.CREATE\.S")
         assert (again.reply, again.json) == (lost.reply, lost.json)
         peer.answer(again, CREATED)
-        # A late answer to the first is of no use any more, and harms nobody.
+        # A late response to the first request is ignored.
         peer.answer(lost, NO_LEADER)
         peer.until_left()
 

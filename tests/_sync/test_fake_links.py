@@ -328,7 +328,7 @@ def test_stalled_push_consumer_is_answered_after_earlier_messages():
 
 
 def test_closing_wakes_every_wait():
-    """Each call ends with its own documented word, whoever closes and whenever."""
+    """Each call ends with its documented error, for any caller of `close` at any time."""
 
     def script(peer: FakePeer) -> None:
         peer.handshake()

@@ -400,7 +400,7 @@ def test_a_limit_of_the_consumer_ends_what_never_worked_and_not_what_did():
 
 
 def test_deleted_consumer_is_recreated_after_its_deletion_is_complete():
-    """And again where nobody answered."""
+    """Also for repeated pulls without responders."""
     at = []
 
     def script(peer: FakePeer) -> None:
@@ -478,7 +478,7 @@ def test_unprocessed_arrivals_are_kept_alive():
 
 @pytest.mark.parametrize("end", ["looked at", "closed"])
 def test_heartbeat_does_not_refresh_earlier_messages(end):
-    """The server has given it to somebody else: it is neither worked on nor given back."""
+    """The server has redelivered it: the message is neither processed nor returned."""
 
     def script(peer: FakePeer) -> None:
         peer.handshake()
@@ -520,7 +520,7 @@ def test_heartbeat_does_not_refresh_earlier_messages(end):
 
 
 def test_what_keeps_messages_alive_ends_with_its_connection():
-    """Also where nobody closes the iteration."""
+    """Also if no code closes the iteration."""
 
     def script(peer: FakePeer) -> None:
         peer.handshake()

@@ -110,7 +110,7 @@ def test_an_answer_that_is_here_before_sending_returns_counts(way, monkeypatch):
     def slowly(pipeline, entry):
         sent = own(pipeline, entry)
         if sent and entry.attempts == 2:
-            # As if somebody else read the second 503 just now.
+            # As if another thread read the second 503 just now.
             status = b"NATS/1.0 503\r\n\r\n"
             pipeline._deliver((entry.reply, b"", len(status), status))
             seen.append(entry.action)
@@ -231,7 +231,7 @@ def test_denied_subject_is_reported_at_once(way):
 
 @both
 def test_what_is_denied_after_silence_may_be_stored(way):
-    """Permissions can be changed at any time, and hold for what comes from then on."""
+    """Permissions can be changed at any time, and apply to later messages."""
 
     def script(peer: FakePeer) -> None:
         peer.handshake()
@@ -281,7 +281,7 @@ def test_what_may_be_stored_is_not_to_be_published_again(way):
 
 
 def test_late_no_responders_explains_an_earlier_silence():
-    """The reason of the silence is being asked for when the 503 comes: it was not stored."""
+    """The 503 arrives while the reason of the silence is requested: nothing was stored."""
 
     def script(peer: FakePeer) -> None:
         peer.handshake()
@@ -455,7 +455,7 @@ def test_a_refusal_that_passes_is_tried_again(way, err_code):
 
 @both
 def test_an_id_in_process_is_waited_for(way):
-    """A leader that was lost had it in process; its successor stored it, or never heard of it."""
+    """A lost leader had the id in process; its successor stored the message, or never got it."""
 
     def script(peer: FakePeer) -> None:
         peer.handshake()

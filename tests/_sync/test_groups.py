@@ -461,6 +461,26 @@ def has_counts(worker, handled, retried):
     return (worker.handled, worker.retried, worker.rejected) == (handled, retried, 0)
 
 
+def test_messages_that_are_given_up_become_dead_letters(opened, name):
+    with opened() as jet:
+        group = elastic(jet, name, "m1")
+        letters = jet.dead_letters(group.source)
+
+        def handler(message):
+            raise js.Reject("no")
+
+        worker = group.worker("m1", handler, config=QUICK, dead_letters=letters)
+        with worker:
+            publish(jet, name, 0, 1)
+            eventually(has_rejected, worker)
+        [letter] = [each for each in letters.letters()]
+        assert (letter.subject, letter.data, letter.reason) == (f"{name}.k0", b"0", "no")
+
+
+def has_rejected(worker):
+    return worker.rejected
+
+
 def test_partitions_are_handled_side_by_side(opened, name):
     with opened() as jet:
         group = elastic(jet, name, "m1")

@@ -248,7 +248,7 @@ def test_it_ends_after_as_many_as_were_wanted(opened, name):
         with consumer.consume(handler, stop_after=10, concurrency=2) as consuming:
             consuming.wait(10)
         assert sorted(handled) == list(range(51, 61))
-        # Nothing beyond was asked for.
+        # No further message was requested.
         eventually(settled, consumer, 60)
         assert (consumer.info()).delivered.stream_seq == 60
 

@@ -41,7 +41,7 @@ def added(path, subjects, **options):
 
 
 def stored(stream):
-    """Return what a stream holds, in order."""
+    """Return the messages of a stream, in order."""
     last = (stream.info()).state.last_seq
     return [stream.get_message(seq) for seq in range(1, last + 1)]
 

@@ -245,3 +245,26 @@ def test_an_iteration_without_a_group_of_the_consumer_is_refused_at_the_call(ope
         with stream.bind_consumer("c").messages() as messages:
             with pytest.raises(js.BadPull, match=r"(?i)group"):
                 messages.next(20)
+
+
+def test_a_pin_is_known_even_if_its_messages_were_not_taken(opened, name):
+    with opened() as jet:
+        stream = filled(jet, name, 0)
+        config = ConsumerConfig(
+            durable_name="c", priority_policy="pinned_client", priority_groups=["g"]
+        )
+        consumer = stream.create_consumer(config)
+        reports = []
+        group = js.Priority(group="g")
+        with consumer.messages(priority=group, on_report=reports.append) as messages:
+            with pytest.raises(js.RequestTimeout):
+                messages.next(0.1)
+            jet.publish(f"{name}.1")
+
+            def arrived():
+                return messages.buffered
+
+            eventually(arrived)
+        [state] = (consumer.info()).priority_groups
+        assert consumer._channels.pins.get("g") == state.pinned_client_id
+        assert reports == []

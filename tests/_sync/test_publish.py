@@ -395,7 +395,7 @@ def test_what_is_no_message_is_refused(opened, name, call, wrong):
 
 
 def dropped(many, request):
-    """Make what nobody goes through, and let go of it."""
+    """Create an iterator that is never used, and drop it."""
     many([request])
     gc.collect()
 

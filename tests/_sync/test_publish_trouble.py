@@ -22,7 +22,7 @@ PATIENT = js.ReconnectPolicy(wait=0.02, max_wait=0.2, attempts=-1)
 
 
 def contents(jet, name):
-    """Return what a stream holds, data by sequence."""
+    """Return the messages of a stream, data by sequence."""
     stream = jet.get_stream(name)
     state = (stream.info(confirmed=True)).state
     found = {}
@@ -133,7 +133,7 @@ def test_messages_without_ids_fail_as_unknown_when_the_server_dies(server_factor
 
 @pytest.mark.parametrize("answers", [False, True], ids=["silent", "answering"])
 def test_elections_with_somebody_else_on_the_subject(cluster, name, answers):
-    """Whoever listens hides that nobody leads: a message may get no answer, or a wrong one."""
+    """Other subscribers hide a missing leader: a message may get no response, or a wrong one."""
     with (
         js.connect(cluster.url, reconnect=PATIENT) as connection,
         js.connect(cluster.url, reconnect=PATIENT) as other,
@@ -189,7 +189,7 @@ def test_a_killed_leader_costs_no_message_and_none_twice(cluster, name):
                 leader = cluster.node((stream.info()).cluster.leader)
                 leader.kill()
             data = b"%d" % number
-            # The expectation alone makes a repeat safe; the id tells what became of the first.
+            # The expectation alone makes a retry safe; the id identifies the first attempt.
             ack = jet.publish(
                 name, data, msg_id=str(number), expected_last_subject_seq=last, retries=100
             )

@@ -119,7 +119,7 @@ def test_a_second_subscription_without_a_group_is_refused(opened, name):
             with pytest.raises(js.BadArgument, match="another subscription is bound to this push"):
                 with other.bind_stream(name).bind_push("p"):
                     pass
-        # The server hears of the end of the first one a moment later.
+        # The server processes the end of the first subscription a moment later.
         with stream.bind_push("p") as messages:
             jet.publish(f"{name}.x")
             assert (messages.next(10)).metadata.stream_seq == 2

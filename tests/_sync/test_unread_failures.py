@@ -19,7 +19,7 @@ UNREAD = "2 messages were not acknowledged: .*wrong last sequence"
 
 
 def let_go(holder):
-    """Drop what a list holds, as a program does that forgets it."""
+    """Drop the contents of a list, as a program that forgets them does."""
     holder.clear()
     gc.collect()
 

@@ -127,7 +127,7 @@ def test_one_key_that_fails_does_not_hold_up_others(opened, name):
 
             eventually(count_is, seen, 17)
             eventually(all_wait)
-        # What was not done goes back, in order, for whoever comes next.
+        # Unprocessed messages return to the server, in order, for the next client.
         consumer = jet.get_consumer(name, "c")
         batch = consumer.fetch(3, timeout=10)
         assert [message.metadata.stream_seq for message in batch] == [1, 2, 3]
@@ -265,7 +265,7 @@ def test_an_end_in_the_middle_loses_nothing_and_doubles_nothing(opened, name, or
         def handler(message):
             pause(0.002)
             seen.append(message.metadata.stream_seq)
-            # However late the end is told: it comes in the middle.
+            # The end is reported late, in the middle of the messages.
             eventually(may_end)
 
         ends = 0

@@ -142,8 +142,8 @@ class Message(CoreMessage):
 
         The default timeout is that of the JetStream context, also for the other methods with
         `confirm=True`. Returns True if the acknowledgement certainly counts. Returns False if the
-        confirmation came so late that the server may have redelivered the message before: it
-        confirms such an acknowledgement too.
+        confirmation came so late that the server may have redelivered the message before; servers
+        confirm late acknowledgements, too.
 
         Raises `RequestTimeout`, `NoResponders` (no consumer leader) or `ConnectionLost`. The
         message may be acknowledged again after these errors.

@@ -87,7 +87,7 @@ class Messages(Iteration[Message]):
         self._held: Final = Held(self._transport, self._ready, ack_wait, self._timeout)
         """Keeps messages alive that are buffered or with the caller."""
         self._counting: Final = Lock()
-        # Late messages among those taken without asking the engine, and how many it knows of.
+        # Late messages that were taken without asking the engine, and those that it knows of.
         self._missed = self._missed_known = 0
         self.late = 0
         """Messages that were skipped because their ack_wait was over (see `Message.is_late`)."""

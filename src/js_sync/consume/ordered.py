@@ -64,7 +64,7 @@ class _Question:
         self.sent = None
 
     def is_answered(self, read: OrderedRead) -> bool:
-        """Tell whether all messages of the fetch have been handed over."""
+        """Tell whether all messages stored before the question have been handed over."""
         return self.sent is not None and read.has_all(self.sent) and read.is_current
 
 

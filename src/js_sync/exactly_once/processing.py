@@ -136,7 +136,7 @@ class Processing(Owned, BlockHint):
         self._writer.check()
         ack_wait = ack_wait_of(info)
         if ack_wait is not None:
-            # The consumption may not know the ack_wait, or an outdated one.
+            # The consumption may have no ack_wait, or an outdated one.
             self._consuming.messages._learn(ack_wait)
         self._consuming.start()
 
