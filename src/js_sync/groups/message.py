@@ -3,9 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Final, cast
-
 from js_sync.consume.message import Message
 
 __all__ = ["GroupMessage", "group_message"]
@@ -27,18 +24,13 @@ class GroupMessage(Message):
         return int(self._partition)
 
 
-_bare: Final = cast("Callable[[], Any]", GroupMessage)
-
-
 def group_message(message: Message) -> GroupMessage:
     """Return a received message without the first token of its subject, which is the partition."""
     token, _, subject = message._frame[0].partition(b".")
-    made = _bare()
-    made._frame = (subject, *message._frame[1:])
-    made._delivery = message._delivery
+    made = GroupMessage((subject, *message._frame[1:]), message._delivery)
     made._done = message._done
     made._partition = token
     if hasattr(message, "_told_at"):
-        # It waited, and progress was reported meanwhile.
+        # The message waited in the worker, which reported progress meanwhile.
         made._told_at = message._told_at
-    return made  # type: ignore[no-any-return]
+    return made
