@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from contextlib import nullcontext, suppress
-from typing import TYPE_CHECKING, Final, Self, cast
+from typing import TYPE_CHECKING, Any, Final, Self, cast
 
 from js_async.api.api import Api
 from js_async.client.closing import WorksBeside
@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     from js_async.groups.store import GroupStore
     from js_async.kv.watch import Watch
     from js_async.workers.settings import WorkSettings
-    from twinstream.models import ConsumerConfig, ElasticGroupConfig, StaticGroupConfig
+    from twinstream.models import ConsumerConfig
 
 __all__ = ["GroupWorker"]
 
@@ -87,7 +87,7 @@ class GroupWorker(Owned, WorksBeside):
         self,
         api: Api,
         names: GroupNames,
-        store: GroupStore[StaticGroupConfig] | GroupStore[ElasticGroupConfig],
+        store: GroupStore[Any],
         member: str,
         handler: Handler[GroupMessage],
         settings: WorkSettings,
@@ -99,7 +99,7 @@ class GroupWorker(Owned, WorksBeside):
         names.consumer(member)
         self._api: Final = api
         self._names: Final = names
-        self._store: Final = store
+        self._store: Final[GroupStore[Any]] = store
         self._member: Final = member
         # Each message is a `GroupMessage`, which `settings` makes of it.
         self._handler: Final = cast("Handler[Message]", handler)
