@@ -32,7 +32,6 @@ import js_async.backup.files
 import js_async.backup.restore
 import js_async.publish.publisher
 import js_async.runtime.socket_link
-from js_async.publish.pipeline import Pipeline
 from js_async.runtime.concurrency import Interrupts, Signal, TimedLock, here, set_from_anywhere
 from js_async.runtime.socket_link import Link, _Receiver
 from js_async.runtime.waiter import Alarm, Sleeper, Turn
@@ -41,6 +40,7 @@ from tests._async.streams import disconnected, waiting
 from tests._async.test_backup import ARCHIVE, CONFIG, STATE
 from tests.fake.answers import CONSUMER
 from tests.fake.stock import Stock
+from tests.hooked import hooked
 from tests.inside import link_of, session_of, transport_of
 from twinstream.core.deadline import Deadline, monotonic
 from twinstream.core.wire.protocol import Parser
@@ -616,7 +616,6 @@ async def test_leaving_many_messages_ends_when_sending_one_was_cancelled():
 
 
 async def test_who_waits_for_a_message_has_it_when_another_task_that_mends_it_is_cancelled(
-    monkeypatch,
     tuned,
 ):
     menders = []
@@ -635,15 +634,12 @@ async def test_who_waits_for_a_message_has_it_when_another_task_that_mends_it_is
             peer.answer(peer.expect("^H?PUB orders "), {"stream": "S", "seq": seq})
         peer.until_left(timeout=60)
 
-    async def noted(pipeline):
+    def noted(_):
         menders.append(asyncio.current_task())
-        await own(pipeline)
 
-    own = Pipeline.recover
-    monkeypatch.setattr(Pipeline, "recover", noted)
     # Nobody mends but who waits.
     tuned("publisher look", 3600.0)
-    with FakeServer(first, second) as server:
+    with FakeServer(first, second) as server, hooked("publish: before recovery", noted):
         async with js.connect(server.url) as connection:
             publisher = connection.jetstream().publisher(timeout=60)
             one, two = [await publisher.send("orders", msg_id=each) for each in ("1", "2")]

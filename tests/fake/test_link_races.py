@@ -20,7 +20,7 @@ from js_sync.runtime.socket_link import Link
 from js_sync.runtime.sockets import connected
 from js_sync.runtime.tls_socket import TlsSocket
 from tests._sync.flow import eventually
-from tests.fake.names import full
+from tests.fake.names import full, replacing
 from tests.fake.threads import A_WHILE, beside, in_time
 from tests.hooked import hooked
 from tests.inside import keeper_of, link_of, refuse, session_of
@@ -346,16 +346,12 @@ def test_the_addresses_of_a_name_share_the_time_for_connecting(monkeypatch):
     with ExitStack() as stack:
         addresses = [stack.enter_context(full()) for _ in range(3)]
         found = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", each) for each in addresses]
-        monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: found)
+        replacing(monkeypatch, lambda *_: found)
         given = []
-        settimeout = socket.socket.settimeout
-
-        def noted(sock, value):
-            given.append(value)
-            settimeout(sock, value)
-
-        monkeypatch.setattr(socket.socket, "settimeout", noted)
-        with pytest.raises(TimeoutError, match="no connection in time"):
+        with (
+            hooked("link: before connect", given.append),
+            pytest.raises(TimeoutError, match="no connection in time"),
+        ):
             connected("several.example", 4222, Deadline.after(0.3))
         assert len(given) == 3
         assert sum(given) <= 0.3
@@ -367,7 +363,7 @@ def test_a_name_whose_first_address_does_not_answer_is_connected_to(monkeypatch)
         # One that this machine has no sockets for is passed over, too.
         found = [(-1, socket.SOCK_STREAM, 6, "", good)]
         found += [(socket.AF_INET, socket.SOCK_STREAM, 6, "", each) for each in (silent, good)]
-        monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: found)
+        replacing(monkeypatch, lambda *_: found)
         with js.connect("nats://several.example", connect_timeout=1) as connection:
             assert connection.is_connected
 

@@ -402,6 +402,8 @@ class Pipeline:
 
     async def recover(self) -> None:
         """Recover all messages in trouble, and send those to be retried in their order."""
+        if HOOKS:
+            reached("publish: before recovery", self)
         batch: deque[UnderWay] = deque()
         try:
             while self._to_recover:
