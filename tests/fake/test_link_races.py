@@ -214,6 +214,7 @@ def test_a_sender_who_is_stuck_on_the_last_link_takes_nothing_of_the_next(monkey
     with FakeServer(broken, whole) as server:
         with js.connect(server.url, reconnect=QUICK, connect_timeout=60) as connection:
             link = link_of(connection)
+            out = link._out
             send = js_sync.runtime.sender.send
 
             def stuck(sock, data, *rest):
@@ -221,11 +222,11 @@ def test_a_sender_who_is_stuck_on_the_last_link_takes_nothing_of_the_next(monkey
                     return send(sock, data, *rest)
                 server.tell("break")
                 # Until the next one is waiting for its CONNECT to go out, if that can be.
-                in_time(lambda: any(each.startswith(b"CONNECT") for each in link._out))
+                in_time(lambda: any(each.startswith(b"CONNECT") for each in out))
                 return data
 
             monkeypatch.setattr(js_sync.runtime.sender, "send", stuck)
-            link._out.append(b"PUB stuck 0\r\n\r\n")
+            out.append(b"PUB stuck 0\r\n\r\n")
             link._flush(block=True)
             # Without its CONNECT it would take as long as an attempt may.
             eventually(lambda: server.reached("whole"), patience=30)
