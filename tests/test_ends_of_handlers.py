@@ -5,15 +5,13 @@ from __future__ import annotations
 import asyncio
 import sys
 import threading
-from collections.abc import Callable
 
 import pytest
 
 import js_async
 import js_sync
-from js_sync.coordination import leader as leader_module
-from js_sync.runtime.concurrency import Task, spawn
 from tests._sync.flow import eventually
+from tests.hooked import hooked
 from twinstream.models import ConsumerConfig, StreamConfig
 from twinstream.testing import NatsServer
 
@@ -110,20 +108,15 @@ def test_cancelling_a_worker_ends_it(server: NatsServer) -> None:
     asyncio.run(work())
 
 
-def test_a_handler_may_stop_its_campaign_before_its_thread_is_noted(
-    server: NatsServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_handler_may_stop_its_campaign_before_its_thread_is_noted(server: NatsServer) -> None:
     """The thread of the handler runs before whoever started it goes on."""
     done = threading.Event()
 
-    def ahead(work: Callable[[], None], name: str) -> Task:
-        task = spawn(work, name)
-        if "-term-" in name:
+    def ahead(started: tuple[str, object]) -> None:
+        if "-term-" in started[0]:
             done.wait(0.3)
-        return task
 
-    monkeypatch.setattr(leader_module, "spawn", ahead)
-    with js_sync.connect(server.url) as nc:
+    with hooked("task: started", ahead), js_sync.connect(server.url) as nc:
         coordination = nc.jetstream().coordination("STOPS", create=True)
 
         def elected(_: js_sync.Lease) -> None:

@@ -32,7 +32,6 @@ import js_async.backup.files
 import js_async.backup.restore
 import js_async.publish.publisher
 import js_async.runtime.socket_link
-from js_async.publish.pipeline import Pipeline
 from js_async.runtime.concurrency import Interrupts, Signal, TimedLock, here, set_from_anywhere
 from js_async.runtime.socket_link import Link, _Receiver
 from js_async.runtime.waiter import Alarm, Sleeper, Turn
@@ -41,6 +40,7 @@ from tests._async.streams import disconnected, waiting
 from tests._async.test_backup import ARCHIVE, CONFIG, STATE
 from tests.fake.answers import CONSUMER
 from tests.fake.stock import Stock
+from tests.hooked import hooked
 from tests.inside import link_of, session_of, transport_of
 from twinstream.core.deadline import Deadline, monotonic
 from twinstream.core.wire.protocol import Parser
@@ -341,22 +341,20 @@ async def test_polling_ends_with_its_time_and_with_the_wait(monkeypatch) -> None
     with FakeServer(stock.script) as server:
         async with js.connect(server.url, busy_poll=0.05) as connection:
             subscription = await connection.subscribe("news")
-            link, turns = link_of(connection), []
-            poll = link._poll
-            link._poll = lambda: turns.append(monotonic()) or poll()
-            with pytest.raises(js.RequestTimeout):
-                await subscription.next(timeout=0.15)
-            # Again and again while it lasted, once more to see that it is over, and no more.
-            assert len(turns) > 2
-            assert sum(turn > link._polls_until for turn in turns) <= 1
-            turns.clear()
-            await connection.flush()
-            assert turns
-            await asyncio.sleep(0)
-            turns.clear()
-            await asyncio.sleep(0.02)
-            assert turns == []
-            assert not link._polling
+            turns = []
+            with hooked("link: before spin", lambda until: turns.append(monotonic() - until)):
+                with pytest.raises(js.RequestTimeout):
+                    await subscription.next(timeout=0.15)
+                # Again and again while it lasted, once more to see that it is over, and no more.
+                assert len(turns) > 2
+                assert sum(late > 0 for late in turns) <= 1
+                turns.clear()
+                await connection.flush()
+                assert turns
+                await asyncio.sleep(0)
+                turns.clear()
+                await asyncio.sleep(0.02)
+                assert turns == []
 
 
 async def test_reads_are_long_while_messages_are() -> None:
@@ -616,7 +614,6 @@ async def test_leaving_many_messages_ends_when_sending_one_was_cancelled():
 
 
 async def test_waiter_gets_a_message_recovered_by_a_cancelled_task(
-    monkeypatch,
     tuned,
 ):
     menders = []
@@ -635,15 +632,12 @@ async def test_waiter_gets_a_message_recovered_by_a_cancelled_task(
             peer.answer(peer.expect("^H?PUB orders "), {"stream": "S", "seq": seq})
         peer.until_left(timeout=60)
 
-    async def noted(pipeline):
+    def noted(_):
         menders.append(asyncio.current_task())
-        await own(pipeline)
 
-    own = Pipeline.recover
-    monkeypatch.setattr(Pipeline, "recover", noted)
     # Nobody mends but who waits.
     tuned("publisher look", 3600.0)
-    with FakeServer(first, second) as server:
+    with FakeServer(first, second) as server, hooked("publish: before recovery", noted):
         async with js.connect(server.url) as connection:
             publisher = connection.jetstream().publisher(timeout=60)
             one, two = [await publisher.send("orders", msg_id=each) for each in ("1", "2")]

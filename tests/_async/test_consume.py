@@ -10,11 +10,11 @@ import pytest
 from attrs import evolve
 
 import js_async as js
-from js_async.consume import consume as consuming
 from js_async.consume.messages import Messages
 from tests._async.flow import eventually, together
 from tests._async.streams import filled, settled, waiting
 from tests.dropping import let_go
+from tests.hooked import hooked
 from tests.inside import held_of, keeper_of, tasks_of
 from twinstream.core.deadline import Deadline
 from twinstream.models import ConsumerConfig, StreamConfig
@@ -105,24 +105,23 @@ async def test_nothing_is_kept_for_an_iteration_that_is_dropped_open(opened, nam
         assert await keeper_of(held).join(Deadline.after(20))
 
 
-async def test_a_consumption_that_is_interrupted_while_it_starts_ends(opened, name, monkeypatch):
+async def test_a_consumption_that_is_interrupted_while_it_starts_ends(opened, name):
     tasks = []
 
-    def interrupted(work, label):
-        tasks.append(own(work, label))
-        if len(tasks) == 2:
-            raise KeyboardInterrupt
-        return tasks[-1]
+    def interrupted(started):
+        label, task = started
+        if label.startswith(("twinstream-dispatch", "twinstream-worker")):
+            tasks.append(task)
+            if len(tasks) == 2:
+                raise KeyboardInterrupt
 
     async def handle(message):
         await message.ack()
 
-    own = consuming.spawn
-    monkeypatch.setattr(consuming, "spawn", interrupted)
     async with opened() as jet:
         stream = await filled(jet, name, 0)
         consumer = await stream.create_consumer(ConsumerConfig(durable_name="c"))
-        with pytest.raises(KeyboardInterrupt):
+        with hooked("task: started", interrupted), pytest.raises(KeyboardInterrupt):
             await consumer.consume(handle).start()
         for task in tasks:
             assert await task.join(Deadline.after(20))

@@ -8,11 +8,11 @@ import pytest
 
 import js_async as js
 from js_async.api.api import Api
-from js_async.publish import publisher
 from js_async.publish.verify_stored import prove
 from tests._async.flow import pause, together
 from tests._async.leaders import step_down
-from tests.inside import session_of
+from tests.hooked import hooked
+from tests.inside import keeper_of, session_of
 from twinstream.core.deadline import Deadline
 from twinstream.core.wire.subjects import ApiSubjects
 from twinstream.models import StreamConfig
@@ -240,41 +240,29 @@ async def asking(connection, jet, name, config):
     assert (ack.seq, ack.duplicate) == (3, None)
 
 
-async def test_a_publisher_that_is_interrupted_while_it_opens_leaves_nothing(server, monkeypatch):
+async def test_a_publisher_that_is_interrupted_while_it_opens_leaves_nothing(server):
     ends = []
 
-    def interrupted(work, label):
-        ends.append(own(work, label))
+    def interrupted(started):
+        ends.append(started[1])
         raise KeyboardInterrupt
 
-    own = publisher.spawn
-    monkeypatch.setattr(publisher, "spawn", interrupted)
     async with js.connect(server.url) as connection:
-        with pytest.raises(KeyboardInterrupt):
+        with hooked("task: started", interrupted), pytest.raises(KeyboardInterrupt):
             await connection.jetstream().publisher().__aenter__()
         assert connection.stats.subscriptions == 0
         assert await ends[0].join(Deadline.after(30))
 
 
-async def test_a_publisher_that_could_not_open_is_kept_when_it_does(server, monkeypatch):
-    keepers = []
-
-    def spawned(work, label):
-        keepers.append(own(work, label))
-        return keepers[-1]
-
-    async def failing(self):
+async def test_a_publisher_that_could_not_open_is_kept_when_it_does(server):
+    def failing(_):
         raise js.RequestTimeout("not now")
 
-    own = publisher.spawn
-    monkeypatch.setattr(publisher, "spawn", spawned)
     async with js.connect(server.url) as connection:
         one = connection.jetstream().publisher()
-        with monkeypatch.context() as patch:
-            patch.setattr(publisher.Pipeline, "open", failing)
-            with pytest.raises(js.RequestTimeout):
-                await one.__aenter__()
+        with hooked("session: mailbox opened", failing), pytest.raises(js.RequestTimeout):
+            await one.__aenter__()
         async with one:
             # It goes on while the publisher is open.
-            assert not await keepers[0].join(Deadline.after(0.2))
-        assert await keepers[0].join(Deadline.after(30))
+            assert not await keeper_of(one).join(Deadline.after(0.2))
+        assert await keeper_of(one).join(Deadline.after(30))

@@ -10,7 +10,7 @@ import pytest
 import js_sync as js
 from tests._sync.flow import eventually
 from tests.certificates import make_certificates
-from tests.fake.names import full, resolving
+from tests.fake.names import full, replacing, resolving
 from tests.inside import servers_of, session_of
 from tests.meddler import meddled
 from twinstream.core.deadline import monotonic
@@ -89,14 +89,13 @@ def test_unusable_announced_address_does_not_delay_a_reconnect(announced):
 def test_next_address_is_tried_after_any_error(monkeypatch, error):
     with FakeServer(rest=welcome) as server:
         asked = resolving(monkeypatch, good=[server.port])
-        resolve = socket.getaddrinfo
 
-        def resolved(host, *args, **kwargs):
+        def answer(resolve, host):
             if host == "bad":
                 raise error
-            return resolve(host, *args, **kwargs)
+            return resolve()
 
-        monkeypatch.setattr(socket, "getaddrinfo", resolved)
+        replacing(monkeypatch, answer)
         with js.connect("nats://bad,nats://good", shuffle=False) as connection:
             assert asked == ["good"]
             assert connection.is_connected

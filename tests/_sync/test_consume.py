@@ -11,11 +11,11 @@ import pytest
 from attrs import evolve
 
 import js_sync as js
-from js_sync.consume import consume as consuming
 from js_sync.consume.messages import Messages
 from tests._sync.flow import eventually, together
 from tests._sync.streams import filled, settled, waiting
 from tests.dropping import let_go
+from tests.hooked import hooked
 from tests.inside import held_of, keeper_of, tasks_of
 from twinstream.core.deadline import Deadline
 from twinstream.models import ConsumerConfig, StreamConfig
@@ -104,24 +104,23 @@ def test_nothing_is_kept_for_an_iteration_that_is_dropped_open(opened, name):
         assert keeper_of(held).join(Deadline.after(20))
 
 
-def test_a_consumption_that_is_interrupted_while_it_starts_ends(opened, name, monkeypatch):
+def test_a_consumption_that_is_interrupted_while_it_starts_ends(opened, name):
     tasks = []
 
-    def interrupted(work, label):
-        tasks.append(own(work, label))
-        if len(tasks) == 2:
-            raise KeyboardInterrupt
-        return tasks[-1]
+    def interrupted(started):
+        label, task = started
+        if label.startswith(("twinstream-dispatch", "twinstream-worker")):
+            tasks.append(task)
+            if len(tasks) == 2:
+                raise KeyboardInterrupt
 
     def handle(message):
         message.ack()
 
-    own = consuming.spawn
-    monkeypatch.setattr(consuming, "spawn", interrupted)
     with opened() as jet:
         stream = filled(jet, name, 0)
         consumer = stream.create_consumer(ConsumerConfig(durable_name="c"))
-        with pytest.raises(KeyboardInterrupt):
+        with hooked("task: started", interrupted), pytest.raises(KeyboardInterrupt):
             consumer.consume(handle).start()
         for task in tasks:
             assert task.join(Deadline.after(20))

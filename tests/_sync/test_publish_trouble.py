@@ -9,11 +9,11 @@ import pytest
 
 import js_sync as js
 from js_sync.api.api import Api
-from js_sync.publish import publisher
 from js_sync.publish.verify_stored import prove
 from tests._sync.flow import pause, together
 from tests._sync.leaders import step_down
-from tests.inside import session_of
+from tests.hooked import hooked
+from tests.inside import keeper_of, session_of
 from twinstream.core.deadline import Deadline
 from twinstream.core.wire.subjects import ApiSubjects
 from twinstream.models import StreamConfig
@@ -239,41 +239,29 @@ def asking(connection, jet, name, config):
     assert (ack.seq, ack.duplicate) == (3, None)
 
 
-def test_a_publisher_that_is_interrupted_while_it_opens_leaves_nothing(server, monkeypatch):
+def test_a_publisher_that_is_interrupted_while_it_opens_leaves_nothing(server):
     ends = []
 
-    def interrupted(work, label):
-        ends.append(own(work, label))
+    def interrupted(started):
+        ends.append(started[1])
         raise KeyboardInterrupt
 
-    own = publisher.spawn
-    monkeypatch.setattr(publisher, "spawn", interrupted)
     with js.connect(server.url) as connection:
-        with pytest.raises(KeyboardInterrupt):
+        with hooked("task: started", interrupted), pytest.raises(KeyboardInterrupt):
             connection.jetstream().publisher().__enter__()
         assert connection.stats.subscriptions == 0
         assert ends[0].join(Deadline.after(30))
 
 
-def test_a_publisher_that_could_not_open_is_kept_when_it_does(server, monkeypatch):
-    keepers = []
-
-    def spawned(work, label):
-        keepers.append(own(work, label))
-        return keepers[-1]
-
-    def failing(self):
+def test_a_publisher_that_could_not_open_is_kept_when_it_does(server):
+    def failing(_):
         raise js.RequestTimeout("not now")
 
-    own = publisher.spawn
-    monkeypatch.setattr(publisher, "spawn", spawned)
     with js.connect(server.url) as connection:
         one = connection.jetstream().publisher()
-        with monkeypatch.context() as patch:
-            patch.setattr(publisher.Pipeline, "open", failing)
-            with pytest.raises(js.RequestTimeout):
-                one.__enter__()
+        with hooked("session: mailbox opened", failing), pytest.raises(js.RequestTimeout):
+            one.__enter__()
         with one:
             # It goes on while the publisher is open.
-            assert not keepers[0].join(Deadline.after(0.2))
-        assert keepers[0].join(Deadline.after(30))
+            assert not keeper_of(one).join(Deadline.after(0.2))
+        assert keeper_of(one).join(Deadline.after(30))

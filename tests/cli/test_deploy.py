@@ -15,9 +15,8 @@ from click.testing import CliRunner, Result
 
 import js_sync
 from tests.cli.output import Run
+from tests.hooked import hooked
 from tests.operators import make_operator
-from twinstream.cli.deploy.carry_out import carry_out
-from twinstream.cli.deploy.step import Step
 from twinstream.cli.groups import twinstream
 from twinstream.models import ConsumerConfig, StreamConfig, decode, encode
 from twinstream.testing import FakePeer, FakeServer, NatsServer
@@ -194,17 +193,16 @@ def test_stream_is_kept_if_no_new_one_can_be_created(
 
 
 def test_stream_is_kept_if_its_subject_was_moved_in_between(
-    run: Run, write: Write, server: NatsServer, monkeypatch: pytest.MonkeyPatch
+    run: Run, write: Write, server: NatsServer
 ) -> None:
     run("apply", write(stream_of("DEP23")), "--yes")
 
-    def late(jet: js_sync.JetStream, step: Step) -> None:
+    def late(jet: js_sync.JetStream) -> None:
         jet.create_stream(StreamConfig(name="DEP23B", subjects=["dep23.b"]))
-        carry_out(jet, step)
 
-    monkeypatch.setattr("twinstream.cli.config.apply.carry_out", late)
     moved = stream_of("DEP23", storage="file", subjects=["dep23.*"])
-    result = run("apply", write(moved), "--yes", "--allow-recreate")
+    with hooked("command: before step", late):
+        result = run("apply", write(moved), "--yes", "--allow-recreate")
     assert result.exit_code == 1
     assert "'dep23.*' belongs to stream DEP23B" in result.stderr
     assert on_server(server, "DEP23").storage == "memory"
@@ -368,14 +366,10 @@ def test_failure_reports_the_number_of_finished_steps(run: Run, write: Write) ->
     assert (failure["kind"], failure["err_code"]) == ("JetStreamError", 10074)
 
 
-def test_ctrl_c_ends_behind_a_step(run: Run, write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(jet: js_sync.JetStream, step: Step) -> None:
-        os.kill(os.getpid(), signal.SIGINT)
-        carry_out(jet, step)
-
-    monkeypatch.setattr("twinstream.cli.config.apply.carry_out", interrupted)
+def test_ctrl_c_ends_behind_a_step(run: Run, write: Write) -> None:
     folder = write(stream_of("DEP14"), stream_of("DEP14B"))
-    result = run("apply", folder, "--yes")
+    with hooked("command: before step", lambda _: os.kill(os.getpid(), signal.SIGINT)):
+        result = run("apply", folder, "--yes")
     assert result.exit_code == 1
     assert "created stream DEP14\n" in result.stderr
     assert "error: interrupted\n1 of 2 steps done" in result.stderr

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.hooked import hooked
 from tests.tuned import Tuned
 from twinstream.core.read import arrow_columns
 from twinstream.core.read.arrow_page import ArrowPage
@@ -261,18 +262,10 @@ def test_columns_are_cut_without_numpy() -> None:
     assert not [at.lineno for at in ast.walk(tree) if isinstance(at, ast.Slice) and at.step]
 
 
-def test_line_that_arrives_in_small_pieces_is_not_scanned_repeatedly(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    looks: list[int] = []
-    look = PullBulk._last_end
-
-    def counted(self: PullBulk, data: bytes) -> int | None:
-        looks.append(len(data))
-        return look(self, data)
-
-    monkeypatch.setattr(PullBulk, "_last_end", counted)
+def test_line_that_arrives_in_small_pieces_is_not_scanned_repeatedly() -> None:
+    looks: list[bytes] = []
     data = pull(PLAIN[5:6])
     begin, end = data.index(NAME.encode()) + len(NAME) + 1, data.index(b"\n") + 1
-    assert same(data, list(range(begin, end)), 1).session.in_bulk == 1
+    with hooked("page: before look", looks.append):
+        assert same(data, list(range(begin, end)), 1).session.in_bulk == 1
     assert len(looks) < 5

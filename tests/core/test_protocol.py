@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.core.wire import hmsg, msg
+from tests.hooked import hooked
 from twinstream.core.wire import protocol
 from twinstream.core.wire.protocol import Frame, Info, Ok, Parser, Ping, Pong, Refusal
 from twinstream.errors import ProtocolError
@@ -188,38 +189,24 @@ def test_an_info_of_a_big_cluster_is_read() -> None:
     assert reading.events == [Info({"connect_urls": urls})]
 
 
-def test_a_big_payload_is_joined_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_big_payload_is_joined_once() -> None:
     """A payload in many pieces is looked at when its head came and when it is complete."""
-    looks: list[int] = []
-    parse = Parser._parse
-
-    def counted(self: Parser, data: bytes) -> tuple[list[bytes], list[Event]]:
-        looks.append(len(data))
-        return parse(self, data)
-
-    monkeypatch.setattr(Parser, "_parse", counted)
+    looks: list[bytes] = []
     payload = bytes(range(256)) * 16384
     stream = msg(b"big", b"1", payload)
-    reading = Reading().feed(*(stream[n : n + 1000] for n in range(0, len(stream), 1000)))
+    with hooked("parser: before parse", looks.append):
+        reading = Reading().feed(*(stream[n : n + 1000] for n in range(0, len(stream), 1000)))
     assert reading.frames[b"1"] == [(b"big", b"", 0, payload + b"\r\n")]
-    assert sum(looks) <= len(stream) + 1000
+    assert sum(map(len, looks)) <= len(stream) + 1000
 
 
-def test_line_that_arrives_in_small_pieces_is_not_scanned_repeatedly(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    looks: list[int] = []
-    parse = Parser._parse
-
-    def counted(self: Parser, data: bytes) -> tuple[list[bytes], list[Event]]:
-        looks.append(len(data))
-        return parse(self, data)
-
-    monkeypatch.setattr(Parser, "_parse", counted)
+def test_line_that_arrives_in_small_pieces_is_not_scanned_repeatedly() -> None:
+    looks: list[bytes] = []
     line = b'INFO {"name":"' + b"x" * 100_000 + b'"}\r\n'
-    reading = Reading().feed(*(line[n : n + 10] for n in range(0, len(line), 10)))
+    with hooked("parser: before parse", looks.append):
+        reading = Reading().feed(*(line[n : n + 10] for n in range(0, len(line), 10)))
     assert reading.events == [Info({"name": "x" * 100_000})]
-    assert sum(looks) <= len(line) + 10
+    assert sum(map(len, looks)) <= len(line) + 10
 
 
 def test_a_line_without_an_end_is_given_up_in_the_end() -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from typing import Any
 
 import pytest
 
-__all__ = ["full", "resolving"]
+__all__ = ["full", "replacing", "resolving"]
 
 
 @contextmanager
@@ -24,17 +25,28 @@ def full() -> Iterator[tuple[str, int]]:
         yield listener.getsockname()
 
 
+def replacing(
+    monkeypatch: pytest.MonkeyPatch, answer: Callable[[Callable[[], Any], str], Any]
+) -> None:
+    """Let `answer` find the addresses of host names; it gets what the system would call, too."""
+    resolve = socket.getaddrinfo
+
+    def resolved(host: str, *args: Any, **kwargs: Any) -> Any:
+        return answer(lambda: resolve(host, *args, **kwargs), host)
+
+    monkeypatch.setattr(socket, "getaddrinfo", resolved)
+
+
 def resolving(monkeypatch: pytest.MonkeyPatch, **names: list[int]) -> list[str]:
     """Let host names resolve to ports of 127.0.0.1; return the names that are asked for."""
     asked: list[str] = []
-    resolve = socket.getaddrinfo
 
-    def resolved(host, *args, **kwargs):
+    def answer(resolve: Callable[[], Any], host: str) -> Any:
         if host not in names:
-            return resolve(host, *args, **kwargs)
+            return resolve()
         asked.append(host)
         kind = socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP, ""
         return [(*kind, ("127.0.0.1", port)) for port in names[host]]
 
-    monkeypatch.setattr(socket, "getaddrinfo", resolved)
+    replacing(monkeypatch, answer)
     return asked

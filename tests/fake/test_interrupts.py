@@ -20,7 +20,8 @@ import js_sync as js
 from js_sync.client.requests import Answer
 from js_sync.runtime.concurrency import spawn
 from tests._sync.flow import eventually
-from tests.inside import api_of, boxes_of, keeper_of, session_of
+from tests.hooked import hooked
+from tests.inside import boxes_of, keeper_of, link_of, session_of
 from twinstream.core.deadline import Deadline
 from twinstream.models import ConsumerConfig, StreamConfig
 from twinstream.testing import NatsCluster, NatsServer, Proxy
@@ -126,7 +127,7 @@ def test_a_connection_is_closed_by_an_interrupt_at_any_point_of_its_closing(
         again = interrupted_at(connection.close, point, SESSION)
         # Interrupted at its first step it is as if it had not begun.
         connection.close()
-        assert not session._link.is_open
+        assert not link_of(connection).is_open
         assert keeper_of(session) is not None
         assert keeper_of(session).join(Deadline.after(20))
     assert point > 50
@@ -225,7 +226,7 @@ def threads_are(count: int) -> bool:
 
 @pytest.mark.since("2.15")
 def test_interrupted_request_for_a_restore_leaves_no_partial_stream(
-    cluster: NatsCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    cluster: NatsCluster, tmp_path: Path
 ) -> None:
     with js.connect(cluster.url) as connection:
         jet = connection.jetstream(timeout=20)
@@ -234,20 +235,15 @@ def test_interrupted_request_for_a_restore_leaves_no_partial_stream(
         jet.publish("cut.1")
         stream.backup(tmp_path / "copy")
         stream.delete()
-        api = api_of(jet)
-        replies, wait = api.transport.replies, api.transport.replies.wait
         waits: list[Answer] = []
 
-        def interrupted(answer: Answer, deadline: Deadline) -> None:
+        def interrupted(answer: Answer) -> None:
             waits.append(answer)
             if len(waits) == 1:
                 raise KeyboardInterrupt
-            wait(answer, deadline)
 
-        monkeypatch.setattr(replies, "wait", interrupted)
-        with pytest.raises(KeyboardInterrupt):
+        with hooked("request: before wait", interrupted), pytest.raises(KeyboardInterrupt):
             jet.restore(tmp_path / "copy")
-        monkeypatch.undo()
         # It was asked for, then ended, then removed.
         assert b"RESTORE.CUT" in waits[0].subject
         assert list(jet.stream_names("cut.1")) == []

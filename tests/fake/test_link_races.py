@@ -20,7 +20,7 @@ from js_sync.runtime.socket_link import Link
 from js_sync.runtime.sockets import connected
 from js_sync.runtime.tls_socket import TlsSocket
 from tests._sync.flow import eventually
-from tests.fake.names import full
+from tests.fake.names import full, replacing
 from tests.fake.threads import A_WHILE, beside, in_time
 from tests.hooked import hooked
 from tests.inside import keeper_of, link_of, refuse, session_of
@@ -214,6 +214,7 @@ def test_sender_stuck_on_the_last_connection_takes_nothing_of_the_next(monkeypat
     with FakeServer(broken, whole) as server:
         with js.connect(server.url, reconnect=QUICK, connect_timeout=60) as connection:
             link = link_of(connection)
+            out = link._out
             send = js_sync.runtime.sender.send
 
             def stuck(sock, data, *rest):
@@ -221,11 +222,11 @@ def test_sender_stuck_on_the_last_connection_takes_nothing_of_the_next(monkeypat
                     return send(sock, data, *rest)
                 server.tell("break")
                 # Until the next one is waiting for its CONNECT to go out, if that can be.
-                in_time(lambda: any(each.startswith(b"CONNECT") for each in link._out))
+                in_time(lambda: any(each.startswith(b"CONNECT") for each in out))
                 return data
 
             monkeypatch.setattr(js_sync.runtime.sender, "send", stuck)
-            link._out.append(b"PUB stuck 0\r\n\r\n")
+            out.append(b"PUB stuck 0\r\n\r\n")
             link._flush(block=True)
             # Without its CONNECT it would take as long as an attempt may.
             eventually(lambda: server.reached("whole"), patience=30)
@@ -346,16 +347,12 @@ def test_the_addresses_of_a_name_share_the_time_for_connecting(monkeypatch):
     with ExitStack() as stack:
         addresses = [stack.enter_context(full()) for _ in range(3)]
         found = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", each) for each in addresses]
-        monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: found)
+        replacing(monkeypatch, lambda *_: found)
         given = []
-        settimeout = socket.socket.settimeout
-
-        def noted(sock, value):
-            given.append(value)
-            settimeout(sock, value)
-
-        monkeypatch.setattr(socket.socket, "settimeout", noted)
-        with pytest.raises(TimeoutError, match="no connection in time"):
+        with (
+            hooked("link: before connect", given.append),
+            pytest.raises(TimeoutError, match="no connection in time"),
+        ):
             connected("several.example", 4222, Deadline.after(0.3))
         assert len(given) == 3
         assert sum(given) <= 0.3
@@ -367,7 +364,7 @@ def test_unresponsive_first_address_is_skipped(monkeypatch):
         # One that this machine has no sockets for is passed over, too.
         found = [(-1, socket.SOCK_STREAM, 6, "", good)]
         found += [(socket.AF_INET, socket.SOCK_STREAM, 6, "", each) for each in (silent, good)]
-        monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: found)
+        replacing(monkeypatch, lambda *_: found)
         with js.connect("nats://several.example", connect_timeout=1) as connection:
             assert connection.is_connected
 

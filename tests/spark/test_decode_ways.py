@@ -321,15 +321,17 @@ def test_only_unusual_maps_are_convertedone_by_one(monkeypatch: pytest.MonkeyPat
     decoder = JsonDecoder(columns)
     texts = ['{"k":"v","l":"w"}', "{}", "null", '{"k": "v"}', '{"k":null}']
     messages = [b'{"labels":%s}' % text.encode() for text in [texts[0]] * 1000 + texts]
-    assert decoder._fast is not None
-    take = decoder._fast._takes["labels"]
+    fast = decoder._fast
+    assert fast is not None
+    takes = fast._takes
+    take = takes["labels"]
     taken: list[dict[str, object]] = []
 
     def counting(record: dict[str, object], extras: dict[str, object]) -> object:
         taken.append(record)
         return take(record, extras)
 
-    monkeypatch.setitem(decoder._fast._takes, "labels", counting)
+    monkeypatch.setitem(takes, "labels", counting)
     assert_same(decoder, messages)
     assert len(taken) == 4
 

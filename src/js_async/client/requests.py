@@ -9,6 +9,7 @@ from js_async.client.channel import Box, Channel
 from js_async.client.inbox_pool import IdleInboxes
 from js_async.runtime.concurrency import Lock, Signal
 from twinstream.core.api.idempotent_calls import ASK_AGAIN
+from twinstream.core.base.hooks import HOOKS, reached
 from twinstream.core.connect.handshake import Denied
 from twinstream.core.deadline import Deadline, monotonic
 from twinstream.core.wire.protocol import Frame, Sink
@@ -230,6 +231,8 @@ class Replies:
 
     async def wait(self, answer: Answer, deadline: Deadline) -> None:
         """Wait for a response or the deadline; skip what other responders send."""
+        if HOOKS:
+            reached("request: before wait", answer)
         while not answer.is_here():
             # A response of another responder sets the signal, too.
             answer.signal.clear()

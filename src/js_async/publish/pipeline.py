@@ -393,6 +393,8 @@ class Pipeline:
 
     async def recover(self) -> None:
         """Carry out all actions that wait for it, and send those to be retried in their order."""
+        if HOOKS:
+            reached("publish: before recovery", self)
         batch: deque[UnderWay] = deque()
         try:
             while self._to_recover:

@@ -30,6 +30,7 @@ from weakref import WeakSet
 
 from js_async.runtime.waiter import Sleeper
 from twinstream.core.base.check_callbacks import check_takes_one
+from twinstream.core.base.hooks import HOOKS, reached
 from twinstream.core.base.wrong_statement import AsyncBlock as BlockHint
 from twinstream.core.base.wrong_statement import AsyncLoop as LoopHint
 from twinstream.core.deadline import NEVER, Deadline
@@ -385,7 +386,10 @@ class Task:
 
 def spawn(work: Callable[[], Coroutine[Any, Any, None]], name: str) -> Task:
     """Start a background task."""
-    return Task(work(), name)
+    task = Task(work(), name)
+    if HOOKS:
+        reached("task: started", (name, task))
+    return task
 
 
 async def sleep(delay: float) -> None:

@@ -18,6 +18,7 @@ from weakref import ref
 from js_async.runtime.concurrency import Forks, Signal
 from js_async.runtime.sockets import connected
 from js_async.runtime.waiter import Alarm, Sleeper, Turn
+from twinstream.core.base.hooks import HOOKS, reached
 from twinstream.core.connect.addresses import Shuffle
 from twinstream.core.deadline import Deadline, monotonic
 from twinstream.errors import WrongOwner
@@ -319,6 +320,8 @@ class Link:
 
     def _poll(self) -> None:
         """Keep the loop polling for events without sleeping, while a wait has just begun."""
+        if HOOKS:
+            reached("link: before spin", self._polls_until)
         self._polling = self._alarm.is_set and monotonic() < self._polls_until
         if self._polling:
             _give_way()

@@ -21,6 +21,7 @@ from typing import Any, ClassVar, Final, Protocol, Self, TypeVar
 from weakref import WeakSet
 
 from twinstream.core.base.check_callbacks import check_takes_one
+from twinstream.core.base.hooks import HOOKS, reached
 from twinstream.core.base.wrong_statement import SyncBlock as BlockHint
 from twinstream.core.base.wrong_statement import SyncLoop as LoopHint
 from twinstream.core.deadline import Deadline
@@ -448,7 +449,10 @@ class Task:
 
 def spawn(work: Callable[[], None], name: str) -> Task:
     """Start a background thread."""
-    return Task(work, name)
+    task = Task(work, name)
+    if HOOKS:
+        reached("task: started", (name, task))
+    return task
 
 
 def sleep(delay: float) -> None:

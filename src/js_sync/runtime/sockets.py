@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from js_sync.runtime.concurrency import LONGEST
 from js_sync.runtime.polling import poll_for
+from twinstream.core.base.hooks import HOOKS, reached
 from twinstream.core.connect.addresses import Shuffle, resolvable, spread
 from twinstream.core.deadline import Deadline
 from twinstream.core.wire.write_buffers import behind
@@ -73,6 +74,8 @@ def connected(
     for turn, (*kind, _, address) in enumerate(found):
         # Not 0: a socket timeout of 0 means non-blocking.
         share = max(0.001, min(deadline.remaining() / (len(found) - turn), LONGEST))
+        if HOOKS:
+            reached("link: before connect", share)
         try:
             return _connected_to(kind, address, share)
         except OSError as error:

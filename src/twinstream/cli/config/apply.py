@@ -19,6 +19,7 @@ from twinstream.cli.interrupts import asked_to_stop
 from twinstream.cli.problems import print_warnings
 from twinstream.cli.screen import notes, print_json, results
 from twinstream.cli.target import Target, json_option, server_options
+from twinstream.core.base.hooks import HOOKS, reached
 
 if TYPE_CHECKING:
     from js_sync import JetStream
@@ -77,6 +78,8 @@ def _apply(
         for step in due:
             if stop.is_set():
                 return _stopped("interrupted", done, due)
+            if HOOKS:
+                reached("command: before step", jet)
             try:
                 carry_out(jet, step)
             except Failure as failure:

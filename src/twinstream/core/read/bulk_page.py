@@ -18,6 +18,7 @@ from __future__ import annotations
 from typing import Final
 
 from twinstream.core.base.digits import natural
+from twinstream.core.base.hooks import HOOKS, reached
 from twinstream.core.read.arrow_cut import cut_direct, cut_pull
 from twinstream.core.read.arrow_page import ArrowPage
 
@@ -152,6 +153,8 @@ class PullBulk(BulkAnswer):
 
     def _last_end(self, data: bytes) -> int | None:
         """Return where the last message ends, or None if it is incomplete."""
+        if HOOKS:
+            reached("page: before look", data)
         line = data.rfind(self._mark)
         end = data.find(b"\r\n", line)
         self._in_line = end < 0
