@@ -243,8 +243,8 @@ def test_failed_wait_ends_with_an_error(
         for name in [info.name for info in stream.consumers()]:
             stream.delete_consumer(name)
 
-    after_print(monkeypatch, gone)
-    result = run("consume", filled, *consumer, "--wait", "0.5", "--json")
+    with after_print(gone):
+        result = run("consume", filled, *consumer, "--wait", "0.5", "--json")
     assert [line["seq"] for line in json_lines(result)] == [1, 2, 3, 4, 5]
     assert result.exit_code == 1
     # The end of the wait may interrupt the last attempt to create a consumer.
@@ -277,7 +277,6 @@ def broken() -> None:
 
 @pytest.mark.parametrize(("settings", "taken"), [({}, 16), ({"max_bytes": 1000}, 1)])
 def test_few_long_messages_are_requested_at_once(
-    monkeypatch: pytest.MonkeyPatch,
     tuned: Tuned,
     run: Run,
     server: NatsServer,
@@ -295,8 +294,8 @@ def test_few_long_messages_are_requested_at_once(
         jet.get_stream(stream).create_consumer(config)
     # On a busy machine so many bytes take longer than is waited for them otherwise.
     tuned("command glance", 10.0)
-    after_print(monkeypatch, broken)
-    assert run("consume", stream, "w").exit_code == 1
+    with after_print(broken):
+        assert run("consume", stream, "w").exit_code == 1
     (info,) = consumers(server, stream)
     assert info.delivered is not None
     assert info.delivered.consumer_seq == taken
@@ -307,7 +306,6 @@ def test_few_long_messages_are_requested_at_once(
     ("settings", "taken"), [({}, 5), ({"max_batch": 3}, 3), ({"max_deliver": 9}, 1)]
 )
 def test_unprinted_messages_are_returned_at_once(
-    monkeypatch: pytest.MonkeyPatch,
     run: Run,
     server: NatsServer,
     filled: str,
@@ -317,8 +315,8 @@ def test_unprinted_messages_are_returned_at_once(
     with js_sync.connect(server.url) as nc:
         config = ConsumerConfig(durable_name="w", ack_policy="explicit", **settings)
         consumer = nc.jetstream().get_stream(filled).create_consumer(config)
-        after_print(monkeypatch, broken)
-        assert run("consume", filled, "w").exit_code == 1
+        with after_print(broken):
+            assert run("consume", filled, "w").exit_code == 1
         rest = [consumer.next(timeout=10) for _ in range(5)]
         deliveries = {
             each.metadata.stream_seq: each.metadata.num_delivered for each in rest if each
@@ -402,13 +400,13 @@ def test_what_others_have_by_now_is_not_given_back(
 
 
 def test_without_acknowledgements_no_more_is_lost_than_was_not_printed(
-    monkeypatch: pytest.MonkeyPatch, run: Run, server: NatsServer, filled: str
+    run: Run, server: NatsServer, filled: str
 ) -> None:
     with js_sync.connect(server.url) as nc:
         config = ConsumerConfig(durable_name="w", ack_policy="none")
         consumer = nc.jetstream().get_stream(filled).create_consumer(config)
-        after_print(monkeypatch, broken)
-        assert run("consume", filled, "w").exit_code == 1
+        with after_print(broken):
+            assert run("consume", filled, "w").exit_code == 1
         message = consumer.next(timeout=10)
         assert message is not None
         assert message.metadata.stream_seq == 2
