@@ -1,4 +1,4 @@
-"""Workers of a consumer group's members, which follow each change of the members."""
+"""Workers of a consumer group's members, which adapt to each change of the members."""
 
 from __future__ import annotations
 
@@ -73,10 +73,10 @@ class GroupWorker(Owned, WorksBeside):
 
     Call `run`, which works until the program receives a signal or the group is deleted. Or use it
     in a `with` block, or call `start` and `stop`. The messages of the member's partitions are
-    handled as by a `Worker`; when the members of an elastic group change, it consumes what its
-    member's partitions are then.
+    handled as by a `Worker`. When the members of an elastic group change, the worker switches to
+    its member's new partitions.
 
-    Each process that works as the same member is an instance of it. One of them is served, the
+    Each process that works as the same member is an instance of it. One of them is active, the
     others stand by. If the work ended with an error that no call raised, a `RuntimeWarning` is
     issued when the object is deleted.
     """
@@ -101,7 +101,7 @@ class GroupWorker(Owned, WorksBeside):
         self._names: Final = names
         self._store: Final[GroupStore[Any]] = store
         self._member: Final = member
-        # Each message is a `GroupMessage`, which `settings` makes of it.
+        # `settings.adapt` converts each message to a `GroupMessage`.
         self._handler: Final = cast("Handler[Message]", handler)
         self._settings: Final = settings
         self._template: Final = template
@@ -180,7 +180,8 @@ class GroupWorker(Owned, WorksBeside):
             GroupNotFound: There is no such group.
             BadGroupConfig: Its configuration is invalid.
             BadArgument: The group is static, and the member does not belong to it.
-            ConsumerExists: A consumer of the member of a static group has other settings.
+            ConsumerExists: The group is static, and the member's consumer exists with other
+                settings.
             JetStreamError: The server refused the consumer.
         """
         if self._tasks:
@@ -228,8 +229,8 @@ class GroupWorker(Owned, WorksBeside):
     async def stop(self, timeout: Seconds = 30.0) -> None:
         """Stop gracefully: running handlers may finish, other messages return to the server.
 
-        Another instance of the member is served at once. Called by a handler or by `on_report`, it
-        returns at once, and the work ends afterwards.
+        The server pins another instance of the member at once. If a handler or `on_report` calls
+        `stop`, it returns immediately and the work ends later.
 
         Raises:
             RequestTimeout: A handler takes longer than `timeout` seconds; the work ends after it.
@@ -244,7 +245,7 @@ class GroupWorker(Owned, WorksBeside):
             await self.wait(timeout)
 
     def _is_within(self) -> bool:
-        """Tell whether the caller is a handler or a callback of this worker."""
+        """Return whether the caller is a handler or a callback of this worker."""
         worker = self._worker
         if worker is not None and worker.is_handler():
             return True
@@ -277,7 +278,7 @@ class GroupWorker(Owned, WorksBeside):
         if not self._is_parents:
             await self.stop()
 
-    # ---- what is written about the group
+    # ---- the stored configuration
 
     async def _follow(self) -> None:
         watch = self._watch
@@ -288,7 +289,7 @@ class GroupWorker(Owned, WorksBeside):
         try:
             async for entry in watch:
                 if watch.generation != generation:
-                    # The bucket was created again, and its state comes from the beginning.
+                    # The bucket was re-created, so its whole state is delivered again.
                     generation, is_there = watch.generation, False
                 if entry is not None:
                     is_there = True
@@ -312,7 +313,7 @@ class GroupWorker(Owned, WorksBeside):
         try:
             await self._stay_member(membership)
         except BaseException as error:
-            # Also if a handler raises `SystemExit`: waiting for the end raises it.
+            # Keep any exception, even a handler's `SystemExit`: `stop` and `wait` raise it.
             self._keep_error(error, self._what_it_is)
         finally:
             self._ended.set()
@@ -348,12 +349,12 @@ class GroupWorker(Owned, WorksBeside):
         if self._gone is not None:
             return await self._look_again(membership, self._gone)
         if worker is not None and worker.lost_pin:
-            # What it has buffered belongs to the other instance now.
+            # The worker's buffered messages now belong to the other instance.
             return Leave("another instance is pinned")
         return membership.due(monotonic())
 
     async def _look_again(self, membership: Membership, gone: Exception) -> Step:
-        """Find out why the consumer is gone: its group may be, too."""
+        """Find out why the consumer is gone; the group may have been deleted."""
         try:
             found = await self._store.find(self._api.deadline())
         except _NOT_NOW as error:
@@ -386,16 +387,19 @@ class GroupWorker(Owned, WorksBeside):
         membership.joined(join)
 
     def _may_pass(self, error: Exception) -> bool:
-        """Tell whether a refusal passes when other members and instances have left."""
+        """Return whether the refusal is temporary.
+
+        It ends once other members or instances have left.
+        """
         if self._names.kind == "static" or not isinstance(error, JetStreamError):
             return False
         not_unique = error.err_code == WORKQUEUE_CONSUMER_NOT_UNIQUE
         return not_unique or isinstance(error, ConsumerExists)
 
     def _is_usual(self, error: Exception) -> bool:
-        """Tell whether a refusal is no more than a change of members, seen from the middle."""
+        """Return whether the refusal is expected while the members change."""
         if isinstance(error, ConsumerExists):
-            # Other settings than the filters are a mistake of one of the programs.
+            # If other settings than the filters differ, the instances were given different ones.
             return {each.field for each in error.differences} <= _FILTERS
         return self._may_pass(error)
 
@@ -410,7 +414,10 @@ class GroupWorker(Owned, WorksBeside):
     async def _leave(
         self, membership: Membership, reason: str, *, hands_over: bool = True
     ) -> MemberWorker | None:
-        """Stop to consume after the running handlers; return the worker that has ended."""
+        """Stop consuming when the running handlers have ended.
+
+        Return the ended worker, or None if there was none.
+        """
         worker, partitions = self._worker, membership.partitions
         if worker is None:
             return None
@@ -430,7 +437,7 @@ class GroupWorker(Owned, WorksBeside):
     async def _end(self, membership: Membership, end: End) -> None:
         await self._leave(membership, end.reason, hands_over=False)
         if self._names.kind == "static" and not isinstance(end.error, ConsumerDeleted):
-            # Its filters are those of a group that does not exist any more.
+            # The consumer's filters come from a configuration that no longer applies.
             with suppress(*_NOT_NOW):
                 await delete_member_consumer(self._api, self._names, self._member)
         if end.error is not None:

@@ -1,4 +1,4 @@
-"""Creating a member's consumer, and leaving it to the next instance."""
+"""Create a member's consumer, and hand it over to the next instance."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ async def create_member_consumer(
 ) -> Consumer:
     """Create the consumer of a member, or return the one that another instance created.
 
-    Of an elastic group, one with other settings is replaced, unless another instance uses it:
-    that may still work on its messages. Raises `ConsumerExists` then. `looks_first` is for the
-    next attempt after that.
+    For an elastic group, a consumer with other settings is replaced. If another instance uses it,
+    and so may still work on its messages, `ConsumerExists` is raised. Pass `looks_first=True` to
+    the attempt after that.
     """
     config = member_consumer(names, member, filters, template)
     if looks_first:
@@ -72,16 +72,16 @@ async def _create(api: Api, stream: str, config: ConsumerConfig) -> Consumer:
     except JetStreamError as error:
         if error.err_code != CONSUMER_CREATE:
             raise
-    # The server may just be removing the folder of a consumer that was inactive.
+    # The server may still be removing the folder of an inactive consumer.
     await sleep(DELETION)
     return await Consumer.create(api, stream, config, "create")
 
 
 async def _wait_for_deletion(api: Api, stream: str, member: str) -> None:
-    """If a consumer that was in the way is gone, wait until its deletion is complete.
+    """If the conflicting consumer is gone, wait until its deletion is complete.
 
-    A consumer that is created before may have the delivery state of the old one, and so be past
-    messages of a partition that the member gained.
+    A consumer created earlier may inherit its delivery state, and skip messages of a newly assigned
+    partition.
     """
     try:
         await consumer_admin.info(api, stream, member)
@@ -96,7 +96,7 @@ async def delete_member_consumer(api: Api, names: GroupNames, member: str) -> No
 
 
 async def hand_over(worker: MemberWorker, wanted: tuple[str, ...]) -> float:
-    """Delete the consumer that a worker has left, if that is up to this instance.
+    """Delete the consumer of a stopped worker if `deletes_consumer` says so.
 
     Return the seconds to wait before it is created again, so that the instance that is pinned to it
     can delete it first.
@@ -110,13 +110,13 @@ async def hand_over(worker: MemberWorker, wanted: tuple[str, ...]) -> float:
     except ConsumerNotFound:
         return 0.0
     except _NOT_NOW:
-        # It vanishes when it is inactive.
+        # The server deletes it after its `inactive_threshold`.
         return PAUSE
     return PAUSE
 
 
 async def release_pin(worker: MemberWorker) -> None:
-    """Let another instance of the member be pinned at once, where this one was."""
+    """Unpin this instance if it is pinned, so that the server pins another one at once."""
     with suppress(*_NOT_NOW, PermissionDenied):
         if worker.pin is not None and pin_holder(await worker.consumer.info()) == worker.pin:
             await worker.consumer.unpin(PRIORITY_GROUP)

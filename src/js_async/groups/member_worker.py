@@ -1,4 +1,4 @@
-"""The worker of a member while it has a consumer."""
+"""The worker that runs while a member has a consumer."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["MemberWorker"]
 
 
 class MemberWorker(Worker):
-    """A worker that ends without an error when its consumer is deleted, and sets a signal."""
+    """A worker that sets `woken` when it ends, without an error if its consumer was deleted."""
 
     def __init__(
         self,
@@ -33,7 +33,10 @@ class MemberWorker(Worker):
         self.consumer: Final = consumer
         self._woken: Final = woken
         self.gone: ConsumerDeleted | NoResponders | None = None
-        """The error if the consumer was deleted. Without permission to look, it is unanswered."""
+        """The error that showed that the consumer was deleted.
+
+        It is `NoResponders` if this client may not request its info.
+        """
         self.lost_pin = False
         """Whether another instance of the member was pinned."""
         self._takeover: Takeover | None = None
@@ -46,11 +49,11 @@ class MemberWorker(Worker):
 
     @property
     def pin(self) -> str | None:
-        """The pin of this instance, if it is or was served."""
+        """The id of this instance's pin, as far as the client knows; None without one."""
         return self.consumer._channels.pins.get(PRIORITY_GROUP)
 
     def is_handler(self) -> bool:
-        """Tell whether the caller is a handler of this worker."""
+        """Return whether the caller is a handler of this worker."""
         return any(task.is_current() for task in self._tasks)
 
     def _note_lost_pin(self) -> None:
@@ -60,7 +63,7 @@ class MemberWorker(Worker):
     def _taking(self, messages: Messages) -> Take:
         info = self.consumer.cached_info
         config = info.config if info is not None else None
-        # If one is pending at most, the server itself keeps the order.
+        # With max_ack_pending=1, or if no order is requested, there is nothing to sort.
         if config is None or config.max_ack_pending == 1 or not self._settings.is_ordered:
             return super()._taking(messages)
         report = self._outcomes.report

@@ -1,4 +1,4 @@
-"""A message of a partitioned consumer group: its subject without the partition."""
+"""Messages of partitioned consumer groups."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ __all__ = ["GroupMessage", "group_message"]
 
 
 class GroupMessage(Message):
-    """A `Message` whose `subject` is the one that it was published to, and its `partition`.
+    """A `Message` of a consumer group.
 
-    Its `metadata` names the stream and the consumer of the group.
+    `subject` is the published subject, without the partition; `partition` is the number. `metadata`
+    names the stream and the consumer of the group.
     """
 
     __slots__ = ("_partition",)

@@ -24,7 +24,7 @@ __all__ = ["GroupStore", "group_names"]
 
 C = TypeVar("C", StaticGroupConfig, ElasticGroupConfig)
 
-# Before a change is repeated, after another client was faster (seconds).
+# Pause before retrying after a conflicting change by another client (seconds).
 _PAUSE: Final = 0.01
 
 
@@ -38,11 +38,17 @@ class GroupStore(Generic[C]):
 
     @property
     def bucket(self) -> KeyValue[bytes]:
-        """The bucket; a fresh handle, as the leader answers the reads of one without its info."""
+        """A new handle of the bucket.
+
+        Without cached stream info, a handle reads from the leader, so the result is current.
+        """
         return handle(Place(self._api, self._names.bucket, None))
 
     def judge(self, entry: Entry[bytes] | None) -> C | BadGroupConfig | None:
-        """Return what an entry of the key says; None if it is a marker."""
+        """Return the configuration in an entry, or the error if it is invalid.
+
+        Return None for a marker or no entry.
+        """
         if entry is None or not entry.is_value:
             return None
         try:
@@ -51,7 +57,7 @@ class GroupStore(Generic[C]):
             return error
 
     async def find(self, deadline: Deadline) -> C | BadGroupConfig | None:
-        """Return the configuration; None if there is no such group."""
+        """Return the configuration, or the error if it is invalid; None without a group."""
         return self.judge(await self._entry(deadline))
 
     async def _entry(self, deadline: Deadline) -> Entry[bytes] | None:
@@ -75,7 +81,10 @@ class GroupStore(Generic[C]):
         return GroupNotFound(f"there is no {self._names}: create makes it")
 
     async def create(self, config: C, replicas: int | None, deadline: Deadline) -> GroupInfo[C]:
-        """Store the configuration of a new group; one with the same settings is fine."""
+        """Store the configuration of a new group.
+
+        Return the existing group if its settings are the same.
+        """
         await self._make_bucket(replicas, deadline)
         key, remaining = self._names.key, deadline.remaining()
         try:
@@ -85,7 +94,10 @@ class GroupStore(Generic[C]):
         return GroupInfo(config, revision)
 
     async def check_same(self, config: C, deadline: Deadline) -> GroupInfo[C]:
-        """Return an existing group. Raises `GroupExists` if what cannot change differs."""
+        """Return the existing group.
+
+        Raises `GroupExists` if settings that cannot be changed differ.
+        """
         info = await self.read(deadline)
         wrong = differences(info.config, config)
         if wrong:
@@ -107,11 +119,14 @@ class GroupStore(Generic[C]):
             try:
                 await create_bucket(self._api, config, deadline)
             except BucketExists:
-                # Another client was faster, for a stream with other replicas.
+                # Another client created it first, with another number of replicas.
                 return
 
     async def edit(self, change: Callable[[C], C], deadline: Deadline) -> GroupInfo[C]:
-        """Change the configuration as it is now, also if other clients change it meanwhile."""
+        """Apply `change` to the current configuration.
+
+        Retry if another client changes it concurrently.
+        """
         while True:
             before = await self.read(deadline)
             after = change(before.config)
@@ -132,7 +147,7 @@ class GroupStore(Generic[C]):
                 return GroupInfo(after, revision)
 
     async def delete(self, deadline: Deadline) -> None:
-        """Delete the key, which ends all members."""
+        """Delete the key. The workers of all members then end."""
         await self.bucket.delete(self._names.key, timeout=deadline.remaining())
 
 

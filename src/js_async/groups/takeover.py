@@ -1,4 +1,4 @@
-"""Holding messages back until those of an earlier instance have come again."""
+"""Buffer new messages until those of an earlier instance have been redelivered."""
 
 from __future__ import annotations
 
@@ -29,12 +29,15 @@ if TYPE_CHECKING:
 __all__ = ["Takeover"]
 
 _NOT_NOW: Final = (NoResponders, RequestTimeout, ConnectionLost, JetStreamError)
-# Between two looks at the state of the consumer (seconds).
+# Interval between consumer info requests (seconds).
 _PAUSE: Final = 0.05
 
 
 class Takeover:
-    """Takes the messages of a consumer, the first ones in order."""
+    """Takes the messages of a consumer.
+
+    Those that arrive during the takeover are sorted by stream sequence.
+    """
 
     def __init__(
         self,
@@ -62,7 +65,10 @@ class Takeover:
         return await self._messages._take(deadline)
 
     async def _settle(self) -> None:
-        """Wait for the first message, then for all that are pending at an earlier instance."""
+        """Wait for the first message, then for the redelivery of an earlier instance's messages.
+
+        These are all that it has not acknowledged.
+        """
         first = await self._messages._take(NEVER)
         if first is None:
             return
@@ -91,19 +97,22 @@ class Takeover:
         try:
             info = await self._consumer.info()
         except ConsumerNotFound:
-            # There is nothing to wait for; the messages come again to whom they belong.
+            # The consumer was deleted, so nothing is redelivered to this instance.
             return True
         except _NOT_NOW:
             await sleep(_PAUSE)
             return False
-        # What the server delivered before it answered has arrived.
+        # All messages that the server sent before this response have arrived.
         if not await self._take_more(Deadline.after(0)):
             return False
         came = {seq: each.metadata.consumer_seq for seq, each in self._came.items()}
         return has_all(info, came)
 
     async def _take_more(self, deadline: Deadline) -> bool:
-        """Take what is there, or comes by a deadline; return False at the end of the messages."""
+        """Take the messages that are buffered or arrive before the deadline.
+
+        Return False at the end of the messages.
+        """
         try:
             while True:
                 message = await self._messages._take(deadline)
@@ -114,7 +123,7 @@ class Takeover:
             return True
 
     async def give_back(self) -> None:
-        """Return what was not handed out to the server, in order."""
+        """Nak the messages that were not handed to the worker, in stream order."""
         rest = [*(self._came[seq] for seq in sorted(self._came)), *self._sorted]
         self._came.clear()
         self._sorted.clear()

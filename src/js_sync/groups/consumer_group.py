@@ -53,8 +53,8 @@ __all__ = ["ConsumerGroup", "ElasticConsumerGroup", "GroupOrder", "StaticConsume
 C = TypeVar("C", StaticGroupConfig, ElasticGroupConfig)
 
 GroupOrder = Literal["partition", "none", "subject", "total"] | Callable[[GroupMessage], Hashable]
-"""Which messages are handled one after the other: those of a partition, none, those of a subject,
-all, or of one key."""
+"""Which messages are handled sequentially: those of one partition, those of one subject, those with
+the same key (a function), all (`"total"`) or none."""
 
 # Pinned clients (ADR-42).
 _SINCE: Final = (2, 11, 0)
@@ -62,7 +62,7 @@ _BY_PARTITION: Final = cast("KeyOf", attrgetter("_partition"))
 
 
 class ConsumerGroup(Generic[C]):
-    """What the two kinds of consumer groups share. Nothing is sent before the first call."""
+    """Base class of the two kinds of consumer groups. Creating an object sends no request."""
 
     _kind: GroupKind
     _cls: type[C]
@@ -87,7 +87,10 @@ class ConsumerGroup(Generic[C]):
 
     @property
     def source(self) -> str:
-        """The name of the stream that has the consumers: of an elastic group, one of its own."""
+        """The name of the stream on which the members' consumers are created.
+
+        An elastic group has its own stream.
+        """
         return self._names.source
 
     def info(self, *, timeout: Seconds | None = None) -> GroupInfo[C]:
@@ -95,10 +98,10 @@ class ConsumerGroup(Generic[C]):
         return self._store.read(self._api.deadline(timeout))
 
     def step_down(self, member: str, *, timeout: Seconds | None = None) -> None:
-        """Unpin the served instance of a member, so that another one is pinned.
+        """Unpin the active instance of a member, so that the server pins another one.
 
-        If there is no other one, it is pinned again. Raises `ConsumerNotFound` if the member has
-        no instance.
+        If there is no other instance, the same one is pinned again. Raises `ConsumerNotFound` if
+        the member has no consumer.
         """
         deadline, consumer = self._api.deadline(timeout), self._names.consumer(member)
         consumer_admin.unpin(self._api, self._names.source, consumer, PRIORITY_GROUP, deadline)
@@ -106,8 +109,8 @@ class ConsumerGroup(Generic[C]):
     def active_members(self, *, timeout: Seconds | None = None) -> list[str]:
         """Return the members that have an instance.
 
-        Of an elastic group also those whose last instance has ended within the last ack_wait.
-        `timeout` is for each request. Raises `GroupNotFound`.
+        For an elastic group, this includes members whose last instance ended less than `ack_wait`
+        ago. `timeout` is for each request. Raises `GroupNotFound`.
         """
         members = (self.info(timeout=timeout)).members
         consumers = Stream(self._api, self._names.source, None).consumers(timeout=timeout)
@@ -129,20 +132,21 @@ class ConsumerGroup(Generic[C]):
         """Return a worker that handles the messages of a member's partitions.
 
         Args:
-            member: Name of the member. Several processes may have the same: one of them is served,
-                the others stand by.
-            handler: Function to call with each message. Its `subject` is without the partition.
+            member: Name of the member. Several processes may work as the same member: one is
+                active, the others stand by.
+            handler: Function to call with each message. The message's `subject` does not include
+                the partition.
             concurrency: Maximum number of handlers that run at once.
-            order: Which messages are handled one after the other. By default those of a partition,
-                and so those of a key.
+            order: Which messages are handled sequentially. By default those of one partition,
+                which include all messages of a key.
             retry: When to retry, and how often.
             dead_letters: Where to store messages that are given up.
-            config: Settings of the member's consumer, the same in all instances. Its `ack_wait`, by
-                default 5 seconds, is the time until another instance takes over. Its
-                `max_ack_pending`, by default 100, is the number of messages that are in progress
-                then, and that are worked on twice perhaps; with 1 the order is strict. Names,
-                filters, priority groups and the `inactive_threshold` of an elastic group are set
-                by the group.
+            config: Settings of the member's consumer. All instances must pass the same. `ack_wait`,
+                by default 5 seconds, is the time until another instance takes over from one that
+                was killed. `max_ack_pending`, by default 100, limits the messages in progress,
+                which are the ones that may be processed twice after a takeover. With 1 the order
+                is strict. The group itself sets names, filters, priority groups and, if it is
+                elastic, the `inactive_threshold`.
             on_report: Callback that receives reports.
 
         Raises:
@@ -157,8 +161,8 @@ class ConsumerGroup(Generic[C]):
             order=by,
             retry=retry,
             dead_letters=dead_letters,
-            # The server sends no more. So there is always capacity for the next message, and the
-            # pulls that keep the pin go on while handlers work.
+            # The server delivers at most `max_ack_pending` unacknowledged messages. With a larger
+            # buffer the worker keeps pulling while handlers run, and so keeps its pin.
             max_messages=(template.max_ack_pending or 0) + check_whole(concurrency, "concurrency"),
             priority=Priority(group=PRIORITY_GROUP),
             on_report=cast("Callable[[WorkReport], None] | None", on_report),
@@ -187,7 +191,7 @@ class StaticConsumerGroup(ConsumerGroup[StaticGroupConfig]):
     def create(
         self, config: StaticGroupConfig, *, timeout: Seconds | None = None
     ) -> GroupInfo[StaticGroupConfig]:
-        """Create the group; one with the same settings is fine.
+        """Create the group. If it exists with the same settings, return it.
 
         Raises `GroupExists`, `BadArgument`, `StreamNotFound`, `Unsupported` (before server 2.11).
         """
@@ -199,7 +203,7 @@ class StaticConsumerGroup(ConsumerGroup[StaticGroupConfig]):
         return self._store.create(config, stream.config.num_replicas, deadline)
 
     def delete(self, *, timeout: Seconds | None = None) -> None:
-        """Delete the group and the consumers of its members, whose workers end.
+        """Delete the group and its members' consumers. The members' workers then end.
 
         Raises `GroupNotFound`.
         """
@@ -215,9 +219,9 @@ class StaticConsumerGroup(ConsumerGroup[StaticGroupConfig]):
 class ElasticConsumerGroup(ConsumerGroup[ElasticGroupConfig]):
     """A partitioned consumer group whose members may change.
 
-    Get one from `JetStream.elastic_consumer_group`. The group has a stream of its own,
-    `STREAM-GROUP`, which copies the messages and adds the partition to their subjects. Each member
-    has a consumer of that stream.
+    Get one from `JetStream.elastic_consumer_group`. The group has its own stream, `STREAM-GROUP`,
+    which copies the messages and adds the partition to their subjects. Each member has a consumer
+    of that stream.
     """
 
     _kind = "elastic"
@@ -226,9 +230,9 @@ class ElasticConsumerGroup(ConsumerGroup[ElasticGroupConfig]):
     def create(
         self, config: ElasticGroupConfig, *, timeout: Seconds | None = None
     ) -> GroupInfo[ElasticGroupConfig]:
-        """Create the group and its stream; one with the same settings is fine.
+        """Create the group and its stream. If it exists with the same settings, return it.
 
-        Members may come later. Those of an existing group stay.
+        Members may be added later. An existing group keeps its members.
 
         Raises:
             GroupExists: The group exists with other settings.
@@ -246,7 +250,7 @@ class ElasticConsumerGroup(ConsumerGroup[ElasticGroupConfig]):
             if not self._has_stream(deadline):
                 self._make_stream(info.config, deadline)
             return info
-        # The stream first: with the key, members begin.
+        # Create the stream before the key: workers start as soon as the key exists.
         replicas = self._make_stream(config, deadline)
         return self._store.create(config, replicas, deadline)
 
@@ -267,26 +271,26 @@ class ElasticConsumerGroup(ConsumerGroup[ElasticGroupConfig]):
         return source.num_replicas
 
     def add_members(self, *members: str, timeout: Seconds | None = None) -> list[str]:
-        """Add members, and return all; the partitions are divided anew among them.
+        """Add members and return all of them. The partitions are redistributed.
 
-        Raises `BadArgument` if the members are mapped to partitions, `GroupNotFound`.
+        Raises `GroupNotFound`, and `BadArgument` if the members are mapped to partitions.
         """
         return self._edit(lambda config: with_members(config, members), timeout)
 
     def remove_members(self, *members: str, timeout: Seconds | None = None) -> list[str]:
         """Remove members, and return those that remain. Raises as `add_members` does.
 
-        The partitions of a member whose process is gone are free when its consumer was inactive
-        for its ack_wait.
+        If the removed member's process was killed, its partitions become available once its
+        consumer has been inactive for `ack_wait`.
         """
         return self._edit(lambda config: without_members(config, members), timeout)
 
     def set_mappings(
         self, mappings: Mapping[str, Iterable[int]], *, timeout: Seconds | None = None
     ) -> list[str]:
-        """Set the members, each with its partitions, in place of all others; return the members.
+        """Replace all members by these, each with its partitions, and return them.
 
-        Each partition must be there once. Raises `BadArgument`, `GroupNotFound`.
+        Each partition must be assigned exactly once. Raises `BadArgument`, `GroupNotFound`.
         """
         return self._edit(lambda config: with_mappings(config, mappings), timeout)
 
@@ -302,9 +306,9 @@ class ElasticConsumerGroup(ConsumerGroup[ElasticGroupConfig]):
         return (self._store.edit(change, self._api.deadline(timeout))).members
 
     def delete(self, *, timeout: Seconds | None = None) -> None:
-        """Delete the group with its stream; the workers of its members end.
+        """Delete the group with its stream. The members' workers then end.
 
-        Messages that the group has not processed remain in the stream that it consumed. Raises
+        Messages that the group has not processed remain in the original stream. Raises
         `GroupNotFound`.
         """
         deadline = self._api.deadline(timeout)

@@ -25,7 +25,7 @@ __all__ = ["GroupStore", "group_names"]
 
 C = TypeVar("C", StaticGroupConfig, ElasticGroupConfig)
 
-# Before a change is repeated, after another client was faster (seconds).
+# Pause before retrying after a conflicting change by another client (seconds).
 _PAUSE: Final = 0.01
 
 
@@ -39,11 +39,17 @@ class GroupStore(Generic[C]):
 
     @property
     def bucket(self) -> KeyValue[bytes]:
-        """The bucket; a fresh handle, as the leader answers the reads of one without its info."""
+        """A new handle of the bucket.
+
+        Without cached stream info, a handle reads from the leader, so the result is current.
+        """
         return handle(Place(self._api, self._names.bucket, None))
 
     def judge(self, entry: Entry[bytes] | None) -> C | BadGroupConfig | None:
-        """Return what an entry of the key says; None if it is a marker."""
+        """Return the configuration in an entry, or the error if it is invalid.
+
+        Return None for a marker or no entry.
+        """
         if entry is None or not entry.is_value:
             return None
         try:
@@ -52,7 +58,7 @@ class GroupStore(Generic[C]):
             return error
 
     def find(self, deadline: Deadline) -> C | BadGroupConfig | None:
-        """Return the configuration; None if there is no such group."""
+        """Return the configuration, or the error if it is invalid; None without a group."""
         return self.judge(self._entry(deadline))
 
     def _entry(self, deadline: Deadline) -> Entry[bytes] | None:
@@ -76,7 +82,10 @@ class GroupStore(Generic[C]):
         return GroupNotFound(f"there is no {self._names}: create makes it")
 
     def create(self, config: C, replicas: int | None, deadline: Deadline) -> GroupInfo[C]:
-        """Store the configuration of a new group; one with the same settings is fine."""
+        """Store the configuration of a new group.
+
+        Return the existing group if its settings are the same.
+        """
         self._make_bucket(replicas, deadline)
         key, remaining = self._names.key, deadline.remaining()
         try:
@@ -86,7 +95,10 @@ class GroupStore(Generic[C]):
         return GroupInfo(config, revision)
 
     def check_same(self, config: C, deadline: Deadline) -> GroupInfo[C]:
-        """Return an existing group. Raises `GroupExists` if what cannot change differs."""
+        """Return the existing group.
+
+        Raises `GroupExists` if settings that cannot be changed differ.
+        """
         info = self.read(deadline)
         wrong = differences(info.config, config)
         if wrong:
@@ -108,11 +120,14 @@ class GroupStore(Generic[C]):
             try:
                 create_bucket(self._api, config, deadline)
             except BucketExists:
-                # Another client was faster, for a stream with other replicas.
+                # Another client created it first, with another number of replicas.
                 return
 
     def edit(self, change: Callable[[C], C], deadline: Deadline) -> GroupInfo[C]:
-        """Change the configuration as it is now, also if other clients change it meanwhile."""
+        """Apply `change` to the current configuration.
+
+        Retry if another client changes it concurrently.
+        """
         while True:
             before = self.read(deadline)
             after = change(before.config)
@@ -133,7 +148,7 @@ class GroupStore(Generic[C]):
                 return GroupInfo(after, revision)
 
     def delete(self, deadline: Deadline) -> None:
-        """Delete the key, which ends all members."""
+        """Delete the key. The workers of all members then end."""
         self.bucket.delete(self._names.key, timeout=deadline.remaining())
 
 

@@ -1,4 +1,5 @@
 """Partitioned consumer groups: names, configurations, partitions, membership, without I/O.
 
-The layout is that of orbit.go's `pcgroups`, so that clients in other languages take part.
+The stored layout is that of orbit.go's `pcgroups`, so clients in other languages can be
+members too.
 """

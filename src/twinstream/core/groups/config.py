@@ -1,7 +1,7 @@
 """Configurations of consumer groups: validation, the stored JSON, and which changes are possible.
 
-Other clients compare what is stored, so a change keeps every member that it does not concern, also
-unknown ones and nulls.
+Other clients compare what is stored, so a change keeps every JSON field that it does not affect,
+including unknown fields and nulls.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ __all__ = [
 
 C = TypeVar("C", StaticGroupConfig, ElasticGroupConfig)
 
-# Far more than a server can serve as filters of consumers; a number from elsewhere could be any.
+# Sanity limit, far above the number of filters that a server supports: another client may have
+# stored any number.
 _MOST_PARTITIONS: Final = 65_536
 
 
@@ -122,7 +123,10 @@ def _check_mappings(mappings: list[MemberMapping], most: int) -> None:
 
 
 def config_bytes(config: GroupConfig) -> bytes:
-    """Return a configuration as it is stored, with the members that other clients always write."""
+    """Return the stored JSON of a configuration.
+
+    It has all fields that other clients always write.
+    """
     members = encode(config)
     if isinstance(config, ElasticGroupConfig):
         members = {
@@ -151,7 +155,7 @@ def read_config(names: GroupNames, data: bytes, cls: type[C]) -> C:
 def differences(before: GroupConfig, after: GroupConfig) -> list[str]:
     """Return the names of settings that differ and that cannot be changed.
 
-    Of an elastic group, the members may change; of a static one, nothing may.
+    Only the members of an elastic group may change. A static group cannot be changed.
     """
     one, other = _fixed(before), _fixed(after)
     return [name for name, value in one.items() if other.get(name) != value]
@@ -186,7 +190,7 @@ def with_members(config: ElasticGroupConfig, added: Iterable[str]) -> ElasticGro
 
 
 def without_members(config: ElasticGroupConfig, removed: Iterable[str]) -> ElasticGroupConfig:
-    """Return the configuration with fewer members; those that are no members are ignored."""
+    """Return the configuration with fewer members; names that are not members are ignored."""
     _check_unmapped(config)
     gone = set(removed)
     kept = [member for member in config.members or () if member not in gone]
@@ -196,7 +200,7 @@ def without_members(config: ElasticGroupConfig, removed: Iterable[str]) -> Elast
 def with_mappings(
     config: ElasticGroupConfig, mappings: Mapping[str, Iterable[int]]
 ) -> ElasticGroupConfig:
-    """Return the configuration with these members and their partitions, instead of others."""
+    """Return the configuration with these members and partitions in place of the current ones."""
     check_kind(mappings, Mapping, "mappings", "a mapping of members to their partitions")
     if not mappings:
         raise BadArgument("mappings has no members; delete_mappings removes all")

@@ -18,13 +18,16 @@ from twinstream.models import (
 __all__ = ["WHOLE_SUBJECT_SINCE", "destination", "group_stream", "uses_whole_subject"]
 
 WHOLE_SUBJECT_SINCE: Final = (2, 12, 0)
-"""First server that can compute a partition of the whole subject; 2.11 refuses it (10146)."""
+"""First server version that can partition by the whole subject.
+
+2.11 refuses such a transform (error 10146).
+"""
 
 _EVERYTHING: Final = PartitioningFilter(filter=">")
 
 
 def uses_whole_subject(config: ElasticGroupConfig) -> bool:
-    """Return whether the whole subject of some messages is their key."""
+    """Return whether any filter uses the whole subject as the key."""
     return not all(each.partitioning_wildcards for each in _filters(config))
 
 
@@ -49,7 +52,8 @@ def group_stream(
 ) -> StreamConfig:
     """Return the configuration of the group's stream, which copies from `source`.
 
-    A message leaves it when a member has acknowledged it. A full one pauses the copying.
+    A message is removed when a member acknowledges it. While the stream is full, the server pauses
+    copying.
     """
     transforms = [
         SubjectTransform(src=each.filter, dest=destination(each, config.max_members))

@@ -5,8 +5,8 @@
     TwinstreamError
     ├── GroupNotFound (LookupError)   no consumer group of that name
     ├── GroupExists                   the group exists with settings that cannot be changed
-    ├── BadGroupConfig                what is stored about the group cannot be used
-    └── GroupChanged                  settings changed that members cannot follow
+    ├── BadGroupConfig                the stored configuration is invalid
+    └── GroupChanged                  settings changed that running workers cannot apply
 """
 
 from __future__ import annotations
@@ -29,4 +29,4 @@ class BadGroupConfig(TwinstreamError):
 
 
 class GroupChanged(TwinstreamError):
-    """Settings of a consumer group changed that its members cannot follow; start them again."""
+    """Settings of a consumer group changed that running workers cannot apply. Restart them."""

@@ -1,4 +1,4 @@
-"""What is known about a consumer group."""
+"""The stored configuration of a consumer group, with its revision."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class GroupInfo(Generic[C]):
 
     @property
     def members(self) -> list[str]:
-        """The names of the members. More than `max_members` have no partitions."""
+        """The names of the members. At most `max_members` of them have partitions."""
         return members_of(self.config)
 
     def partitions(self, member: str) -> tuple[int, ...]:
-        """Return the partitions of a member; none for those that have no work."""
+        """Return the partitions of a member; empty if it has none."""
         return partitions_of(self.config, member)

@@ -22,9 +22,10 @@ PRIORITY_GROUP: Final = "PCG"
 """The priority group of each consumer, as all clients name it."""
 
 _ACK_WAIT: Final = timedelta(seconds=5)
-# A pinned instance must pull within this time, and a pull lasts at least as long.
+# Lower limit of `priority_timeout`, the time within which a pinned instance must pull. A pull
+# request lasts at least this long.
 _LEAST: Final = timedelta(seconds=1)
-# A client that is paused or killed holds up so many messages at most.
+# A paused or killed client delays at most this many messages.
 _MAX_ACK_PENDING: Final = 100
 _OURS: Final = (
     "name",
@@ -39,7 +40,7 @@ _OURS: Final = (
 
 
 def check_template(names: GroupNames, template: ConsumerConfig | None) -> ConsumerConfig:
-    """Return the settings for a member's consumer that are the caller's, with their defaults.
+    """Return the caller's settings for a member's consumer, completed with defaults.
 
     Raises `BadArgument` for those that the group itself sets.
     """
@@ -52,7 +53,8 @@ def check_template(names: GroupNames, template: ConsumerConfig | None) -> Consum
     if given.ack_policy not in {None, AckPolicy.EXPLICIT}:
         raise BadArgument(f"{names}: a member needs ack_policy explicit, got {given.ack_policy}")
     if given.max_ack_pending is not None:
-        # Unlimited, an instance could be sent any number of messages before it loses its pin.
+        # Without a limit, the server could send an instance any number of messages before it
+        # loses its pin.
         check_whole(given.max_ack_pending, "max_ack_pending")
     defaults: dict[str, Any] = {"ack_policy": AckPolicy.EXPLICIT}
     if not given.ack_wait:
@@ -65,7 +67,10 @@ def check_template(names: GroupNames, template: ConsumerConfig | None) -> Consum
 def member_consumer(
     names: GroupNames, member: str, filters: tuple[str, ...], template: ConsumerConfig
 ) -> ConsumerConfig:
-    """Return the configuration of a member's consumer; `template` is that of `check_template`."""
+    """Return the configuration of a member's consumer.
+
+    `template` is the result of `check_template`.
+    """
     name, ack_wait = names.consumer(member), template.ack_wait
     own: dict[str, Any] = (
         {"durable_name": name}
@@ -83,7 +88,7 @@ def member_consumer(
 
 
 def pin_holder(info: ConsumerInfo) -> str:
-    """Return the pin of the instance that is served; empty if no instance is pinned."""
+    """Return the id of the current pin; empty if no instance is pinned."""
     for state in info.priority_groups or ():
         if state.group == PRIORITY_GROUP:
             return state.pinned_client_id or ""

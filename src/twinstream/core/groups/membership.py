@@ -7,21 +7,22 @@ and computes from it the filters of the member's consumer. Its owner reports fac
 the `Step` that each of them leads to:
 
 * The filters changed (elastic groups): `Leave`, then `Join`. A consumer's filters are not edited:
-  it may be past messages of a partition that it gains, so it is deleted and created again. Only
-  the pinned instance deletes it (`deletes_consumer`), after its handlers have ended. The others
-  wait for `PAUSE`, so that it comes first. A member whose filters stay the same is not disturbed.
-* `Join` creates the consumer. While another member still has one of the partitions the server
-  refuses that (10100). While another instance of the member is pinned to a consumer with older
-  filters, that one is left to it. Both are tried again, at the latest after ack_wait + 0.5 s.
+  its position may be beyond messages of a newly assigned partition, so it is deleted and created
+  again. Only the pinned instance deletes it (`deletes_consumer`), after its handlers have ended.
+  The other instances wait for `PAUSE`, so that the pinned one deletes it first. A member whose
+  filters stay the same is not disturbed.
+* `Join` creates the consumer. The server refuses it (10100) while another member still has one of
+  the partitions. A consumer with older filters is not replaced while another instance is pinned to
+  it. In both cases the join is retried, after at most ack_wait + 0.5 s.
 * The consumer is gone: an instance of the member deleted it, or it was inactive. The owner reads
-  the configuration again. An elastic member joins again, after `DELETION`. For a static one it is
-  the end: its consumer is durable, and what it had acknowledged is forgotten.
-* The key is deleted, purged or expired: `End`, normally. A setting that members cannot follow
-  changed, or the value is invalid: `End` with an error.
+  the configuration again. An elastic member joins again, after `DELETION`. A static member ends
+  with an error: its consumer was durable, and its acknowledgement state is lost.
+* The key is deleted, purged or expired: `End`, normally. If a setting changed that running workers
+  cannot apply, or the value is invalid: `End` with an error.
 
 Source: orbit.go `pcgroups` (elastic_stream_consumer_group.go, static_stream_consumer_group.go).
-Differences: it re-creates the consumer at each change of the members, it waits ack_wait + 0.5 s
-after each refusal, and an unpinned instance deletes a consumer with other settings.
+orbit.go differs: it re-creates the consumer at each change of the members, waits ack_wait + 0.5 s
+after each refusal, and lets an unpinned instance delete a consumer with other settings.
 """
 
 from __future__ import annotations
@@ -55,15 +56,15 @@ PAUSE: Final = 0.45
 DELETION: Final = 0.3
 """Seconds after which a consumer whose deletion was reported is completely removed.
 
-The server notifies waiting pulls first. A consumer of the same name that is created before may
-continue with the delivery state of the old one (server 2.15.1).
+The server notifies waiting pulls first. A consumer of the same name that is created before the
+removal is complete may continue with the delivery state of the old one (server 2.15.1).
 """
 
 _REPAIR: Final = 0.5
 _FIRST_RETRY: Final = 0.05
 
 Found = GroupConfig | BadGroupConfig | None
-"""What the key holds: a configuration, something else, or nothing (any more)."""
+"""The content of the key: a configuration, the error of an invalid one, or None without a value."""
 
 
 @frozen
@@ -76,14 +77,14 @@ class Join:
 
 @frozen
 class Leave:
-    """Stop to consume; then ask `Membership.due`."""
+    """Stop consuming, then call `Membership.due`."""
 
     reason: str
 
 
 @frozen
 class Wait:
-    """Nothing to do until this time, unless there is another fact."""
+    """Wait until this time or until the next fact is reported."""
 
     until: float
 
@@ -111,14 +112,14 @@ class Membership:
         self._retry = _FIRST_RETRY
         self._join_at = 0.0
         self.config = config
-        """The configuration that was heard last."""
+        """The last reported configuration."""
         self.filters: tuple[str, ...] = ()
-        """The filters of the consumer that is consumed; none while there is none."""
+        """The filters of the current consumer; empty without a consumer."""
         self.partitions: tuple[int, ...] = ()
-        """The partitions that are consumed."""
+        """The partitions of the current consumer."""
 
     def heard(self, found: Found, now: float) -> Step:
-        """Judge what the key holds now."""
+        """Report the current content of the key; return the next step."""
         if found is None:
             return End(f"{self._names} was deleted")
         if isinstance(found, BadGroupConfig):
@@ -126,8 +127,8 @@ class Membership:
         changed = differences(self.config, found)
         if changed:
             error = GroupChanged(
-                f"{self._names}: {', '.join(changed)} changed, which members cannot follow: start"
-                " them again"
+                f"{self._names}: {', '.join(changed)} changed, which running workers cannot"
+                " apply: restart them"
             )
             return End(f"{', '.join(changed)} changed", error)
         self.config = found
@@ -136,7 +137,7 @@ class Membership:
         return self.due(now)
 
     def due(self, now: float) -> Step:
-        """Return what is to be done at a time, without a new fact."""
+        """Return the step that is due at `now`."""
         wanted = filters_of(self.config, self._member)
         if self.filters or not wanted:
             return Wait(math.inf)
@@ -165,7 +166,7 @@ class Membership:
         return pause
 
     def gone(self, found: Found, error: Exception, now: float) -> Step:
-        """Judge the end of the consumer, which was deleted: `found` is what the key holds now."""
+        """Report that the consumer was deleted. `found` is the current content of the key."""
         self.left(now, DELETION)
         step = self.heard(found, now)
         if self._names.kind == "static" and not isinstance(step, End):
@@ -178,12 +179,13 @@ def deletes_consumer(
 ) -> bool:
     """Return whether an instance that leaves deletes the member's consumer.
 
-    The pinned one does, and any if none is pinned, as without messages none is. Not if another
-    instance has already created it with the filters that are wanted now.
+    Only the pinned instance deletes it. If none is pinned, for example because no message has
+    arrived, any instance does. It is kept if another instance has already re-created it with the
+    current filters.
 
     Args:
-        holder: The pin of the instance that is served, empty if there is none.
-        mine: The pin of this instance.
+        holder: The id of the current pin, empty if no instance is pinned.
+        mine: The id of this instance's pin.
         stored: The filters of the consumer.
         wanted: The filters of the member by the current configuration.
     """
@@ -195,12 +197,12 @@ def deletes_consumer(
 def is_free(holder: str, waiting: int, stored: tuple[str, ...], wanted: tuple[str, ...]) -> bool:
     """Return whether an instance that joins may replace a consumer with other settings.
 
-    Not while an instance is pinned, nor while one with the same filters waits for messages: each
-    would replace the consumer of the other, for ever.
+    It must not while an instance is pinned, or while another one with the same filters waits for
+    messages: the two would keep replacing each other's consumer.
 
     Args:
-        holder: The pin of the instance that is served, empty if there is none.
-        waiting: The number of pulls that wait.
+        holder: The id of the current pin, empty if no instance is pinned.
+        waiting: The number of waiting pulls.
         stored: The filters of the consumer.
         wanted: The filters of the member by the current configuration.
     """

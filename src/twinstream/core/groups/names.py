@@ -16,7 +16,7 @@ BUCKETS: Final[dict[GroupKind, str]] = {
     "static": "static-consumer-groups",
     "elastic": "elastic-consumer-groups",
 }
-"""The key-value buckets that hold the configurations, as all clients name them."""
+"""The key-value buckets of the configurations. All clients use these names."""
 
 
 @frozen
@@ -52,7 +52,7 @@ class GroupNames:
 
     @property
     def source(self) -> str:
-        """The stream that members consume: of an elastic group, one of its own."""
+        """The stream that the members consume. An elastic group has its own."""
         return self.stream if self.kind == "static" else f"{self.stream}-{self.group}"
 
     def consumer(self, member: str) -> str:

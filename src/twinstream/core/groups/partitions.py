@@ -1,6 +1,7 @@
-"""Who consumes what: the partitions of a member, and the filters of its consumer.
+"""Partition assignment: the partitions of a member, and the filters of its consumer.
 
-All clients must compute the same. Source: orbit.go `pcgroups`, `GeneratePartitionFilters`.
+All clients must compute the same assignment. Source: orbit.go `pcgroups`,
+`GeneratePartitionFilters`.
 """
 
 from __future__ import annotations
@@ -24,9 +25,9 @@ def members_of(config: GroupConfig) -> list[str]:
 def partitions_of(config: GroupConfig, member: str) -> tuple[int, ...]:
     """Return the partitions of a member, in the order of its filters.
 
-    Members that are not mapped are sorted and cut to the number of partitions. Each gets a run of
-    `partitions // members`; those that remain go to the first members, one each. So few partitions
-    move when a member comes or goes.
+    Without mappings, the members are sorted by name; those beyond the number of partitions get
+    none. Each member gets `partitions // members` consecutive partitions, and the first members get
+    one of the remaining ones each. Few partitions move when a member is added or removed.
     """
     if not config.members:
         mapped = (each for each in config.member_mappings or () if each.member == member)
@@ -41,7 +42,7 @@ def partitions_of(config: GroupConfig, member: str) -> tuple[int, ...]:
 
 
 def filters_of(config: GroupConfig, member: str) -> tuple[str, ...]:
-    """Return the subject filters of a member's consumer, each once; none if it has no work."""
+    """Return the subject filters of a member's consumer, each once; empty without partitions."""
     partitions = partitions_of(config, member)
     subjects = _subjects(config) if config.members else [">"]
     # Each once: the server refuses filters that overlap (10138).

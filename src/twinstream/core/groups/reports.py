@@ -12,7 +12,7 @@ __all__ = ["GroupReport", "JoinDelayed", "PartitionsAssigned", "PartitionsRevoke
 class PartitionsAssigned:
     """The member consumes these partitions from now on, or stands by for them.
 
-    A `Pinned` follows with the first message, if this instance of the member is served.
+    A `Pinned` report follows with the first message if the server pins this instance.
     """
 
     stream: str
@@ -23,9 +23,10 @@ class PartitionsAssigned:
 
 @frozen
 class PartitionsRevoked:
-    """The instance does not consume these partitions any more; `reason` tells why.
+    """The instance does not consume these partitions any more; `reason` says why.
 
-    The handlers that ran have ended. Partitions that stay with the member are assigned again.
+    Its running handlers have ended. Partitions that the member keeps are reported again by
+    `PartitionsAssigned`.
     """
 
     stream: str
@@ -39,7 +40,8 @@ class PartitionsRevoked:
 class JoinDelayed:
     """The member's consumer could not be created; the next attempt follows in `retry_in` seconds.
 
-    That is usual during a change of members: another one still has some of the partitions.
+    This is expected while the members change (`is_usual`): another member still has some of the
+    partitions.
     """
 
     stream: str
