@@ -20,9 +20,9 @@ from twinstream.testing import NatsCluster, NatsServer
 
 # What needs no server but takes seconds even on a quiet machine.
 LONG = (
-    "tests/core/test_lease_machine.py",
-    "tests/core/test_ordered_machine.py",
-    "tests/core/test_pull_machine.py",
+    "tests/core/coordination/test_lease_machine.py",
+    "tests/core/consume/test_ordered_machine.py",
+    "tests/core/consume/test_pull_machine.py",
     "tests/fuzz/",
     "tests/models/test_many.py",
     "tests/models/test_typing.py",

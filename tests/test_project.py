@@ -222,6 +222,14 @@ def test_coverage_has_a_floor_and_measures_other_processes() -> None:
     assert settings["report"]["fail_under"] > 50
 
 
+def test_folders_of_core_tests_are_those_of_the_core() -> None:
+    folders = {path.parent.name for path in tracked() if path.match("tests/core/*/test_*.py")}
+    assert len(folders) > 10
+    assert folders <= {
+        path.parent.name for path in tracked() if path.match("twinstream/core/*/*.py")
+    }
+
+
 def test_paths_named_in_the_contributing_table_exist() -> None:
     text = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
     table = text.partition("## Where to make a change")[2].partition("\n## ")[0]

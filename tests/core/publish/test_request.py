@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.core.wire import block
+from tests.core.frames import block
 from twinstream.core.publish.request import (
     LISTED,
     PublishFailure,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.core.wire import delivery
+from tests.core.frames import delivery
 from twinstream.core.connect.mailbox import Mailbox
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.core.wire import block, delivery, status_frame
+from tests.core.frames import block, delivery, status_frame
 from tests.fake.statuses import STATUSES
 from twinstream import errors
 from twinstream.core.consume.batch import BatchEnd

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.core.ordered_model import ModelConsumer, ModelStream, info_of
+from tests.core.consume.ordered_model import ModelConsumer, ModelStream, info_of
 from twinstream.core.consume.metadata import Metadata
 from twinstream.core.consume.ordered import OrderedRead, ordered_config
 from twinstream.core.wire.status import Kind, Status

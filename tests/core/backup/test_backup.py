@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.core.wire import status_frame
+from tests.core.frames import status_frame
 from twinstream.core.backup.backup import Backup, SnapshotChunks
 from twinstream.core.backup.s2_frames import S2Frames
 from twinstream.core.wire.protocol import Frame

@@ -20,7 +20,7 @@ from hypothesis.stateful import (
     rule,
 )
 
-from tests.core.wire import status_frame
+from tests.core.frames import status_frame
 from twinstream.core.consume.pull_engine import Finish, PullEngine, SendPull
 from twinstream.core.consume.pull_request import buffer_limits
 from twinstream.core.wire.status import Status, read_status

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.core.wire import status_frame
+from tests.core.frames import status_frame
 from twinstream.core.read import arrow
 from twinstream.core.read.direct_get import (
     from_direct,

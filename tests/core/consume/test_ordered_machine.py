@@ -17,7 +17,7 @@ from hypothesis.stateful import (
     rule,
 )
 
-from tests.core.ordered_model import ModelConsumer, ModelStream
+from tests.core.consume.ordered_model import ModelConsumer, ModelStream
 from twinstream.core.consume.metadata import Metadata
 from twinstream.core.consume.ordered import OrderedRead, ordered_config
 from twinstream.models import DeliverPolicy

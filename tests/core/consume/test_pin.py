@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.core.wire import block, delivery
+from tests.core.frames import block, delivery
 from twinstream.core.consume.pin import Pins, pin_of, pin_size
 from twinstream.core.consume.pull_request import Priority
 from twinstream.core.wire.protocol import Frame

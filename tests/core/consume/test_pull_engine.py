@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.core.wire import status_frame
+from tests.core.frames import status_frame
 from tests.fake.statuses import STATUSES, Then
 from twinstream import errors
 from twinstream.core.consume.pull_engine import (

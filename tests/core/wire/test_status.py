@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.core.wire import block, delivery, status_frame
+from tests.core.frames import block, delivery, status_frame
 from twinstream.core.wire.status import Kind, classify, is_status, read_status
 
 # Source: nats-server 2.2 to 2.15; the texts as they are on the wire.

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.core.wire import block, status_frame
+from tests.core.frames import block, status_frame
 from twinstream.core.wire.protocol import Frame
 from twinstream.core.wire.pub_ack import AckReader, is_pub_ack, is_strange, read_pub_ack
 from twinstream.errors import BadAnswer, StoreRefused

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.core.wire import block, delivery, status_frame
+from tests.core.frames import block, delivery, status_frame
 from twinstream.core.read.page import MIRROR_ANSWERED, DirectAnswer, PageEnd, PullAnswer, StoredPage
 from twinstream.core.read.range_read import RangeRead
 from twinstream.core.wire.protocol import Frame

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.core.wire import hmsg, msg
+from tests.core.frames import hmsg, msg
 from tests.hooked import hooked
 from twinstream.core.wire import protocol
 from twinstream.core.wire.protocol import Frame, Info, Ok, Parser, Ping, Pong, Refusal
