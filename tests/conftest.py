@@ -25,7 +25,7 @@ from twinstream.testing import NatsCluster, NatsServer
 VERSION = os.environ.get("TWINSTREAM_SERVER")
 
 # What starts Java takes longest, and would end last unless it began first. These share a session;
-SPARK = "tests/spark/test_"
+SPARK = "tests/spark/"
 # and these have their own, one after the other: several at once would leave nothing for the rest.
 APART = ("tests/spark/apart/", "tests/test_readme.py", "tests/cli/test_demo.py")
 # `make setup-fast` leaves PySpark out.
@@ -53,11 +53,11 @@ class ByFile(LoadScopeScheduling):
     """
 
     def _split_scope(self, nodeid: str) -> str:
+        if nodeid.startswith(APART):
+            return "apart"
         if nodeid.startswith(SPARK):
             return SPARK
-        if nodeid.startswith(USERS):
-            return "sources"
-        return "apart" if nodeid.startswith(APART) else nodeid.partition("::")[0]
+        return "sources" if nodeid.startswith(USERS) else nodeid.partition("::")[0]
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByFile:

@@ -16,7 +16,7 @@ import pytest
 from tests.soak import rounds, state
 from tests.spark.pipelines import SINKS
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 @pytest.mark.parametrize("sink", SINKS)

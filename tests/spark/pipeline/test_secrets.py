@@ -29,7 +29,7 @@ from twinstream.testing import NatsServer
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-JOB = Path(__file__).with_name("secrets_job.py")
+JOB = Path(__file__).parents[1] / "secrets_job.py"
 CANARY = "canary-8a2c"
 TOKEN = "canary-77b0-token"
 AUTH = f'authorization {{ users: [{{user: "reader", password: "{CANARY}"}}] }}'

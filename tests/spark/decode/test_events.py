@@ -13,7 +13,7 @@ from twinstream.spark.decode.event import Event
 from twinstream.spark.decode.events import EVENT_COLUMNS, EventDecoder
 from twinstream.spark.decode.generated.events import EVENTS, MAX_DELIVER
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 TIME = "2024-05-01T10:00:00.123456789Z"
 
 
