@@ -125,6 +125,8 @@ OWN = {
     "JetStream.bind_stream",
     "JetStream.bind_key_value",
     "JetStream.bind_object_store",
+    "JetStream.elastic_consumer_group",  # a handle: nothing is sent
+    "JetStream.static_consumer_group",
     "JetStream.ordered",  # reads on without limit
     "JetStream.bind_consumer",
     "Stream.read",

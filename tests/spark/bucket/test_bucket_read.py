@@ -172,7 +172,7 @@ def test_refused_reads_say_why(jet: JetStream, table: Read) -> None:
     with pytest.raises(PySparkException, match="'stream': cannot be combined with bucket"):
         table("nowhere", stream="S")
     jet.create_stream(StreamConfig(name="KV_nobucket", subjects=["nobucket.>"]))
-    with pytest.raises(PySparkException, match="stream KV_nobucket is no bucket"):
+    with pytest.raises(PySparkException, match="stream KV_nobucket is not a bucket"):
         table("nobucket").collect()
 
 

@@ -106,7 +106,7 @@ def test_filters_and_markers(
     bucket.put("b.x", b"2")
     bucket.put("a.y", b"2")
     assert follow(bucket, keys="a.*", deletes="false") == [(6, "a.y", "PUT")]
-    with pytest.raises(StreamingQueryException, match="made with the filter"):
+    with pytest.raises(StreamingQueryException, match="created with the filter"):
         follow(bucket, keys="b.*")
 
 
