@@ -27,8 +27,9 @@ __all__ = ["Held"]
 # Buffered messages are kept alive if the caller took a message within this many ack_waits.
 # Afterwards the server may deliver them to a client that works.
 _PATIENCE: Final = 5
-# Longer than closing a mailbox takes (seconds). In a forked process it is not closed at all.
-_GOODBYE: Final = 2.0
+# Limit of the wait for a mailbox that is being closed (seconds). In a forked process nothing closes
+# it, so the wait must end.
+_CLOSE_TIME: Final = 2.0
 
 
 _Mark = tuple[Frame, Delivery]
@@ -204,7 +205,7 @@ class Held:
 
     async def settled(self) -> None:
         """Wait until the mailbox is not being closed here, so that it contains all in flight."""
-        await self._settled.sleep(Deadline.after(_GOODBYE))
+        await self._settled.sleep(Deadline.after(_CLOSE_TIME))
 
     async def _tell_of_mailbox(self, now: float) -> None:
         frames = list(self._box.frames) if self._box is not None else []

@@ -140,7 +140,7 @@ class Counters:
     ) -> PubAck:
         transport = self._api.transport
         last_repeat = Deadline.after(self._window)
-        doubt = False
+        may_be_stored = False
         while True:
             attempt = deadline.earlier(Deadline.after(_ATTEMPT).at)
             try:
@@ -149,16 +149,16 @@ class Counters:
                 return read_pub_ack(frame, request.subject)
             except LOST_RESPONSE as error:
                 problem: TwinstreamError = error
-                doubt = True
+                may_be_stored = True
             except NoResponders as error:
                 problem = error
             except MessageIdInProcess as error:
                 # The server is probably storing an earlier attempt.
                 problem = error
-                doubt = True
+                may_be_stored = True
             # An attempt without time for its response would only leave an unknown outcome.
             if deadline.remaining() <= _PAUSE + _ANSWER or last_repeat.remaining() <= _PAUSE:
-                if doubt:
+                if may_be_stored:
                     raise _unknown(request) from problem
                 raise problem
             await sleep(_PAUSE)

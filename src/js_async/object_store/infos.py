@@ -129,7 +129,11 @@ class ObjectPlace:
         return self.existing(name, await self.find(name), deleted=deleted)
 
     def existing(self, name: str, info: ObjectInfo | None, *, deleted: bool = False) -> ObjectInfo:
-        """Return `info`. Raises `ObjectNotFound` if it is None, `ObjectDeleted`."""
+        """Return `info`.
+
+        Raises `ObjectNotFound` if it is None, and `ObjectDeleted` if the object was deleted and
+        `deleted` is false.
+        """
         if info is None:
             raise ObjectNotFound(f"bucket {self.bucket} has no object {name!r}")
         if info.deleted and not deleted:

@@ -59,7 +59,7 @@ _SHARES: Final = 4
 class Entry:
     """A message and, in the end, its outcome."""
 
-    __slots__ = ("doubt", "headers", "number", "outcome", "request", "size", "subject")
+    __slots__ = ("headers", "may_be_stored", "number", "outcome", "request", "size", "subject")
 
     def __init__(self, request: PublishRequest, subject: bytes, headers: bytes) -> None:
         self.request = request
@@ -69,7 +69,7 @@ class Entry:
         self.number = 0
         self.outcome: Ingested | PublishFailure | None = None
         # Whether an earlier batch may have stored the message.
-        self.doubt = False
+        self.may_be_stored = False
 
     @property
     def is_repeatable(self) -> bool:
@@ -363,7 +363,7 @@ class Ingest:
         fate = batch.fate(entry.number)
         if fate is Fate.UNKNOWN:
             if entry.is_repeatable:
-                entry.doubt = True
+                entry.may_be_stored = True
                 return False
             self._conclude(entry, self._unknown(entry, batch.trouble))
         elif fate is Fate.AGAIN:
@@ -379,7 +379,9 @@ class Ingest:
         return True
 
     def _failure(self, entry: Entry, error: TwinstreamError) -> PublishFailure:
-        if entry.doubt and isinstance(error, JetStreamError | NoResponders | PermissionDenied):
+        if entry.may_be_stored and isinstance(
+            error, JetStreamError | NoResponders | PermissionDenied
+        ):
             return self._unknown(entry, error)
         return PublishFailure(entry.request, error)
 

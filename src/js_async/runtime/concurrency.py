@@ -363,7 +363,7 @@ atexit.register(_Exit.warn)
 
 
 def before_exit(owner: Closable) -> None:
-    """Warn of the owner before the interpreter ends, if it is not closed."""
+    """Register `owner` for a warning at interpreter exit if it is still open."""
     _Exit.add(owner)
 
 

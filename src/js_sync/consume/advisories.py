@@ -72,7 +72,8 @@ class Events(Iteration[Event]):
 
     def _sink(self, box: Box) -> Sink:
         if not self._boxes:
-            # All wake up the signal of the first mailbox, which the connection sets on changes.
+            # All mailboxes share the signal of the first one. The connection also sets it when its
+            # state changes.
             self._signal = box.signal
 
         def take(frame: Frame) -> None:

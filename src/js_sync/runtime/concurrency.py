@@ -312,7 +312,7 @@ atexit.register(_Exit.flush)
 
 
 def before_exit(owner: Closable) -> None:
-    """Flush the owner before the interpreter ends, and warn if it is not closed."""
+    """Register `owner` to be flushed at interpreter exit, with a warning if it is still open."""
     _Exit.add(owner)
 
 

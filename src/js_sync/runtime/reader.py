@@ -138,7 +138,7 @@ class Reader(Sender):
             if signal.raised or self._reads > last or monotonic() > end or not self._is_behind():
                 return
             if HOOKS:
-                reached("link: another thread is behind", self)
+                reached("link: data unprocessed", self)
             time.sleep(GLANCE)
         try:
             for _ in range(_LAST_READS):
@@ -215,7 +215,7 @@ class Reader(Sender):
         Sleeps without a reference to the link, so that a dropped link is garbage-collected.
         """
         if HOOKS:
-            reached("link: before stand-in", None)
+            reached("link: before keeper reads", None)
         link = of()
         if link is None or not link._try_to_lead(yields=True):
             return
