@@ -1,7 +1,7 @@
 """Read and write the descriptions of objects.
 
 Descriptions are read from the leader, which knows every acknowledged write. A description is
-written only if it replaces the one that was read.
+written only if it replaces the description that was read.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ class ObjectPlace:
         return None if message is None else read_info(message, self.bucket)
 
     async def info(self, name: str, *, deleted: bool = False) -> ObjectInfo:
-        """Return an object's description. Raises `ObjectNotFound`, `ObjectDeleted`."""
+        """Return an object's description. Raises `ObjectNotFound` or `ObjectDeleted`."""
         return self.existing(name, await self.find(name), deleted=deleted)
 
     def existing(self, name: str, info: ObjectInfo | None, *, deleted: bool = False) -> ObjectInfo:

@@ -178,7 +178,7 @@ class Counters:
     def get(self, subject: str) -> Counter:
         """Return a counter, read from the leader.
 
-        Raises `MessageNotFound` if there is none, `BadArgument` for a wildcard.
+        Raises `MessageNotFound` if there is none, and `BadArgument` for a wildcard.
         """
         check_subject(subject)
         return counter_of(self._stream.get_last_message(subject))
@@ -186,8 +186,8 @@ class Counters:
     def get_many(self, subjects: str | Sequence[str] = ">") -> Generated[Counter]:
         """Iterate over all counters whose subjects match any of the filters, as of one moment.
 
-        It includes every addition that was acknowledged before the call. The counters are read at
-        once with `Stream.snapshot`, with its errors.
+        The result includes every addition that was acknowledged before the call. The counters are
+        read at once with `Stream.snapshot`, with its errors.
         """
         for message in (self._stream.snapshot(subjects)).values():
             yield counter_of(message)

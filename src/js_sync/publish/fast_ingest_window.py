@@ -87,7 +87,7 @@ class Entry:
 class Ingest:
     """Sends messages into one stream and determines the outcome of each.
 
-    One task or thread sends; a background task or thread ends batches that are idle.
+    The caller's task or thread sends; a background task or thread ends batches that are idle.
     """
 
     def __init__(self, api: Api, stream: str, gaps: Gaps, limits: PublishLimits) -> None:
@@ -126,7 +126,7 @@ class Ingest:
     # ---- beginning and end
 
     def open(self) -> None:
-        """Check server and stream, then subscribe. Raises `Unsupported` or `BadArgument`, too."""
+        """Check server and stream, then subscribe. Raises `Unsupported` or `BadArgument`."""
         deadline = Deadline.after(self._limits.timeout)
         self._transport.ready(deadline)
         self._api.require(_SINCE, "fast ingest")
