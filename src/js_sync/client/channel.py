@@ -70,7 +70,7 @@ class Channel(Protocol):
         ...
 
     def try_write(self, command: bytes) -> bool:
-        """Write a short, complete command if that needs no waiting; return whether it did."""
+        """Write a short, complete command if that needs no waiting; return whether it was."""
         ...
 
     def send(

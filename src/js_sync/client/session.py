@@ -448,7 +448,7 @@ class Session:
         return self._link.offer(b"".join(parts), now)
 
     def try_write(self, command: bytes) -> bool:
-        """Write a short, complete command if that needs no waiting; return whether it did."""
+        """Write a short, complete command if that needs no waiting; return whether it was."""
         return self.is_connected and self._link.offer(command)
 
     def send(

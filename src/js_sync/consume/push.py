@@ -173,7 +173,7 @@ class PushMessages(Iteration[Message]):
         frames = box.frames
         if not frames:
             return None
-        # The remaining messages arrived since the last check, perhaps while the caller was busy.
+        # These frames arrived since the last check, perhaps while the caller was busy.
         came_at = min(box.heard_at, self._looked_at)
         api = self._api
         delivery = Delivery(api.transport, came_at, ack_wait_of(self._info), api.timeout)
