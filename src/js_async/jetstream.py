@@ -118,8 +118,8 @@ class JetStream:
     def _writes(self) -> SubjectWrites:
         from js_async.exactly_once.conditional_writes import SubjectWrites
 
-        # Not a `cached_property`, for the reason given in `publish.inflight.UnderWay`. Two objects
-        # are as good as one: they only cache lookups.
+        # Not a `cached_property`, for the reason given in `publish.inflight.UnderWay`. Threads may
+        # create two objects, which is harmless: they only cache lookups.
         if self._own_writes is None:
             self._own_writes = SubjectWrites(self._api)
         return self._own_writes
@@ -202,7 +202,7 @@ class JetStream:
     async def stream_name_by_subject(self, subject: str, *, timeout: Seconds | None = None) -> str:
         """Return the name of the one stream with a subject.
 
-        Raises `StreamNotFound` if there is none, `BadArgument` if a wildcard matches several.
+        Raises `StreamNotFound` if there is none, and `BadArgument` if a wildcard matches several.
         """
         return await name_by_subject(self._api, subject, self._api.deadline(timeout))
 
@@ -374,8 +374,8 @@ class JetStream:
     ) -> RangeReader:
         """Return a reader of the sequences from `start` up to, not including, `end`.
 
-        It reads in pages of raw parts, and is complete even if replicas lag. Nothing is sent before
-        the first page is requested.
+        The reader requests pages of raw parts, and is complete even if replicas lag. Nothing is
+        sent before the first page is requested.
 
         Args:
             stream: Name of the stream.
@@ -458,10 +458,10 @@ class JetStream:
 
         Raises:
             NoResponders: No stream stored the message. The subclasses `NoStream`, `NoLeader` and
-                `JetStreamOff` tell why.
+                `JetStreamOff` name the reason.
             JetStreamError: The server refused the message. The subclasses `WrongLastSequence`,
-                `WrongLastMessageId`, `WrongStream`, `StoreRefused`, `MessageExists` and others tell
-                why.
+                `WrongLastMessageId`, `WrongStream`, `StoreRefused`, `MessageExists` and others name
+                the reason.
             PermissionDenied: The user may not publish to the subject.
             BadArgument: An argument is invalid.
             RequestTimeout: No acknowledgement arrived in time; the message may be stored.
@@ -719,7 +719,7 @@ class JetStream:
     async def counters(self, stream: str) -> Counters:
         """Return the counters of a stream with `allow_msg_counter` (server 2.12).
 
-        Raises `BadArgument` for other streams, `StreamNotFound` or `Unsupported`.
+        Raises `StreamNotFound` or `Unsupported`, and `BadArgument` for other streams.
         """
         from js_async.features.counters import Counters
 
@@ -823,7 +823,7 @@ class JetStream:
     async def schedules(self, stream: str) -> Schedules:
         """Return the schedules of a stream with `allow_msg_schedules` (server 2.12).
 
-        Raises `BadArgument` for other streams, `StreamNotFound` or `Unsupported`.
+        Raises `StreamNotFound` or `Unsupported`, and `BadArgument` for other streams.
         """
         from js_async.features.schedules import Schedules
 
@@ -837,8 +837,8 @@ class JetStream:
     ) -> KeyValue[bytes]:
         """Create a bucket, or return the existing one if its settings are equal.
 
-        Raises `BucketExists` with the differences, `BadArgument`, `Unsupported` (a
-        `limit_marker_ttl` before server 2.11), `InvalidConfig`.
+        Raises `BadArgument` or `InvalidConfig`, `BucketExists` with the differences if the settings
+        differ, and `Unsupported` for a `limit_marker_ttl` before server 2.11.
         """
         from js_async.kv.bucket import handle
         from js_async.kv.manage import create_bucket
@@ -871,7 +871,7 @@ class JetStream:
     async def get_key_value(
         self, bucket: str, *, timeout: Seconds | None = None
     ) -> KeyValue[bytes]:
-        """Return an existing bucket. Raises `BucketNotFound`, `NotABucket`."""
+        """Return an existing bucket. Raises `BucketNotFound` or `NotABucket`."""
         from js_async.kv.bucket import handle
         from js_async.kv.manage import get_bucket
 
@@ -914,8 +914,8 @@ class JetStream:
     ) -> ObjectStore:
         """Create an object store, or return the existing one if its settings are equal.
 
-        Raises `StreamExists` with the differences if they are not, `InvalidConfig` or another
-        `JetStreamError`.
+        Raises `InvalidConfig` or another `JetStreamError`, and `StreamExists` with the differences
+        if the settings differ.
         """
         from js_async.object_store import stores
 
@@ -924,7 +924,7 @@ class JetStream:
     async def get_object_store(self, bucket: str, *, timeout: Seconds | None = None) -> ObjectStore:
         """Return an existing object store, which another client may have created.
 
-        Raises `ObjectStoreNotFound`, `NotAnObjectStore`.
+        Raises `ObjectStoreNotFound` or `NotAnObjectStore`.
         """
         from js_async.object_store import stores
 
@@ -941,8 +941,9 @@ class JetStream:
     ) -> ObjectStore:
         """Replace the settings of an object store; other settings of its stream are kept.
 
-        `timeout` is for each of the two requests. Raises `ObjectStoreNotFound`, `NotAnObjectStore`,
-        `InvalidConfig` for changes that the server does not support, or another `JetStreamError`.
+        `timeout` is for each of the two requests. Raises `ObjectStoreNotFound`, `NotAnObjectStore`
+        or another `JetStreamError`, and `InvalidConfig` for changes that the server does not
+        support.
         """
         from js_async.object_store import stores
 

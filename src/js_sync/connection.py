@@ -277,7 +277,7 @@ class Connection(Owned, BlockHint):
         subscriptions = list(listed.values())
         boxes = [box for each in subscriptions if (box := each._box) is not None]
         try:
-            # All at once: one after the other, each would cost a round trip.
+            # Closed at the same time; one after the other, each would cost a round trip.
             self._session.close_mailbox(*boxes, settle=True)
         finally:
             for subscription in subscriptions:
@@ -407,7 +407,7 @@ class Connection(Owned, BlockHint):
         Runs when twice as many are listed as the previous sweep left. Checking all of them for each
         new subscription would take minutes with 100,000 of them.
         """
-        # Entry by entry: others may subscribe meanwhile.
+        # Removed one by one, because other callers may subscribe meanwhile.
         for key, each in list(self._subscriptions.items()):
             if each.is_closed:
                 self._subscriptions.pop(key, None)

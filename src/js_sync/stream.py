@@ -299,7 +299,9 @@ class Stream(StreamConsumers):
         page_bytes: int = PAGE_BYTES,
         timeout: Seconds = 120.0,
     ) -> StreamRead:
-        """Return an iterator over a range of the stream. It is complete even if replicas lag.
+        """Return an iterator over a range of the stream.
+
+        The result is complete even if replicas lag.
 
         Nothing is sent before the first message is requested, and no message is consumed.
 
@@ -449,8 +451,9 @@ class Stream(StreamConsumers):
     ) -> OrderedMessages:
         """Return an iterator that yields each message once and in order (ADR-17).
 
-        It survives disconnects and lost consumers by re-creating its ephemeral consumer. It ends
-        when it is closed, or after `stop_after` messages. Its `position` is where to resume.
+        The iterator survives disconnects and lost consumers by re-creating its ephemeral consumer.
+        It ends when it is closed, or after `stop_after` messages. Its `position` is where to
+        resume.
 
         Args:
             subjects: Subject filters, by default all subjects.

@@ -286,9 +286,9 @@ class MessageExists(StoreRefused):
 class MessageIdInProcess(JetStreamError):
     """The stream's leader is just storing a message with this id (10158).
 
-    This is temporary: it ends after a moment, or with the election of a leader. But servers (seen
-    with 2.15.1) that lost leadership and regained it may return it for a message that they never
-    stored, until the duplicate window of the stream is over or another server leads.
+    The state is temporary: it ends after a moment, or with the election of a leader. But servers
+    (seen with 2.15.1) that lost leadership and regained it may return it for a message that they
+    never stored, until the duplicate window of the stream is over or another server leads.
     """
 
     def __str__(self) -> str:
@@ -368,7 +368,7 @@ class NotAcknowledgeable(AcknowledgementError):
 class AtomicBatchFailed(TwinstreamError):
     """An atomic batch is closed and accepts no messages, or its commit was not confirmed.
 
-    `outcome` tells whether nothing is stored, or whether that is unknown; `reason` is why.
+    `outcome` states whether nothing is stored or the outcome is unknown; `reason` states why.
     """
 
     def __init__(self, text: str, outcome: AtomicOutcome, reason: str) -> None:

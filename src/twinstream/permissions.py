@@ -103,7 +103,7 @@ def permissions(
         if subject.startswith("P."):
             return f"{api}{subject[1:]}"
         if subject.startswith("K."):
-            # Behind the prefix of a domain or an import, as `KeySubjects` writes it.
+            # The text after the prefix of a domain or an import, as `KeySubjects` writes it.
             return written_behind(api, f"$KV{subject[1:]}")
         for first, second in _SECOND_FORM.items():
             if second_form and subject.startswith(first):
@@ -136,8 +136,8 @@ def consume(stream: str, consumer: str, *, bound: bool = False) -> Operation:
         stream: The name of the stream.
         consumer: The name of the consumer.
         bound: True for `bind_consumer`, which does not look up the consumer; False for
-            `get_consumer`. Without the look-up, a deleted consumer cannot be told from one that has
-            no leader.
+            `get_consumer`. Without the look-up, a deleted consumer cannot be distinguished from one
+            that has no leader.
     """
     return operation("consume_bound" if bound else "consume", stream, consumer)
 

@@ -211,7 +211,7 @@ def test_read_continues_after_the_server_restarts(mortal: NatsServer, consumer: 
                     nc.jetstream().publish("s", b"two")
 
     arguments = ["consume", "S", *consumer, "--timeout", "0.5"]
-    with after_print(mortal.kill), hooked("command: link looked at", looked):
+    with after_print(mortal.kill), hooked("command: connection checked", looked):
         result = CliRunner().invoke(twinstream, [*arguments, "--json", "--server", mortal.url])
     assert result.exit_code == 0, result.stderr
     seen = [line["data"] for line in json_lines(result)]

@@ -33,7 +33,7 @@ def away_and_back(server: NatsServer, back: Callable[[], None]) -> AbstractConte
         elif seen[-1] and False in seen:
             back()
 
-    return hooked("command: link looked at", looked)
+    return hooked("command: connection checked", looked)
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")

@@ -31,7 +31,7 @@ def test_response_in_time_is_read_after_the_deadline():
         session = session_of(connection)
         # The keeper does not read.
         resting = threading.Event()
-        stack.enter_context(hooked("link: before stand-in", lambda _: resting.wait(60)))
+        stack.enter_context(hooked("link: before keeper reads", lambda _: resting.wait(60)))
         stack.callback(resting.set)
         for word in ("one", "two"):
             deadline = Deadline(monotonic())

@@ -447,7 +447,7 @@ def test_response_read_by_another_thread_arrives_in_time():
         other = Signal()
         with (
             hooked("link: received", slowly),
-            hooked("link: another thread is behind", lambda _: looked.set()),
+            hooked("link: data unprocessed", lambda _: looked.set()),
             beside(lambda: session.wait(other, Deadline.after(60))),
         ):
             answer = session.replies.start(b"question", b"", b"", Deadline.after(60))

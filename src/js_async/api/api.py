@@ -123,8 +123,8 @@ class Api:
 
         A `repeatable` request, by default one whose subject is known to be, is sent again while no
         response comes, while the cluster has no leader, and after a lost connection. Raises the
-        server's `JetStreamError`, `BadAnswer` for an invalid response, and the errors of
-        `Transport.ask`.
+        server's `JetStreamError` and the errors of `Transport.ask`, and `BadAnswer` for an invalid
+        response.
         """
         payload = _payload(body)
         with self.told("api", subject, len(payload)) as call:

@@ -215,7 +215,7 @@ async def create_consumer(
     }
     body |= _pedantry(api, pedantic)
     try:
-        # Not repeatable: a late update could undo a later one of another client.
+        # An update is not repeatable: it could undo a later one of another client.
         creates = action == "create"
         return await api.call(
             subject, body, twinstream.models.ConsumerCreateResponse, deadline, repeatable=creates

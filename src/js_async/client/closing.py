@@ -1,6 +1,7 @@
 """Bases of objects with messages in flight or work in the background.
 
-They make sure that no failed or unsent message, and no error that ended the work, goes unnoticed.
+The bases report each failed or unsent message, and each error that ended the work, that the program
+has not read.
 """
 
 from __future__ import annotations
@@ -168,7 +169,7 @@ class WorksBeside(BlockHint):
 
     def __del__(self) -> None:
         error = self._error
-        # In a forked process the error belongs to the parent.
+        # In a forked process the parent reports the error.
         if error is None or self._forks != Forks.count or not _is_news(error):
             return
         text = f"{self._what} ended with an error that no call raised: {error!r}"
@@ -176,7 +177,7 @@ class WorksBeside(BlockHint):
 
 
 def _is_news(error: BaseException) -> bool:
-    """Tell whether an error that ended the work is unknown to the user.
+    """Return whether an error that ended the work is unknown to the user.
 
     A cancellation is known, and so is a connection that the user closed.
     """

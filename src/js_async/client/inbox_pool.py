@@ -14,8 +14,8 @@ T = TypeVar("T")
 class IdleInboxes:
     """Inboxes on which no more messages can arrive: a prefix and a mailbox each.
 
-    They belong to the connection, not to a consumer. Otherwise a program that looks up a consumer
-    for every message would leave an inbox behind each time.
+    The inboxes belong to the connection, not to a consumer. Otherwise a program that looks up a
+    consumer for every message would leave an inbox behind each time.
     """
 
     def __init__(self) -> None:

@@ -69,7 +69,10 @@ class Mailboxes:
         self._cutters.append(cutter)
 
     def remove(self, box: Box) -> bool:
-        """Remove a mailbox; tell whether it was listed. Its sink still receives messages."""
+        """Remove a mailbox; return whether it was listed.
+
+        The mailbox's sink still receives messages.
+        """
         return self.boxes.pop(box.sid, None) is not None
 
     def unsubscribe(self, box: Box) -> None:

@@ -27,8 +27,9 @@ __all__ = ["Held"]
 # Buffered messages are kept alive if the caller took a message within this many ack_waits.
 # Afterwards the server may deliver them to a client that works.
 _PATIENCE: Final = 5
-# Longer than closing a mailbox takes (seconds). In a forked process it is not closed at all.
-_GOODBYE: Final = 2.0
+# Limit of the wait for a mailbox that is being closed (seconds). In a forked process nothing closes
+# it, so the wait must end.
+_CLOSE_TIME: Final = 2.0
 
 
 _Mark = tuple[Frame, Delivery]
@@ -55,7 +56,7 @@ class Held:
         self._queued: dict[int, Message] = {}
         self._running: dict[int, Message] = {}
         self._box: Box | None = None
-        # In mailbox order. Marks of frames that were taken out are skipped.
+        # Marks in the order of the mailbox. Those of frames that were taken out are skipped.
         self._marks: list[_Mark] = []
         self._keeper: Task | None = None
         self._woken: Final = Signal()
@@ -150,7 +151,7 @@ class Held:
                 continue
 
     def _look_into_mailbox(self) -> None:
-        """Mark what came since the last look: the mailbox only knows when its newest frame came."""
+        """Mark the frames since the last call: the mailbox only knows when its newest one came."""
         # Appended to the list as it was before the look: if another thread takes frames out
         # meanwhile, it has replaced that list, and the mark is ignored.
         box, marks = self._box, self._marks
@@ -196,7 +197,7 @@ class Held:
             if not self._ended:
                 await self._transport.close_mailbox(box, settle=True)
         finally:
-            # Only now: everything that was in flight has arrived.
+            # Set after the mailbox is closed, when everything in flight has arrived.
             self.gave_up = True
             self._settled.set()
             # Wakes up callers that began to wait meanwhile.
@@ -204,7 +205,7 @@ class Held:
 
     async def settled(self) -> None:
         """Wait until the mailbox is not being closed here, so that it contains all in flight."""
-        await self._settled.sleep(Deadline.after(_GOODBYE))
+        await self._settled.sleep(Deadline.after(_CLOSE_TIME))
 
     async def _tell_of_mailbox(self, now: float) -> None:
         frames = list(self._box.frames) if self._box is not None else []

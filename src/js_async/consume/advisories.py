@@ -26,8 +26,8 @@ _LOOK: Final = 1.0
 class Events(Iteration[Event]):
     """Iterates over events from now on, until it is closed. Created by `JetStream.events`.
 
-    Events are core NATS messages: those sent while no client listens are lost. Each `Event` tells
-    whether some were dropped before it. Raises `PermissionDenied` if the user may not subscribe.
+    Events are core NATS messages: those sent while no client listens are lost. Each `Event` shows
+    whether events were dropped before it. Raises `PermissionDenied` if the user may not subscribe.
     """
 
     def __init__(
@@ -71,7 +71,8 @@ class Events(Iteration[Event]):
 
     def _sink(self, box: Box) -> Sink:
         if not self._boxes:
-            # All wake up the signal of the first mailbox, which the connection sets on changes.
+            # All mailboxes share the signal of the first one. The connection also sets that signal
+            # when its state changes.
             self._signal = box.signal
 
         def take(frame: Frame) -> None:

@@ -61,7 +61,7 @@ class FetchCalls:
     ) -> Batch[Message]:
         """Fetch a batch of messages. An empty batch is not an error.
 
-        The batch's `reason` tells why it ended. With `wait="full"` the first message waits for the
+        The batch's `reason` states why it ended. With `wait="full"` the first message waits for the
         last one: keep `timeout` below the consumer's `ack_wait`, or the server redelivers the
         message meanwhile (`Message.is_late`).
 
@@ -115,8 +115,8 @@ class FetchCalls:
     ) -> FetchMessages:
         """Return an iterator over the messages of one fetch, each as soon as it arrives.
 
-        It ends when the fetch does, and its `reason` tells why. The request is sent when the first
-        message is requested. Arguments and errors are those of `fetch`.
+        The iterator ends when the fetch does; its `reason` states why. The request is sent when the
+        first message is requested. Arguments and errors are those of `fetch`.
         """
         from js_async.consume.fetch_messages import FetchMessages
 
@@ -239,7 +239,7 @@ class FetchCalls:
         confirmation is missing, and it may be acknowledged again, or the confirmation came so late
         that the message may have been redelivered before.
 
-        Raises `AlreadyAcknowledged` before anything is sent, `RequestTimeout` if there was no
+        Raises `AlreadyAcknowledged` before anything is sent, and `RequestTimeout` if there was no
         connection.
         """
         from js_async.consume.double_ack import double_ack

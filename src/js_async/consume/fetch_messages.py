@@ -25,8 +25,8 @@ class FetchMessages(Iteration[Message]):
     """Iterates over the messages of one fetch as they arrive. Created by `Consumer.fetch_each`.
 
     The request is sent when the first message is requested. The iterator ends when the fetch does,
-    and `reason` tells why. If you may leave it early, close it, preferably by using it as a context
-    manager: messages that were not handed over are then returned to the server.
+    and `reason` states why. If you may leave it early, close it, preferably by using it as a
+    context manager: messages that were not handed over are then returned to the server.
     """
 
     def __init__(

@@ -144,8 +144,8 @@ class Message(CoreMessage):
         confirmation came so late that the server may have redelivered the message before; servers
         confirm late acknowledgements, too.
 
-        Raises `RequestTimeout`, `NoResponders` (no consumer leader) or `ConnectionLost`. The
-        message may be acknowledged again after these errors.
+        Raises `RequestTimeout` or `ConnectionLost`, and `NoResponders` if the consumer has no
+        leader. The message may be acknowledged again after these errors.
         """
         self._check_open()
         return self._confirmed(await self._ask(ACK, timeout))
@@ -166,7 +166,7 @@ class Message(CoreMessage):
         return frame
 
     def _confirmed(self, answer: Frame | None) -> bool:
-        """Process the response to an acknowledgement; tell whether it certainly counts."""
+        """Process the response to an acknowledgement; return whether it certainly counts."""
         if answer is None or not _confirms(answer):
             return False
         late = self.is_late
@@ -202,7 +202,7 @@ class Message(CoreMessage):
 
 
 def _confirms(answer: Frame) -> bool:
-    """Tell a confirmation, which is an empty message, from a status message."""
+    """Return whether a frame is a confirmation, that is, an empty message without a status."""
     return len(answer[3]) == 2
 
 

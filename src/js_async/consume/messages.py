@@ -49,7 +49,7 @@ class Messages(Iteration[Message]):
     does what `on_deleted` says.
     """
 
-    # On the class, for `__del__` of an object whose `__init__` was interrupted.
+    # A class attribute, because `__del__` also runs if `__init__` was interrupted.
     _engine: PullEngine | None = None
 
     def __init__(
@@ -154,7 +154,7 @@ class Messages(Iteration[Message]):
             if channel is not None:
                 await self._close_mailbox(channel)
         finally:
-            # Only now: messages in flight arrive and are handed over.
+            # Set after the mailbox is closed, so that messages in flight are handed over first.
             self._drained = True
             if channel is not None:
                 channel.box.signal.set()
@@ -167,7 +167,8 @@ class Messages(Iteration[Message]):
         try:
             self._held.end()
             if self._channel is not None:
-                # Wakes up waiting callers after the mailbox is closed: messages in flight first.
+                # This wakes up waiting callers, but only after the mailbox has received everything
+                # in flight.
                 await shielded(partial(self._leave, self._channel))
         except BaseException:
             # Interrupted: the next close does the rest.
@@ -194,7 +195,7 @@ class Messages(Iteration[Message]):
         try:
             await self._close_mailbox(channel)
         finally:
-            # Also at program exit: these messages will not be handed over.
+            # This also runs at program exit, as these messages will not be handed over.
             await self._return_rest(channel)
 
     async def _close_mailbox(self, channel: PullChannel) -> None:
@@ -207,7 +208,7 @@ class Messages(Iteration[Message]):
         # `take_all` cleared the signal, and a caller may be about to wait for it.
         channel.box.signal.set()
         if self._decisions.limits.may_pin:
-            # Nobody takes them, but the client is pinned.
+            # The frames are not handed over, but they show that the client is pinned.
             for frame in frames:
                 self._decisions.note_pin(frame, quietly=True)
         rest = self._messages_of(frames, channel.box)
@@ -249,11 +250,11 @@ class Messages(Iteration[Message]):
         return self._channel, self._engine
 
     def _is_stale(self, channel: PullChannel) -> bool:
-        """Tell whether this channel is outdated, so that another must be used or opened."""
+        """Return whether this channel is outdated, so that another must be used or opened."""
         return channel is not self._channel or self._is_left()
 
     def _is_left(self) -> bool:
-        """Tell whether the keep-alive closed the channel while the iterator is still in use."""
+        """Return whether the keep-alive closed the channel while the iterator is still in use."""
         return self._held.gave_up and not (self._draining or self._closed)
 
     async def _come_back(self, channel: PullChannel, engine: PullEngine) -> PullChannel:
@@ -276,14 +277,15 @@ class Messages(Iteration[Message]):
         engine.restored(monotonic())
         self._channel = fresh
         self._held.resume(fresh.box)
-        # For all callers that wait there: each of them clears the signal.
+        # All callers that wait for the old mailbox must wake up, and each of them clears the
+        # signal.
         left.box.signal.set()
 
     # ---- iterating
 
     async def __anext__(self) -> Message:
         """Return the next message; the iteration ends after `drain` or `close`."""
-        # Same as in `_take`, with one call less.
+        # Copied from `_take`, to save one call.
         if len(self._ready) > self._reserved:
             try:
                 message = self._ready.popleft()
@@ -344,7 +346,7 @@ class Messages(Iteration[Message]):
             return []
 
     def _in_time(self, message: Message) -> bool:
-        """Record that a granted message was taken; tell whether it is within ack_wait."""
+        """Record that a granted message was taken; return whether it is within ack_wait."""
         self._held.taken_at = now = monotonic()
         return not message._delivery.is_late(now)
 

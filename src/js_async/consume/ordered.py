@@ -63,7 +63,7 @@ class _Question:
         self.sent = None
 
     def is_answered(self, read: OrderedRead) -> bool:
-        """Tell whether all messages stored before the question have been handed over."""
+        """Return whether all messages stored before the question have been handed over."""
         return self.sent is not None and read.has_all(self.sent) and read.is_current
 
 
@@ -72,8 +72,8 @@ class OrderedMessages(Iteration[Message]):
 
     Every message comes once, whatever happens to the connection, the consumer or its leader. Tasks
     or threads may share the iterator: one at a time takes a message, the others wait for their
-    turn. Raises `StreamNotFound` if the stream is deleted, `ConnectionClosed` if the connection is
-    closed.
+    turn. Raises `StreamNotFound` if the stream is deleted, and `ConnectionClosed` if the connection
+    is closed.
     """
 
     def __init__(
@@ -130,8 +130,8 @@ class OrderedMessages(Iteration[Message]):
     def scanned(self) -> int:
         """Stream sequence up to which all matching messages were handed over.
 
-        It is ahead of `position` when heartbeats show that no matching message comes before it.
-        Resuming from here instead of `position` leaves the server less to scan.
+        This sequence is ahead of `position` when heartbeats show that no matching message lies
+        between. Resuming from here instead of `position` leaves the server less to scan.
         """
         return self._read.scanned
 
@@ -241,7 +241,7 @@ class OrderedMessages(Iteration[Message]):
             frame = message._frame
             position = parse(frame[1])
             if position is None or position[1] != next_seq:
-                # What comes behind it is delivered again.
+                # The messages after this one are delivered again.
                 kept = message
                 break
             next_seq += 1
@@ -311,7 +311,7 @@ class OrderedMessages(Iteration[Message]):
     ) -> Batch[Message]:
         """Fetch a batch from the read's own buffer; `fetch` and iteration may alternate.
 
-        The batch's `reason` tells why it ended. After `NO_MESSAGES` all messages that were stored
+        The batch's `reason` states why it ended. After `NO_MESSAGES` all messages that were stored
         before the call have been handed over.
 
         Args:
@@ -402,9 +402,9 @@ class OrderedMessages(Iteration[Message]):
         return self._question is not None and self._question.is_answered(self._read)
 
     async def _probed(self, messages: Messages, deadline: Deadline) -> Message | None:
-        """Return the next message, and send probes while none comes. None if no probe can help.
+        """Return the next message, and send probes while none comes.
 
-        That is the case if the question is answered, or if a new consumer is needed.
+        Returns None if no probe can help: the question is answered, or a new consumer is needed.
         """
         probing = self._probing
         if self._question is not None:

@@ -56,9 +56,9 @@ class PushMessages(Iteration[Message]):
     Created by `Stream.subscribe`, which creates the consumer, and `Stream.bind_push`, which joins
     an existing one. It answers flow control after all earlier messages were taken, so that a slow
     caller slows the server down instead of losing messages. Raises `ConsumerDeleted` if heartbeats
-    stop and the consumer does not exist any more, or `NoResponders` after a minute of silence if
-    the user lacks the permission to check. A consumer without heartbeats is checked after every ten
-    seconds of silence, if permitted.
+    stop and the consumer no longer exists, and `NoResponders` after a minute of silence if the user
+    lacks the permission to check. A consumer without heartbeats is checked after every ten seconds
+    of silence, if permitted.
     """
 
     def __init__(
@@ -174,7 +174,7 @@ class PushMessages(Iteration[Message]):
         frames = box.frames
         if not frames:
             return None
-        # These arrived since the last look, perhaps while the caller was busy.
+        # These frames arrived since the last check, perhaps while the caller was busy.
         came_at = min(box.heard_at, self._looked_at)
         api = self._api
         delivery = Delivery(api.transport, came_at, ack_wait_of(self._info), api.timeout)
@@ -186,7 +186,7 @@ class PushMessages(Iteration[Message]):
         return None
 
     def _ends(self, box: Box) -> bool:
-        """Tell whether the iterator was drained; raise the error that prevents further messages."""
+        """Return whether the iterator was drained; raise the error that stops further messages."""
         error = box.error
         if error is None and not self._drained and self._api.transport.is_closed:
             error = self._api.transport.closed_error()
@@ -263,7 +263,7 @@ class PushMessages(Iteration[Message]):
         try:
             await self._api.transport.close_mailbox(self._box, settle=True)
         finally:
-            # Only now: messages in flight arrive and are handed over.
+            # Set after the mailbox is closed, so that messages in flight are handed over first.
             self._drained = True
             self._box.signal.set()
 

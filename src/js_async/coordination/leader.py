@@ -108,7 +108,7 @@ class Leader(Owned, WorksBeside):
         Returns whether the server confirmed it. Does nothing while others lead.
         """
         wanted = seconds(pause, "pause")
-        # Not for a term that was just given up: its pause must be kept.
+        # The pause of a term that was just given up must not change.
         lease = self.lease
         if lease is None:
             return False
@@ -236,17 +236,18 @@ class _Term:
             self._is_known.set()
 
     def is_current(self) -> bool:
-        """Tell whether the caller is the handler."""
+        """Return whether the caller is the handler."""
         return self._task is not None and self._task.is_current()
 
     async def _run(self) -> None:
-        # Wait until `_task` is set: a handler that stops the campaign would wait for itself.
+        # Wait until `_task` is set. Otherwise a handler that stops the campaign would wait for
+        # itself.
         await self._is_known.sleep(NEVER)
         try:
             if self._handler is not None:
                 await call(self._handler, self._lease)
         except BaseException as error:
-            # Also if the handler exits the program: waiting for the end raises the exit.
+            # This includes `SystemExit` of the handler, which waiting for the end raises.
             self._error = error
             await self._lease.release()
 

@@ -176,9 +176,10 @@ class Once:
         return None if record is None or record.state == HELD else _result(record)
 
     async def forget(self) -> bool:
-        """Remove the record of the key, so that the work may run again; tell if there was one.
+        """Remove the record of the key, so that the work may run again.
 
-        Work that runs now is not stopped: a second run may start alongside it.
+        Returns whether there was one. Work that runs now is not stopped: a second run may start
+        alongside it.
         """
         record = await self._record()
         return record is not None and await self._slots.drop(record.seq)

@@ -1,4 +1,4 @@
-"""Two ways to store messages once, regardless of who repeats them and when.
+"""Two ways to store messages once, whichever client repeats them and whenever.
 
 By subject, if each message has a unique subject: the stream refuses a second one forever. By id:
 the stream's duplicate window refuses a second one; beyond the window, stored messages are looked up

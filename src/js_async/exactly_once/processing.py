@@ -173,7 +173,7 @@ class Processing(Owned, BlockHint):
                     " stored"
                 )
             results = results_of(returned, self._input, seq, self._into)
-            doubt = await self._store(message, results)
+            unknown = await self._store(message, results)
         except Reject as reason:
             await self._reject(message, reason)
         except (ConnectionClosed, OutcomeUnknown, NotPromised, WrongHandler):
@@ -182,7 +182,7 @@ class Processing(Owned, BlockHint):
             await self._later(message, error)
         else:
             # The outcome of the results is determined when the message is redelivered.
-            await (self._confirm(message) if doubt is None else self._later(message, doubt))
+            await (self._confirm(message) if unknown is None else self._later(message, unknown))
 
     async def _later(self, message: Message, error: Exception) -> None:
         step = min(message.metadata.num_delivered, len(self._delays)) - 1
@@ -226,12 +226,12 @@ class Processing(Owned, BlockHint):
         async with self._counting:
             self.stored += fresh
             self.repeated += len(results) - fresh - len(failed)
-        doubt = None
+        unknown = None
         for error in failed:
             if not isinstance(error, OutcomeUnknown):
                 raise error
-            doubt = error
-        return doubt
+            unknown = error
+        return unknown
 
     def _report(
         self, message: Message, error: Exception, *, rejected: bool = False, delay: float = 0.0

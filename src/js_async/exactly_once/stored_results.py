@@ -80,14 +80,14 @@ class KnownResults:
             return ()
         since = stored - _SKEW
         async with self._looking:
-            # One caller scans; the others that wait here share its result.
+            # One caller scans; the callers that wait for the lock share its result.
             look = self._look
             if look is None or since < look.since or monotonic() + self._timeout > look.at + half:
                 return await self._look_anew(stream, since, results)
             return look.ids
 
     def _is_young(self, stored: Timestamp, half: float) -> bool:
-        """Tell whether all results of a message lie within half of the duplicate window."""
+        """Return whether all results of a message lie within half of the duplicate window."""
         if self._now is None:
             return False
         age = (self._now - stored).total_seconds() + monotonic() - self._started + self._timeout
@@ -96,7 +96,7 @@ class KnownResults:
     async def _look_anew(
         self, stream: Stream, since: Timestamp, results: Sequence[PublishRequest]
     ) -> Collection[str]:
-        # Before the request: messages missing in the response may have been stored since then.
+        # Taken before the request, because messages missing in the response may be stored after it.
         at = monotonic()
         own = OwnIds(self._input, {result.msg_id for result in results})
         found = await self._look_up(stream, since, own)
@@ -105,7 +105,7 @@ class KnownResults:
 
     async def _look_up(self, stream: Stream, since: Timestamp, own: OwnIds) -> Collection[str]:
         state = (await stream.info(confirmed=True)).state
-        # By the last message that was ever stored: limits may have removed all messages by now.
+        # `last_seq` counts every message ever stored; limits may have removed all of them by now.
         if not state.last_seq or (state.last_ts is not None and state.last_ts < since):
             return ()
         oldest = state.first_ts if state.messages else None

@@ -31,7 +31,7 @@ class PromisedStreams:
     ) -> Stream:
         """Return the stream of a subject, or the stream of a name.
 
-        Raises `NoStream` if no stream has the subject, or `StreamNotFound`.
+        Raises `StreamNotFound`, and `NoStream` if no stream has the subject.
         """
         literal = check_subject(subject)
         return await self._of(literal, name, deadline)

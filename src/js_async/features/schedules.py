@@ -120,8 +120,8 @@ class Schedules:
     async def get(self, subject: str) -> StoredSchedule:
         """Return the schedule of a subject.
 
-        Raises `MessageNotFound` if there is none, `BadAnswer` if another message is there, or
-        `BadArgument` for a wildcard.
+        Raises `MessageNotFound` if the subject has no message, `BadAnswer` if its last message is
+        not a schedule, and `BadArgument` for a wildcard.
         """
         check_subject(subject)
         return stored_schedule(await self._stream.get_last_message(subject))
@@ -129,9 +129,9 @@ class Schedules:
     async def list(self, subjects: str | Sequence[str] = ">") -> Generated[StoredSchedule]:
         """Iterate over the schedules whose subjects match any of the filters, as of one moment.
 
-        It includes every schedule that was acknowledged before the call. The last message of each
-        matching subject is read at once with `Stream.snapshot`, so narrow filters are cheap. Raises
-        the errors of that method.
+        The result includes every schedule that was acknowledged before the call. The last message
+        of each matching subject is read at once with `Stream.snapshot`, so narrow filters are
+        cheap. Raises the errors of that method.
         """
         for message in (await self._stream.snapshot(subjects)).values():
             if is_schedule(message):

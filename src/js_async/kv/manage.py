@@ -68,7 +68,7 @@ def _exists(bucket: str, error: StreamExists) -> BucketExists:
 
 
 async def get_bucket(api: Api, bucket: str, deadline: Deadline) -> Place:
-    """Return an existing bucket. Raises `BucketNotFound`, `NotABucket`."""
+    """Return an existing bucket. Raises `BucketNotFound` or `NotABucket`."""
     info = await _info(api, bucket, deadline)
     check_is_bucket(info.config)
     return Place(api, bucket, info)

@@ -162,7 +162,7 @@ class KeyWatch(Iteration["S | CaughtUp"], Generic[S]):
             self._on_report(report)
 
     async def open(self) -> None:
-        """Create the consumer. Raises `BucketNotFound`, `BadArgument`."""
+        """Create the consumer. Raises `BucketNotFound` or `BadArgument`."""
         resume_from = self._options.resume_from
         try:
             if resume_from is not None:
@@ -297,7 +297,7 @@ class Watch(Owned, BlockHint, LoopHint, Generic[V]):
     If the bucket is deleted and re-created, the watch delivers its new state and None again. Tasks
     or threads may share a watch.
 
-    Raises `BucketNotFound` if the bucket was deleted, `ConnectionClosed` if the connection was
+    Raises `BucketNotFound` if the bucket was deleted, and `ConnectionClosed` if the connection was
     closed.
     """
 

@@ -254,7 +254,7 @@ class NatsPyTransport:
         """Do nothing, for the same reason."""
 
     async def wait(self, signal: Signal, deadline: Deadline) -> bool:
-        """Wait for the signal or the deadline; tell which.
+        """Wait for the signal or the deadline; return whether the signal is set.
 
         nats-py notifies only the application of a broken connection, so its state is polled.
         """

@@ -1,7 +1,7 @@
 """Read and write the descriptions of objects.
 
 Descriptions are read from the leader, which knows every acknowledged write. A description is
-written only if it replaces the one that was read.
+written only if it replaces the description that was read.
 """
 
 from __future__ import annotations
@@ -125,11 +125,15 @@ class ObjectPlace:
         return None if message is None else read_info(message, self.bucket)
 
     async def info(self, name: str, *, deleted: bool = False) -> ObjectInfo:
-        """Return an object's description. Raises `ObjectNotFound`, `ObjectDeleted`."""
+        """Return an object's description. Raises `ObjectNotFound` or `ObjectDeleted`."""
         return self.existing(name, await self.find(name), deleted=deleted)
 
     def existing(self, name: str, info: ObjectInfo | None, *, deleted: bool = False) -> ObjectInfo:
-        """Return `info`. Raises `ObjectNotFound` if it is None, `ObjectDeleted`."""
+        """Return `info`.
+
+        Raises `ObjectNotFound` if it is None, and `ObjectDeleted` if the object was deleted and
+        `deleted` is false.
+        """
         if info is None:
             raise ObjectNotFound(f"bucket {self.bucket} has no object {name!r}")
         if info.deleted and not deleted:

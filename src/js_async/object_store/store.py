@@ -128,7 +128,7 @@ class ObjectStore:
     ) -> ObjectInfo:
         """Store a local file. The default name is the file's name without its folders.
 
-        Raises `OSError`, and what `put` raises.
+        Raises `OSError` and the errors of `put`.
         """
         from js_async.backup.disk import open_regular
         from twinstream.core.base.local_path import local_path
@@ -215,7 +215,8 @@ class ObjectStore:
     ) -> bytes:
         """Return the content of an object as bytes, all in memory.
 
-        Raises `BadArgument` if the object exceeds `max_bytes`, and what `get` and its reader raise.
+        Raises the errors of `get` and its reader, and `BadArgument` if the object exceeds
+        `max_bytes`.
         """
         async with self.get(name, timeout=timeout) as reader:
             return await reader.read_all(max_bytes)
@@ -255,7 +256,7 @@ class ObjectStore:
     async def info(self, name: str, *, deleted: bool = False) -> ObjectInfo:
         """Return the description of an object. For a link, it is the link's own description.
 
-        With `deleted`, deleted objects are included. Raises `ObjectNotFound`, `ObjectDeleted`,
+        With `deleted`, deleted objects are included. Raises `ObjectNotFound`, `ObjectDeleted` or
         `BadObjectInfo`.
         """
         return await (await self._place()).info(check_object_name(name), deleted=deleted)

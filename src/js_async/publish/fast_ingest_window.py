@@ -59,7 +59,7 @@ _SHARES: Final = 4
 class Entry:
     """A message and, in the end, its outcome."""
 
-    __slots__ = ("doubt", "headers", "number", "outcome", "request", "size", "subject")
+    __slots__ = ("headers", "may_be_stored", "number", "outcome", "request", "size", "subject")
 
     def __init__(self, request: PublishRequest, subject: bytes, headers: bytes) -> None:
         self.request = request
@@ -69,7 +69,7 @@ class Entry:
         self.number = 0
         self.outcome: Ingested | PublishFailure | None = None
         # Whether an earlier batch may have stored the message.
-        self.doubt = False
+        self.may_be_stored = False
 
     @property
     def is_repeatable(self) -> bool:
@@ -86,7 +86,7 @@ class Entry:
 class Ingest:
     """Sends messages into one stream and determines the outcome of each.
 
-    One task or thread sends; a background task or thread ends batches that are idle.
+    The caller's task or thread sends; a background task or thread ends batches that are idle.
     """
 
     def __init__(self, api: Api, stream: str, gaps: Gaps, limits: PublishLimits) -> None:
@@ -125,7 +125,7 @@ class Ingest:
     # ---- beginning and end
 
     async def open(self) -> None:
-        """Check server and stream, then subscribe. Raises `Unsupported` or `BadArgument`, too."""
+        """Check server and stream, then subscribe. Raises `Unsupported` or `BadArgument`."""
         deadline = Deadline.after(self._limits.timeout)
         await self._transport.ready(deadline)
         self._api.require(_SINCE, "fast ingest")
@@ -363,7 +363,7 @@ class Ingest:
         fate = batch.fate(entry.number)
         if fate is Fate.UNKNOWN:
             if entry.is_repeatable:
-                entry.doubt = True
+                entry.may_be_stored = True
                 return False
             self._conclude(entry, self._unknown(entry, batch.trouble))
         elif fate is Fate.AGAIN:
@@ -379,7 +379,9 @@ class Ingest:
         return True
 
     def _failure(self, entry: Entry, error: TwinstreamError) -> PublishFailure:
-        if entry.doubt and isinstance(error, JetStreamError | NoResponders | PermissionDenied):
+        if entry.may_be_stored and isinstance(
+            error, JetStreamError | NoResponders | PermissionDenied
+        ):
             return self._unknown(entry, error)
         return PublishFailure(entry.request, error)
 

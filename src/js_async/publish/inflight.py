@@ -69,8 +69,8 @@ def under_way(
 ) -> UnderWay:
     """Return the entry of a message that is about to be sent.
 
-    This avoids a constructor: 0.5 µs a message instead of 0.7 (Python 3.11 and 3.13), as a plain
-    function call stays within the interpreter's Python frames.
+    The entry is made without a constructor: 0.5 µs a message instead of 0.7 (Python 3.11 and 3.13),
+    as a plain function call stays within the interpreter's Python frames.
     """
     entry = UnderWay()
     entry.given = given

@@ -75,7 +75,7 @@ class Pipeline:
         # Seconds without a response after which an attempt is checked.
         self._share: Final = share
         self._prefix: Final = api.transport.tokens.inbox().encode() + b"."
-        # With a placeholder for the number.
+        # The reply subject, with a placeholder for the number.
         self._inbox: Final = self._prefix.replace(b"%", b"%%") + b"%d"
         self._number = 0
         self._waiting: dict[bytes, UnderWay] = {}

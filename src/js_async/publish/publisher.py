@@ -72,7 +72,7 @@ class _Work:
         self.is_dropped = False
 
     def release(self, entry: UnderWay) -> bool:
-        """Free a message's share of the window, once; tell whether this call did it."""
+        """Free a message's share of the window, once; return whether this call did it."""
         if entry.is_told:
             return False
         entry.is_told = True
@@ -232,8 +232,9 @@ class Publisher(Leaving):
                 self._count -= 1
             if self._limits.is_full(self._count, self._bytes, size):
                 return False
-            # Under the lock: `close` waits for all messages that are admitted. `expect` first: if
-            # an interrupt came in between, a share that is counted first would never be freed.
+            # Done under the lock, because `close` waits for all admitted messages. `expect` comes
+            # first: if the share was counted first and an interrupt came in between, it would never
+            # be freed.
             self._pipeline.expect(entry)
             self._count += 1
             self._bytes += size

@@ -39,7 +39,7 @@ _IDLE: Final = 60_000_000_000
 # Number of messages of the first page if pages are not limited by bytes.
 _FEW: Final = 32
 
-# Before this version, a consumer could not have filters that may match the same subject.
+# Before this version, the filters of a consumer could not overlap.
 _CROSSING_SINCE: Final = (2, 12, 5)
 
 # Messages of a page read from the leader one by one: some tenths of a second of round trips.

@@ -52,9 +52,9 @@ from twinstream.models._sequences import HIDDEN_FROM
 
 __all__ = ["collect", "take_snapshot"]
 
-# Before, a server may leave subjects out of its lists of last messages, or list a message that is
-# gone, once messages were deleted one by one (seen on 2.11.11 and 2.12.0 to 2.12.4). Only direct
-# gets of streams in files were right.
+# After single messages were deleted, servers before this version may omit subjects from their lists
+# of last messages, or list a removed message (seen on 2.11.11 and 2.12.0 to 2.12.4). Only direct
+# gets from streams with file storage were right.
 _LISTS_SINCE: Final = (2, 12, 5)
 
 # Maximum leader requests for a snapshot of the past; with more filters everything is read.
@@ -282,7 +282,7 @@ class _Snapshot:
         return up_to_seq
 
     async def _past(self, up_to_seq: int) -> bool:
-        """Ask in one request; tell whether that was possible."""
+        """Ask in one request; return whether that was possible."""
         filters = self._filters or (EVERYTHING,)
         while True:
             page = StoredPage()
@@ -298,7 +298,7 @@ class _Snapshot:
             await self._wait(end.failure or "a replica has not caught up with the leader")
 
     async def _is_last(self, newest: int, up_to_seq: int) -> bool:
-        """Tell whether the leader has nothing between `newest` and a sequence."""
+        """Return whether the leader has nothing between `newest` and a sequence."""
         if newest >= up_to_seq:
             return True
         filters = self._filters or (EVERYTHING,)

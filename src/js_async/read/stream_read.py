@@ -44,8 +44,8 @@ class _Range:
 class StreamRead(Owned, BlockHint, LoopHint):
     """Iterates over the messages of a range in order, each once. Created by `Stream.read`.
 
-    It ends when the range is complete; `report` tells how that was proven. If you may leave it
-    early, close it, preferably by using it as a context manager.
+    The iterator ends when the range is complete; `report` shows how that was proven. If you may
+    leave it early, close it, preferably by using it as a context manager.
 
     Raises:
         StreamNotFound: The stream does not exist. Also at the end, if the stream was deleted and
@@ -200,7 +200,7 @@ class StreamRead(Owned, BlockHint, LoopHint):
         return await confirmed_info(self._api, self._stream, deadline)
 
     def _may_be_overtaken(self, page: StoredPage | None, end: int) -> bool:
-        """Tell whether messages are missing that the stream's limits may have removed."""
+        """Return whether messages are missing that the stream's limits may have removed."""
         if page is None:
             return self._asked < end
         return page.has_gaps or page.first_seq > self._asked

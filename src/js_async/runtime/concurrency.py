@@ -145,7 +145,7 @@ class Signal:
         self.sleepers: Final[list[Sleeper]] = []
 
     def is_set(self) -> bool:
-        """Tell whether the flag is set."""
+        """Return whether the flag is set."""
         return self.raised
 
     def set(self) -> None:
@@ -159,7 +159,7 @@ class Signal:
         self.raised = False
 
     async def sleep(self, deadline: Deadline) -> bool:
-        """Wait until the flag is set or the deadline passes; tell which."""
+        """Wait for the flag or the deadline; return whether the flag is set."""
         if self.raised:
             return True
         loop = asyncio.get_running_loop()
@@ -187,14 +187,14 @@ class TimedLock:
         self._waiting: Final[deque[Signal]] = deque()
 
     def try_acquire(self) -> bool:
-        """Acquire the lock if it is free; tell whether."""
+        """Acquire the lock if it is free; return whether that was done."""
         if self._held:
             return False
         self._held = True
         return True
 
     async def acquire(self, deadline: Deadline) -> bool:
-        """Wait for the lock until the deadline; tell whether the caller holds it."""
+        """Wait for the lock until the deadline; return whether the caller holds it."""
         if self.try_acquire():
             return True
         granted = Signal()
@@ -336,7 +336,7 @@ class Closable(Protocol):
 class _Exit:
     """Warns of the unclosed connections of this process before the interpreter ends.
 
-    Their data was flushed before: at the end of an event loop its tasks are cancelled, and then the
+    Data was flushed before that: at the end of an event loop its tasks are cancelled, and then the
     keeper of a connection flushes.
     """
 
@@ -358,12 +358,13 @@ class _Exit:
                 owner.warn_unclosed()
 
 
-# At import: callbacks run in reverse order, and those of the program may still close connections.
+# Registered at import: exit callbacks run in reverse order, so those of the program, which may
+# close connections, run first.
 atexit.register(_Exit.warn)
 
 
 def before_exit(owner: Closable) -> None:
-    """Warn of the owner before the interpreter ends, if it is not closed."""
+    """Register `owner` for a warning at interpreter exit if it is still open."""
     _Exit.add(owner)
 
 
@@ -374,11 +375,11 @@ class Task:
         self._task = asyncio.get_running_loop().create_task(work, name=name)
 
     def is_current(self) -> bool:
-        """Tell whether the caller is this task itself."""
+        """Return whether the caller is this task itself."""
         return asyncio.current_task() is self._task
 
     async def join(self, deadline: Deadline) -> bool:
-        """Wait until the task is done or the deadline passes; tell which."""
+        """Wait for the task or the deadline; return whether the task is done."""
         timeout = None if deadline is NEVER else deadline.remaining()
         done, _ = await asyncio.wait([self._task], timeout=timeout)
         return bool(done)

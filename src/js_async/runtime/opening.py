@@ -15,7 +15,7 @@ T = TypeVar("T")
 class Opening(Coroutine[Any, Any, T], BlockHint):
     """An object that is being opened: await it, or use it in `async with`, which closes it.
 
-    It is a coroutine, so that `create_task` and `asyncio.run` accept it as well.
+    The class implements the coroutine interface, so that `create_task` and `asyncio.run` accept it.
     """
 
     def __init__(self, work: Coroutine[Any, Any, T]) -> None:

@@ -61,7 +61,7 @@ _give_way: Final[Callable[[], None]] = getattr(os, "sched_yield", _nothing)
 
 
 def _is_at_end(number: int) -> bool:
-    """Tell whether the peer of a socket closed the connection; there may be unread bytes."""
+    """Return whether the peer of a socket closed the connection; there may be unread bytes."""
     if not _END or number < 0:
         return False
     poll = select.poll()
@@ -225,7 +225,7 @@ class Link:
             raise WrongOwner("this connection belongs to another event loop; connect on this one")
 
     def is_at_end(self) -> bool:
-        """Tell whether the peer closed the connection, even if the loop has not noticed it.
+        """Return whether the peer closed the connection, even if the loop has not noticed it.
 
         Checked before the first write after a pause, in which the program may have blocked the
         loop. Data written after the end is lost, and it would be unknown whether it arrived.
@@ -296,7 +296,7 @@ class Link:
         self._transport = transport
 
     async def wait(self, signal: Signal, deadline: Deadline) -> bool:
-        """Flush what was written, then wait for the signal or the deadline; tell which."""
+        """Flush, then wait for the signal or the deadline; return whether the signal is set."""
         if self._forks != Forks.count or asyncio.get_running_loop() is not self._loop:
             self.check_owner()
         if self._out and not self._turn.are_many:
@@ -331,7 +331,7 @@ class Link:
     async def wait_behind(
         of: Callable[[], Link | None], signal: Signal, deadline: Deadline
     ) -> bool:
-        """Wait for the signal or the deadline; tell which.
+        """Wait for the signal or the deadline; return whether the signal is set.
 
         `of` returns the link, or None if the user dropped it; no reference is held here.
         """

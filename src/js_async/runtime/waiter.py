@@ -29,7 +29,7 @@ class Turn:
         self._process: Final = os.getpid()
         # Whether reading is in progress; set by the reader.
         self.is_on = False
-        # Whether several tasks resume now: what they send goes out together.
+        # Whether several tasks resume now, so that what they send is written together.
         self.are_many = False
         self.woken: list[Sleeper] = []
 
@@ -54,7 +54,7 @@ class Turn:
             sleeper.go_on()
         except BaseException as error:
             if os.getpid() != self._process:
-                # This is a child process that the task forked. No other task may resume here.
+                # The task forked, and this is the child process. No other task may resume in it.
                 raise
             # This exception ends the loop. It is raised in a callback, as some loops treat
             # an exception in a reader as the end of the socket.
@@ -133,7 +133,7 @@ class Sleeper:
             raise asyncio.CancelledError(*self._message)
 
     def cancel(self, msg: object = None) -> bool:
-        """End the wait because the task is cancelled; tell whether it was not over."""
+        """End the wait because the task is cancelled; return False if it was over before."""
         if self.is_over:
             return False
         self.is_over = self.is_cancelled = True

@@ -37,7 +37,7 @@ class Job:
 
 
 def is_repeated(message: Message) -> bool:
-    """Tell whether a message was delivered before."""
+    """Return whether a message was delivered before."""
     about = _about(message)
     return about is not None and about.num_delivered > 1
 
@@ -92,7 +92,7 @@ class JobsHere:
                 del self._over[next(iter(self._over))]
 
     def waiting(self, message: Message) -> Message | None:
-        """Return the earlier delivery of a message that is here, and record the redelivery.
+        """Return the queued or running earlier delivery of a message, and record the redelivery.
 
         The server applies an acknowledgement of any delivery to all of them.
         """
@@ -107,9 +107,9 @@ class JobsHere:
         return job.message
 
     def is_over(self, message: Message) -> bool:
-        """Tell whether a message was finished a moment ago.
+        """Return whether a message was finished a moment ago.
 
-        It was redelivered before the server received the ack, or the ack was lost.
+        If so, the message was redelivered before the server received the ack, or the ack was lost.
         """
         about = message.metadata
         self._follow(about)

@@ -71,7 +71,7 @@ class WorkSettings:
         if self.max_messages is not None:
             return self.max_messages
         if self.order == "total":
-            # One at a time, however many are buffered.
+            # One message at a time, however many are buffered.
             return _AHEAD
         return _ORDERED if self.is_ordered else self.concurrency * _AHEAD
 

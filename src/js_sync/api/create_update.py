@@ -216,7 +216,7 @@ def create_consumer(
     }
     body |= _pedantry(api, pedantic)
     try:
-        # Not repeatable: a late update could undo a later one of another client.
+        # An update is not repeatable: it could undo a later one of another client.
         creates = action == "create"
         return api.call(
             subject, body, twinstream.models.ConsumerCreateResponse, deadline, repeatable=creates

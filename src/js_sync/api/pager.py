@@ -31,7 +31,7 @@ _Answer: TypeAlias = (
 
 
 def _body(offset: int, subject: str | None = None) -> dict[str, Any] | None:
-    # For all server versions an empty body means "all from the start".
+    # All server versions take an empty body as "everything from the start".
     body: dict[str, Any] = {"offset": offset} if offset else {}
     if subject is not None:
         body["subject"] = subject

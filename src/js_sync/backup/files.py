@@ -38,7 +38,7 @@ class BackupWriter:
         self._sum: Final = hashlib.sha256()
 
     def open(self) -> None:
-        """Create the folder. Raises `BadArgument` if the target is in use, or `OSError`."""
+        """Create the folder. Raises `OSError`, and `BadArgument` if the target is in use."""
         self._check_target()
         parent = self._target.parent
         make_folders(parent)

@@ -153,7 +153,7 @@ class _Sending:
     def give_up(self, error: BaseException) -> None:
         """Remove what the server has created so far: since 2.15 that is an incomplete stream.
 
-        It is ours, as the server refuses to restore an existing stream.
+        The stream was created by this restore, as the server refuses to restore an existing one.
         """
         api, stream = self._api, self._backup.stream
         try:

@@ -70,7 +70,7 @@ class Channel(Protocol):
         ...
 
     def try_write(self, command: bytes) -> bool:
-        """Write a short, complete command if that needs no waiting; tell whether it was written."""
+        """Write a short, complete command if that needs no waiting; return whether it was."""
         ...
 
     def send(
@@ -101,8 +101,8 @@ class Channel(Protocol):
     def hold_back(self, bulk: HeldBack) -> None:
         """Pass arriving data to the bulk response before it is parsed, where that is possible.
 
-        It is not possible while an earlier one is in progress, nor over a connection of nats-py:
-        the messages arrive as frames then.
+        That is not possible while an earlier bulk response is in progress, nor over a connection of
+        nats-py. The messages arrive as frames then.
         """
         ...
 
@@ -114,7 +114,7 @@ class Channel(Protocol):
         ...
 
     def wait(self, signal: Signal, deadline: Deadline) -> bool:
-        """Flush what was written, then wait for the signal or the deadline; tell which.
+        """Flush, then wait for the signal or the deadline; return whether the signal is set.
 
         The signal of a mailbox is also set when the connection is lost, restored or closed.
         """

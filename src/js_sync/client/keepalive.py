@@ -39,7 +39,7 @@ class Pings:
     def send(self, is_current: Callable[[], bool]) -> Signal | None:
         """Send a PING and return the signal of its PONG, or None if the connection is lost.
 
-        `is_current` tells whether the connection is still the intended one.
+        `is_current` returns whether the connection is still the intended one.
         """
         try:
             flag = self._expect()

@@ -42,7 +42,7 @@ class Watcher(Protocol):
 class Answer:
     """The pending or received response to a request; several may share one `signal`.
 
-    `fits` tells a valid response from those that other responders may send first.
+    `fits` returns whether a response is valid, as other responders may reply first.
     """
 
     __slots__ = ("error", "fits", "frame", "signal", "stray", "subject", "token")
@@ -63,7 +63,7 @@ class Answer:
         self.error: TwinstreamError | None = None
 
     def is_here(self) -> bool:
-        """Tell whether the response, or the reason why none comes, has arrived."""
+        """Return whether the response, or the reason why none comes, has arrived."""
         return self.frame is not None or self.error is not None
 
     def take(self, subject: str) -> Frame:
@@ -147,8 +147,8 @@ class Replies:
     ) -> Answer:
         """Send a request once connected; return its pending response.
 
-        The caller then waits for its `signal`, and finally calls `forget`. `fits` tells a valid
-        response from those that other responders may send first.
+        The caller then waits for its `signal`, and finally calls `forget`. `fits` returns whether a
+        response is valid, as other responders may reply first.
         """
         answer = self.try_start(subject, headers, payload, fits)
         if answer is not None:

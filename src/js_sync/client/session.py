@@ -77,7 +77,7 @@ _GOODBYE: Final = 1.0
 class Session:
     """A connection that reconnects by itself. `tell` receives each event."""
 
-    # For an object whose `__init__` fails.
+    # A default for `__del__` after an `__init__` that raised.
     is_closed = True
     _keeper: Task | None = None
 
@@ -96,7 +96,7 @@ class Session:
         self.tokens: Final = Tokens(urandom(16), options.inbox_prefix)
         self._link: Final = Link(self._receive, self._ended, options.busy_poll)
         # The link's own method, as every wait goes through here: flush what was written, then wait
-        # for the signal or the deadline; tell which.
+        # for the signal or the deadline; return whether the signal is set.
         self.wait: Final = self._link.wait
         self._mailboxes: Final = Mailboxes(self._link, tell)
         self.cut_acks: Final = self._mailboxes.cut_acks
@@ -167,7 +167,7 @@ class Session:
         """Flush what was written, disconnect and wake up all waiting calls."""
         if self.is_closed:
             return
-        # Before anything is closed: the socket may belong to the parent of a forked process.
+        # Checked before anything is closed, because the socket may belong to the parent process.
         self._link.check_owner()
         try:
             # If the peer is dead or slow, unsent data is lost. Or another caller closes at the same
@@ -195,8 +195,8 @@ class Session:
             return
         self._warned = True
         text = f"unclosed connection to {self._address}: close it, or use it in a `with` block"
-        # The source is not the session: tracemalloc of Python 3.11 cannot tell where an object with
-        # a `__dict__` was created.
+        # The source is not the session: tracemalloc of Python 3.11 cannot report where an object
+        # with a `__dict__` was created.
         warnings.warn(text, ResourceWarning, stacklevel=1, source=self._trouble)
 
     def finish(self, cause: BaseException | None) -> None:
@@ -337,7 +337,7 @@ class Session:
             else:
                 self._handle(event)
         if pings and self._link.is_open:
-            # In one write: one by one, a flood of PINGs would cost a system call for each.
+            # Sent in one write; otherwise each PING of a flood would cost a system call.
             self._link.post(PONG * pings)
         return self._parser.needed
 
@@ -448,7 +448,7 @@ class Session:
         return self._link.offer(b"".join(parts), now)
 
     def try_write(self, command: bytes) -> bool:
-        """Write a short, complete command if that needs no waiting; tell whether it was written."""
+        """Write a short, complete command if that needs no waiting; return whether it was."""
         return self.is_connected and self._link.offer(command)
 
     def send(

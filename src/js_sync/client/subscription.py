@@ -127,12 +127,12 @@ class Subscription(Owned, BlockHint, LoopHint):
         return None
 
     def _ends(self, box: Box) -> bool:
-        """Tell whether the subscription was closed; raise the error that ended it, if any."""
+        """Return whether the subscription was closed; raise the error that ended it, if any."""
         closed, error = self._closed, box.error
         if error is None and self._transport.is_closed:
             error = self._transport.closed_error()
         if closed or error is not None:
-            # For all waiting callers: each of them clears the signal before it checks.
+            # All waiting callers must wake up, and each of them clears the signal before it checks.
             box.signal.set()
         if error is not None and not closed:
             raise error

@@ -28,7 +28,7 @@ disappeared when the server was restarted. 13 continued with the delivery state 
 OnDeleted = Literal["raise", "wait", "recreate"]
 """When the consumer or its stream is deleted: raise, wait until it exists again, or re-create it.
 
-It is re-created 0.25 s later, when the server has removed the old one completely.
+A consumer is re-created 0.25 s later, when the server has removed the old one completely.
 """
 
 
@@ -71,9 +71,9 @@ class Missing:
         return f"; it is not durable and vanishes after {seconds:g} s without pulls"
 
     def recreate(self) -> bool:
-        """Re-create the consumer with its configuration; tell whether that worked.
+        """Re-create the consumer with its configuration; return whether that worked.
 
-        It starts where its deliver policy says, as its delivery state is lost.
+        The new consumer starts where its deliver policy says, as the delivery state is lost.
         """
         config = self._info.config if self._info is not None else None
         if config is None:

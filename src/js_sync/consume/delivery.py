@@ -54,7 +54,7 @@ class Delivery:
         self.ack_wait: Final = ack_wait
 
     def is_late(self, now: float) -> bool:
-        """Tell whether ack_wait may be over, so that the server redelivers the messages."""
+        """Return whether ack_wait may be over, so that the server redelivers the messages."""
         wait = self.ack_wait
         return wait is not None and now - self.told_at >= wait - ahead(wait)
 
@@ -83,7 +83,7 @@ def ack_wait_of(info: ConsumerInfo | None) -> float | None:
 
 
 def is_for_nobody_else(info: ConsumerInfo | None) -> bool:
-    """Tell whether a message that this client releases may not reach any other client.
+    """Return whether a message that this client releases may not reach any other client.
 
     True if each message is delivered once, and for consumers that are not durable: the server
     deletes these with their state when they are inactive, and mostly one client uses them.

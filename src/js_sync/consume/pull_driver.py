@@ -36,7 +36,7 @@ _HARMLESS: Final = {Kind.REFUSED, Kind.BUSY, Kind.TOO_BIG}
 
 
 class Decisions:
-    """Carries out what the pull engine of one iterator decides.
+    """Carries out the actions of the pull engine of one iterator.
 
     A `fragile` iterator, that of an ordered read, ends when messages may have been lost, instead of
     recovering.
@@ -64,7 +64,7 @@ class Decisions:
         """The error that ended the iterator."""
 
     def carry_out(self, channel: PullChannel, engine: PullEngine, waited: bool) -> None:
-        """Poll the engine and carry out its actions; `waited` tells whether a caller waited."""
+        """Poll the engine and carry out its actions; `waited` is true if a caller waited."""
         if self._remake_at is not None:
             self._remake(engine, self._remake_at)
         engine.heard(channel.box.heard_at)

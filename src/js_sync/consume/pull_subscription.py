@@ -85,7 +85,8 @@ class PullChannel:
     def begin(self, limits: PullLimits, patience: float, instead: bytes | None = None) -> Fetch:
         """Send the request of a fetch.
 
-        It goes to the consumer, or `instead` to the reply subject of a message (ack and next).
+        The request goes to the consumer or, for an ack with next, to the message's reply subject
+        `instead`.
         """
         transport, box = self._api.transport, self.box
         if not transport.is_connected:

@@ -179,7 +179,7 @@ class Coordination:
             note: Text that others see in the leader's record.
             on_elected: Handler that runs alongside the campaign with the lease of the term. It
                 should return when the lease is no longer held: the next campaign starts after that.
-            on_lost: Handler to call as soon as a term is over. The lease's `lost` tells why; it is
+            on_lost: Handler to call as soon as a term is over. The lease's `lost` is the reason, or
                 None after stepping down.
         """
         self._place.subjects.slot("leader", name)
@@ -193,7 +193,7 @@ class Coordination:
             yield Taken(*subjects.parts(record.subject), record)
 
     def evict(self, taken: Taken) -> bool:
-        """Free a slot by force; tell whether its record still existed.
+        """Free a slot by force; return whether its record still existed.
 
         The holder notices this at its next renewal, up to a third of its TTL later. Until then two
         holders may believe that they hold the slot, so use this only for holders that are dead.

@@ -24,8 +24,9 @@ OnLost = Callable[["Lease"], None]
 class Lease(Owned, BlockHint):
     """A held lock, a held slot of a semaphore, or a leader's term.
 
-    It is renewed in the background. Leaving its `with` block releases it, and raises `LeaseLost` if
-    it was lost in the block. Long-running code should check `is_held` or call `check` regularly.
+    A lease is renewed in the background. Leaving its `with` block releases it, and raises
+    `LeaseLost` if it was lost in the block. Long-running code should check `is_held` or call
+    `check` regularly.
     """
 
     def __init__(self, slot: Slot, on_lost: OnLost | None = None) -> None:
@@ -114,7 +115,9 @@ class Lease(Owned, BlockHint):
     # ---- releasing
 
     def release(self, timeout: Seconds = 5.0) -> bool:
-        """Release the lease, at once for this client; tell whether the server confirmed it in time.
+        """Release the lease, at once for this client.
+
+        Returns whether the server confirmed it in time.
 
         If it did not, requests continue until the record's TTL is over, which frees the slot, too.
         Releasing again, or after a loss, does nothing.

@@ -21,8 +21,8 @@ __all__ = ["Lock", "Semaphore"]
 class Leasing(ABC):
     """Base of locks and semaphores.
 
-    It has no state, so it may be shared: each `acquire` is independent, also within one program.
-    Waiters are not ordered.
+    Locks have no state, so they may be shared: each `acquire` is independent, also within one
+    program. Waiters are not ordered.
     """
 
     def __init__(

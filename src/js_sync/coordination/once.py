@@ -177,9 +177,10 @@ class Once:
         return None if record is None or record.state == HELD else _result(record)
 
     def forget(self) -> bool:
-        """Remove the record of the key, so that the work may run again; tell if there was one.
+        """Remove the record of the key, so that the work may run again.
 
-        Work that runs now is not stopped: a second run may start alongside it.
+        Returns whether there was one. Work that runs now is not stopped: a second run may start
+        alongside it.
         """
         record = self._record()
         return record is not None and self._slots.drop(record.seq)

@@ -88,7 +88,7 @@ class Slots:
             start = record.seq + 1
 
     def drop(self, seq: int, deadline: Deadline | None = None) -> bool:
-        """Remove a record; tell whether it existed."""
+        """Remove a record; return whether it existed."""
         api = self.place.api
         subject = api.subjects.message("DELETE", self.place.stream)
         body = {"seq": seq, "no_erase": True}
@@ -137,7 +137,7 @@ class Slot:
         return self._place.api.deadline().earlier(Deadline.after(patience).at)
 
     def ask(self, deadline: Deadline) -> bool:
-        """Request the slot until the outcome is known; tell whether it was granted.
+        """Request the slot until the outcome is known; return whether it was granted.
 
         Raises `RequestTimeout` if the outcome is unknown at the deadline, and errors that waiting
         cannot resolve.
@@ -193,7 +193,8 @@ class Slot:
             expected_last_subject_seq=put.expected,
             ttl=self.final_ttl if put.final else self._ttl,
         )
-        # One attempt: the engine itself decides about retries, and measures from each send.
+        # `write` makes one attempt only, because the engine decides about retries and measures from
+        # each send.
         place = self._place
         ack = write(place.api, request, place.stream, place.domain, deadline)
         self.engine.stored(put.attempt, ack.seq, unsleeping())
@@ -212,6 +213,6 @@ class Slot:
 
 
 def may_pass(error: TwinstreamError) -> bool:
-    """Tell whether to keep asking after an error."""
+    """Return whether to keep asking after an error."""
     # A full stream has space again when records expire.
     return is_transient(error) or isinstance(error, StoreRefused)

@@ -129,7 +129,7 @@ class OutboxRelay(Owned, WorksBeside):
     def wait(self, timeout: Seconds | None = None) -> None:
         """Wait until the relay has ended, by `stop` or by an error, which is raised here.
 
-        Raises `RequestTimeout` after `timeout` seconds, and `NotStarted`.
+        Raises `NotStarted`, and `RequestTimeout` after `timeout` seconds.
         """
         self._require_begun(f"the relay of an outbox to {self._stream}")
         self._join(timeout)
@@ -277,7 +277,7 @@ class OutboxRelay(Owned, WorksBeside):
     def _page(
         self, events: list[OutboxEvent], held: set[str], deadline: Deadline
     ) -> tuple[bool, TwinstreamError | None]:
-        """Send events; tell whether all of them were tried, and the gravest trouble."""
+        """Send events; return whether all of them were tried, and the most serious error."""
         lanes = Lanes(events, held)
         done: list[int] = []
         trouble: TwinstreamError | None = None

@@ -17,7 +17,10 @@ __all__ = ["OutboxStore"]
 
 
 class OutboxStore(Protocol):
-    """Events in the order in which they were added, and the floor of each stream's scan."""
+    """Storage of an outbox: its events in insertion order, and a sequence for each stream.
+
+    Up to that sequence the stream contains no pending event.
+    """
 
     def claim(self) -> bool:
         """Claim the outbox for this relay, until `release` or the end of the process.

@@ -44,7 +44,7 @@ class OutboxWindow:
         """Number of events that were found stored."""
 
     def may_send(self, events: list[OutboxEvent]) -> bool:
-        """Tell whether a duplicate of each event would be refused; record that they are sent."""
+        """Return whether a duplicate of each event would be refused; record that they are sent."""
         now = monotonic()
         for event in events:
             if event.number <= self._last_number:
@@ -67,7 +67,7 @@ class OutboxWindow:
         """
         ids = self._store.call(lambda store: store.pending_ids())
         floor = self._store.call(lambda store: store.floor(self._key))
-        # Before the request: messages missing in the response may have been stored since then.
+        # Taken before the request, because messages missing in the response may be stored after it.
         now = monotonic()
         info = self._stream.info(confirmed=True)
         last = info.state.last_seq

@@ -174,7 +174,7 @@ class Processing(Owned, BlockHint):
                     " stored"
                 )
             results = results_of(returned, self._input, seq, self._into)
-            doubt = self._store(message, results)
+            unknown = self._store(message, results)
         except Reject as reason:
             self._reject(message, reason)
         except (ConnectionClosed, OutcomeUnknown, NotPromised, WrongHandler):
@@ -183,7 +183,7 @@ class Processing(Owned, BlockHint):
             self._later(message, error)
         else:
             # The outcome of the results is determined when the message is redelivered.
-            (self._confirm(message) if doubt is None else self._later(message, doubt))
+            (self._confirm(message) if unknown is None else self._later(message, unknown))
 
     def _later(self, message: Message, error: Exception) -> None:
         step = min(message.metadata.num_delivered, len(self._delays)) - 1
@@ -225,12 +225,12 @@ class Processing(Owned, BlockHint):
         with self._counting:
             self.stored += fresh
             self.repeated += len(results) - fresh - len(failed)
-        doubt = None
+        unknown = None
         for error in failed:
             if not isinstance(error, OutcomeUnknown):
                 raise error
-            doubt = error
-        return doubt
+            unknown = error
+        return unknown
 
     def _report(
         self, message: Message, error: Exception, *, rejected: bool = False, delay: float = 0.0

@@ -136,7 +136,7 @@ class SqliteOutbox:
 
     def _connect(self) -> sqlite3.Connection:
         make_private(self._path)
-        # One call at a time, but possibly in different threads.
+        # The relay makes one call at a time, but possibly in different threads.
         db = sqlite3.connect(self._path, timeout=_BUSY, check_same_thread=False)
         try:
             with db:

@@ -30,7 +30,7 @@ class PromisedStreams:
     def of(self, subject: str, name: str | None = None, deadline: Deadline | None = None) -> Stream:
         """Return the stream of a subject, or the stream of a name.
 
-        Raises `NoStream` if no stream has the subject, or `StreamNotFound`.
+        Raises `StreamNotFound`, and `NoStream` if no stream has the subject.
         """
         literal = check_subject(subject)
         return self._of(literal, name, deadline)

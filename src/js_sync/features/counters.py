@@ -141,7 +141,7 @@ class Counters:
     ) -> PubAck:
         transport = self._api.transport
         last_repeat = Deadline.after(self._window)
-        doubt = False
+        may_be_stored = False
         while True:
             attempt = deadline.earlier(Deadline.after(_ATTEMPT).at)
             try:
@@ -150,16 +150,16 @@ class Counters:
                 return read_pub_ack(frame, request.subject)
             except LOST_RESPONSE as error:
                 problem: TwinstreamError = error
-                doubt = True
+                may_be_stored = True
             except NoResponders as error:
                 problem = error
             except MessageIdInProcess as error:
                 # The server is probably storing an earlier attempt.
                 problem = error
-                doubt = True
+                may_be_stored = True
             # An attempt without time for its response would only leave an unknown outcome.
             if deadline.remaining() <= _PAUSE + _ANSWER or last_repeat.remaining() <= _PAUSE:
-                if doubt:
+                if may_be_stored:
                     raise _unknown(request) from problem
                 raise problem
             sleep(_PAUSE)
@@ -178,7 +178,7 @@ class Counters:
     def get(self, subject: str) -> Counter:
         """Return a counter, read from the leader.
 
-        Raises `MessageNotFound` if there is none, `BadArgument` for a wildcard.
+        Raises `MessageNotFound` if there is none, and `BadArgument` for a wildcard.
         """
         check_subject(subject)
         return counter_of(self._stream.get_last_message(subject))
@@ -186,8 +186,8 @@ class Counters:
     def get_many(self, subjects: str | Sequence[str] = ">") -> Generated[Counter]:
         """Iterate over all counters whose subjects match any of the filters, as of one moment.
 
-        It includes every addition that was acknowledged before the call. The counters are read at
-        once with `Stream.snapshot`, with its errors.
+        The result includes every addition that was acknowledged before the call. The counters are
+        read at once with `Stream.snapshot`, with its errors.
         """
         for message in (self._stream.snapshot(subjects)).values():
             yield counter_of(message)

@@ -121,9 +121,9 @@ class _Look:
 
 
 def _is_silence(error: TwinstreamError, transport: Transport) -> bool:
-    """Tell whether an error means that the servers are reachable but cannot answer the request.
+    """Return whether an error means that the servers are reachable but cannot answer the request.
 
-    That is a finding. Without a connection or JetStream there is nothing to judge.
+    Such an error is a finding. Without a connection or JetStream there is nothing to judge.
     """
     if isinstance(error, JetStreamError):
         return error.code >= _TROUBLE and not isinstance(error, JetStreamOff)

@@ -204,8 +204,9 @@ class KeyValue(Generic[V]):
         """Store a value if the key has none, and return its revision.
 
         A key has no value if it was deleted or purged, or if its value expired. `ttl` is as in
-        `put`, but with any history: the key's older revisions are then removed. Raises `KeyExists`
-        with the existing `entry`, `OutcomeUnknown`, and what `put` raises.
+        `put`, but with any history: the key's older revisions are then removed. Raises
+        `OutcomeUnknown`, `KeyExists` with the existing `entry` if the key has a value, and the
+        errors of `put`.
         """
         stored, data = self._codecs.encode_key(key), self._codecs.encode_value(value)
         ttl = self._writes.key_ttl(ttl, single=False)
@@ -222,8 +223,8 @@ class KeyValue(Generic[V]):
     ) -> int:
         """Replace the value of a key if it is still at `revision`, and return the new revision.
 
-        Raises `RevisionMismatch` if another client was faster, `OutcomeUnknown` if a lost response
-        leaves the outcome unknown, and the errors of `put`.
+        Raises the errors of `put`, `RevisionMismatch` if another client was faster, and
+        `OutcomeUnknown` if a lost response leaves the outcome unknown.
         """
         stored, data = self._codecs.encode_key(key), self._codecs.encode_value(value)
         check_revision(revision, instead="; create stores a key that has no value")
@@ -274,7 +275,7 @@ class KeyValue(Generic[V]):
         """Iterate over the keys that have a value, each once; `filters` may contain wildcards.
 
         A key that is written meanwhile is neither missed nor returned twice. `timeout` is the
-        maximum time without progress. Raises `BucketNotFound`, `InvalidKey`, `RequestTimeout`.
+        maximum time without progress. Raises `BucketNotFound`, `InvalidKey` or `RequestTimeout`.
         """
         from js_sync.kv.keys import keys_of
 
@@ -296,9 +297,8 @@ class KeyValue(Generic[V]):
     ) -> Entries[V]:
         """Return the values of keys or filters (by default of all keys), as of one revision.
 
-        This revision includes every write that was acknowledged before the call. With
-        `at_revision`, the result is the state right after that revision, as far as the bucket still
-        stores it.
+        The result includes every write that was acknowledged before the call. With `at_revision`,
+        the result is the state right after that revision, as far as the bucket still stores it.
         """
         from js_sync.kv.keys import entries_of
 

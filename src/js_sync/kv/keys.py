@@ -37,7 +37,7 @@ def keys_of(
     which is written during the iteration was already returned.
     """
     watch = KeyWatch(place, _key_reader(maker), filters, WatchOptions(meta_only=True))
-    # Whether each key that was written since the start has a value.
+    # For each key written since the start, whether it has a value.
     written: dict[str, bool] = {}
     numbers = array("q")
     generation = 1

@@ -69,7 +69,7 @@ def _exists(bucket: str, error: StreamExists) -> BucketExists:
 
 
 def get_bucket(api: Api, bucket: str, deadline: Deadline) -> Place:
-    """Return an existing bucket. Raises `BucketNotFound`, `NotABucket`."""
+    """Return an existing bucket. Raises `BucketNotFound` or `NotABucket`."""
     info = _info(api, bucket, deadline)
     check_is_bucket(info.config)
     return Place(api, bucket, info)

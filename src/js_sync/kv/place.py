@@ -87,7 +87,7 @@ class Place:
     def ask_directly(self, key: str, *, stale: bool, deadline: Deadline) -> Frame | None:
         """Return the response to a direct get for the last revision of a stored key.
 
-        That is the usual way in a third of the steps. None where another way is needed.
+        A fast path for the usual case, with a third of the steps. Returns None in other cases.
         """
         api = self.api
         if not self._reads_directly(stale) or api.is_told or len(key) > _LONG_KEY:

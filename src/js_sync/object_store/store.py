@@ -129,7 +129,7 @@ class ObjectStore:
     ) -> ObjectInfo:
         """Store a local file. The default name is the file's name without its folders.
 
-        Raises `OSError`, and what `put` raises.
+        Raises `OSError` and the errors of `put`.
         """
         from js_sync.backup.disk import open_regular
         from twinstream.core.base.local_path import local_path
@@ -216,7 +216,8 @@ class ObjectStore:
     ) -> bytes:
         """Return the content of an object as bytes, all in memory.
 
-        Raises `BadArgument` if the object exceeds `max_bytes`, and what `get` and its reader raise.
+        Raises the errors of `get` and its reader, and `BadArgument` if the object exceeds
+        `max_bytes`.
         """
         with self.get(name, timeout=timeout) as reader:
             return reader.read_all(max_bytes)
@@ -256,7 +257,7 @@ class ObjectStore:
     def info(self, name: str, *, deleted: bool = False) -> ObjectInfo:
         """Return the description of an object. For a link, it is the link's own description.
 
-        With `deleted`, deleted objects are included. Raises `ObjectNotFound`, `ObjectDeleted`,
+        With `deleted`, deleted objects are included. Raises `ObjectNotFound`, `ObjectDeleted` or
         `BadObjectInfo`.
         """
         return (self._place()).info(check_object_name(name), deleted=deleted)

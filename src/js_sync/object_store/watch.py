@@ -41,7 +41,7 @@ class ObjectWatch(Owned, BlockHint, LoopHint):
     continues through reconnects and leader changes until it is closed. A description that cannot be
     read has only a name, and the reason as `error` in its `unknown` members.
 
-    Raises `StreamNotFound` if the store was deleted, `ConnectionClosed` if the connection was
+    Raises `StreamNotFound` if the store was deleted, and `ConnectionClosed` if the connection was
     closed.
     """
 

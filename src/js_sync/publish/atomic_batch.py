@@ -217,7 +217,7 @@ class AtomicBatch(Owned, BlockHint):
         self._sent += 1
         self._sent_at = monotonic()
         if self._sent == 1:
-            # The response tells whether the stream supports batches and has capacity for one more.
+            # The response shows whether the stream supports batches and has capacity for one more.
             deadline = self._api.deadline(self._timeout)
             with self._told(part):
                 frame = transport.ask(part.subject, part.headers, part.data, deadline)
@@ -298,7 +298,8 @@ class AtomicBatch(Owned, BlockHint):
     def _refusal_before(self) -> TwinstreamError | None:
         """Return the refusal of a message that arrived while the commit was in flight.
 
-        It is the reason why there is no batch to commit, which the commit's response lacks.
+        The refusal is the reason why there is no batch to commit, which the commit's response
+        lacks.
         """
         try:
             self._look()

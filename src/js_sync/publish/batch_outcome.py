@@ -36,8 +36,9 @@ _PAUSE: Final = 0.1
 class BatchTrace:
     """Closes a batch on the server, then looks for it in the stream.
 
-    It first sends a message out of sequence. Once the server has answered that, a commit that is
-    still in flight comes too late. So if the stream does not contain the batch then, it never will.
+    Closing means to send a message out of sequence. Once the server has answered that, a commit
+    that is still in flight comes too late. So if the stream does not contain the batch then, it
+    never will.
     """
 
     def __init__(self, api: Api, sheet: BatchSheet, subject: str, began: float) -> None:

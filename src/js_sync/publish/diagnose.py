@@ -33,8 +33,8 @@ def reason(api: Api, subject: str, deadline: Deadline, *, silent: bool = False) 
 class Reasons:
     """Finds out why messages that failed together were not stored.
 
-    It sends one request for each subject and each stream, and none after the first timeout, so that
-    thousands of failures do not wait for one another. Its findings are outdated soon.
+    One request is sent for each subject and each stream, and none after the first timeout, so that
+    thousands of failures do not wait for one another. The findings are soon outdated.
     """
 
     def __init__(self, api: Api) -> None:

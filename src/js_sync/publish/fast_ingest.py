@@ -40,7 +40,7 @@ class FastIngest(SentWhileRead):
         super().__init__()
         self._requests: Final = several(requests)
         self._ingest: Final = Ingest(api, stream, gaps, limits)
-        # In sending order, until the outcome is returned.
+        # Messages in sending order, until their outcome is returned.
         self._order: Final[deque[Entry]] = deque()
         self._managed = False
         self._closed = False
@@ -57,7 +57,8 @@ class FastIngest(SentWhileRead):
     def last_ack(self) -> PubAck | None:
         """Acknowledgement of the last finished batch: `seq` is that of its last stored message.
 
-        None before the first batch ends. A batch also ends when nothing was sent for a second.
+        The value is None before the first batch ends. A batch also ends when nothing was sent for a
+        second.
         """
         return self._ingest.last_ack
 

@@ -46,7 +46,7 @@ class PublishMany(SentWhileRead):
         self._requests: Final = several(requests)
         self._limits: Final = limits
         self._pipeline: Final = Pipeline(api, limits)
-        # In sending order, until the outcome is returned.
+        # Messages in sending order, until their outcome is returned.
         self._order: deque[UnderWay] = deque()
         self._look_at = 0.0
         self._managed = False
@@ -115,7 +115,8 @@ class PublishMany(SentWhileRead):
                         pipeline.send(entry)
                     if entry.started > self._look_at:
                         self._tend(entry.started)
-                    # After the send: a message taken from the caller's iterable is in flight now.
+                    # Outcomes are yielded after the send, so that no message taken from the
+                    # caller's iterable is unsent.
                     while order and (outcome := order[0].outcome) is not None:
                         held -= order.popleft().size
                         if type(outcome) is PublishFailure:

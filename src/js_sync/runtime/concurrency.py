@@ -124,7 +124,7 @@ class Signal:
         self.sleepers: Final[list[Releasable]] = []
 
     def is_set(self) -> bool:
-        """Tell whether the flag is set."""
+        """Return whether the flag is set."""
         return self.raised
 
     def set(self) -> None:
@@ -139,7 +139,7 @@ class Signal:
         self.raised = False
 
     def sleep(self, deadline: Deadline) -> bool:
-        """Wait until the flag is set or the deadline passes; tell which."""
+        """Wait for the flag or the deadline; return whether the flag is set."""
         while not self.raised:
             if deadline.expired():
                 return False
@@ -161,11 +161,11 @@ class TimedLock:
         self._lock: Final = threading.RLock()
 
     def try_acquire(self) -> bool:
-        """Acquire the lock if it is free; tell whether."""
+        """Acquire the lock if it is free; return whether that was done."""
         return self._lock.acquire(blocking=False)
 
     def acquire(self, deadline: Deadline) -> bool:
-        """Wait for the lock until the deadline; tell whether the caller holds it."""
+        """Wait for the lock until the deadline; return whether the caller holds it."""
         while not self._lock.acquire(timeout=min(deadline.remaining(), LONGEST)):
             if deadline.expired():
                 return False
@@ -307,12 +307,13 @@ _EXIT_TIME: Final = 1.0
 # The priority of the last callbacks of `multiprocessing`.
 _LAST: Final = -100
 
-# At import: callbacks run in reverse order, and those of the program may still send.
+# Registered at import: exit callbacks run in reverse order, so those of the program, which may
+# send, run first.
 atexit.register(_Exit.flush)
 
 
 def before_exit(owner: Closable) -> None:
-    """Flush the owner before the interpreter ends, and warn if it is not closed."""
+    """Register `owner` to be flushed at interpreter exit, with a warning if it is still open."""
     _Exit.add(owner)
 
 
@@ -437,11 +438,11 @@ class Task:
         self._thread.start()
 
     def is_current(self) -> bool:
-        """Tell whether the caller is this thread itself."""
+        """Return whether the caller is this thread itself."""
         return threading.current_thread() is self._thread
 
     def join(self, deadline: Deadline) -> bool:
-        """Wait until the thread is done or the deadline passes; tell which."""
+        """Wait for the thread or the deadline; return whether the thread is done."""
         while self._thread.is_alive() and not deadline.expired():
             self._thread.join(min(deadline.remaining(), LONGEST))
         return not self._thread.is_alive()

@@ -1,7 +1,7 @@
 """How the threads of the blocking twin share the reading of a connection.
 
-One of the waiting threads, the leader, reads for all. The others follow: they sleep until their
-flag is set or it is their turn to read. A keeper thread reads while no other thread does.
+One of the waiting threads, the leader, reads for all. The other threads follow: they sleep until
+their flag is set or it is their turn to read. A keeper thread reads while no other thread does.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ __all__ = ["GLANCE", "Reader"]
 _READ_SIZE: Final = 1 << 16
 # A peer that never pauses must not delay the report of a timeout.
 _LAST_READS: Final = 256
-# Neither must a peer whose data takes long to process, nor a reading thread that gets no CPU time
-# (seconds).
+# Limit in seconds, for a peer whose data takes long to process or a reading thread that gets no CPU
+# time.
 _LAST_WAIT: Final = 1.0
 # Time for the reading thread to handle the end of the stream (seconds).
 _NOTICE_WAIT: Final = 0.1
@@ -107,7 +107,8 @@ class Reader(Sender):
                     else:
                         waker.busy = True
                         self._receive(sock)
-                        # Before the check of the flag: setting it from now on wakes this thread.
+                        # Cleared before the flag is checked, so that setting the flag from now on
+                        # wakes this thread.
                         waker.busy = False
         finally:
             waker.busy = False
@@ -138,7 +139,7 @@ class Reader(Sender):
             if signal.raised or self._reads > last or monotonic() > end or not self._is_behind():
                 return
             if HOOKS:
-                reached("link: another thread is behind", self)
+                reached("link: data unprocessed", self)
             time.sleep(GLANCE)
         try:
             for _ in range(_LAST_READS):
@@ -155,9 +156,10 @@ class Reader(Sender):
         self._step_back()
 
     def _is_behind(self) -> bool:
-        """Tell whether there is data that the reading thread has not processed."""
+        """Return whether there is data that the reading thread has not processed."""
         sock = self._socket
-        # In this order: the reader sets `busy` before it takes bytes out of the socket.
+        # Checked in this order, because the reader sets `busy` before it takes bytes out of the
+        # socket.
         return sock is not None and (has_bytes(sock) or self._waker.busy)
 
     def _try_to_lead(self, yields: bool) -> bool:
@@ -215,7 +217,7 @@ class Reader(Sender):
         Sleeps without a reference to the link, so that a dropped link is garbage-collected.
         """
         if HOOKS:
-            reached("link: before stand-in", None)
+            reached("link: before keeper reads", None)
         link = of()
         if link is None or not link._try_to_lead(yields=True):
             return

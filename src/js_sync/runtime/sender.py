@@ -21,7 +21,7 @@ CUT_SHORT: Final = ConnectionError("the program was interrupted while it read or
 
 
 class Sender(ABC):
-    """The sending half of a link. The link implements its end, and who sends what is left."""
+    """The sending half of a link. The link handles its end and sends the rest of the buffer."""
 
     def __init__(self) -> None:
         self._socket: Wire | None = None
@@ -44,7 +44,7 @@ class Sender(ABC):
         """End a socket."""
 
     def _take_turn(self, block: bool) -> bool:
-        """Become the sending thread, if there is none; tell whether."""
+        """Become the sending thread if there is none; return whether that was done."""
         me = get_ident()
         # A signal handler or the garbage collector may call this within the thread's own sending;
         # the outer call then sends what was written.
@@ -64,7 +64,7 @@ class Sender(ABC):
             pass
 
     def _send_past(self, data: bytes) -> bool:
-        """Send at once, in a third of the steps, if nothing is queued; tell whether."""
+        """Send at once, in a third of the steps, if the queue is empty; return whether it was."""
         sock = self._socket
         try:
             if sock is None or not self._take_turn(block=False):
@@ -83,7 +83,7 @@ class Sender(ABC):
             except BlockingIOError:
                 sent = 0
             if sent < len(data):
-                # At the front of the list: TLS has begun with these bytes.
+                # Inserted at the front of the list, because TLS has begun with these bytes.
                 self._out[:0] = [memoryview(data)[sent:]]
                 self._out_size += len(data) - sent
                 self._ask_keeper()
@@ -115,7 +115,7 @@ class Sender(ABC):
             raise
 
     def _send_all(self, block: bool) -> bool:
-        """Send the buffer; tell whether everything was sent."""
+        """Send the buffer; return whether everything was sent."""
         if (sock := self._socket) is None:
             return True
         rest: list[memoryview] = []

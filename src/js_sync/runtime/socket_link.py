@@ -112,7 +112,7 @@ class Link(Reader):
             raise WrongOwner("this connection was created before a fork; connect in each process")
 
     def is_at_end(self) -> bool:
-        """Tell whether the peer closed the connection, even if no thread has noticed it yet.
+        """Return whether the peer closed the connection, even if no thread has noticed it yet.
 
         Checked before the first write after a pause, in which perhaps no thread read. Data written
         after the end is lost, and it would be unknown whether it arrived.
@@ -185,7 +185,7 @@ class Link(Reader):
     # ---- waiting
 
     def wait(self, signal: Signal, deadline: Deadline) -> bool:
-        """Flush what was written, then wait for the signal or the deadline; tell which."""
+        """Flush, then wait for the signal or the deadline; return whether the signal is set."""
         if self._forks != Forks.count:
             self.check_owner()
         if self._out:
@@ -316,7 +316,7 @@ class Link(Reader):
         if self._forks != Forks.count:
             self.check_owner()
         if self._lingering and self._out and not now:
-            # One of many: the keeper is awake and sends within two milliseconds.
+            # Part of a series of writes: the keeper is awake and sends within two milliseconds.
             self._out.append(data)
             self._out_size += len(data)
             if self._out_size > _HIGH_WATER:

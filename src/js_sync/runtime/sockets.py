@@ -134,7 +134,7 @@ def keeping() -> Keeping:
 
 
 def has_bytes(sock: Wire) -> bool:
-    """Tell whether there are bytes to read; False for a closed socket."""
+    """Return whether there are bytes to read; False for a closed socket."""
     number = sock.fileno()
     if number < 0:
         return False
@@ -142,7 +142,7 @@ def has_bytes(sock: Wire) -> bool:
 
 
 def has_ended(sock: Wire) -> bool:
-    """Tell whether the peer closed the connection or it broke; there may be unread bytes."""
+    """Return whether the peer closed the connection or it broke; there may be unread bytes."""
     number = sock.fileno()
     return number < 0 or bool(poll_for(_END, number).poll(0))
 
@@ -160,6 +160,6 @@ def send(sock: Wire, rest: list[memoryview], block: bool) -> list[memoryview]:
             if not block or number < 0:
                 # Below 0: another thread has just closed the socket.
                 return rest
-            # In slices: a socket that another thread closes never becomes writable.
+            # Polled in slices, because a socket that another thread closes never becomes writable.
             poll_for(select.POLLOUT, number).poll(1000)
     return rest

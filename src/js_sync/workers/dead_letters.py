@@ -174,7 +174,7 @@ class DeadLetters(Owned, WorksBeside):
         return dealt_with
 
     def _deal_with(self, advisory: Message) -> bool:
-        """Create a dead letter, then acknowledge the advisory; tell whether that was done."""
+        """Create a dead letter, then acknowledge the advisory; return whether that was done."""
         found = read_failure(advisory.data)
         try:
             if isinstance(found, Skip):

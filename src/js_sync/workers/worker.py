@@ -229,7 +229,8 @@ class Worker(Owned, WorksBeside):
                 if not task.is_current() and not task.join(deadline):
                     raise RequestTimeout("a handler is still running")
         finally:
-            # In order: no client may get a message while its predecessor is still handled here.
+            # Returned last, so that no client gets a message while this worker still handles its
+            # predecessor.
             self._give_back(deadline)
 
     def _confirm(self) -> None:
@@ -238,8 +239,8 @@ class Worker(Owned, WorksBeside):
             if self._consumer is not None and self._error is None:
                 self._consumer.info()
         except _UNCONFIRMED:
-            # Without a connection or permission nothing can be confirmed. A message whose ack was
-            # lost is redelivered.
+            # Without a connection or permission nothing can be confirmed. The server redelivers
+            # messages whose ack was lost.
             return
 
     def _stop_taking(self) -> None:
@@ -303,9 +304,10 @@ class Worker(Owned, WorksBeside):
         return messages._take
 
     def _is_known(self, messages: Messages, message: Message) -> bool:
-        """Tell whether an earlier delivery of the message is here; its outcome counts for both.
+        """Return whether an earlier delivery is queued or done; its outcome then counts for both.
 
-        That happens after a long disconnect, or if the consumer's ack_wait was shortened.
+        Messages are delivered again after a long disconnect, or if the consumer's ack_wait was
+        shortened.
         """
         if not is_repeated(message):
             return False
@@ -363,7 +365,7 @@ class Worker(Owned, WorksBeside):
                     return
                 self._handle(*taken)
         except BaseException as error:
-            # Also if a handler raises `SystemExit`: waiting for the end raises it.
+            # This includes `SystemExit` of a handler, which waiting for the end raises.
             self._fail(error)
 
     def _next(self) -> tuple[Hashable, Job] | None:

@@ -10,7 +10,7 @@ from twinstream.cli.failures import JSON_ASKED, Failure
 
 
 def no_question_in_json(*, yes: bool, as_json: bool) -> None:
-    """Refuse a confirmation in JSON mode before any work is done, because nobody could answer."""
+    """Refuse a confirmation in JSON mode before any work is done, because no user could answer."""
     if as_json and not yes:
         raise click.UsageError("--json cannot ask; add --yes")
 

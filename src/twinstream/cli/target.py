@@ -89,7 +89,7 @@ def _seed(file: str | None) -> str | None:
     try:
         found = _SEED.search(Path(file).read_text("utf-8"))
     except UnicodeDecodeError:
-        # Without its cause, which contains the text of the file and possibly a secret.
+        # Raised without the cause, which contains the text of the file and possibly a secret.
         raise Failure(f"{file} contains no nkey seed, because it is not text") from None
     if found is None:
         raise Failure(

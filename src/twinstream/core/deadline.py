@@ -71,8 +71,8 @@ def seconds(value: Seconds, name: str = "timeout", *, years: int = LONGEST_WAIT)
 def finite_seconds(value: Seconds, name: str = "timeout", *, years: int = LONGEST) -> float:
     """Return a duration that is sent to the server, which supports no infinite ones.
 
-    Its times are nanoseconds since 1970 in 64 bits. A time after 2262 counts as over (2.11 to
-    2.15): the message is removed, the lock is free for others, the delay is zero.
+    The server stores times as nanoseconds since 1970 in 64 bits. A time after 2262 counts as over
+    (2.11 to 2.15): the message is removed, the lock is free for others, the delay is zero.
     """
     number = seconds(value, name, years=years)
     if math.isinf(number):

@@ -74,8 +74,8 @@ def _make_record_reader(cls: type[M]) -> Callable[[object], M]:
     puts = {name: _slot(cls, name).__set__ for name in fields}
     setters = list(puts.values())
     keep, new = _slot(cls, "unknown").__set__, object.__new__
-    # By field: the class that needs no conversion, the setter, the decoder, and whether null is
-    # valid.
+    # For each field: the class that needs no conversion, the setter, the decoder, and whether null
+    # is valid.
     table: dict[str, tuple[type | None, Callable[[Any, Any], None], Read, bool]] = {}
     field_of = table.get
 

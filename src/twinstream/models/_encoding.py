@@ -17,7 +17,7 @@ __all__ = ["write_record"]
 Write: TypeAlias = Callable[[Any], object]
 
 _WRITERS: dict[type, dict[str, Write | None]] = {}
-"""By class: its fields and the function that encodes each, None for values to write unchanged."""
+"""For each class, its fields and their encoders; None for values to write unchanged."""
 
 
 def write_record(model: Model) -> JsonObject:

@@ -28,5 +28,6 @@ class OpenEnum(StrEnum):
         return self._value_ in type(self)._value2member_map_
 
     def __reduce_ex__(self, proto: Any) -> tuple[object, ...]:
-        # By value: some releases of Python 3.11 pickle by name, which unknown values do not have.
+        # Pickled by value: some releases of Python 3.11 pickle by name, which unknown values do not
+        # have.
         return (type(self), (self._value_,))

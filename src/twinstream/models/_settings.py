@@ -35,7 +35,7 @@ class Settings(dict[str, Any]):
     """Members of one record; an absent one reads as its zero value.
 
     Durations are whole nanoseconds and times stay text. Absent lists read as an empty tuple, absent
-    maps and records as None. `in` tells whether a member was present.
+    maps and records as None. `in` checks whether a member was present.
     """
 
     __slots__ = ("record",)

@@ -108,7 +108,10 @@ class _Call:
         return self.integer(place) or 0
 
     def are_integers(self, *places: int) -> bool:
-        """Whether these arguments are numbers; all of them if none is given."""
+        """Whether the arguments at `places` are 64-bit integers.
+
+        Without `places`, whether all arguments are.
+        """
         chosen = places or range(len(self.arguments))
         return all(self.integer(place) is not None for place in chosen)
 

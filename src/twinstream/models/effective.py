@@ -29,9 +29,9 @@ class ConfigError(Restorable, ValueError):
 def effective_stream(config: Config, server: str | None = None) -> StreamConfig:
     """Return the config that a server would store for a new stream.
 
-    It includes the metadata that the server adds, but `_nats.ver` only if `server` is a patch
-    version. A mirror's `mirror_direct` follows its origin if the server can see that, which is not
-    known here.
+    The result includes the metadata that the server adds, but `_nats.ver` only if `server` is a
+    patch version. A mirror's `mirror_direct` follows its origin if the server can see that, which
+    is not known here.
 
     Args:
         config: The config as a model, as its members, or as JSON text.

@@ -316,7 +316,7 @@ class FakePeer:
             try:
                 self._sock.sendall(b"PONG\r\n")
             except OSError:
-                pass  # the next read tells that the connection is gone
+                pass  # the next read reports that the connection is closed
 
 
 def _matches(pattern: str, subject: str) -> bool:

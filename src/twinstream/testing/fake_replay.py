@@ -42,7 +42,7 @@ class _Replay:
 
     def __init__(self, spoken: list[Spoken]) -> None:
         self._spoken: Final = spoken
-        # By recorded inbox, subscription id or generated name: what the client uses in this run.
+        # Maps from a recorded inbox, subscription id or generated name to that of this run.
         self._inboxes: Final[dict[str, str]] = {}
         self._sids: Final[dict[str, str]] = {}
         self._names: Final[dict[str, str]] = {}

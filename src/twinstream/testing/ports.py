@@ -25,7 +25,7 @@ _turn: Final = count()
 def free_ports(number: int) -> list[int]:
     """Return unused ports on loopback; raises :class:`OSError` if there are not enough.
 
-    They differ from those returned before, as long as there are others.
+    The ports differ from those returned before, as long as there are others.
     """
     first = _FIRST + os.getpid() % _LANES * _LANE
     ports: list[int] = []

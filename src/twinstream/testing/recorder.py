@@ -34,7 +34,7 @@ _READ_SIZE: Final = 1 << 16
 
 
 class Spoken:
-    """One operation of a recording: who sent it, and on which connection (from 1 up)."""
+    """One operation of a recording: its sender, and its connection (from 1 up)."""
 
     def __init__(self, connection: int, by_client: bool, operation: Operation) -> None:
         self.connection: Final = connection

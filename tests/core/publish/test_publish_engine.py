@@ -60,17 +60,17 @@ STRANGE = BadAnswer("strange")
 def engine(
     *,
     repeatable: bool = True,
-    doubt: bool = False,
+    may_be_stored: bool = False,
     attempts: int = 1,
     policy: RetryPolicy | None = None,
 ) -> PublishEngine:
     made = PublishEngine("s", policy or RetryPolicy(2, PAUSE), repeatable)
-    made.attempts, made.doubt = attempts, doubt
+    made.attempts, made.may_be_stored = attempts, may_be_stored
     return made
 
 
 @pytest.mark.parametrize(
-    ("error", "repeatable", "doubt", "attempts", "action"),
+    ("error", "repeatable", "may_be_stored", "attempts", "action"),
     [
         (UNSERVED, False, False, 1, Send(PAUSE)),
         (UNSERVED, True, True, 2, Send(PAUSE)),
@@ -104,13 +104,13 @@ def engine(
     ],
 )
 def test_what_follows_a_failure(
-    error: TwinstreamError, repeatable: bool, doubt: bool, attempts: int, action: Action
+    error: TwinstreamError, repeatable: bool, may_be_stored: bool, attempts: int, action: Action
 ) -> None:
-    deciding = engine(repeatable=repeatable, doubt=doubt, attempts=attempts)
+    deciding = engine(repeatable=repeatable, may_be_stored=may_be_stored, attempts=attempts)
     assert deciding.failed(error, LONG) == action
     assert deciding.error is error
     sent_again = isinstance(action, Send) and error in (SILENCE, LOST)
-    assert deciding.doubt is (doubt or sent_again)
+    assert deciding.may_be_stored is (may_be_stored or sent_again)
 
 
 @pytest.mark.parametrize(
@@ -143,7 +143,7 @@ def test_which_attempts_are_followed_by_another(
 
 
 @pytest.mark.parametrize(
-    ("error", "doubt", "action"),
+    ("error", "may_be_stored", "action"),
     [
         (SILENCE, False, Fail(SILENCE)),
         (CLOSED, False, Fail(CLOSED)),
@@ -154,9 +154,9 @@ def test_which_attempts_are_followed_by_another(
     ],
 )
 def test_what_follows_an_attempt_that_was_not_sent(
-    error: TwinstreamError, doubt: bool, action: Action
+    error: TwinstreamError, may_be_stored: bool, action: Action
 ) -> None:
-    assert engine(doubt=doubt).unsent(error, LONG) == action
+    assert engine(may_be_stored=may_be_stored).unsent(error, LONG) == action
 
 
 def final(action: Action) -> TwinstreamError:

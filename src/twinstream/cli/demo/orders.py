@@ -1,6 +1,6 @@
 """The order events that the demo publishes, reproducible by their seed.
 
-Some of them fail on purpose. One event in :data:`RETRY_EVERY` fails at its first delivery only, one
+Some events fail on purpose. One event in :data:`RETRY_EVERY` fails at its first delivery only, one
 in :data:`DECLINED_EVERY` fails at every delivery, and one in :data:`BROKEN_EVERY` is truncated and
 therefore invalid JSON.
 """

@@ -101,7 +101,7 @@ def _check_subjects(jet: JetStream, config: StreamConfig) -> None:
 def _trial(config: StreamConfig) -> StreamConfig:
     """Return the config under another name, without relations to other streams.
 
-    It has no origins, because reading from an origin can remove messages there.
+    The config has no origins, because reading from an origin can remove messages there.
     """
     name = f"{(config.name or '')[:_NAME_MAX]}_probe_{secrets.token_hex(4)}"
     return evolve(

@@ -130,7 +130,7 @@ class Reserves:
 
     def _told(self, step: Step, stream: StreamConfig) -> Step:
         """Remove the note that only the server could check the storage, if it was checked."""
-        # In an account without tiers, the bytes of replicas are unknown.
+        # The bytes of replicas are unknown in an account without tiers.
         known = self.account.tier(stream) or (stream.num_replicas or 1) == 1
         if self._of(stream).most <= 0 or not known:
             return step

@@ -40,7 +40,7 @@ class LinkWatch:
             self._lost = False
         self._epoch = epoch
         if HOOKS:
-            reached("command: link looked at", up)
+            reached("command: connection checked", up)
         return up
 
 

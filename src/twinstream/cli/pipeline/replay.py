@@ -36,9 +36,9 @@ def replay(
 ) -> None:
     """Land the batches that contain the sequences again from the stream, and replace their rows.
 
-    This is for messages that became dead letters because of a wrong schema, or for damaged files. A
-    batch is refused if the stream no longer has its messages. A running pipeline lands no batches
-    meanwhile. A second replay changes nothing.
+    Use this command for messages that became dead letters because of a wrong schema, or for damaged
+    files. A batch is refused if the stream no longer has its messages. A running pipeline lands no
+    batches meanwhile. A second replay changes nothing.
     """
     from twinstream.spark.pipeline.replay import batches_of
     from twinstream.spark.pipeline.replay import replay as replay_batches

@@ -215,7 +215,7 @@ def replay(
 ) -> None:
     """Publish the messages of the dead letters NUMBERS again, and remove the letters.
 
-    They are published to their original subject as new messages, for all its consumers.
+    The messages are published to their original subject as new messages, for all its consumers.
 
     \b
     twinstream dlq replay ORDERS 3 4

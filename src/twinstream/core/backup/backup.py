@@ -83,7 +83,7 @@ class SnapshotChunks:
     def take(self, frame: Frame) -> bytes:
         """Return the bytes of a chunk. At the end return `b""` and set `ended`.
 
-        Raises `JetStreamError` if the server reports an error, `BadAnswer` if the archive is
+        Raises `JetStreamError` if the server reports an error, and `BadAnswer` if the archive is
         incomplete.
         """
         _, reply, header_size, body = frame

@@ -31,7 +31,7 @@ def check_takes_one(function: Callable[..., Any], name: str) -> None:
     from inspect import signature
 
     try:
-        # Not of a wrapped function: a decorator may pass more arguments to it.
+        # Wrappers are not followed: a decorator may pass more arguments to the wrapped function.
         found = signature(function, follow_wrapped=False)
     except (TypeError, ValueError):
         # Some builtins have no signature.

@@ -1,7 +1,7 @@
-"""Named points between two statements, where a test runs what another thread may do just then.
+"""Named points between two statements, where a test can run what another thread could do then.
 
-In programs `HOOKS` is empty, and a point costs the check of an empty dict. A test replaces no
-function and no attribute: it puts a function under the name of a point.
+`HOOKS` is empty outside of tests, so a point costs one check of an empty dict. A test adds a
+function under a point's name in place of patching functions or attributes.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ Point = Literal[
     "channels: before take",
     "command: before event",
     "command: before step",
+    "command: connection checked",
     "command: health failed",
     "command: health shown",
-    "command: link looked at",
     "command: message printed",
-    "link: another thread is behind",
     "link: before connect",
+    "link: before keeper reads",
     "link: before poll",
     "link: before spin",
-    "link: before stand-in",
+    "link: data unprocessed",
     "link: received",
     "messages: before clear",
     "messages: before hand-over",
@@ -46,7 +46,7 @@ Point = Literal[
 """The owner of the point, then what happens next or has just happened."""
 
 HOOKS: Final[dict[Point, Callable[[Any], object]]] = {}
-"""What runs at a point, with the object that is at hand there. Only tests put something in."""
+"""The function to call at each point, with the object passed to `reached`. Only tests add some."""
 
 
 def reached(point: Point, item: object) -> None:

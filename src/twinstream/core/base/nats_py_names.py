@@ -172,7 +172,8 @@ def hint_keywords(function: F) -> F:
                 raise
             raise TypeError(f"{error}; of nats-py's arguments, {', '.join(found)}") from None
 
-    # Asked by its flag: `inspect` takes milliseconds to import, which blocking programs save.
+    # Checked by the code flag, because `inspect` takes milliseconds to import, which blocking
+    # programs save.
     code: Any = function.__code__  # pyright: ignore[reportFunctionMemberAccess]
     if code.co_flags & _COROUTINE:
         _mark(hinted)
@@ -187,6 +188,7 @@ def _mark(function: Any) -> None:
     if mark is not None:
         mark(function)
     else:
-        # Python 3.11: the mark that asyncio checks. Its module is imported if there is a coroutine.
+        # On Python 3.11 asyncio checks this mark. If there is a coroutine, the module is already
+        # imported.
         coroutines: Any = sys.modules["asyncio.coroutines"]
         function._is_coroutine = coroutines._is_coroutine

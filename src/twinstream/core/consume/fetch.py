@@ -2,7 +2,7 @@
 
 Theory of operation: the request ends when it is complete, when a status ends it, when the
 connection is lost, or when the server is silent for too long. The server should end the request
-before the client's timeout does, so that no request stays open; `is_clean` tells whether it did.
+before the client's timeout does, so that no request stays open; `is_clean` is true if it did.
 """
 
 from __future__ import annotations

@@ -129,7 +129,7 @@ Mark = tuple[Timestamp | None, int, int]
 class OrderedRead:
     """The state of one ordered read.
 
-    `by_bytes` tells whether its pull requests have a byte limit.
+    `by_bytes` is true if its pull requests have a byte limit.
     """
 
     def __init__(self, config: ConsumerConfig, prefix: str, *, by_bytes: bool = False) -> None:
@@ -332,7 +332,8 @@ class OrderedRead:
         """Record how far the server had scanned when it sent the messages so far."""
         looked = self._scanned_at_heartbeat
         if self.is_bounded and looked >= self.last_at_start:
-            # At the end of its list it has scanned only the last message of each subject.
+            # At the end of its list such a consumer has scanned only the last message of each
+            # subject.
             looked = self.last_at_start
             self.is_outdated = True
         self._scanned_seq = max(self._scanned_seq, looked)

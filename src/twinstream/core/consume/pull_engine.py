@@ -234,7 +234,7 @@ class PullEngine:
     def may_pass(self) -> bool:
         """Return whether the next message may be handed over before it is reported to the engine.
 
-        This is the case unless `due` would then be true.
+        That is allowed unless `due` would then be true.
         """
         limits = self._limits
         if limits.max_bytes is not None or limits.priority is not None or self.buffered:

@@ -205,7 +205,8 @@ def buffer_limits(
 ) -> PullLimits:
     """Return the limits of a self-refilling buffer, with ADR-37's bounds.
 
-    Its requests respect the consumer's own `bounds`, except for an explicit `expires`.
+    The requests of the buffer respect the consumer's own `bounds`, except for an explicit
+    `expires`.
     """
     if max_messages is None:
         messages = DEFAULT_MESSAGES if max_bytes is None else MANY

@@ -49,7 +49,7 @@ _SHORTEST_TTL: Final = 2
 class Terms:
     """How long a record is valid on the server, and how much earlier its holder gives it up.
 
-    Both are in seconds; with an infinite `ttl` a record stays until it is deleted.
+    `ttl` and `margin` are in seconds; with an infinite `ttl` a record stays until it is deleted.
     """
 
     ttl: float

@@ -1,7 +1,7 @@
 """The record in an acquired slot: the holder, its fencing token, and the result of the work.
 
-It is JSON, so that people can read it with any tool. Unknown members and other payloads are not
-errors: a slot with another payload is treated as held by another client.
+A record is JSON, so that people can read it with any tool. Unknown members and other payloads are
+not errors: a slot with another payload is treated as held by another client.
 """
 
 from __future__ import annotations

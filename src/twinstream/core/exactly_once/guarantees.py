@@ -94,8 +94,8 @@ def _forgetting(config: StreamConfig) -> list[Hole]:
 def identity_holes(config: StreamConfig, timeout: float) -> list[Hole]:
     """Return why identities would not prevent a message from being stored twice.
 
-    They do within the duplicate window. After it the stored message is looked up, for which the
-    stream must still have it. An attempt may take `timeout` seconds.
+    Within the duplicate window the message id prevents it. After the window the stored message is
+    looked up, so the stream must still have it. An attempt may take `timeout` seconds.
     """
     holes = [*write_holes(config), *_forgetting(config)]
     window = config.duplicate_window

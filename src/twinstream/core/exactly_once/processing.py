@@ -59,7 +59,8 @@ class ProcessReport:
 class InputStream:
     """The stream that messages come from, as part of the identity of results.
 
-    It includes `created`: a stream that was deleted and re-created counts from 1 again.
+    The identity includes `created`, because a stream that was deleted and re-created counts from 1
+    again.
     """
 
     processor: str

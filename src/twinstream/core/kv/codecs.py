@@ -217,7 +217,7 @@ class Codecs(Generic[V]):
         return check_key(self.key.encode(key))
 
     def encode_filter(self, pattern: str) -> str:
-        """Return the filter of stored keys. Raises `InvalidKey`, `BadArgument`."""
+        """Return the filter of stored keys. Raises `InvalidKey` or `BadArgument`."""
         if self.key is not None:
             pattern = _filter(self.key, pattern)
         return check_filter_of_keys(pattern)

@@ -80,7 +80,7 @@ def _check_named(source: StreamSource, what: str) -> None:
 
 
 def stream_config(config: KeyValueConfig) -> StreamConfig:
-    """Return the configuration of a bucket's stream. Raises `BadArgument`, `InvalidKey`."""
+    """Return the configuration of a bucket's stream. Raises `BadArgument` or `InvalidKey`."""
     check_key_value(config)
     return key_value_stream(config)
 

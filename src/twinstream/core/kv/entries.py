@@ -37,7 +37,8 @@ class EntryMaker(Generic[V]):
     def of_direct(self, frame: Frame, key: str) -> Entry[V] | None:
         """Return the entry of a response to a direct get for a stored key.
 
-        None unless it is a message without headers, and the stream of the bucket sent it.
+        Returns None if the message has headers, or if it does not come from the bucket's own
+        stream.
         """
         found = from_plain(frame, self._start + key.encode())
         if found is None:

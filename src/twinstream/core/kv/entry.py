@@ -90,9 +90,9 @@ def operation_of(headers: Mapping[str, str]) -> KeyValueOperation:
 
 
 def marker_of(headers: Mapping[str, str]) -> KeyValueOperation | None:
-    """Return what the headers of a marker say, None for a message that is no known marker.
+    """Return the operation of a marker from its headers, None for any other message.
 
-    For streams that need not be buckets: unknown words mean nothing there.
+    The stream need not be a bucket, so unknown words are ignored.
     """
     found = _BY_WORD.get(headers.get(_OPERATION, ""))
     if found is None or found is _PUT:

@@ -60,8 +60,8 @@ class BucketNotFound(StreamNotFound):
 class BucketExists(StreamExists):
     """A bucket of that name exists with other settings (10058).
 
-    `differences` lists the expected and actual value of each differing field, if the server was
-    asked for them.
+    `differences` lists the expected and actual value of each differing field, if they were
+    requested from the server.
     """
 
 

@@ -47,7 +47,7 @@ class ObjectProgress:
 
 
 def chunk_size(wanted: int | None, max_payload: int, max_msg_size: int | None) -> int:
-    """Return the size of chunks in bytes: the wanted one, or what the server allows."""
+    """Return the size of chunks in bytes: the wanted size, or the maximum of the server."""
     most = max_payload
     if max_msg_size is not None and max_msg_size > 0:
         most = min(most, max_msg_size)

@@ -262,7 +262,8 @@ class FastBatch:
             # Without its first message there is no batch.
             self.fail(error)
         elif operation != _APPEND:
-            # With replicas the final reply follows when it is agreed on, but this one comes first.
+            # In a replicated stream this reply precedes the final one, which follows when the
+            # replicas agree.
             self.vanished = error
 
     # ---- outcome of a message

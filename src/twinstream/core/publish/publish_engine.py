@@ -1,18 +1,18 @@
 """The publish engine: what to do about one message until its outcome is known.
 
 Theory of operation. The owner sends the message and reports what happens: `failed` with the error
-of an attempt, `silent` when the time of an attempt is over, `unsent` when it could not be sent, and
-`explained` with the reason that it was asked to find out. The engine answers with one action:
+of an attempt, `silent` when an attempt times out, `unsent` when it could not be sent, and
+`explained` with the result of an `Explain`. The engine returns one action:
 
 * `Send`: send the message again, after a pause. Either it is certain that this attempt was not
-  stored, or a message id or an expectation prevents that it is stored twice.
+  stored, or a message id or an expectation prevents it from being stored twice.
 * `Prove`: an earlier attempt without a response may have been stored, and may be the reason why
   this one was refused. Find out.
 * `Explain`: there was no stream, or no response. Find out why, then call `explained`.
 * `Fail`: this is the outcome.
 
-An acknowledgement ends it at any time, also between two actions. The owner passes the seconds that
-are left until its deadline; the engine reads no clock.
+An acknowledgement settles the message at any time, even between two actions. The owner passes the
+seconds that are left until its deadline; the engine reads no clock.
 """
 
 from __future__ import annotations
@@ -46,7 +46,10 @@ class Send:
 
 @frozen
 class Prove:
-    """Find out whether an attempt without a response was stored, after this refusal."""
+    """Find out whether an earlier attempt without a response was stored.
+
+    `refusal` is the error of the current one.
+    """
 
     refusal: TwinstreamError
 
@@ -69,9 +72,11 @@ Action: TypeAlias = Send | Prove | Explain | Fail
 
 
 class PublishEngine:
-    """The decisions about one message. Created when its first attempt has failed, or before.
+    """Decides about the retries of one message.
 
-    `repeatable` tells whether the message can be sent again without being stored twice.
+    The owner may create the engine as late as the first failure.
+
+    `repeatable` is true if the message can be sent again without being stored twice.
     """
 
     __slots__ = (
@@ -80,8 +85,8 @@ class PublishEngine:
         "_repeatable",
         "_subject",
         "attempts",
-        "doubt",
         "error",
+        "may_be_stored",
         "stray",
     )
 
@@ -93,32 +98,32 @@ class PublishEngine:
         self._lacks_leader: NoLeader | None = None
         self.attempts = 1
         """Number of attempts, the current one included."""
-        self.doubt = False
+        self.may_be_stored = False
         """Whether an earlier attempt may have been stored."""
         self.error: TwinstreamError | None = None
         """The last failure."""
         self.stray: TwinstreamError | None = None
-        """The error of a response that was not the stream's."""
+        """The error for a response from a responder other than the stream."""
 
     @property
     def may_repeat(self) -> bool:
         """Whether the message is sent again if the current attempt gets no response."""
         return self._repeatable and self.attempts <= self._policy.retries
 
-    # ---- facts
+    # ---- reports of the owner
 
     def failed(self, error: TwinstreamError, left: float) -> Action:
         """Report the error of an attempt, `left` seconds before the deadline."""
         self.error = error
         if self._may_send(error, left):
-            self.doubt = self.doubt or isinstance(error, LOST_RESPONSE)
+            self.may_be_stored = self.may_be_stored or isinstance(error, LOST_RESPONSE)
             return Send(self._policy.wait if needs_pause(error) else 0.0)
         match error:
             case NoResponders() if self._lacks_leader is not None:
                 return self._unserved(self._lacks_leader)
             case NoResponders() | RequestTimeout():
                 return Explain(silent=isinstance(error, RequestTimeout))
-            case JetStreamError() | BadArgument() | PermissionDenied() if self.doubt:
+            case JetStreamError() | BadArgument() | PermissionDenied() if self.may_be_stored:
                 # The reason may be that the earlier attempt was stored, that the message is too
                 # large for this server, or that permissions have changed.
                 return Prove(error)
@@ -126,7 +131,7 @@ class PublishEngine:
                 return Fail(error)
 
     def silent(self, left: float) -> Action:
-        """Report that the time of an attempt is over, `left` seconds before the deadline."""
+        """Report that an attempt timed out, `left` seconds before the deadline."""
         error = RequestTimeout(f"{self._subject}: no acknowledgement in time")
         return self.failed(error, left)
 
@@ -153,7 +158,7 @@ class PublishEngine:
         return self._policy.left(self.attempts, left, error, lacks_leader=lacks_leader) > 0
 
     def _unserved(self, why: NoResponders) -> Fail:
-        if not self.doubt:
+        if not self.may_be_stored:
             return Fail(why)
         text = f"{self._subject}: an earlier attempt had no answer and may be stored; then: {why}"
         return Fail(_because(OutcomeUnknown(text), why))

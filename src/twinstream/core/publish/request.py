@@ -148,7 +148,7 @@ class UnreadFailures:
 
     def __init__(self, is_wanted: bool) -> None:
         self.is_wanted: Final = is_wanted
-        # By identity, because equal failures count separately.
+        # Compared by identity, because equal failures count separately.
         self._listed: Final[dict[int, PublishFailure]] = {}
         self._unlisted: Final[deque[None]] = deque()
 

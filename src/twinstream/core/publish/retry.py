@@ -114,5 +114,5 @@ def may_get_leader(why: NoResponders) -> bool:
 
 
 def needs_pause(error: TwinstreamError) -> bool:
-    """Return whether to pause before the next attempt: the server replied and refused this one."""
+    """Return whether to pause before the next attempt, that is, whether the server refused this."""
     return isinstance(error, NoResponders | JetStreamError)

@@ -144,10 +144,10 @@ class Schedule:
     ) -> list[Timestamp]:
         """Return the next times, in UTC, at which the server publishes.
 
-        They are computed by the client, with the server's rules. The server itself may be some
+        The times are computed by the client, with the server's rules. The server itself may be some
         tenths of a second late, and publishes only once for all times that it missed. For `@at` the
-        result is the one time, even if it is in the past. Raises `BadArgument` for times outside
-        of the years 1 to 9999.
+        result is the one time, even if it is in the past. Raises `BadArgument` for times outside of
+        the years 1 to 9999.
 
         Args:
             after: The time after which to start, with a time zone.

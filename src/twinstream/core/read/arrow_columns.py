@@ -1,6 +1,6 @@
 """Operations on whole columns of bytes with Arrow's functions. pyarrow is imported on first use.
 
-They require that all values have the same form, and raise `NotUniform` otherwise.
+The operations require that all values have the same form, and raise `NotUniform` otherwise.
 """
 
 from __future__ import annotations

@@ -95,8 +95,9 @@ def from_leader(stored: StoredMessage, stream: str, *, headers: bool = True) -> 
 def from_direct(frame: Frame, subject: str, *, headers: bool = True) -> StreamMessage:
     """Return the message in a response to a direct get on `subject`, on request without headers.
 
-    Its stream is the one that replied, which may be a mirror of the requested one.
-    Raises `MessageNotFound`, another `JetStreamError` for a status, or `BadAnswer`.
+    The message's `stream` is the one that replied, which may be a mirror of the requested one.
+    Raises `BadAnswer` for an invalid response, and `MessageNotFound` or another `JetStreamError`
+    for a status.
     """
     _, _, header_size, body = frame
     found = direct_tail(body, header_size)
@@ -129,8 +130,8 @@ def plain_start(stream: str, subject: str) -> bytes:
 def from_plain(frame: Frame, start: bytes) -> tuple[bytes, int, int] | None:
     """Return payload, sequence and time of a message without headers, or None for anything else.
 
-    `start` is that of `plain_start`. The time is in nanoseconds since 1970. This takes a tenth of
-    the time of `from_direct`.
+    `start` is that of `plain_start`. The time is in nanoseconds since 1970. The function takes a
+    tenth of the time of `from_direct`.
     """
     _, _, header_size, body = frame
     if not body.startswith(start):

@@ -55,7 +55,7 @@ def multi_request(
 ) -> bytes:
     """Return the request for the last message of each subject that the filters match.
 
-    It is limited to messages at or after `seq`, in the state of the stream at `up_to_seq`.
+    The request is limited to messages at or after `seq`, in the state of the stream at `up_to_seq`.
     """
     body: dict[str, Any] = {"multi_last": list(filters), "max_bytes": _ANSWER_BYTES}
     if seq is not None:

@@ -86,7 +86,7 @@ def time_of(text: bytes, where: str) -> Timestamp:
 def stored_headers(found: re.Match[bytes]) -> bytes:
     """Return the stored header block before the match, empty if the message has no headers.
 
-    It ends with a line end, even if the stored one does not.
+    The returned block ends with a line end, even if the stored one does not.
     """
     block = found.string[: found.start()]
     if not block.endswith(b"\r\n"):
@@ -281,7 +281,7 @@ class PullAnswer:
     def take(self, frames: list[Frame]) -> PageEnd | None:
         """Process frames; return the end of the page when it arrives.
 
-        A full batch ends without a status: the pending count of its last message tells whether
+        A full batch ends without a status: the pending count of its last message shows whether
         there is more. Raises `BadAnswer` for frames that are neither a delivery nor a status.
         """
         for frame in frames:

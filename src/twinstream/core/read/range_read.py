@@ -188,7 +188,7 @@ class RangeRead:
         return True
 
     def page_ended(self, *, more: bool) -> None:
-        """Report the end of a page; `more` is what the server that replied said about the rest."""
+        """Report the end of a page; `more` is true if the server reported more messages."""
         page = self._expect(Page)
         if self._next >= self._end:
             self._finish(ReadEnd.SEEN)

@@ -59,8 +59,8 @@ def read_object(text: bytes) -> dict[str, Any]:
 def read_answer(payload: bytes, subject: str) -> dict[str, Any]:
     """Return the members of a response from `subject`, or raise the error that it carries.
 
-    Raises a `JetStreamError`, or `BadAnswer` if the response is not JetStream's, for example
-    because a core NATS subscriber on the same subject replied.
+    Raises a `JetStreamError` if it is an error response, and `BadAnswer` if it is not JetStream's,
+    for example because a core NATS subscriber on the same subject replied.
     """
     try:
         members = read_object(payload)

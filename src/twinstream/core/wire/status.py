@@ -89,9 +89,9 @@ class Status:
     """A parsed status message.
 
     `token` is the last token of the subject it was sent to, which identifies its request.
-    `pending_messages` and `pending_bytes` are what remained of the request; None without headers.
-    A heartbeat reports the number of messages that the consumer has delivered (`last_consumer`)
-    and the stream sequence up to which it has scanned the stream (`last_stream`).
+    `pending_messages` and `pending_bytes` are the rest of the request; None without headers. A
+    heartbeat reports the number of messages that the consumer has delivered (`last_consumer`) and
+    the stream sequence up to which it has scanned the stream (`last_stream`).
     """
 
     kind: Kind

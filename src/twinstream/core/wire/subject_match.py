@@ -25,7 +25,7 @@ def matcher(filters: Iterable[str]) -> Callable[[bytes], object] | None:
 def pattern_of(subject: str) -> bytes:
     """Return a regular expression that matches the subjects that a filter matches.
 
-    It is valid in Python and in RE2. Raises `BadArgument` for an invalid filter.
+    The expression is valid in Python and in RE2. Raises `BadArgument` for an invalid filter.
     """
     wild = {b"*": rb"[^.]+", b">": rb".+"}
     tokens = check_filter(subject).split(b".")

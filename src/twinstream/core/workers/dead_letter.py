@@ -179,8 +179,8 @@ class Names:
     def subject(self, failure: Failure, created: Timestamp | None) -> str:
         """Return the subject of a dead letter, which is always the same for the same failure.
 
-        It includes the creation time of the stream, because a re-created stream counts from 1
-        again. `created` is None if the stream no longer exists.
+        The subject includes the creation time of the stream, because a re-created stream counts
+        from 1 again. `created` is None if the stream no longer exists.
         """
         place = f"{self.prefix}.{failure.consumer}"
         if created is None or is_of_earlier_stream(failure, created):
@@ -319,8 +319,8 @@ def letter_of_failure(
 
 
 def _as_text(headers: Headers) -> str:
-    # As one text: Nats-… headers would take effect on the letter, and repeated ones would be lost
-    # in nats-py, which returns one value for each name.
+    # The headers are stored as one text. As headers of the letter, Nats-… headers would take
+    # effect, and nats-py would return only one value of a repeated header.
     pairs = [list(pair) for pair in headers.pairs]
     text = json.dumps(pairs, separators=(",", ":"), ensure_ascii=False)
     try:
@@ -394,8 +394,8 @@ def _listed(loaded: object) -> list[object]:
 def replay_request(letter: DeadLetter, subject: str | None = None) -> PublishRequest:
     """Return the message of a dead letter, to publish on its original subject, or on `subject`.
 
-    Its `Nats-…` headers are omitted: they were conditions of the original publish. The message id
-    is that of the letter, so that a repeated replay within the duplicate window is stored once.
+    `Nats-…` headers of the original are omitted: they were conditions of its publish. The message
+    id is that of the letter, so that a repeated replay within the duplicate window is stored once.
     """
     if letter.gone:
         raise BadArgument(f"dead letter {letter.seq} cannot be replayed: {letter.gone}")

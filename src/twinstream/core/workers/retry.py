@@ -16,7 +16,7 @@ __all__ = ["RETRY", "Retry", "TryLater", "nak_delay"]
 class TryLater(TwinstreamError):
     """Raised by a handler to get the message again after `delay` seconds.
 
-    It is not reported as a failure, but it counts as an attempt.
+    The retry is not reported as a failure, but the delivery counts as an attempt.
     """
 
     def __init__(self, delay: Seconds, reason: str = "") -> None:

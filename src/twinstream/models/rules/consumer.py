@@ -113,7 +113,8 @@ REQUEST_RULES = (
         "Use letters, digits, - and _.",
         _path_separator,
     ),
-    # With a dot, the name in the subject differs from that of the durable consumer.
+    # A dot ends the name token of the request subject early, so it differs from `durable_name` in
+    # the body.
     _name_dot(
         DURABLE_NAME_MISMATCH, "durable_name", lambda case: "." in case.given["durable_name"]
     ),

@@ -37,7 +37,7 @@ class FilterCase:
     consumer: ConsumerCase
     index: int
     overlaps: dict[int, int]
-    """By index of a filter: the index of the first other filter that overlaps it."""
+    """By the index of a filter, the index of the first other filter that overlaps it."""
 
     @property
     def settings(self) -> Settings:

@@ -63,12 +63,12 @@ class StreamCase:
 
     @cached_property
     def overlaps(self) -> dict[int, int]:
-        """By index of a subject: the index of the first later subject that overlaps it."""
+        """By the index of a subject, the index of the first later subject that overlaps it."""
         return first_related(self.subjects, self.subjects, can_meet, later=True)
 
     @cached_property
     def fed_back(self) -> dict[int, int]:
-        """For sources whose filter meets a subject of the stream, by index: the first of those."""
+        """By the index of a source, the index of the first subject that its filter overlaps."""
         filters = [source["filter_subject"] for source in self.sources]
         return first_related(filters, self["subjects"], can_meet)
 

@@ -413,7 +413,7 @@ def _filter_syntax(case: OriginCase) -> Found:
     wanted = case.origin["filter_subject"]
     if case.stream.update:
         return False
-    # With transforms, which 2.11 accepts for external origins, the filter is not used.
+    # The filter is not used if there are transforms, which 2.11 accepts for external origins.
     unused = is_unseen(case) and bool(case.origin["subject_transforms"])
     if not _is_filter(wanted) and not unused:
         return case.hit("filter_subject")

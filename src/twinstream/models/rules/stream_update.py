@@ -1,7 +1,7 @@
 """Rules for updates of streams, in the order of the server: changes that are not allowed.
 
-Both sides are compared as the server stores them, since an update replaces the whole config: a
-setting that the new one omits takes its default.
+The old and the new config are compared as the server stores them, since an update replaces the
+whole config: a setting that the new one omits takes its default.
 """
 
 from __future__ import annotations

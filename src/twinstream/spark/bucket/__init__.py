@@ -1,1 +1,1 @@
-"""Batch reads of key-value buckets: the keys at planning, and each of them as a row."""
+"""Batch reads of key-value buckets: one row for each key that exists at planning."""

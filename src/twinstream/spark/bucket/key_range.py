@@ -1,4 +1,4 @@
-"""What a task reads of a bucket: keys, and the range of revisions that they had at planning."""
+"""The input of one task: keys of a bucket, and the range of their revisions at planning."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def ranges_of_keys(
     """Return ranges with about equally many keys each, for a read of the last revisions."""
     if not len(keys):
         return []
-    # Revisions between those of the keys are read, too, and left out.
+    # Tasks also read the revisions between those of their keys, and discard them.
     span = keys.revisions[-1] + 1 - keys.revisions[0]
     parts = min(partition_count(options, min(span, max(len(keys), state.messages))), len(keys))
     found: list[KeyRange] = []
@@ -86,7 +86,7 @@ def ranges_of_keys(
 def ranges_of_history(
     options: SourceOptions, state: StreamState, keys: Keys, start: int, end: int, way: Way
 ) -> list[KeyRange]:
-    """Return ranges that cover ``[start, end)``, with the keys whose last revisions they have."""
+    """Return ranges that cover ``[start, end)``, each with the keys whose last revision it has."""
     if end <= start:
         return []
     parts = partition_count(options, end - start)

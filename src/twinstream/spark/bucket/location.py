@@ -1,4 +1,4 @@
-"""Where the keys of a bucket are: its options with what the server knows of the bucket."""
+"""Look up the stored subjects of a bucket's keys."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["located"]
 
 
 def located(options: SourceOptions) -> SourceOptions:
-    """Return the options with the stored subjects of the bucket that they name, if any.
+    """Return the options; if they name a bucket, with the stored subjects of its keys.
 
     The keys of a mirror have the subjects of its origin, so the bucket's leader is asked. Raises
     `OptionError` if there is no such bucket.

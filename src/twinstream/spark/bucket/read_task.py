@@ -1,4 +1,4 @@
-"""Read the keys of one range, also those that were written again since the read was planned."""
+"""Read the keys of one range, including keys that were rewritten since planning."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ __all__ = ["read_keys"]
 
 
 def read_keys(options: SourceOptions, batcher: Batcher, part: KeyRange) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of the keys of a range. Raises `DataLossError` for another bucket."""
+    """Yield the rows of the keys of a range.
+
+    Raises `DataLossError` if the bucket was re-created since planning.
+    """
     with Leader(options) as leader:
         for page in _pages(options, part, leader):
             if len(page):
@@ -33,7 +36,7 @@ def read_keys(options: SourceOptions, batcher: Batcher, part: KeyRange) -> Itera
 def _pages(options: SourceOptions, part: KeyRange, leader: Leader) -> Iterator[ArrowPage]:
     keys, history = part.keys, options.bucket is not None and options.bucket.history
     planned, missing = pa.array(list(keys), pa.uint64()), set(keys)
-    # Nothing that is missing in the range is lost: it is looked up below.
+    # Missing revisions are no data loss here: their keys are looked up below.
     for page in read_pages(evolve(options, fail_on_data_loss=False), part):
         missing.difference_update(page.seqs.to_pylist())
         if history:
@@ -42,13 +45,13 @@ def _pages(options: SourceOptions, part: KeyRange, leader: Leader) -> Iterator[A
             yield page.where(pc.is_in(page.seqs.cast(pa.uint64()), value_set=planned))
     if missing:
         (state,) = leader.states()
-        # As many as one request takes, and as fit into a page.
+        # Limited by the maximum number of subjects in a request and by the page size.
         most = max(1, min(LARGEST, int(PAGE_BYTES / max(1.0, state.mean_size))))
         left = [keys[seq] for seq in sorted(missing)]
         for at in range(0, len(left), most):
             page = _last_of(left[at : at + most], part, leader)
             if history:
-                # An older revision that is still there is a row of a range.
+                # Revisions up to the end of the range that are still stored were already returned.
                 last = pa.scalar(part.end - 1, pa.uint64())
                 page = page.where(pc.greater(page.seqs.cast(pa.uint64()), last))
             yield page

@@ -4,17 +4,18 @@ Theory of operation
 -------------------
 A bucket replaces revisions: with a history of 1, a key that is written again leaves its place in
 the stream and takes a new one at the end. So tasks that read ranges of the stream at the same time
-would miss a key that moves from a range that was not read yet behind the last one.
+would miss a key that is rewritten before its range is read: its new revision lies after the last
+range.
 
 Therefore the driver lists the keys first, with the last revision of each, all as of one revision of
-the bucket: the snapshot. A task gets keys, and reads the range of their revisions. A key whose
-revision is no longer there was written again, purged, or has expired. The task looks up what it
-holds now. So each key of the snapshot gives one row, at its revision as of the snapshot if that is
-still stored, and otherwise at its latest revision when the task looked. A key that has no revision
-at all gives no row.
+the bucket: the snapshot. A task gets keys, and reads the range of their revisions. If a revision is
+no longer stored, its key was rewritten or purged, or the revision has expired. The task looks up
+the current revision of such a key. So each key of the snapshot gives one row: its revision in the
+snapshot if that is still stored, otherwise its current one. A key without any revision gives no
+row.
 
-A read of the history gives all revisions of the ranges instead, and for a key whose last revision
-is gone, which means that older ones are, too, its latest one.
+A read of the history gives all stored revisions of the ranges instead. If the last revision of a
+key in the snapshot is gone, its older ones are gone too, and the task adds the current one.
 """
 
 from __future__ import annotations
@@ -47,8 +48,8 @@ _EARLIEST = Bound("startingOffsets", word="earliest")
 class BucketReader(DataSourceReader):
     """Reads the keys that a bucket has when the query starts.
 
-    Raises `OptionError` for an end without ``history``: a bucket does not keep what all its keys
-    held at an earlier revision.
+    Raises `OptionError` for an end without ``history``: a bucket does not keep the values of all
+    keys as of an earlier revision.
     """
 
     def __init__(self, options: SourceOptions, schema: StructType) -> None:
@@ -62,14 +63,15 @@ class BucketReader(DataSourceReader):
         if end is not None and self._ends and not self._history:
             raise OptionError(
                 end.option,
-                "needs history=true: a bucket does not keep what each key held at an earlier"
+                "needs history=true: a bucket does not keep the values of all keys as of an earlier"
                 " revision",
             )
 
     def partitions(self) -> list[InputPartition]:
         """Return the ranges to read; asks the leader of the bucket's stream."""
         if self._ends:
-            # The revisions before the end were asked for, and no later ones in their place.
+            # With an end, only revisions before it are requested, so missing ones are not replaced
+            # by later ones.
             return JetStreamReader(self._options, self._schema).partitions()
         found: list[InputPartition] = []
         with Leader(self._options) as leader:

@@ -138,7 +138,7 @@ class ConnectionSettings:
     def connect(self) -> Connection:
         """Return a new connection of this process.
 
-        Raises `ConnectionFailed`, `AuthenticationFailed`, or `OptionError` if an environment
+        Raises `ConnectionFailed` or `AuthenticationFailed`, and `OptionError` if an environment
         variable with a secret is not set in this process.
         """
         import js_sync

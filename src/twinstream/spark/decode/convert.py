@@ -1,6 +1,6 @@
 """Convert one parsed JSON value to the type of its column: exact, strict, or with a reason.
 
-This is the slow path of decoding. It is used for the few messages that the vectorized path
+This module is the slow path of decoding. It is used for the few messages that the vectorized path
 refuses, and for types that it cannot handle (maps, decimals, JSON text).
 """
 

@@ -45,7 +45,7 @@ _LONGEST_SKIP: Final = 256
 """The most messages that are set aside at once if hardly any message parses."""
 
 _ROUNDS: Final = 4
-"""Attempts at a whole block before it is looked at in windows."""
+"""Attempts at a whole block before it is split into windows."""
 
 _SAMPLES: Final = 4
 _MOST_LEARNED: Final = 32

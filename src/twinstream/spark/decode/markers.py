@@ -51,7 +51,7 @@ def markers_in(page: ArrowPage, positions: Iterable[int]) -> dict[int, str]:
 def key_markers_in(page: ArrowPage) -> dict[int, str]:
     """Return the operation of the revisions of a bucket that are no values, by position.
 
-    It is the name of a `KeyValueOperation`: `DELETE`, `PURGE` or `EXPIRED`.
+    An operation is the name of a `KeyValueOperation`: `DELETE`, `PURGE` or `EXPIRED`.
     """
     if not pc.max(pc.binary_length(page.headers)).as_py():
         return {}

@@ -142,7 +142,10 @@ def _narrowed(first: frozenset[str], second: frozenset[str]) -> list[str]:
 
 
 def members_in(value: object, where: str) -> Schema:
-    """Return the schemas of members by name. Raises `SchemaError` for anything else."""
+    """Return `value` as a mapping of member names to schemas.
+
+    Raises `SchemaError` if it is not an object.
+    """
     if not isinstance(value, Mapping):
         raise SchemaError(f"{where}: properties takes an object, a schema for each name")
     return cast(Schema, value)

@@ -64,8 +64,8 @@ class LandJob:
 
         count = len(ranges)
         numbers = spark.range(0, count, 1, count)
-        # Nondeterministic, because Spark may call deterministic functions twice for a row. Not an
-        # Arrow function, which needs pandas: there is only one row per task.
+        # Marked as nondeterministic, because Spark may call deterministic functions twice for a
+        # row. An Arrow function would need pandas, and there is only one row per task.
         run = udf(task, _REPORT, useArrow=False).asNondeterministic()
         found = numbers.select(run("id").alias("files")).collect()
         return [TableFile(f.table, Path(f.path), f.rows) for row in found for f in row.files]

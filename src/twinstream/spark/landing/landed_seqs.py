@@ -72,7 +72,7 @@ def seqs_in(written: Sequence[Written], column: str, found: int) -> Seqs:
     count = sum(each.rows for each in footers)
     if not bounds:
         return Seqs(count)
-    # With uint64=decimal sequences are decimals.
+    # Sequences are decimals if uint64=decimal.
     first, last = int(min(low for low, _ in bounds)), int(max(high for _, high in bounds))
     if count == found and not any(each.is_earlier for each in written):
         return Seqs(count, count, first, last)

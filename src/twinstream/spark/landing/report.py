@@ -57,7 +57,7 @@ class SubjectSummary:
 
     subject: str
     rows: int
-    # Decimals with uint64=decimal.
+    # The values are decimals if uint64=decimal.
     first_seq: int = field(converter=int)
     last_seq: int = field(converter=int)
     first_time: str

@@ -23,8 +23,8 @@ SPEC_FILE: Final = "spark-pipeline.yml"
 LOCAL_SETTINGS: Final = "conf/spark-defaults.conf"
 """The file that Spark reads with ``SPARK_CONF_DIR=conf``."""
 
-# One flow after another: Spark gives the Python process of a streaming read ten seconds to start,
-# which no setting changes, and many flows at once exceed this on a busy machine.
+# Flows start one after another: Spark gives the Python process of a streaming read ten seconds to
+# start, which no setting changes, and many flows at once exceed this on a busy machine.
 _SPEC: Final = """\
 # Streams of the pipeline {name}. Written by `twinstream pipeline spec`; run it here, on this
 # machine alone, or on a Spark Connect server:

@@ -95,7 +95,8 @@ class Identity:
     def renewed(self, *, origin: int, base: int, created: str) -> Identity:
         """Return the identity for a new checkpoint that continues after the landed batches.
 
-        It has another ``id``, so that Delta tables do not mistake new batches for landed ones.
+        The new identity has another ``id``, so that Delta tables do not mistake new batches for
+        landed ones.
         """
         return evolve(
             self, id=uuid.uuid4().hex, origin=origin, base=base, created=created, query_id=None

@@ -1,7 +1,7 @@
 """Continue after the landed batches with a new checkpoint.
 
-This is needed if a checkpoint was lost, if a stream is accepted as a copy, and if a source is to
-land other subjects from now on.
+A new checkpoint is needed if the old one was lost, if a stream is accepted as a copy, and if a
+source is to land other subjects from now on.
 
 The journal records which batches are in the tables. Rows of a batch that is not in the journal are
 removed, and a new checkpoint begins after the last batch.
@@ -67,8 +67,8 @@ def accepted(
 ) -> Identity:
     """Return the identity to continue with on a stream that the user accepts as a copy.
 
-    It is unchanged if the stream proves to be the landed one. Otherwise a line is added to the
-    journal. Raises `DataLossError` if the stream proves to be no copy.
+    The identity is unchanged if the stream proves to be the landed one. Otherwise a line is added
+    to the journal. Raises `DataLossError` if the stream proves to be no copy.
     """
     log = BatchLog(folder.journal)
     last = log.last()

@@ -1,7 +1,7 @@
 """Release of landed messages: do nothing, move a bookmark, or purge the stream.
 
-This is done after Spark's own commit of the batch, and can be repeated. A crash between the two
-keeps messages in the stream for longer than needed; it never loses one.
+A batch is released after Spark's own commit, and the release can be repeated. A crash between the
+two keeps messages in the stream for longer than needed; it never loses one.
 """
 
 from __future__ import annotations

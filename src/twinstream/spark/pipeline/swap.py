@@ -23,7 +23,10 @@ _CANNOT: Final = frozenset({errno.ENOSYS, errno.EINVAL, errno.ENOTSUP})
 
 
 def exchange(new: Path, current: Path) -> None:
-    """Exchange two folders of one file system: afterwards ``new`` is the old one."""
+    """Exchange two folders on the same file system.
+
+    Afterwards ``new`` holds the previous content of ``current``.
+    """
     if _exchange_at_once(new, current):
         return
     waiting, old = _names(current)

@@ -1,7 +1,7 @@
 """Verify, against the stream and the journal, that the tables have every message exactly once.
 
-This does not need Spark: Arrow reads the tables from their files, and the SDK's range reader reads
-the stream, whose leader confirms the end.
+Verification does not need Spark: Arrow reads the tables from their files, and the SDK's range
+reader reads the stream, whose leader confirms the end.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ _SHOWN: Final = 5
 class Verdict:
     """The result for one source between sequences ``start`` and ``end`` (exclusive).
 
-    Its tables have ``rows`` rows, including dead letters, with ``distinct`` sequences; the stream
-    still has ``held`` messages of the range. ``gaps`` is the number of sequences that neither has:
-    deleted, filtered out, or removed by limits before they were landed. ``problems`` is empty if
-    every message is in the tables once.
+    The source's tables have ``rows`` rows, including dead letters, with ``distinct`` sequences; the
+    stream still has ``held`` messages of the range. ``gaps`` is the number of sequences that
+    neither has: deleted, filtered out, or removed by limits before they were landed. ``problems``
+    is empty if every message is in the tables once.
     """
 
     source: str

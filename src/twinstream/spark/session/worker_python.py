@@ -39,7 +39,7 @@ exec {python} "$@"
 def worker_python() -> str:
     """Return a program for ``PYSPARK_PYTHON`` that removes the zip from the path, if possible.
 
-    It is this interpreter itself on systems other than POSIX, and if Spark's home is not the
+    Returns this interpreter itself on systems other than POSIX, and if Spark's home is not the
     installed package: the zip may then be of another version.
     """
     archive = _archive()

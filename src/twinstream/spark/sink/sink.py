@@ -87,7 +87,7 @@ class JetStreamWriter(_Writing, DataSourceArrowWriter):
         self._end(messages)
 
     def abort(self, messages: list[Any]) -> None:
-        """Do nothing: what is stored stays, and a repeat does not store it again."""
+        """Do nothing: stored messages stay, and a repeat does not store them again."""
 
 
 class JetStreamStreamWriter(_Writing, DataSourceStreamArrowWriter):
@@ -106,7 +106,7 @@ class JetStreamStreamWriter(_Writing, DataSourceStreamArrowWriter):
         self._end(messages)
 
     def abort(self, messages: list[Any], batchId: int) -> None:  # noqa: N803
-        """Do nothing: what is stored stays, and a repeat does not store it again."""
+        """Do nothing: stored messages stay, and a repeat does not store them again."""
 
 
 def _jetstream(nc: Connection, options: SinkOptions) -> JetStream:

@@ -29,9 +29,9 @@ _PATIENCE: Final = 5.0
 class KnownSubjects:
     """The subjects of the streams that a task writes to.
 
-    It checks batches of rows with one expression over their column ``subject``, and sends requests
-    only for subjects that are not known. ``config`` is the configuration of the only stream, if
-    known; ``default`` is the subject of rows without one.
+    Batches of rows are checked with one expression over their column ``subject``, and requests are
+    sent only for subjects that are not known. ``config`` is the configuration of the only stream,
+    if known; ``default`` is the subject of rows without one.
     """
 
     def __init__(self, jet: JetStream, config: StreamConfig | None, default: str | None) -> None:

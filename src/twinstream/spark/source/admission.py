@@ -20,7 +20,7 @@ __all__ = ["admit", "is_too_little", "read_limit"]
 def read_limit(options: SourceOptions) -> ReadLimit:
     """Return the read limit for Spark that the options set.
 
-    Spark accepts one limit only. The returned one only tells Spark that a limit exists: all limits
+    Spark accepts one limit only. The returned one only shows Spark that a limit exists: all limits
     of the options apply whenever Spark does not ask for all available data.
     """
     if options.max_messages_per_trigger is not None:

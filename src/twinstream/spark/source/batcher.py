@@ -38,7 +38,7 @@ class _Block:
 
 
 class Batcher:
-    """Builds batches whose schema is exactly the one Spark asked for.
+    """Builds batches with exactly the schema that Spark requested.
 
     Raises :class:`~twinstream.spark.errors.SchemaError` for columns that the read does not offer.
     """
@@ -130,7 +130,7 @@ def _decoder(
         return EventPayloads()
     return JsonPayloads(
         layout.payload,
-        # With a user's own Spark schema as in from_json: a string column takes any value as JSON.
+        # In a user's own Spark schema a string column takes any value as JSON, as in from_json.
         lenient=options.json_schema is None,
         keep_extras=EXTRA in requested.names,
     )

@@ -1,4 +1,4 @@
-"""The options of a read of a key-value bucket: what is read of it, and what they exclude."""
+"""The options of a read of a key-value bucket, and the options that they exclude."""
 
 from __future__ import annotations
 

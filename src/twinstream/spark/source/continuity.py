@@ -57,8 +57,8 @@ class Continuity:
     def within(self, bound: Bound, start: int, state: StreamState) -> int:
         """Return the start of a read. Raises `OptionError` for a start beyond the stream's end.
 
-        Such a sequence may come from another stream of this name, and the read would miss the
-        messages of this one. Later batches of a query could not distinguish this from a stream
+        A start beyond the end may come from another stream of this name, and the read would miss
+        the messages of this one. Later batches of a query could not distinguish this from a stream
         that was restored to an earlier state.
         """
         if self._strict and start > state.next:
@@ -96,7 +96,7 @@ class Continuity:
         return {name: self._begin(start.streams.get(name), state) for name, state in states.items()}
 
     def _begin(self, position: Position | None, state: StreamState) -> Position:
-        # As with a new partition of a Kafka topic: all of its messages are new.
+        # All messages of a new stream are new, as those of a new partition of a Kafka topic are.
         if position is None or self._is_other(position, state):
             return self._anew(state)
         if self._strict and not same_filter(position.filter, self._filter):

@@ -65,7 +65,7 @@ class Leader:
     def last_seqs(self, stream: str) -> tuple[int, dict[bytes, int]]:
         """Return the sequence of the last message of each subject that the filters match.
 
-        They are as of one sequence, which comes first.
+        All of them are as of one sequence, which is returned first.
         """
         from js_sync.read.snapshot import collect
 

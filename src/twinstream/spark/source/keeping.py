@@ -28,8 +28,8 @@ class Keeping:
     def of(cls, config: StreamConfig, *, is_bucket: bool = False) -> Keeping:
         """Read a configuration; with discard policy `new`, size limits remove no messages.
 
-        A bucket keeps what its keys hold, not what they held: its history, its TTL and purges
-        remove revisions by design, whether they were read or not.
+        A bucket does not guarantee to keep old revisions: its history, its TTL and purges remove
+        them by design, whether they were read or not.
         """
         makes_room = config.discard in (None, DiscardPolicy.OLD)
         expires = is_bucket or bool(config.allow_msg_ttl or config.subject_delete_marker_ttl)

@@ -64,9 +64,9 @@ def _no_copy(mark: Mark | None, state: StreamState, time_at: TimeAt) -> str | No
 def _put_back(position: Position, state: StreamState, time_at: TimeAt) -> str | None:
     """Return the evidence that a stream was restored to an earlier state, or ``None``.
 
-    It ends below a sequence it had, or has another message at the mark's sequence. If that message
-    was removed, this proves nothing: limits, a purge or a delete may have done it. The message is
-    looked up only if the stream received others since.
+    A restored stream ends below a sequence that it had, or has another message at the mark's
+    sequence. If that message was removed, this proves nothing: limits, a purge or a delete may have
+    done it. The message is looked up only if the stream received others since.
     """
     mark = position.mark
     had = position.next - 1 if mark is None else max(position.next - 1, mark.seq)
