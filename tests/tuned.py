@@ -18,7 +18,7 @@ TWIN: Final = "twin"
 
 CONSTANTS: Final = {
     "absence bound": "twinstream.core.consume.absence_timer.BOUND",
-    "ack progress goodbye": "twin.consume.ack_progress._GOODBYE",
+    "ack progress close time": "twin.consume.ack_progress._CLOSE_TIME",
     "ack progress patience": "twin.consume.ack_progress._PATIENCE",
     "advisory patience": "twinstream.cli.demo.advisories._PATIENCE",
     "cached results": "twinstream.core.exactly_once.processing._MAX_CACHED",

@@ -220,7 +220,7 @@ def test_closing_waits_for_a_mailbox_that_is_being_given_up(tuned):
         peer.until_left(timeout=30)
 
     tuned("session goodbye", 30.0)
-    tuned("ack progress goodbye", 30.0)
+    tuned("ack progress close time", 30.0)
     with FakeServer(script) as server, js.connect(server.url) as connection:
         messages = opened(connection)
         with beside(lambda: given_up(messages)):
