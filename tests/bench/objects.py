@@ -14,6 +14,7 @@ import hashlib
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -25,6 +26,8 @@ import click
 
 import js_async
 import js_sync
+from tests.bench.clients.raw import Socket, request
+from tests.bench.job import Job
 from tests.bench.page import show
 from tests.bench.suite import ROOT
 from twinstream.models import ObjectStoreConfig
@@ -39,8 +42,14 @@ CLIENTS: Final = {
     "nats_py": "nats",
     "nats_py writeinto": "nats",
     "natsio": "natsio",
+    "raw socket": "socket",
 }
 """The clients, and the module that each needs."""
+
+CHUNK: Final = 128 * 1024
+"""Bytes of a chunk of the raw socket; those of the others have the same size."""
+STEP: Final = 128
+"""Chunks that the raw socket requests at a time."""
 
 
 def content(size: int) -> bytes:
@@ -111,6 +120,30 @@ async def run_natsio(url: str, data: bytes) -> dict[str, float]:
         return _result(data, found, began, stored)
 
 
+def run_raw(url: str, data: bytes) -> dict[str, float]:
+    """Store and read the same chunks with a plain socket: no digest, no info, no parsing."""
+    chunks = [data[at : at + CHUNK] for at in range(0, len(data), CHUNK)]
+    raw, subject = Socket(Job("raw", "objects", url, len(chunks))), f"$O.{BUCKET}.C.raw"
+    began = _now()
+    for chunk in chunks:
+        raw.send(request(subject, chunk))
+    acknowledgements = b""
+    while acknowledgements.count(b'"seq":') < len(chunks):
+        acknowledgements += raw.sock.recv(1 << 18)
+    stored = _now()
+    first = min(int(seq) for seq in re.findall(rb'"seq":(\d+)', acknowledgements))
+    buffer, tail = bytearray(1 << 20), b""
+    for at in range(0, len(chunks), STEP):
+        # In steps, as the server drops a client with more than 64 MiB of pending data.
+        wanted = {"seq": first + at, "batch": min(STEP, len(chunks) - at), "next_by_subj": subject}
+        raw.send(request(f"$JS.API.DIRECT.GET.OBJ_{BUCKET}", json.dumps(wanted).encode()))
+        while b"NATS/1.0 204" not in tail:
+            size = raw.sock.recv_into(buffer)
+            tail = tail[-200:] + bytes(buffer[max(0, size - 200) : size])
+        tail = b""
+    return _result(data, data, began, stored)
+
+
 Moment = tuple[float, float]
 """Seconds on the clock, and of CPU."""
 
@@ -131,6 +164,7 @@ def _result(data: bytes, found: bytes, began: Moment, stored: Moment) -> dict[st
     }
 
 
+BLOCKING: Final = {"js_sync": run_sync, "raw socket": run_raw}
 ASYNC: Final[dict[str, Callable[[str, bytes], Awaitable[dict[str, float]]]]] = {
     "js_async": run_async,
     "nats_py": run_nats_py,
@@ -205,9 +239,8 @@ if __name__ == "__main__":
     if sys.argv[1:2] and sys.argv[1] in CLIENTS:
         _, client, url, size = sys.argv
         data = content(int(size))
-        result = (
-            run_sync(url, data) if client == "js_sync" else asyncio.run(ASYNC[client](url, data))  # type: ignore[arg-type]
-        )
+        blocking = BLOCKING.get(client)
+        result = blocking(url, data) if blocking else asyncio.run(ASYNC[client](url, data))  # type: ignore[arg-type]
         print(json.dumps(result))
     else:
         objects()

@@ -514,7 +514,7 @@ class OrderedMessages(Iteration[Message]):
             self._question.again()
         await self._consumer.leave()
 
-    # ---- the end
+    # ---- draining and closing
 
     async def drain(self) -> None:
         """Stop pulling; the read ends after the buffered messages (`close` ends it at once)."""

@@ -249,11 +249,12 @@ class SubjectWrite:
         return Stored(stream=self._stream.name, seq=seq, repeated=repeated)
 
     async def _proven(self, refusal: TwinstreamError, found: StreamMessage | None) -> Stored:
-        """Return that an attempt without a response was stored, and has been replaced since.
+        """Return the result of an attempt that got no response but was stored, and then replaced.
 
-        Raises the refusal if none was stored. An attempt that is still in flight comes too late, as
-        the subject's last message is not the expected one. The server knows this within its
-        duplicate window.
+        Raises the refusal if no attempt was stored, and `OutcomeUnknown` if that cannot be
+        determined: the server remembers message ids for its duplicate window only. An attempt that
+        is still in flight will be refused, because the subject's last message is not the expected
+        one.
         """
         window = self._stream.config.duplicate_window
         if window is None or monotonic() - self._began > window.total_seconds() / 2:

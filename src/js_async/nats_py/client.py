@@ -335,7 +335,7 @@ def _receiver(box: Box, take: Sink) -> Callable[[Msg], Any]:
 
 
 def _frame(message: Msg) -> Frame:
-    """Return a message of nats-py in its wire format."""
+    """Convert a message of nats-py to a `Frame`."""
     subject, reply = message.subject.encode(), (message.reply or "").encode()
     if not message.headers:
         # Fast path: 0.4 µs less of some 10 a message (Python 3.13, four interleaved runs).

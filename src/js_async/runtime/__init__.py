@@ -1,1 +1,1 @@
-"""The seam between the twins: tasks, locks, waiting, and the bytes of a connection."""
+"""The code that differs between js_async and js_sync: tasks, locks, waiting, socket I/O."""

@@ -40,7 +40,8 @@ async def _resolved(loop: asyncio.AbstractEventLoop, host: str, port: int) -> An
     """Return the addresses of a host, as `getaddrinfo` does."""
     name = resolvable(host)
     try:
-        # A numeric address needs no name lookup and so no thread, which would stay with the loop.
+        # A numeric address needs no lookup, which would start a thread of the loop's executor. That
+        # thread would stay alive until the loop is closed.
         return socket.getaddrinfo(
             name, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST | socket.AI_NUMERICSERV
         )

@@ -515,7 +515,7 @@ class OrderedMessages(Iteration[Message]):
             self._question.again()
         self._consumer.leave()
 
-    # ---- the end
+    # ---- draining and closing
 
     def drain(self) -> None:
         """Stop pulling; the read ends after the buffered messages (`close` ends it at once)."""

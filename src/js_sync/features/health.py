@@ -38,7 +38,7 @@ def health(
     interval: float,
     thresholds: Thresholds,
 ) -> Health:
-    """Return the findings about all streams, or one, and their consumers."""
+    """Return the findings about one stream or all streams, and about their consumers."""
     check_kind(thresholds, Thresholds, "thresholds", "a Thresholds, as Thresholds(full=0.8)")
     before = _Look(api).sample(stream)
     sleep(interval)
@@ -57,7 +57,7 @@ def health(
 
 
 class _Look:
-    """One sample of all streams, or one, and their consumers."""
+    """Collects one `Sample`: the state of one stream or all streams, with their consumers."""
 
     def __init__(self, api: Api) -> None:
         self._api: Final = api

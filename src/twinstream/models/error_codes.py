@@ -407,7 +407,7 @@ PRIORITY_GROUP_NAME_INVALID: Final = 10162
 """The name of a priority group is not valid."""
 
 EXPECTATION_UNDECIDED: Final = 10163
-"""The expectation cannot be checked yet."""
+"""The expected last sequence of the subject cannot be checked yet."""
 
 WRONG_LAST_SEQUENCE_CONSTANT: Final = 10164
 """The last sequence of the subject is not the expected one."""

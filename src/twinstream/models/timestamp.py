@@ -110,7 +110,7 @@ class Timestamp(datetime):
 
     @classmethod
     def _of_year_0(cls, text: str) -> Self:
-        """Return a substitute for a time before the first `datetime`, with its text."""
+        """Return a substitute with this text for a time in year 0, which `datetime` lacks."""
         datetime.fromisoformat(f"0004{text[4:]}")  # validates it; also a leap year
         # Not the very first one, which the server uses for "never".
         self = cls(1, 1, 1, tzinfo=UTC, nanosecond=1)

@@ -103,7 +103,7 @@ class FakePeer:
         self.expect(r"^PONG")
 
     def until_left(self, *, timeout: float | None = None) -> None:
-        """Return when the client has closed the connection."""
+        """Wait until the client has closed the connection."""
         self._step += 1
         if self._stage.wait(lambda: self._left, timeout) is None:
             raise self._error("expected the client to leave", self._seen)

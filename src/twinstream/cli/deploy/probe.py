@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from js_sync import JetStream
 
 _NAME_MAX: Final = 200
-"""How many characters of the name the probe keeps, so that its name has at most 255."""
+"""How much of a stream's name the trial stream keeps; with its suffix, 255 is the maximum."""
 
 
 _NO_ROOM: Final = frozenset(

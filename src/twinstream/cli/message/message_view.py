@@ -63,7 +63,7 @@ _Part = tuple[str, str]
 
 
 def print_message(console: Console, message: Message) -> None:
-    """Print a line about the message, its headers, and its payload."""
+    """Print a summary line, then the headers and the payload."""
     about = message.metadata
     head = [(f"{about.stream} {about.stream_seq}", "bold cyan"), _subject(message)]
     if about.num_delivered > 1:
@@ -72,7 +72,7 @@ def print_message(console: Console, message: Message) -> None:
 
 
 def print_stored(console: Console, message: StreamMessage) -> None:
-    """Print a line about a stored message, its headers, and its payload."""
+    """Print a summary line of a stored message, then its headers and its payload."""
     head = [(f"{message.stream} {message.seq}", "bold cyan"), _subject(message)]
     head.append((f"  {message.time.isoformat(' ', 'milliseconds')}", "dim"))
     _print_with(console, head, message)

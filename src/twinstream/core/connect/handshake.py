@@ -35,14 +35,14 @@ __all__ = [
 
 CLIENT_VERSION: Final = "0.1.0"
 _NUMBERS: Final = r"(\d{1,9})\.(\d{1,9})\.(\d{1,9})"
-# Compiled at their first use, because most programs need neither.
+# `_DENIED` and `_CONNECT` are compiled by `re` at their first use: most programs need neither.
 _DENIED: Final = (
     r"permissions violation for (publish|subscription) (?:to|with reply of)"
     r' "((?:[^"\\]|\\.)*)"(?: using queue "((?:[^"\\]|\\.)*)")?'
 )
+_CONNECT: Final = r"CONNECT\s*\{.*"
 NO_CREDENTIALS: Final = "no credentials were given"
 """Part of the error message if a server rejects a client without credentials."""
-_CONNECT: Final = r"CONNECT\s*\{.*"
 # Shorter secrets are not masked: they could be part of any word.
 _SHORTEST_SECRET: Final = 4
 _TOO_MANY: Final = "maximum subscriptions exceeded"

@@ -61,8 +61,9 @@ _RETRYABLE: Final = {Kind.EXPIRED, Kind.COMPLETED, Kind.INTERRUPTED, Kind.UNPINN
 # Limit in bytes of a buffer by count, estimated from the messages received. A server counts the
 # data it is writing as pending until all of it is written, so it may count twice as many bytes.
 _MOST_BYTES: Final = 1 << 24
-# How many requests to remember that are complete by this accounting. A status may still end one of
-# them, but usually none arrives, and they must not accumulate while other requests are open.
+# How many requests to remember that are complete by the accounting of the engine. A status may
+# still end one of them, but usually none arrives, and they must not accumulate while other requests
+# are open.
 _REMEMBERED: Final = 64
 # Buffer size until pace and size are known: enough to measure them, few enough to keep for a while.
 _SMALL_START: Final = 32
@@ -158,7 +159,7 @@ class PullEngine:
 
     @property
     def open_requests(self) -> int:
-        """Requests that the server has not ended."""
+        """Number of requests that no status has ended and that are incomplete by the accounting."""
         return len(self._requests)
 
     # ---- facts

@@ -220,7 +220,7 @@ class LeaseEngine:
         self._look, self._again_at = True, now
 
     def unanswered(self, reason: str, now: float, *, look: bool = False) -> None:
-        """Handle an unknown outcome, or a server that could not act temporarily."""
+        """Handle an unknown outcome, or a temporary failure of the server."""
         self.reason = reason
         self._lapse(now)
         self._look = self._look or look

@@ -1,7 +1,7 @@
 """The table that defines how reports become log records.
 
-One row for each class and case: the area (the logger is `twinstream.<area>`), the level, the text.
-The values are the attributes named in the text. Classes are named, not imported, so that features
+Each row is for one class and case, and has the area (the logger is `twinstream.<area>`), the level
+and the text. Placeholders in the text are names of the report's attributes. Classes are named, not imported, so that features
 that are not used are not loaded. `docs/logging.md` shows the table.
 """
 

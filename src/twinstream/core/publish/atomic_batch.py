@@ -2,7 +2,7 @@
 
 Theory of operation (ADR-50, server 2.12). Each message of a batch carries the batch's id and its
 number, counted from 1 without gaps. The server stages them, apart from the stream, until the commit
-arrives. Only then does it check the expectations, against the state before the batch, and stores
+arrives. Only then does it check the expectations, against the state before the batch, and store
 either all messages, consecutively, or none. A message out of sequence makes the server drop the
 batch at once; a client abandons a batch this way, since there is no request for it. A batch without
 traffic for ten seconds is dropped, too.

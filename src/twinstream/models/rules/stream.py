@@ -1,7 +1,7 @@
-"""Rules for a stream's settings, in the order of the server.
+"""Rules for a stream's settings, in the order in which the server checks them.
 
-Rules for mirrors, sources and subjects are in separate modules; `STREAM_RULES` contains all of them
-in order.
+The rules for mirrors, sources and subjects are in separate modules; `STREAM_RULES` combines all of
+them in that order.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def _metadata(case: StreamCase) -> Found:
 
 
 def _metadata_again(case: StreamCase) -> Found:
-    """Check the stored size in an update, to which the server adds its own key after a check."""
+    """Check the metadata of an update again: the server adds its own keys after the first check."""
     late = case.update and not _metadata(case)
     return late and metadata_bytes(case["metadata"]) > METADATA_MAX_BYTES - OWN_BYTES
 

@@ -60,9 +60,9 @@ class StreamState:
 
     @classmethod
     def of(cls, name: str, info: StreamInfo, bucket: BucketOptions | None = None) -> StreamState:
-        """Read the server's response.
+        """Return the state from the server's response.
 
-        Raises `OptionError` if the stream is not that of a bucket.
+        Raises `OptionError` if `bucket` is given and the stream does not belong to a bucket.
         """
         if bucket is not None:
             try:
