@@ -1,8 +1,8 @@
 """The table that defines how reports become log records.
 
 Each row is for one class and case, and has the area (the logger is `twinstream.<area>`), the level
-and the text. Placeholders in the text are names of the report's attributes. Classes are named, not imported, so that features
-that are not used are not loaded. `docs/logging.md` shows the table.
+and the text. Placeholders in the text are names of the report's attributes. Classes are named, not
+imported, so that features that are not used are not loaded. `docs/logging.md` shows the table.
 """
 
 from __future__ import annotations
