@@ -86,7 +86,6 @@ def is_for_nobody_else(info: ConsumerInfo | None) -> bool:
 
     True if each message is delivered once, and for consumers that are not durable: the server
     deletes these with their state when they are inactive, and mostly one client uses them.
-    vanishes with its state when it is inactive, and mostly belongs to one client.
     """
     config = info.config if info is not None else None
     return config is not None and (config.max_deliver == 1 or config.durable_name is None)

@@ -90,8 +90,8 @@ class Messages(Iteration[Message]):
         self._missed = self._missed_known = 0
         self.late = 0
         """Messages that were skipped because their ack_wait was over (see `Message.is_late`)."""
-        self._on_heartbeat: Callable[[Status, int], None] | None = None
         self._probe_token: bytes | None = None
+        self._on_heartbeat: Callable[[Status, int], None] | None = None
         """Called with each idle heartbeat and the number of messages buffered before it."""
 
     @property
@@ -128,6 +128,11 @@ class Messages(Iteration[Message]):
         if self._ack_wait is not None and ack_wait != self._ack_wait:
             self._ack_wait = ack_wait
             self._held.hurry(ack_wait)
+
+    def _stop_pulling(self) -> None:
+        """Send no more pulls. Buffered messages, and those in flight, are still handed over."""
+        if self._engine is not None:
+            self._engine.stop()
 
     def _note_break(self, reason: str) -> None:
         """Let a `fragile` iterator end with `ConnectionLost` after the buffered messages."""

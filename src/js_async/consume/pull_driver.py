@@ -79,7 +79,9 @@ class Decisions:
     async def _do(self, channel: PullChannel, engine: PullEngine, action: Action) -> None:
         match action:
             case SendPull(token, batch, max_bytes):
-                await self._pull(channel, token, batch, max_bytes)
+                # `DropPin`, an earlier action, may have stopped the engine.
+                if not engine.is_stopped:
+                    await self._pull(channel, token, batch, max_bytes)
             case PullWarning(text, status):
                 self.report(action)
                 if status is None or status.kind not in _HARMLESS:

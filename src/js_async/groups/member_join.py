@@ -27,7 +27,7 @@ from twinstream.errors import (
     RequestTimeout,
     StreamNotFound,
 )
-from twinstream.models import ConsumerConfig
+from twinstream.models import ConsumerConfig, Timestamp
 from twinstream.models.error_codes import CONSUMER_CREATE
 
 __all__ = ["create_member_consumer", "delete_member_consumer", "hand_over", "release_pin"]
@@ -89,10 +89,21 @@ async def _wait_for_deletion(api: Api, stream: str, member: str) -> None:
         await sleep(DELETION)
 
 
-async def delete_member_consumer(api: Api, names: GroupNames, member: str) -> None:
-    """Delete the consumer of a member, if it exists."""
+async def delete_member_consumer(
+    api: Api, names: GroupNames, member: str, *, created: Timestamp | None = None
+) -> None:
+    """Delete the consumer of a member, if it exists.
+
+    With `created`, only the consumer that was created at this time: a new group of the same name
+    may have one, too.
+    """
+    consumer = names.consumer(member)
     with suppress(ConsumerNotFound, StreamNotFound):
-        await consumer_admin.delete(api, names.source, names.consumer(member))
+        if created is not None:
+            info = await consumer_admin.info(api, names.source, consumer)
+            if info.created != created:
+                return
+        await consumer_admin.delete(api, names.source, consumer)
 
 
 async def hand_over(worker: MemberWorker, wanted: tuple[str, ...]) -> float:

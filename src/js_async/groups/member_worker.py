@@ -58,6 +58,9 @@ class MemberWorker(Worker):
 
     def _note_lost_pin(self) -> None:
         self.lost_pin = True
+        if self._messages is not None:
+            # Otherwise the server could pin a pull of an inbox that is about to close.
+            self._messages._stop_pulling()
         self._woken.set()
 
     def _taking(self, messages: Messages) -> Take:

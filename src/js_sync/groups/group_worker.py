@@ -60,11 +60,14 @@ if TYPE_CHECKING:
     from js_sync.groups.store import GroupStore
     from js_sync.kv.watch import Watch
     from js_sync.workers.settings import WorkSettings
-    from twinstream.models import ConsumerConfig
+    from twinstream.models import ConsumerConfig, Timestamp
 
 __all__ = ["GroupWorker"]
 
 _NOT_NOW: Final = (NoResponders, RequestTimeout, ConnectionLost, JetStreamError)
+# After these errors, the consumer does not exist, or its positions are needed once the
+# configuration is repaired.
+_KEEPS_CONSUMER: Final = (ConsumerDeleted, NoResponders, BadGroupConfig)
 _FOREVER: Final = float("inf")
 _FILTERS: Final = {"filter_subject", "filter_subjects"}
 
@@ -111,6 +114,7 @@ class GroupWorker(Owned, WorksBeside):
         )
         self._membership: Membership | None = None
         self._worker: MemberWorker | None = None
+        self._created: Timestamp | None = None
         self._counts = (0, 0, 0)
         self._news: Final[deque[Found]] = deque()
         self._watch: Watch[bytes] | None = None
@@ -380,6 +384,7 @@ class GroupWorker(Owned, WorksBeside):
             self._delay(membership, error)
             return
         self._was_in_use = False
+        self._created = consumer.cached_info.created if consumer.cached_info else None
         worker = MemberWorker(self._api, consumer, self._handler, self._settings, self._woken)
         names = self._names
         self._report(PartitionsAssigned(names.stream, names.group, self._member, join.partitions))
@@ -430,17 +435,20 @@ class GroupWorker(Owned, WorksBeside):
             membership.left(monotonic())
         names = self._names
         self._report(PartitionsRevoked(names.stream, names.group, self._member, partitions, reason))
-        if hands_over and names.kind == "elastic" and not worker.lost_pin:
+        if worker.lost_pin:
+            # The server may have pinned an earlier pull of this instance again.
+            release_pin(worker)
+        elif hands_over and names.kind == "elastic":
             wanted = filters_of(membership.config, self._member)
             membership.left(monotonic(), hand_over(worker, wanted))
         return worker
 
     def _end(self, membership: Membership, end: End) -> None:
         self._leave(membership, end.reason, hands_over=False)
-        if self._names.kind == "static" and not isinstance(end.error, ConsumerDeleted):
+        if self._names.kind == "static" and not isinstance(end.error, _KEEPS_CONSUMER):
             # The consumer's filters come from a configuration that no longer applies.
             with suppress(*_NOT_NOW):
-                delete_member_consumer(self._api, self._names, self._member)
+                delete_member_consumer(self._api, self._names, self._member, created=self._created)
         if end.error is not None:
             raise end.error
 

@@ -16,7 +16,7 @@ from twinstream.core.read.stream_message import StreamMessage
 from twinstream.core.wire.protocol import Frame
 from twinstream.core.wire.status import is_unserved
 from twinstream.core.wire.subjects import ApiSubjects
-from twinstream.errors import MessageNotFound, TwinstreamError
+from twinstream.errors import MessageNotFound, RequestTimeout, TwinstreamError
 from twinstream.models import StreamConfig, StreamInfo
 
 __all__ = ["Place"]
@@ -102,6 +102,9 @@ class Place:
         finally:
             if answer.frame is None:
                 replies.forget(answer)
+        if answer.frame is None and answer.error is None and deadline.expired():
+            subject = self._direct_last.decode() + key
+            raise RequestTimeout(f"{subject}: no answer in time")
         return answer.frame
 
     def last(

@@ -373,6 +373,11 @@ class PullEngine:
         self._paused_until = max(self._paused_until, now + at_least)
         return self._paused_until
 
+    @property
+    def is_stopped(self) -> bool:
+        """Whether no more pulls may be sent, not even those that `poll` has returned."""
+        return self._stopped
+
     def stop(self) -> None:
         """Stop pulling. Buffered messages can still be handed over."""
         self._stopped = True

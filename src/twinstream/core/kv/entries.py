@@ -22,8 +22,6 @@ class EntryMaker(Generic[V]):
     """Creates the entries of one handle.
 
     `stored` is the prefix of the stored subjects, `stream` the name of the bucket's stream.
-
-    `stream` is the stream of the bucket.
     """
 
     def __init__(self, bucket: str, stream: str, stored: str, codecs: Codecs[V]) -> None:
