@@ -324,7 +324,7 @@ async def test_expected_stream_alone_makes_no_retry_safe(way):
     with FakeServer(script) as server:
         async with js.connect(server.url) as connection:
             with pytest.raises(js.RequestTimeout) as caught:
-                await way(connection.jetstream(), timeout=0.5, expected_stream="S")
+                await way(connection.jetstream(), timeout=2, expected_stream="S")
             assert isinstance(caught.value.__cause__, js.NoLeader)
         assert len(server.operations(ORDERS)) == 1
 

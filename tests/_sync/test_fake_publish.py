@@ -325,7 +325,7 @@ def test_expected_stream_alone_makes_no_retry_safe(way):
     with FakeServer(script) as server:
         with js.connect(server.url) as connection:
             with pytest.raises(js.RequestTimeout) as caught:
-                way(connection.jetstream(), timeout=0.5, expected_stream="S")
+                way(connection.jetstream(), timeout=2, expected_stream="S")
             assert isinstance(caught.value.__cause__, js.NoLeader)
         assert len(server.operations(ORDERS)) == 1
 
