@@ -19,7 +19,7 @@ from typing import Final
 '''
 
 
-CLASSES = '''"""Errors of the server that are told apart by their class alone.
+CLASSES = '''"""Classes of server errors that add no behaviour.
 
 Generated from schema/errors.json by codegen/error_codes.py. Edit that file instead. Programs import
 the classes from `twinstream.errors`.

@@ -152,26 +152,31 @@ def test_a_plain_function_ends_the_work_of_the_asyncio_twin(server: NatsServer) 
     asyncio.run(work())
 
 
-@pytest.mark.parametrize("told", [coroutine, Callable(), 5])
-def test_event_callbacks_are_plain_functions(server: NatsServer, told: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize("callback", [coroutine, Callable(), 5])
+def test_event_callbacks_are_plain_functions(
+    server: NatsServer, callback: Any, tmp_path: Path
+) -> None:
     with js_sync.connect(server.url) as nc:
         jet = nc.jetstream()
         consumer = jet.bind_consumer("S", "c")
         outbox = js_sync.SqliteOutbox(str(tmp_path / "outbox.db"))
         stream = jet.bind_stream("S")
         makes: list[tuple[str, Any]] = [
-            ("on_event", lambda: js_sync.connect(server.url, on_event=told).__enter__()),
-            ("on_report", lambda: consumer.messages(on_report=told)),
-            ("on_report", lambda: consumer.consume(print, on_report=told)),
-            ("on_report", lambda: stream.ordered(on_report=told)),
-            ("on_report", lambda: stream.subscribe(CONSUMER, on_report=told).__enter__()),
-            ("on_report", lambda: jet.worker("S", "c", print, on_report=told)),
-            ("on_report", lambda: jet.dead_letters("S", on_report=told)),
-            ("on_report", lambda: jet.outbox(outbox, stream="S", by="id", on_report=told)),
-            ("on_report", lambda: jet.process(consumer, print, into="S", by="id", on_report=told)),
-            ("on_drop", lambda: jet.events(on_drop=told).__enter__()),
-            ("on_progress", lambda: stream.backup(tmp_path / "backup", on_progress=told)),
-            ("on_progress", lambda: jet.restore(tmp_path / "backup", on_progress=told)),
+            ("on_event", lambda: js_sync.connect(server.url, on_event=callback).__enter__()),
+            ("on_report", lambda: consumer.messages(on_report=callback)),
+            ("on_report", lambda: consumer.consume(print, on_report=callback)),
+            ("on_report", lambda: stream.ordered(on_report=callback)),
+            ("on_report", lambda: stream.subscribe(CONSUMER, on_report=callback).__enter__()),
+            ("on_report", lambda: jet.worker("S", "c", print, on_report=callback)),
+            ("on_report", lambda: jet.dead_letters("S", on_report=callback)),
+            ("on_report", lambda: jet.outbox(outbox, stream="S", by="id", on_report=callback)),
+            (
+                "on_report",
+                lambda: jet.process(consumer, print, into="S", by="id", on_report=callback),
+            ),
+            ("on_drop", lambda: jet.events(on_drop=callback).__enter__()),
+            ("on_progress", lambda: stream.backup(tmp_path / "backup", on_progress=callback)),
+            ("on_progress", lambda: jet.restore(tmp_path / "backup", on_progress=callback)),
         ]
         for name, make in makes:
             with pytest.raises(js_sync.BadArgument, match=f"{name} must"):

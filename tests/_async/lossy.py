@@ -1,4 +1,4 @@
-"""A connection that loses selected messages: a request on its way, or its response."""
+"""A connection that loses selected messages: a request in flight, or its response."""
 
 from __future__ import annotations
 

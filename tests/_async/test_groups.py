@@ -652,7 +652,7 @@ async def test_a_mapping_is_stored_as_other_clients_do(opened, name):
         )
 
 
-async def test_nobody_is_pinned_after_the_served_instance_stopped(server, name):
+async def test_no_instance_stays_pinned_after_it_stopped(server, name):
     seen = Seen(name)
     async with js.connect(server.url) as connection:
         jet = connection.jetstream(timeout=10)

@@ -124,8 +124,8 @@ async def test_headers_may_be_as_odd_as_their_publisher_likes(server, name):
             await connected.close()
 
 
-@pytest.mark.parametrize("told", [js.ConnectionLost, js.ConnectionClosed])
-async def test_waiter_for_a_response_is_notified_of_a_lost_connection(told):
+@pytest.mark.parametrize("error", [js.ConnectionLost, js.ConnectionClosed])
+async def test_waiter_for_a_response_is_notified_of_a_lost_connection(error):
     """Not that no answer came in time: the time is not over."""
 
     def script(peer):
@@ -141,13 +141,13 @@ async def test_waiter_for_a_response_is_notified_of_a_lost_connection(told):
         connected = await nats.connect(server.url, error_cb=ignored, max_reconnect_attempts=1)
 
         async def ask():
-            with pytest.raises(told):
+            with pytest.raises(error):
                 # Not asked again over the next link: it may have been done.
                 await js.from_nats(connected, timeout=60).delete_stream("S")
 
         async def cut():
             await eventually(asked)
-            if told is js.ConnectionClosed:
+            if error is js.ConnectionClosed:
                 await connected.close()
             else:
                 transport_of(connected).close()

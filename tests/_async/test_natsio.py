@@ -247,7 +247,7 @@ async def test_objects_that_others_replace_and_delete(server, peers, name):
         nats_py.put("b", b"nats-py")
         assert await ours.get_bytes("a") == b"natsio"
         assert natsio.get_bytes("b") == await ours.get_bytes("b") == b"nats-py"
-        # One nuid for each object: what was replaced is gone, whoever replaced it.
+        # One nuid for each object: the chunks of replaced objects are removed, by each client.
         subjects = ours.stream.subjects(f"$O.{name}.C.>")
         assert len([subject async for subject, _ in subjects]) == 3
         natsio.delete("a")

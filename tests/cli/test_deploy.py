@@ -227,9 +227,9 @@ def test_the_room_of_the_old_stream_counts_for_the_new_one(
             return CliRunner().invoke(twinstream, ["apply", folder, *login, "--allow-recreate"])
 
         assert apply(max_bytes=700_000).exit_code == 0
-        anew = apply(max_bytes=800_000, retention="workqueue")
-        assert anew.exit_code == 0, anew.output
-        assert "re-created stream ROOM" in anew.stderr
+        result = apply(max_bytes=800_000, retention="workqueue")
+        assert result.exit_code == 0, result.output
+        assert "re-created stream ROOM" in result.stderr
         refused = apply(max_bytes=1_200_000)
         assert refused.exit_code == 1
         assert "of which 1,000,000 are left for this stream" in refused.stdout
@@ -293,11 +293,11 @@ def test_streams_shrink_before_others_grow(write: Write) -> None:
 
 
 @pytest.mark.parametrize(
-    "anew",
+    "change",
     [{"max_bytes": 3000, "retention": "workqueue"}, {"max_bytes": 5000, "storage": "memory"}],
     ids=["smaller", "moved"],
 )
-def test_streams_are_recreated_before_others_grow(write: Write, anew: dict[str, Any]) -> None:
+def test_streams_are_recreated_before_others_grow(write: Write, change: dict[str, Any]) -> None:
     limits = LIMITED.replace("max_mem: 1M, max_file: 1M", "max_mem: 5000, max_file: 10000")
     with NatsServer(limits) as server:
         login = ("--server", server.url, "--user", "u", "--password", "p", "--allow-recreate")
@@ -310,7 +310,7 @@ def test_streams_are_recreated_before_others_grow(write: Write, anew: dict[str, 
             return CliRunner().invoke(twinstream, ["apply", folder, "--yes", *login])
 
         assert apply(4000, max_bytes=4500).exit_code == 0
-        applied = apply(7000, **anew)
+        applied = apply(7000, **change)
         assert applied.exit_code == 0, applied.output
         assert applied.stderr.index("SHRINKS") < applied.stderr.index("GROWS")
 

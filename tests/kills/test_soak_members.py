@@ -1,4 +1,4 @@
-"""`kill -9` of members of a consumer group: each key in order, none lost, whoever dies."""
+"""`kill -9` of members of a consumer group: each key stays in order, no message is lost."""
 
 from __future__ import annotations
 

@@ -341,7 +341,7 @@ def test_moving_stream_reports_its_target() -> None:
 
 
 @pytest.mark.parametrize(
-    ("members", "told"),
+    ("members", "reason"),
     [
         (
             {"placement": {"cluster": "x"}},
@@ -358,6 +358,6 @@ def test_moving_stream_reports_its_target() -> None:
         ),
     ],
 )
-def test_wrong_value_for_a_record_is_reported_with_its_path(members, told):
-    with pytest.raises(TypeError, match=told):
+def test_wrong_value_for_a_record_is_reported_with_its_path(members, reason):
+    with pytest.raises(TypeError, match=reason):
         encode(StreamConfig(name="S", **members))

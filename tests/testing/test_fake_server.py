@@ -258,12 +258,12 @@ def test_missing_operation_is_reported_with_the_received_ones() -> None:
         peer.expect("^SUB")
         peer.expect("^UNSUB 1")
 
-    told = complaint(script, "SUB a 1\r\nPUB x 2\r\nhi\r\nUNSUB 2\r\nPUB half 99\r\nx")
-    assert "connection 1, step 2: expected /^UNSUB 1/" in told
-    assert "the client closed the connection" in told
-    assert "PUB x 2 b'hi'; UNSUB 2" in told
-    assert "SUB a" not in told.replace("UNSUB", "")
-    assert "not complete: b'PUB half 99" in told
+    reason = complaint(script, "SUB a 1\r\nPUB x 2\r\nhi\r\nUNSUB 2\r\nPUB half 99\r\nx")
+    assert "connection 1, step 2: expected /^UNSUB 1/" in reason
+    assert "the client closed the connection" in reason
+    assert "PUB x 2 b'hi'; UNSUB 2" in reason
+    assert "SUB a" not in reason.replace("UNSUB", "")
+    assert "not complete: b'PUB half 99" in reason
 
 
 def test_step_that_times_out_reports_it() -> None:
@@ -276,7 +276,7 @@ def test_step_that_times_out_reports_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("step", "told"),
+    ("step", "reason"),
     [
         (lambda peer: peer.message("a", b""), "no subscription to 'a'"),
         (lambda peer: peer.wait_for("go", timeout=0.01), "the test did not call tell('go')"),
@@ -285,7 +285,7 @@ def test_step_that_times_out_reports_it() -> None:
         (lambda peer: peer.expect("^CONNECT").json["x"], "the script raised"),
     ],
 )
-def test_wrong_step_is_reported(step: Callable[[FakePeer], object], told: str) -> None:
+def test_wrong_step_is_reported(step: Callable[[FakePeer], object], reason: str) -> None:
     def talk() -> None:
         with FakeServer(step) as server, Client(server) as client:
             client.send("CONNECT x\r\n")
@@ -293,7 +293,7 @@ def test_wrong_step_is_reported(step: Callable[[FakePeer], object], told: str) -
 
     with pytest.raises(ScriptError) as caught:
         talk()
-    assert told in str(caught.value)
+    assert reason in str(caught.value)
 
 
 def test_a_client_that_is_no_client_is_named() -> None:

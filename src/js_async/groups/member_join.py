@@ -9,6 +9,7 @@ from js_async.api.api import Api
 from js_async.consumer import Consumer
 from js_async.groups.member_worker import MemberWorker
 from js_async.runtime.concurrency import sleep
+from twinstream.core.error_details.transient import FAILED_REQUEST
 from twinstream.core.groups.member_consumer import (
     PRIORITY_GROUP,
     member_consumer,
@@ -18,21 +19,16 @@ from twinstream.core.groups.member_consumer import (
 from twinstream.core.groups.membership import DELETION, PAUSE, deletes_consumer, is_free
 from twinstream.core.groups.names import GroupNames
 from twinstream.errors import (
-    ConnectionLost,
     ConsumerExists,
     ConsumerNotFound,
     JetStreamError,
-    NoResponders,
     PermissionDenied,
-    RequestTimeout,
     StreamNotFound,
 )
 from twinstream.models import ConsumerConfig, Timestamp
 from twinstream.models.error_codes import CONSUMER_CREATE
 
 __all__ = ["create_member_consumer", "delete_member_consumer", "hand_over", "release_pin"]
-
-_NOT_NOW = (NoResponders, RequestTimeout, ConnectionLost, JetStreamError)
 
 
 async def create_member_consumer(
@@ -120,7 +116,7 @@ async def hand_over(worker: MemberWorker, wanted: tuple[str, ...]) -> float:
             return 0.0
     except ConsumerNotFound:
         return 0.0
-    except _NOT_NOW:
+    except FAILED_REQUEST:
         # The server deletes it after its `inactive_threshold`.
         return PAUSE
     return PAUSE
@@ -128,6 +124,6 @@ async def hand_over(worker: MemberWorker, wanted: tuple[str, ...]) -> float:
 
 async def release_pin(worker: MemberWorker) -> None:
     """Unpin this instance if it is pinned, so that the server pins another one at once."""
-    with suppress(*_NOT_NOW, PermissionDenied):
+    with suppress(*FAILED_REQUEST, PermissionDenied):
         if worker.pin is not None and pin_holder(await worker.consumer.info()) == worker.pin:
             await worker.consumer.unpin(PRIORITY_GROUP)

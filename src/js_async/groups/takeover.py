@@ -12,12 +12,10 @@ from js_async.consumer import Consumer
 from js_async.runtime.concurrency import sleep
 from twinstream.core.consume.reports import PullWarning
 from twinstream.core.deadline import NEVER, Deadline
+from twinstream.core.error_details.transient import FAILED_REQUEST
 from twinstream.core.groups.takeover import has_all, patience
 from twinstream.errors import (
-    ConnectionLost,
     ConsumerNotFound,
-    JetStreamError,
-    NoResponders,
     RequestTimeout,
 )
 
@@ -28,7 +26,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Takeover"]
 
-_NOT_NOW: Final = (NoResponders, RequestTimeout, ConnectionLost, JetStreamError)
 # Interval between consumer info requests (seconds).
 _PAUSE: Final = 0.05
 
@@ -99,7 +96,7 @@ class Takeover:
         except ConsumerNotFound:
             # The consumer was deleted, so nothing is redelivered to this instance.
             return True
-        except _NOT_NOW:
+        except FAILED_REQUEST:
             await sleep(_PAUSE)
             return False
         # All messages that the server sent before this response have arrived.
@@ -127,7 +124,7 @@ class Takeover:
         rest = [*(self._came[seq] for seq in sorted(self._came)), *self._sorted]
         self._came.clear()
         self._sorted.clear()
-        with suppress(*_NOT_NOW):
+        with suppress(*FAILED_REQUEST):
             for message in rest:
                 if not message.is_late:
                     await message.nak()

@@ -3,32 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from typing import Final, Protocol, Self
 
 from js_async.api.api import Api
-from js_async.client.closing import WorksBeside
-from js_async.client.owned import Owned
 from js_async.consume.delivery import ack_wait_of
 from js_async.consume.message import Message
 from js_async.consume.messages import Messages
 from js_async.consumer import Consumer
 from js_async.runtime.concurrency import (
     Handler,
-    Home,
-    Interrupts,
     Lock,
     Signal,
     Task,
     call,
     check_handler,
     here,
-    set_from_anywhere,
     spawn,
 )
 from js_async.workers.dead_letters import DeadLetters
 from js_async.workers.job_outcome import Outcomes
 from js_async.workers.jobs import Job, JobsHere, is_repeated
+from js_async.workers.runnable import Runnable
 from js_async.workers.settings import WorkSettings
 from twinstream.core.deadline import NEVER, Deadline, Seconds, monotonic
 from twinstream.core.error_details.transient import FAILED_REQUEST
@@ -59,7 +55,7 @@ _UNCONFIRMED: Final = (*FAILED_REQUEST, PermissionDenied)
 _BETWEEN_LOOKS: Final = 5.0
 
 
-class Worker(Owned, WorksBeside):
+class Worker(Runnable):
     """Handles the messages of a consumer. Created by `JetStream.worker`.
 
     Call `run`, which works until the program receives a signal. Or use it in a `with` block, or
@@ -90,9 +86,7 @@ class Worker(Owned, WorksBeside):
         self._lock: Final = Lock()
         self._filled: Final = Signal()
         self._emptied: Final = Signal()
-        self._ended: Final = Signal()
         self._tasks: list[Task] = []
-        self._home: Home = None
         self._consumer: Consumer | None = None
         self._messages: Messages | None = None
         self._letters: DeadLetters | None = None
@@ -133,22 +127,6 @@ class Worker(Owned, WorksBeside):
 
     # ---- lifecycle
 
-    async def run(self, *, signals: bool = True, timeout: Seconds = 30.0) -> None:
-        """Work until SIGINT or SIGTERM, `ask_to_stop`, or an error, which is raised here.
-
-        Then it ends as `stop` does, with `timeout` in seconds. A second signal acts as it would
-        without a worker. Signals reach the main thread only: elsewhere pass `signals=False`.
-        """
-        with Interrupts(self._ended) if signals else nullcontext():
-            await self.start()
-            try:
-                await self._ended.sleep(NEVER)
-            except BaseException:
-                # After a cancellation or an interrupt, no work may continue in the background.
-                await self.stop(timeout)
-                raise
-        await self.stop(timeout)
-
     async def start(self) -> None:
         """Start to work in the background. Raises `ConsumerNotFound` or `BadArgument`."""
         if self._tasks:
@@ -184,10 +162,6 @@ class Worker(Owned, WorksBeside):
         if isinstance(self._wanted, str):
             return await Consumer.get(self._api, self._stream, self._wanted)
         return await Consumer.create(self._api, self._stream, self._wanted, "create")
-
-    def ask_to_stop(self) -> None:
-        """Make `run` end, and return at once. For handlers and other threads."""
-        set_from_anywhere(self._ended, self._home)
 
     async def stop(self, timeout: Seconds = 30.0) -> None:
         """Stop gracefully: running handlers may finish, other messages return to the server.
@@ -268,10 +242,6 @@ class Worker(Owned, WorksBeside):
     async def __aenter__(self) -> Self:
         await self.start()
         return self
-
-    async def __aexit__(self, *_: object) -> None:
-        if not self._is_parents:
-            await self.stop()
 
     # ---- from the consumer to the queue
 

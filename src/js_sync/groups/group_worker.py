@@ -5,12 +5,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, Self, cast
 
 from js_sync.api.api import Api
-from js_sync.client.closing import WorksBeside
-from js_sync.client.owned import Owned
 from js_sync.consume.message import Message
 from js_sync.groups.member_join import (
     create_member_consumer,
@@ -22,16 +20,15 @@ from js_sync.groups.member_worker import MemberWorker
 from js_sync.groups.message import GroupMessage
 from js_sync.runtime.concurrency import (
     Handler,
-    Home,
-    Interrupts,
     Signal,
     Task,
     check_handler,
     here,
-    set_from_anywhere,
     spawn,
 )
+from js_sync.workers.runnable import Runnable
 from twinstream.core.deadline import NEVER, Deadline, Seconds, monotonic
+from twinstream.core.error_details.transient import FAILED_REQUEST
 from twinstream.core.groups.errors import BadGroupConfig
 from twinstream.core.groups.membership import End, Found, Join, Leave, Membership, Step, Wait
 from twinstream.core.groups.names import GroupNames
@@ -47,7 +44,6 @@ from twinstream.core.kv.errors import BucketNotFound
 from twinstream.core.log.reporter import Reporter
 from twinstream.errors import (
     BadArgument,
-    ConnectionLost,
     ConsumerDeleted,
     ConsumerExists,
     JetStreamError,
@@ -64,7 +60,6 @@ if TYPE_CHECKING:
 
 __all__ = ["GroupWorker"]
 
-_NOT_NOW: Final = (NoResponders, RequestTimeout, ConnectionLost, JetStreamError)
 # After these errors, the consumer does not exist, or its positions are needed once the
 # configuration is repaired.
 _KEEPS_CONSUMER: Final = (ConsumerDeleted, NoResponders, BadGroupConfig)
@@ -72,7 +67,7 @@ _FOREVER: Final = float("inf")
 _FILTERS: Final = {"filter_subject", "filter_subjects"}
 
 
-class GroupWorker(Owned, WorksBeside):
+class GroupWorker(Runnable):
     """Works as a member of a consumer group. Created by `worker` of a consumer group.
 
     Call `run`, which works until the program receives a signal or the group is deleted. Or use it
@@ -121,9 +116,7 @@ class GroupWorker(Owned, WorksBeside):
         self._watch_error: Exception | None = None
         self._was_in_use = False
         self._gone: ConsumerDeleted | NoResponders | None = None
-        self._home: Home = None
         self._woken: Final = Signal()
-        self._ended: Final = Signal()
         self._tasks: list[Task] = []
         self._stopping = False
 
@@ -160,23 +153,6 @@ class GroupWorker(Owned, WorksBeside):
         return counts[place] + (0 if worker is None else _counts_of(worker)[place])
 
     # ---- lifecycle
-
-    def run(self, *, signals: bool = True, timeout: Seconds = 30.0) -> None:
-        """Work until SIGINT or SIGTERM, `ask_to_stop`, the end of the group, or an error.
-
-        Then it ends as `stop` does, with `timeout` in seconds, and raises the error. A second
-        signal acts as it would without a worker. Signals reach the main thread only: elsewhere
-        pass `signals=False`.
-        """
-        with Interrupts(self._ended) if signals else nullcontext():
-            self.start()
-            try:
-                self._ended.sleep(NEVER)
-            except BaseException:
-                # After a cancellation or an interrupt, no work may continue in the background.
-                self.stop(timeout)
-                raise
-        self.stop(timeout)
 
     def start(self) -> None:
         """Start to work in the background.
@@ -227,10 +203,6 @@ class GroupWorker(Owned, WorksBeside):
     def _judge(self, entry: Entry[bytes] | None) -> Found:
         return self._store.judge(entry)
 
-    def ask_to_stop(self) -> None:
-        """Make `run` end, and return at once. For handlers and other threads."""
-        set_from_anywhere(self._ended, self._home)
-
     def stop(self, timeout: Seconds = 30.0) -> None:
         """Stop gracefully: running handlers may finish, other messages return to the server.
 
@@ -278,10 +250,6 @@ class GroupWorker(Owned, WorksBeside):
     def __enter__(self) -> Self:
         self.start()
         return self
-
-    def __exit__(self, *_: object) -> None:
-        if not self._is_parents:
-            self.stop()
 
     # ---- the stored configuration
 
@@ -362,7 +330,7 @@ class GroupWorker(Owned, WorksBeside):
         """Find out why the consumer is gone; the group may have been deleted."""
         try:
             found = self._store.find(self._api.deadline())
-        except _NOT_NOW as error:
+        except FAILED_REQUEST as error:
             return Wait(monotonic() + self._delay(membership, error))
         self._gone = None
         return membership.gone(found, gone, monotonic())
@@ -377,7 +345,7 @@ class GroupWorker(Owned, WorksBeside):
                 self._template,
                 looks_first=self._was_in_use,
             )
-        except _NOT_NOW as error:
+        except FAILED_REQUEST as error:
             if is_first and not self._may_pass(error):
                 raise
             self._was_in_use = isinstance(error, ConsumerExists)
@@ -447,7 +415,7 @@ class GroupWorker(Owned, WorksBeside):
         self._leave(membership, end.reason, hands_over=False)
         if self._names.kind == "static" and not isinstance(end.error, _KEEPS_CONSUMER):
             # The consumer's filters come from a configuration that no longer applies.
-            with suppress(*_NOT_NOW):
+            with suppress(*FAILED_REQUEST):
                 delete_member_consumer(self._api, self._names, self._member, created=self._created)
         if end.error is not None:
             raise end.error

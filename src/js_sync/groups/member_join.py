@@ -10,6 +10,7 @@ from js_sync.api.api import Api
 from js_sync.consumer import Consumer
 from js_sync.groups.member_worker import MemberWorker
 from js_sync.runtime.concurrency import sleep
+from twinstream.core.error_details.transient import FAILED_REQUEST
 from twinstream.core.groups.member_consumer import (
     PRIORITY_GROUP,
     member_consumer,
@@ -19,21 +20,16 @@ from twinstream.core.groups.member_consumer import (
 from twinstream.core.groups.membership import DELETION, PAUSE, deletes_consumer, is_free
 from twinstream.core.groups.names import GroupNames
 from twinstream.errors import (
-    ConnectionLost,
     ConsumerExists,
     ConsumerNotFound,
     JetStreamError,
-    NoResponders,
     PermissionDenied,
-    RequestTimeout,
     StreamNotFound,
 )
 from twinstream.models import ConsumerConfig, Timestamp
 from twinstream.models.error_codes import CONSUMER_CREATE
 
 __all__ = ["create_member_consumer", "delete_member_consumer", "hand_over", "release_pin"]
-
-_NOT_NOW = (NoResponders, RequestTimeout, ConnectionLost, JetStreamError)
 
 
 def create_member_consumer(
@@ -121,7 +117,7 @@ def hand_over(worker: MemberWorker, wanted: tuple[str, ...]) -> float:
             return 0.0
     except ConsumerNotFound:
         return 0.0
-    except _NOT_NOW:
+    except FAILED_REQUEST:
         # The server deletes it after its `inactive_threshold`.
         return PAUSE
     return PAUSE
@@ -129,6 +125,6 @@ def hand_over(worker: MemberWorker, wanted: tuple[str, ...]) -> float:
 
 def release_pin(worker: MemberWorker) -> None:
     """Unpin this instance if it is pinned, so that the server pins another one at once."""
-    with suppress(*_NOT_NOW, PermissionDenied):
+    with suppress(*FAILED_REQUEST, PermissionDenied):
         if worker.pin is not None and pin_holder(worker.consumer.info()) == worker.pin:
             worker.consumer.unpin(PRIORITY_GROUP)

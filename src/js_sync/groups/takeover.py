@@ -13,12 +13,10 @@ from js_sync.consumer import Consumer
 from js_sync.runtime.concurrency import sleep
 from twinstream.core.consume.reports import PullWarning
 from twinstream.core.deadline import NEVER, Deadline
+from twinstream.core.error_details.transient import FAILED_REQUEST
 from twinstream.core.groups.takeover import has_all, patience
 from twinstream.errors import (
-    ConnectionLost,
     ConsumerNotFound,
-    JetStreamError,
-    NoResponders,
     RequestTimeout,
 )
 
@@ -29,7 +27,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Takeover"]
 
-_NOT_NOW: Final = (NoResponders, RequestTimeout, ConnectionLost, JetStreamError)
 # Interval between consumer info requests (seconds).
 _PAUSE: Final = 0.05
 
@@ -100,7 +97,7 @@ class Takeover:
         except ConsumerNotFound:
             # The consumer was deleted, so nothing is redelivered to this instance.
             return True
-        except _NOT_NOW:
+        except FAILED_REQUEST:
             sleep(_PAUSE)
             return False
         # All messages that the server sent before this response have arrived.
@@ -128,7 +125,7 @@ class Takeover:
         rest = [*(self._came[seq] for seq in sorted(self._came)), *self._sorted]
         self._came.clear()
         self._sorted.clear()
-        with suppress(*_NOT_NOW):
+        with suppress(*FAILED_REQUEST):
             for message in rest:
                 if not message.is_late:
                     message.nak()

@@ -4,32 +4,28 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from typing import Final, Protocol, Self
 
 from js_sync.api.api import Api
-from js_sync.client.closing import WorksBeside
-from js_sync.client.owned import Owned
 from js_sync.consume.delivery import ack_wait_of
 from js_sync.consume.message import Message
 from js_sync.consume.messages import Messages
 from js_sync.consumer import Consumer
 from js_sync.runtime.concurrency import (
     Handler,
-    Home,
-    Interrupts,
     Lock,
     Signal,
     Task,
     call,
     check_handler,
     here,
-    set_from_anywhere,
     spawn,
 )
 from js_sync.workers.dead_letters import DeadLetters
 from js_sync.workers.job_outcome import Outcomes
 from js_sync.workers.jobs import Job, JobsHere, is_repeated
+from js_sync.workers.runnable import Runnable
 from js_sync.workers.settings import WorkSettings
 from twinstream.core.deadline import NEVER, Deadline, Seconds, monotonic
 from twinstream.core.error_details.transient import FAILED_REQUEST
@@ -60,7 +56,7 @@ _UNCONFIRMED: Final = (*FAILED_REQUEST, PermissionDenied)
 _BETWEEN_LOOKS: Final = 5.0
 
 
-class Worker(Owned, WorksBeside):
+class Worker(Runnable):
     """Handles the messages of a consumer. Created by `JetStream.worker`.
 
     Call `run`, which works until the program receives a signal. Or use it in a `with` block, or
@@ -91,9 +87,7 @@ class Worker(Owned, WorksBeside):
         self._lock: Final = Lock()
         self._filled: Final = Signal()
         self._emptied: Final = Signal()
-        self._ended: Final = Signal()
         self._tasks: list[Task] = []
-        self._home: Home = None
         self._consumer: Consumer | None = None
         self._messages: Messages | None = None
         self._letters: DeadLetters | None = None
@@ -134,22 +128,6 @@ class Worker(Owned, WorksBeside):
 
     # ---- lifecycle
 
-    def run(self, *, signals: bool = True, timeout: Seconds = 30.0) -> None:
-        """Work until SIGINT or SIGTERM, `ask_to_stop`, or an error, which is raised here.
-
-        Then it ends as `stop` does, with `timeout` in seconds. A second signal acts as it would
-        without a worker. Signals reach the main thread only: elsewhere pass `signals=False`.
-        """
-        with Interrupts(self._ended) if signals else nullcontext():
-            self.start()
-            try:
-                self._ended.sleep(NEVER)
-            except BaseException:
-                # After a cancellation or an interrupt, no work may continue in the background.
-                self.stop(timeout)
-                raise
-        self.stop(timeout)
-
     def start(self) -> None:
         """Start to work in the background. Raises `ConsumerNotFound` or `BadArgument`."""
         if self._tasks:
@@ -185,10 +163,6 @@ class Worker(Owned, WorksBeside):
         if isinstance(self._wanted, str):
             return Consumer.get(self._api, self._stream, self._wanted)
         return Consumer.create(self._api, self._stream, self._wanted, "create")
-
-    def ask_to_stop(self) -> None:
-        """Make `run` end, and return at once. For handlers and other threads."""
-        set_from_anywhere(self._ended, self._home)
 
     def stop(self, timeout: Seconds = 30.0) -> None:
         """Stop gracefully: running handlers may finish, other messages return to the server.
@@ -269,10 +243,6 @@ class Worker(Owned, WorksBeside):
     def __enter__(self) -> Self:
         self.start()
         return self
-
-    def __exit__(self, *_: object) -> None:
-        if not self._is_parents:
-            self.stop()
 
     # ---- from the consumer to the queue
 

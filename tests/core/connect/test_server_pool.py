@@ -111,7 +111,7 @@ def test_pauses_double_up_to_the_longest() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("given", "reason"),
     [
         ({"attempts": None}, "attempts must be a whole number from -1 up, got None"),
         ({"attempts": -2}, "attempts must be a whole number from -1 up, got -2"),
@@ -127,8 +127,8 @@ def test_pauses_double_up_to_the_longest() -> None:
         ({"jitter": math.nan}, "jitter must be a number >= 0"),
     ],
 )
-def test_invalid_policy_is_refused_at_once(given: dict[str, Any], told: str) -> None:
-    with pytest.raises(BadArgument, match=told):
+def test_invalid_policy_is_refused_at_once(given: dict[str, Any], reason: str) -> None:
+    with pytest.raises(BadArgument, match=reason):
         ReconnectPolicy(**given)
 
 

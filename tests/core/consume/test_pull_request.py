@@ -72,7 +72,7 @@ def test_the_heartbeat_of_a_fetch_may_be_given(timeout: float, heartbeat: Any) -
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "reason"),
     [
         ((0, None, 5, "full"), "max_messages"),
         ((-1, None, 5, "full"), "max_messages"),
@@ -91,8 +91,8 @@ def test_the_heartbeat_of_a_fetch_may_be_given(timeout: float, heartbeat: Any) -
         ((1, None, 0, "full", None, 1), "a fetch that waits"),
     ],
 )
-def test_invalid_fetch_is_refused(arguments: Any, told: str) -> None:
-    with pytest.raises(BadArgument, match=told):
+def test_invalid_fetch_is_refused(arguments: Any, reason: str) -> None:
+    with pytest.raises(BadArgument, match=reason):
         fetch_limits(*arguments)
 
 
@@ -145,7 +145,7 @@ def test_only_members_of_a_group_pull_to_keep_a_pin() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("given", "reason"),
     [
         ({"max_messages": 0}, "max_messages"),
         ({"max_messages": -5}, "max_messages"),
@@ -161,8 +161,8 @@ def test_only_members_of_a_group_pull_to_keep_a_pin() -> None:
         ({"threshold_bytes": 1}, "threshold_bytes"),
     ],
 )
-def test_invalid_buffer_is_refused(given: dict[str, Any], told: str) -> None:
-    with pytest.raises(BadArgument, match=told):
+def test_invalid_buffer_is_refused(given: dict[str, Any], reason: str) -> None:
+    with pytest.raises(BadArgument, match=reason):
         buffer(**given)
 
 

@@ -149,7 +149,7 @@ def test_each_partition_has_one_member(most: int, members: list[str]) -> None:
     assert sorted(every) == list(range(most))
     sizes = [len(partitions_of(config, each)) for each in sorted(set(members))[:most]]
     assert max(sizes) - min(sizes) <= 1
-    for each in {*members, "nobody"}:
+    for each in {*members, "other"}:
         assert partitions_of(config, each) == model(most, members, each)
 
 
@@ -171,7 +171,7 @@ def test_filters_of_mapped_members_are_there_once() -> None:
         member_mappings=mapped({"a": [3, 0], "b": [1], "c": [2]}),
     )
     assert filters_of(config, "a") == ("3.>", "0.>")
-    assert filters_of(config, "nobody") == ()
+    assert filters_of(config, "other") == ()
     assert GroupInfo(config, 1).members == ["a", "b", "c"]
     assert GroupInfo(config, 1).partitions("a") == (3, 0)
 
@@ -271,7 +271,7 @@ def test_what_cannot_be_read_is_an_error_that_names_the_key(data: bytes) -> None
 def test_members_and_mappings_exclude_each_other() -> None:
     config = with_members(elastic(4), ["b", "a", "b"])
     assert config.members == ["b", "a"]
-    assert without_members(config, ["a", "nobody"]).members == ["b"]
+    assert without_members(config, ["a", "other"]).members == ["b"]
     assert without_members(config, ["a", "b"]).members is None
     by_hand = with_mappings(config, THIRDS)
     assert (by_hand.members, GroupInfo(by_hand, 1).members) == (None, ["a", "b", "c"])

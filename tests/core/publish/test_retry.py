@@ -70,7 +70,7 @@ def test_by_default_a_leader_is_waited_for_unless_without_pauses() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "reason"),
     [
         ({"retries": -1}, "retries"),
         ({"retries": True}, "retries"),
@@ -79,8 +79,8 @@ def test_by_default_a_leader_is_waited_for_unless_without_pauses() -> None:
         ({"wait": float("inf")}, "retry_wait"),
     ],
 )
-def test_policies_that_cannot_be(arguments: dict[str, Any], told: str) -> None:
-    with pytest.raises(BadArgument, match=told):
+def test_policies_that_cannot_be(arguments: dict[str, Any], reason: str) -> None:
+    with pytest.raises(BadArgument, match=reason):
         RetryPolicy(**arguments)
 
 

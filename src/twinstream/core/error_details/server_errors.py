@@ -1,4 +1,4 @@
-"""Errors of the server that are told apart by their class alone.
+"""Classes of server errors that add no behaviour.
 
 Generated from schema/errors.json by codegen/error_codes.py. Edit that file instead. Programs import
 the classes from `twinstream.errors`.

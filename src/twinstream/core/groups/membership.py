@@ -30,6 +30,7 @@ from __future__ import annotations
 import math
 from typing import Final
 
+from twinstream.core.deadline import Backoff
 from twinstream.core.groups.config import differences
 from twinstream.core.groups.errors import BadGroupConfig, GroupChanged
 from twinstream.core.groups.names import GroupNames
@@ -108,8 +109,8 @@ class Membership:
     ) -> None:
         self._names: Final = names
         self._member: Final = member
-        self._longest: Final = ack_wait + _REPAIR
-        self._retry = _FIRST_RETRY
+        self._backoff: Final = Backoff(_FIRST_RETRY, ack_wait + _REPAIR)
+        self._refusals = 0
         self._join_at = 0.0
         self.config = config
         """The last reported configuration."""
@@ -148,7 +149,7 @@ class Membership:
     def joined(self, join: Join) -> None:
         """Record that the consumer was created and is consumed."""
         self.filters, self.partitions = join.filters, join.partitions
-        self._retry = _FIRST_RETRY
+        self._refusals = 0
         self._join_at = 0.0
 
     def left(self, now: float, pause: float = 0.0) -> None:
@@ -161,7 +162,8 @@ class Membership:
 
     def refused(self, now: float) -> float:
         """Record that the consumer could not be created; return the seconds until the next try."""
-        pause, self._retry = self._retry, min(self._retry * 2, self._longest)
+        self._refusals += 1
+        pause = self._backoff.pause(self._refusals)
         self._join_at = now + pause
         return pause
 
