@@ -4,21 +4,47 @@ from __future__ import annotations
 
 import json
 import socket
+import time
 import urllib.request
+from collections.abc import Callable, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 
 from twinstream.testing import NatsCluster, NatsServer
+from twinstream.testing.config import HOST
+
+
+def meta_group(server: NatsServer) -> dict[str, Any]:
+    """Return what a server reports of the group that leads JetStream."""
+    with urllib.request.urlopen(f"{server.monitoring_url}/jsz", timeout=5) as answer:
+        group: dict[str, Any] = json.load(answer)["meta_cluster"]
+    return group
 
 
 def leader_and_others(server: NatsServer) -> tuple[str, set[str]]:
-    """Return who leads JetStream, and whom that one counts as online, as a server tells it."""
-    with urllib.request.urlopen(f"{server.monitoring_url}/jsz", timeout=5) as answer:
-        meta: dict[str, Any] = json.load(answer)["meta_cluster"]
+    """Return the leader of JetStream and the nodes that a server reports as online."""
+    meta = meta_group(server)
     replicas = meta.get("replicas") or []
     return meta["leader"], {each["name"] for each in replicas if not each.get("offline")}
+
+
+def leads_without(majority: Sequence[NatsServer], alone: str) -> bool:
+    """Whether a node of the majority leads and no longer hears from the isolated node."""
+    for server in majority:
+        meta = meta_group(server)
+        if meta.get("leader") == server.name:
+            replicas = {each["name"]: each for each in meta.get("replicas") or []}
+            return not replicas[alone]["current"]
+    return False
+
+
+def eventually(condition: Callable[[], bool], patience: float = 60) -> None:
+    deadline = time.monotonic() + patience
+    while not condition():
+        assert time.monotonic() < deadline, condition
+        time.sleep(0.05)
 
 
 def test_a_started_cluster_has_a_leader_that_sees_all(cluster: NatsCluster) -> None:
@@ -43,6 +69,24 @@ def test_cluster_continues_without_its_leader_and_accepts_it_back() -> None:
         cluster.node(first).restart()
         cluster.wait_until_ready()
     assert not any(server.running for server in cluster.servers)
+
+
+@pytest.mark.parametrize("silently", [False, True])
+def test_a_node_is_isolated_and_rejoins(silently: bool) -> None:
+    with NatsCluster(3, separable=True) as cluster:
+        *majority, alone = cluster.servers
+        # While the isolated node leads, the others must elect another leader to go on.
+        cluster.isolate(silently=silently)
+        eventually(lambda: leads_without(majority, alone.name))
+        with socket.create_connection((HOST, urlsplit(alone.url).port or 0), timeout=5) as link:
+            assert link.recv(4) == b"INFO"
+        cluster.rejoin()
+        cluster.wait_until_ready()
+
+
+def test_only_a_separable_cluster_is_separated() -> None:
+    with pytest.raises(ValueError, match="separable=True"):
+        NatsCluster(2).isolate()
 
 
 def test_nothing_is_left_of_a_cluster_that_does_not_start() -> None:

@@ -25,7 +25,8 @@ class NatsCluster:
     Use it as a context manager. ``servers`` are the nodes; ``url`` has the addresses of all of
     them. ``config`` is appended to each server's configuration, ``version`` selects their release.
     Messages between the last node and the others take ``far`` seconds: its replicas lag that much
-    behind a leader on another node. The start waits, for at most ``start_timeout`` seconds, for a
+    behind a leader on another node. With ``separable``, :meth:`isolate` cuts the last node off from
+    the others. The start waits, for at most ``start_timeout`` seconds, for a
     leader that sees every node. On a busy machine the leader may learn the storage of the nodes
     later: until then it refuses streams with several replicas ("peer offline", 10005), and a test
     must retry.
@@ -39,13 +40,14 @@ class NatsCluster:
         version: str | None = None,
         domain: str | None = None,
         far: float = 0.0,
+        separable: bool = False,
         start_timeout: float = 60.0,
     ) -> None:
         # The routes must be known before the first server starts.
         ports = free_ports(size)
         self._start_timeout = start_timeout
         self._stack = ExitStack()
-        self._ways = _ways(ports, far)
+        self._ways = _ways(ports, far) if far or separable else ()
         self.servers: Final = tuple(
             NatsServer(
                 f"{_routes(number, ports, self._ways)}\n{config}",
@@ -104,6 +106,28 @@ class NatsCluster:
                     return False
         return True
 
+    def isolate(self, *, silently: bool = False) -> None:
+        """Cut the last node off from the others; clients still reach it.
+
+        The connections between the nodes end at once. With ``silently`` they stay open and lose
+        all bytes, as where a network drops packets. Needs ``separable`` or ``far``.
+        """
+        if not self._ways:
+            raise ValueError("this cluster has no node to isolate: make it with separable=True")
+        for way in self._ways:
+            if silently:
+                way.black_hole = True
+            else:
+                way.refuse = True
+                way.cut()
+
+    def rejoin(self) -> None:
+        """End what :meth:`isolate` began."""
+        for way in self._ways:
+            way.black_hole = way.refuse = False
+            # A connection that lost bytes is of no use.
+            way.cut()
+
     def stop(self) -> None:
         """Stop all servers and remove their folders."""
         self._stack.close()
@@ -125,21 +149,21 @@ def _meta(server: NatsServer) -> dict[str, Any] | None:
 
 
 def _ways(ports: list[int], far: float) -> tuple[Proxy, ...]:
-    """Return a slow proxy to each node, or none if no node is far."""
-    ways = tuple(Proxy(f"nats://{HOST}:{port}") for port in ports) if far else ()
+    """Return a proxy to each node, which delays each message by ``far`` seconds."""
+    ways = tuple(Proxy(f"nats://{HOST}:{port}") for port in ports)
     for way in ways:
         way.delay = far
     return ways
 
 
 def _routes(number: int, ports: list[int], ways: tuple[Proxy, ...]) -> str:
-    """Return the cluster block of a node; a far node is reached by slow proxies."""
+    """Return the cluster block of a node; the last node's routes lead through the proxies."""
     near = [f"{HOST}:{port}" for port in ports]
     known, advertise = near, ""
     if ways:
-        # The addresses that nodes exchange later must not bypass the slow proxies.
-        slow = [urlsplit(way.url).netloc for way in ways]
-        known = slow[:-1] if number == len(ports) else near[:-1]
-        advertise = f"advertise: '{slow[number - 1]}',"
+        # The addresses that nodes exchange later must not bypass the proxies.
+        proxied = [urlsplit(way.url).netloc for way in ways]
+        known = proxied[:-1] if number == len(ports) else near[:-1]
+        advertise = f"advertise: '{proxied[number - 1]}',"
     routes = ", ".join(f'"nats-route://{each}"' for each in known)
     return f"cluster {{ name: test, listen: '{near[number - 1]}', {advertise} routes: [{routes}] }}"
