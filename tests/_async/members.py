@@ -104,9 +104,10 @@ async def publish(jet, name, first, end):
         assert not isinstance(outcome, js.PublishFailure), outcome
 
 
-async def elastic(jet, name, *members, partitions=10, **settings):
-    """Return an elastic group of a new stream."""
-    await jet.create_stream(StreamConfig(name=name, subjects=[f"{name}.*"], storage="memory"))
+async def elastic(jet, name, *members, partitions=10, stream=None, **settings):
+    """Return an elastic group of a new stream, with more options of that from `stream`."""
+    options = stream or {"storage": "memory"}
+    await jet.create_stream(StreamConfig(name=name, subjects=[f"{name}.*"], **options))
     group = jet.elastic_consumer_group(name, "g")
     by_key = PartitioningFilter(filter=f"{name}.*", partitioning_wildcards=[1])
     await group.create(
@@ -154,8 +155,8 @@ async def has(worker, partitions):
 class Member:
     """A process that works as a member: a connection of its own, which can be cut."""
 
-    def __init__(self, server, name, member, seen, config=None, kind="elastic"):
-        self._connection = js.connect(server.url)
+    def __init__(self, server, name, member, seen, config=None, kind="elastic", **options):
+        self._connection = js.connect(server.url, **options)
         self._rest = (name, member, seen, config or QUICK, kind)
         self.reports = []
 

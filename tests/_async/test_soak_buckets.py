@@ -11,26 +11,12 @@ from contextlib import suppress
 import pytest
 
 import js_async as js
-from js_async.runtime.concurrency import aside
 from tests._async.flow import eventually, pause, together
-from tests._async.leaders import step_down
+from tests._async.trouble import PATIENT, Progress, is_passing, trouble
 from tests.conftest import VERSION
 from tests.soak import rounds, state
 from twinstream.models import ObjectStoreConfig, StreamConfig
 from twinstream.testing import NatsCluster
-
-PATIENT = js.ReconnectPolicy(wait=0.01, max_wait=0.2, attempts=-1)
-# What a call may end with while a group has no leader; whether it took effect is not known.
-PASSING = (js.ConnectionLost, js.NoResponders, js.OutcomeUnknown, js.RequestTimeout)
-TROUBLES = (
-    "isolate the leader",
-    "kill the leader",
-    "isolate a node",
-    "stop the leader",
-    "step down",
-    "kill another",
-    "stop all",
-)
 
 
 @pytest.fixture(scope="module")
@@ -38,98 +24,6 @@ def own_cluster():
     """Three servers that these tests kill and separate."""
     with NatsCluster(version=VERSION, separable=True) as running:
         yield running
-
-
-def is_passing(error):
-    """Tell whether an error may go away by itself."""
-    return isinstance(error, PASSING) or getattr(error, "code", 0) == 503
-
-
-class Progress:
-    """What the workers did so far."""
-
-    def __init__(self):
-        self.done = 0
-        self.is_over = False
-
-    async def has(self, target):
-        """Whether the workers came as far as `target`."""
-        return self.done >= target
-
-
-async def healthy(stream):
-    """Return the leader of a stream once all of its replicas are current."""
-
-    async def look():
-        try:
-            cluster = (await stream.info(timeout=2)).cluster
-        except js.TwinstreamError as error:
-            if is_passing(error):
-                return None
-            raise
-        replicas = cluster.replicas or []
-        whole = len(replicas) == 2 and all(each.current and not each.offline for each in replicas)
-        return cluster.leader if whole else None
-
-    return await eventually(look, patience=90)
-
-
-async def lead(connection, stream, node):
-    """Let a node lead a stream."""
-
-    async def look():
-        if await healthy(stream) == node.name:
-            return True
-        await step_down(connection, f"STREAM.LEADER.STEPDOWN.{stream.name}")
-        return False
-
-    await eventually(look, patience=90)
-
-
-async def isolate(cluster, chance):
-    """Cut the last node off for longer or shorter than an election takes."""
-    cluster.isolate(silently=chance.random() < 0.5)
-    await pause(chance.uniform(0.5, 8))
-    await aside(cluster.rejoin)
-
-
-async def trouble(cluster, stream, progress, count):
-    """Make trouble again and again, each time when the workers have come further."""
-    chance = random.Random(stream.name)
-    target = 0
-    async with js.connect(cluster.url, reconnect=PATIENT, request_timeout=5) as connection:
-        # Not over the connection of the workers, so that theirs break in any state.
-        seen = await connection.jetstream(timeout=5).get_stream(stream.name)
-        for number in range(count):
-            leader = cluster.node(await healthy(seen))
-            target = max(target, progress.done) + chance.randrange(5, 15)
-            await eventually(progress.has, target, patience=90)
-            what = TROUBLES[number % len(TROUBLES)]
-            node = leader
-            if what == "kill another":
-                node = next(each for each in cluster.servers if each is not leader)
-            if what.startswith("isolate"):
-                if what == "isolate the leader":
-                    await lead(connection, seen, cluster.servers[-1])
-                await isolate(cluster, chance)
-            elif what == "step down":
-                await step_down(connection, f"STREAM.LEADER.STEPDOWN.{stream.name}")
-            elif what == "stop the leader":
-                leader.pause()
-                await pause(chance.uniform(0.5, 3))
-                leader.resume()
-            elif what == "stop all":
-                for each in cluster.servers:
-                    each.pause()
-                await pause(chance.uniform(0.1, 0.5))
-                for each in cluster.servers:
-                    each.resume()
-            else:
-                node.kill()
-                await pause(chance.uniform(0, 2))
-                await aside(node.restart)
-        await healthy(seen)
-    progress.is_over = True
 
 
 class Writes:
