@@ -29,9 +29,9 @@ class FailedMessages:
         """Number of dropped messages."""
 
     def note(self, subject: bytes, error: Exception) -> None:
-        """Count a dropped message; report the first and then ever fewer. The reader calls this."""
+        """Count a dropped message. Report its subject and error at counts 1, 2, 4, 8 and so on."""
         self.count += 1
-        # Report at counts 1, 2, 4, 8 …: a flood of messages must not cause a flood of reports.
+        # A flood of messages must not cause a flood of reports.
         if self.count & (self.count - 1):
             return
         from twinstream.core.log.events import MessageNotRead

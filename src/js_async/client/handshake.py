@@ -53,7 +53,7 @@ class Greeting:
         self._heard.set()
 
     def refused(self, text: str) -> None:
-        """Process the server's refusal."""
+        """Record that the server refused the handshake; `text` is its reason."""
         self._refusal = text
         self._wake()
 

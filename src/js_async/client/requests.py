@@ -29,7 +29,7 @@ class Watcher(Protocol):
     def note(self, subject: bytes | None, error: TwinstreamError) -> None:
         """Handle `error`: no response will arrive for requests to `subject` (None: to any subject).
 
-        The reader calls this, so it must be quick.
+        The code that reads the socket calls this, so it must be quick.
         """
         ...
 
@@ -126,7 +126,7 @@ class Replies:
     def _deliver(self, frame: Frame) -> None:
         token = frame[0][self._behind_prefix]
         answer = self._answers.get(token)
-        # None: the response is late, and its request has timed out.
+        # A response without a pending request is late: its request has timed out.
         if answer is None:
             return
         if answer.fits is not None and not answer.fits(frame):
@@ -284,13 +284,13 @@ class Replies:
             return
         for box in boxes:
             if box is self._box:
-                # Without the inbox no response can come.
+                # Without the inbox, no response can arrive.
                 self.fail(error)
             for watcher in tuple(self._watchers):
                 watcher.deny(box, error)
 
     def _fail_subject(self, subject: bytes, error: TwinstreamError) -> None:
-        # Case-insensitive: nats-py converts the server's error text to lower case.
+        # Ignore case, because nats-py converts the server's error text to lower case.
         subject = subject.lower()
         for answer in list(self._answers.values()):
             if answer.subject.lower() == subject:

@@ -96,7 +96,7 @@ class Mailboxes:
         # Set this before reading the table: `open` sends the SUB of any mailbox added afterwards.
         self.is_open = True
         for box in list(self.boxes.values()):
-            # Another server may permit what an earlier one refused.
+            # This server may permit a subscription that an earlier server refused.
             box.error = None
             self._link.write(subscribe_command(box.subject, box.queue, box.sid))
             if box.sid not in self.boxes:
@@ -109,8 +109,8 @@ class Mailboxes:
         if denied.subject:
             boxes = [box for box in boxes if box.is_refused(denied)]
         else:
-            # The client has too many subscriptions: the server sends an error for each one that it
-            # refuses, and refuses the newest.
+            # The client has too many subscriptions. The server refuses the newest one, and sends
+            # an error for each that it refuses.
             boxes = [box for box in boxes if box.error is None][-1:]
         for box in boxes:
             box.refuse(error)

@@ -172,7 +172,7 @@ async def keep(
         if upkeep is not None:
             await upkeep.session.finish(error)
     except BaseException:
-        # Cancelled at the end of the event loop.
+        # The program or its event loop ends.
         upkeep = of()
         if upkeep is not None:
             await upkeep.flush_at_exit(Deadline.after(_EXIT_TIME))

@@ -26,8 +26,8 @@ from twinstream.errors import AlreadyAcknowledged, TwinstreamError
 
 __all__ = ["Held"]
 
-# Progress of buffered messages is reported while the caller took a message within this many
-# ack_waits. After that, the server may redeliver them to a client that works.
+# Progress of buffered messages is reported if the caller took a message within the last 5
+# ack_waits. Otherwise the server may redeliver them to a client that works.
 _PATIENCE: Final = 5
 # The limit of the wait for a mailbox that is being closed (seconds). It is needed in a forked
 # child, where the loop that closes the mailbox does not run.

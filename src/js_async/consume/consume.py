@@ -1,4 +1,4 @@
-"""Consuming with a handler, which workers in the background call for each message."""
+"""Consuming messages with a handler, which workers in the background call for each message."""
 
 from __future__ import annotations
 
@@ -130,7 +130,8 @@ class Consuming(Owned, WorksBeside):
                 lane = self._lanes[number % len(self._lanes)]
                 self._tasks.append(spawn(_Worker(self, lane).run, f"twinstream-worker-{number}"))
         except BaseException:
-            # Interrupted: end the workers that were started. The caller could not stop them.
+            # The start was interrupted. End the started workers, because the caller cannot stop
+            # them.
             self._stopping = True
             await self._messages.close()
             raise
@@ -272,7 +273,7 @@ class _Worker:
             try:
                 await self._consuming._handle(message)
             except BaseException as error:
-                # Catch `SystemExit`, too: `stop`, `drain` or `wait` raises it. Messages that are
-                # still in the lane are returned to the server.
+                # Catch `SystemExit`, too, so that `stop`, `drain` or `wait` raises it. The workers
+                # return messages that are still in their lanes to the server.
                 self._consuming._fail(error)
                 await self._consuming._end()

@@ -72,7 +72,8 @@ class Messages(Iteration[Message]):
         self._ready: Final[deque[Message]] = deque()
         # The sizes of the messages in `_ready` in bytes, if the buffer is limited by bytes.
         self._sizes: Final[deque[int]] = deque()
-        # While `_ready` has more messages than this, callers may take one without the engine.
+        # Callers may take messages without updating the `PullEngine` while `_ready` contains more
+        # messages than this number.
         self._reserved = _ALL
         # Messages beyond `stop_after`. They are returned to the server at the end.
         self._surplus: Final[list[Message]] = []
@@ -87,8 +88,8 @@ class Messages(Iteration[Message]):
         self._held: Final = Held(self._transport, self._ready, ack_wait, self._timeout)
         """The progress reports of messages that are buffered or being handled."""
         self._counting: Final = Lock()
-        # The number of late messages that were taken without the engine, and how many of them were
-        # already reported to the engine.
+        # The number of late messages that were taken without updating the `PullEngine`, and how
+        # many of them were reported to it afterwards.
         self._missed = self._missed_known = 0
         self.late = 0
         """The number of messages skipped because ack_wait was over (see `Message.is_late`)."""
@@ -177,10 +178,10 @@ class Messages(Iteration[Message]):
         try:
             self._held.end()
             if self._channel is not None:
-                # This wakes up waiting callers after everything in flight has arrived.
+                # Waiting callers wake up when all messages in flight have arrived.
                 await shielded(partial(self._leave, self._channel))
         except BaseException:
-            # Interrupted: the next `close` must do the remaining work.
+            # The call was interrupted. The next call must do the remaining work.
             self._left = False
             raise
 
@@ -267,7 +268,7 @@ class Messages(Iteration[Message]):
         return channel is not self._channel or self._has_given_up()
 
     def _has_given_up(self) -> bool:
-        """Return whether `Held` gave up and closed the mailbox of an iterator still in use."""
+        """Return whether `Held` closed the mailbox although the iterator is still in use."""
         return self._held.gave_up and not (self._draining or self._closed)
 
     async def _come_back(self, channel: PullChannel, engine: PullEngine) -> PullChannel:
@@ -335,7 +336,7 @@ class Messages(Iteration[Message]):
         return await super()._take(deadline)
 
     def _take_granted(self) -> Message | None:
-        """Return a buffered message that may be taken without the engine, or None.
+        """Return a buffered message that may be taken without updating the engine, or None.
 
         Only for iterators without an ack_wait.
         """
@@ -347,7 +348,7 @@ class Messages(Iteration[Message]):
             return None
 
     def _take_all_granted(self) -> list[Message]:
-        """Return all buffered messages that may be taken without the engine.
+        """Return all buffered messages that may be taken without updating the engine.
 
         Only for iterators without an ack_wait.
         """
@@ -366,18 +367,18 @@ class Messages(Iteration[Message]):
     async def _note_late(self, *, granted: bool = False) -> None:
         """Count a message that was skipped as late.
 
-        `granted`: the message was taken without the engine.
+        `granted` is whether the message was taken without updating the engine.
         """
         async with self._counting:
             self.late += 1
             self._missed += granted
 
     def _unsettled(self, engine: PullEngine) -> int:
-        """Return the number of messages that callers took and the engine does not know of."""
+        """Return the number of messages that callers took without updating the engine."""
         return engine.buffered - len(self._ready) - (self._missed - self._missed_known)
 
     def _settle(self, engine: PullEngine) -> None:
-        """Report to the engine the messages that callers took without it."""
+        """Report to the engine the messages that callers took without updating it."""
         if self._passed is not None:
             engine.arrived(1, 0)
             engine.note_size(len(self._passed[3]))

@@ -75,7 +75,7 @@ class Decisions:
             while actions:
                 await self._do(channel, engine, actions.popleft())
         finally:
-            # Interrupted: the next call carries out the remaining actions.
+            # The call was interrupted. The next call carries out the remaining actions.
             if actions:
                 engine.put_back(actions)
 

@@ -156,9 +156,10 @@ class BySubject(OnceWriter):
         ]
 
     async def _look(self, request: PublishRequest, result: Written) -> Written:
-        """Determine the outcome for a message whose response was lost, a repeat or a refusal.
+        """Determine the outcome of a message that was not stored for the first time.
 
-        This inserts the message, which finds an existing one.
+        Its response was lost, or reports a duplicate or a refusal. This method inserts the message
+        again, which finds an existing one.
         """
         if isinstance(result, TwinstreamError) and judge(result) in {
             Refusal.FINAL,

@@ -134,7 +134,7 @@ class OutboxRelay(Owned, WorksBeside):
             reached("relay: stopping", self)
         await self._join(timeout)
         if self._task is not None:
-            # Without a task, `drain` may be running. It releases the outbox when it ends.
+            # Without `_task`, `drain` may be running. It releases the outbox when it ends.
             await self._release()
 
     async def wait(self, timeout: Seconds | None = None) -> None:

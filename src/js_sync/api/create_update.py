@@ -39,8 +39,7 @@ __all__ = [
 
 # The pause between two attempts while another client creates or deletes the stream (seconds).
 _PAUSE: Final = 0.01
-# The number of attempts for which the timeout must suffice, and the minimum time of an attempt
-# (seconds).
+# One attempt may take the remaining time divided by `_SHARES`, but at least `_SHORTEST` seconds.
 _SHARES: Final = 4
 _SHORTEST: Final = 0.5
 
@@ -88,7 +87,7 @@ def create_or_update_stream(
             return _write_stream(api, what, name, config, False, attempt)
         except StreamNotFound:
             if what == "CREATE":
-                # The error concerns another stream, for example an origin.
+                # The error concerns another stream, for example the origin of a mirror.
                 raise
             what = "CREATE"
         except (StreamExists, RequestTimeout):

@@ -24,7 +24,7 @@ class Channel(Protocol):
 
     @property
     def epoch(self) -> int:
-        """Number of connects so far. Requests sent in an earlier epoch get no response."""
+        """The number of connects so far. Requests sent in an earlier epoch get no response."""
         ...
 
     @property
@@ -44,7 +44,7 @@ class Channel(Protocol):
 
     @property
     def request_timeout(self) -> float:
-        """Default timeout of a request in seconds."""
+        """The default timeout of a request in seconds."""
         ...
 
     @property
@@ -106,10 +106,10 @@ class Channel(Protocol):
         ...
 
     def hold_back(self, bulk: HeldBack) -> None:
-        """Pass arriving data to `bulk`, a bulk response, before the data is parsed.
+        """Let `bulk` take the bytes of its subscription before they are parsed.
 
-        While another bulk response is in progress, and over a connection of nats-py, this does
-        nothing: the messages arrive as frames.
+        While the response of another such object is incomplete, and over a connection of nats-py,
+        this does nothing: the messages arrive as frames.
         """
         ...
 
@@ -122,7 +122,9 @@ class Channel(Protocol):
         ...
 
     def wait(self, signal: Signal, deadline: Deadline) -> bool:
-        """Flush, then wait for the signal or the deadline; return whether the signal is set.
+        """Flush buffered data, then wait for the signal or the deadline.
+
+        Return whether the signal is set.
 
         The connection also sets the signals of its mailboxes when it is lost, restored or closed.
         """

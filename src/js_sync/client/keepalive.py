@@ -50,8 +50,8 @@ class Pings:
             # The connection was lost before the signal was added, so no PONG will set it.
             self._forget(flag)
         except BaseException:
-            # Interrupted, perhaps before the PING was sent. PONGs are matched to signals by their
-            # order, so the next PONG could set the wrong signal.
+            # The call was interrupted, perhaps before the PING was sent. PONGs are matched to
+            # signals by their order, so the next PONG could set the wrong signal.
             self._link.abort(ConnectionError("the program was interrupted while it sent a PING"))
             raise
         return None

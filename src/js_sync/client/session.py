@@ -95,8 +95,7 @@ class Session:
         self._connected_at = 0.0
         self.tokens: Final = Tokens(urandom(16), options.inbox_prefix)
         self._link: Final = Link(self._receive, self._ended, options.busy_poll)
-        # Flush, then wait for a signal or a deadline; see `Channel.wait`. This is the method of the
-        # `Link` itself, because every wait calls it.
+        # See `Channel.wait`. This is the method of the `Link` itself, because every wait calls it.
         self.wait: Final = self._link.wait
         self._mailboxes: Final = Mailboxes(self._link, tell)
         self.cut_acks: Final = self._mailboxes.cut_acks
@@ -213,7 +212,8 @@ class Session:
         try:
             self._close_all(cause)
         except BaseException:
-            # Interrupted. Finish now: a later call would do nothing, because `is_closed` is set.
+            # The call was interrupted. Do the work now, because `is_closed` is set and a later call
+            # would do nothing.
             self._close_all(cause)
             raise
 
@@ -270,7 +270,7 @@ class Session:
     def _greet(self, address: ServerAddress, credentials: Credentials) -> None:
         deadline = Deadline.after(self._options.connect_timeout)
         self._link.settle(deadline)
-        self._parser = Parser({})  # no messages before the connection is secured
+        self._parser = Parser({})  # drops messages that arrive before TLS is established
         self._end = None
         # Ignore the addresses in an INFO that arrived before TLS: an attacker may have changed it.
         self._is_believed = not self._greeting.open(address, deadline)
@@ -404,7 +404,7 @@ class Session:
         try:
             self._note_end(error, was_connected)
         except BaseException:
-            # Interrupted. Repeat the call: no other code starts the reconnect.
+            # The call was interrupted. Repeat it, because no other code starts the reconnect.
             self._note_end(error, was_connected)
             raise
 
@@ -481,7 +481,7 @@ class Session:
         check_size(subject, size, self._info.max_payload)
         command = publish_command(subject, reply, headers, payload)
         while not link.write(command):
-            # Disconnected; the next server may have another limit.
+            # The client was disconnected, and the next server may have another limit.
             self.ready(Deadline.after(self._options.request_timeout))
             check_size(subject, size, self._info.max_payload)
         if link.is_full and not now:

@@ -171,7 +171,7 @@ def keep(of: Callable[[], Upkeep | None], link: Callable[[], Link | None], troub
         if upkeep is not None:
             upkeep.session.finish(error)
     except BaseException:
-        # Cancelled at the end of the event loop.
+        # The program or its event loop ends.
         upkeep = of()
         if upkeep is not None:
             upkeep.flush_at_exit(Deadline.after(_EXIT_TIME))

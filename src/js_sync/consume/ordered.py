@@ -252,7 +252,7 @@ class OrderedMessages(Iteration[Message]):
             frame = message._frame
             position = parse(frame[1])
             if position is None or position[1] != next_seq:
-                # A gap: the next consumer delivers the messages from here again.
+                # There is a gap. The next consumer delivers the messages after it again.
                 kept = message
                 break
             next_seq += 1
@@ -270,8 +270,8 @@ class OrderedMessages(Iteration[Message]):
     ) -> Message | None:
         """Return the next message, or None.
 
-        None means that the read has ended, that the question is answered, or that the next message
-        does not satisfy `fits`; that message stays buffered.
+        None means that the read has ended, that the pending `_Question` is answered, or that the
+        next message does not satisfy `fits`. In the last case, the message stays buffered.
         """
         read, consumer = self._read, self._consumer
         while not (self._closed or self._left == 0):
@@ -352,7 +352,7 @@ class OrderedMessages(Iteration[Message]):
             return self._fetch(limits, ends, wait)
         except BaseException:
             if begin is not None:
-                # Interrupted: the next call returns these messages again.
+                # The call was interrupted. The next call returns these messages again.
                 self._go_back(*begin)
             raise
         finally:
@@ -423,7 +423,7 @@ class OrderedMessages(Iteration[Message]):
     def _probed(self, messages: Messages, deadline: Deadline) -> Message | None:
         """Return the next message, and send probes while none arrives.
 
-        Returns None if the question is answered, or if a new consumer is needed.
+        Returns None if the pending `_Question` is answered, or if a new consumer is needed.
         """
         probing = self._probing
         if self._question is not None:

@@ -118,7 +118,7 @@ class OrderedConsumer:
             return
         messages.close()
         if messages is self.messages:
-            # Not true if another caller has left the consumer meanwhile.
+            # If this is false, another caller has left the consumer meanwhile.
             self._unwanted.append(name)
             self.messages = None
 

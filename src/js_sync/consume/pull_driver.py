@@ -76,7 +76,7 @@ class Decisions:
             while actions:
                 self._do(channel, engine, actions.popleft())
         finally:
-            # Interrupted: the next call carries out the remaining actions.
+            # The call was interrupted. The next call carries out the remaining actions.
             if actions:
                 engine.put_back(actions)
 

@@ -44,13 +44,13 @@ class Leasing(ABC):
         return f"<{type(self).__name__} {self._place.stream} {self._name}>"
 
     def acquire(self, timeout: Seconds | None = None) -> Lease:
-        """Wait until the lock is acquired, and return the lease. Use it in a `with` block.
+        """Acquire the lock or semaphore, and return the lease. Use it in a `with` block.
 
         Args:
             timeout: The longest wait in seconds; None waits without limit.
 
         Raises:
-            RequestTimeout: The lock was not free in time. The error names the current holder.
+            RequestTimeout: It was not free in time. The error names the current holder.
             TwinstreamError: An error of `JetStream.publish` that waiting cannot resolve.
         """
         return opening(self._acquire(Deadline.after(timeout)))
@@ -61,7 +61,7 @@ class Leasing(ABC):
         return lease
 
     def try_acquire(self) -> Lease | None:
-        """Acquire the lock and return the lease, or return None if the lock is not free.
+        """Acquire the lock or semaphore if it is free, and return the lease, else None.
 
         Raises `RequestTimeout` if the server does not respond in time.
         """

@@ -135,7 +135,7 @@ class OutboxRelay(Owned, WorksBeside):
             reached("relay: stopping", self)
         self._join(timeout)
         if self._task is not None:
-            # Without a task, `drain` may be running. It releases the outbox when it ends.
+            # Without `_task`, `drain` may be running. It releases the outbox when it ends.
             self._release()
 
     def wait(self, timeout: Seconds | None = None) -> None:

@@ -41,7 +41,7 @@ _LOOK_UP: Final = 30.0
 class _Look:
     """The result of a scan that began at monotonic time `at`.
 
-    `ids` are the message ids of all messages that the stream had stored after `since`.
+    `ids` are the message ids of this processing in messages that were stored after `since`.
     """
 
     ids: Collection[str]
@@ -115,7 +115,7 @@ class KnownResults:
 
     def _look_up(self, stream: Stream, since: Timestamp, own: OwnIds) -> Collection[str]:
         state = (stream.info(confirmed=True)).state
-        # `last_seq` is 0 only if the stream never had a message, as limits may remove all of them.
+        # `last_seq` counts removed messages, too. It is 0 only if the stream never had a message.
         if not state.last_seq or (state.last_ts is not None and state.last_ts < since):
             return ()
         oldest = state.first_ts if state.messages else None

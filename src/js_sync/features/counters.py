@@ -61,7 +61,7 @@ class Counters:
 
     @classmethod
     def _open(cls, api: Api, name: str) -> Counters:
-        """Return the counters of a stream, after a check that the stream counts.
+        """Return the counters of a stream, after a check that the stream allows counters.
 
         Raises `Unsupported` if the server is older than 2.12.
         """
