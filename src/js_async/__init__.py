@@ -1,7 +1,7 @@
-"""A NATS JetStream client in one of two forms: for blocking code, or for event loops.
+"""A NATS JetStream client. There are two packages: for event loops, and for blocking code.
 
-Both forms have the same names. Start with `connect`. Names are imported on first use, so that a
-program only pays at its start for what it uses.
+Both packages have the same names. Start with `connect`. Names are imported on first use, so that a
+program that uses only some of them starts quickly.
 """
 
 from __future__ import annotations

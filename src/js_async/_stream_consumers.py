@@ -1,4 +1,4 @@
-"""Create, change, find and delete the consumers of a stream."""
+"""The methods of `Stream` that create, change, find and delete consumers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["StreamConsumers"]
 
 
 class StreamConsumers:
-    """The consumer methods of `Stream`."""
+    """The base class of `Stream` with the methods for consumers."""
 
     def __init__(self, api: Api, name: str) -> None:
         self._api: Final = api
@@ -29,11 +29,13 @@ class StreamConsumers:
         """Create a consumer, or return the existing one if its configuration is the same.
 
         Args:
-            config: Configuration. Without a name the client generates one. Without `ack_policy` the
-                consumer requires explicit acks (the server's own default is none). With `name`
-                instead of `durable_name` the server deletes the consumer after 5 idle seconds.
-            pedantic: Let the server refuse a configuration that it would have to change (2.11).
-            timeout: Seconds, the default is that of the API.
+            config: Configuration of the consumer. Without a name, the client generates one. Without
+                `ack_policy`, the consumer requires explicit acks (the server's own default is
+                none). With `name` instead of `durable_name`, the server deletes the consumer after
+                5 idle seconds.
+            pedantic: Let the server refuse a configuration that it would have to change (server
+                2.11).
+            timeout: Seconds; the default is that of the API.
 
         Raises:
             ConsumerExists: The consumer exists with another configuration.
@@ -45,13 +47,16 @@ class StreamConsumers:
     async def create_or_update_consumer(
         self, config: ConsumerConfig, *, timeout: Seconds | None = None
     ) -> Consumer:
-        """Create a consumer, or update the consumer of that name."""
+        """Create a consumer, or update the existing consumer with the name in `config`."""
         return await Consumer.create(self._api, self._name, config, "", timeout=timeout)
 
     async def update_consumer(
         self, config: ConsumerConfig, *, pedantic: bool = False, timeout: Seconds | None = None
     ) -> Consumer:
-        """Update the consumer that the configuration names. Raises `ConsumerNotFound`."""
+        """Update the consumer with the name in `config`. Raises `ConsumerNotFound`.
+
+        The arguments are those of `create_consumer`.
+        """
         return await Consumer.create(
             self._api, self._name, config, "update", pedantic=pedantic, timeout=timeout
         )
@@ -61,7 +66,10 @@ class StreamConsumers:
         return await Consumer.get(self._api, self._name, name, timeout)
 
     def bind_consumer(self, name: str) -> Consumer:
-        """Return a consumer without a request to the server, for users without INFO permission."""
+        """Return a handle of a consumer without a request to the server.
+
+        For users who lack the permission to request the consumer's info.
+        """
         return Consumer(self._api, self._name, name, None)
 
     async def delete_consumer(self, name: str, *, timeout: Seconds | None = None) -> None:
@@ -69,16 +77,23 @@ class StreamConsumers:
         await Consumer(self._api, self._name, name, None).delete(timeout=timeout)
 
     def consumers(self, *, timeout: Seconds | None = None) -> Listing[ConsumerInfo]:
-        """Iterate over the infos of all consumers; `missing` and `offline` name those without one.
+        """Return an iterator over the infos of all consumers.
 
-        `timeout` is in seconds and applies to each page.
+        Its `missing` and `offline` contain the names of consumers that have no info now.
+
+        Args:
+            timeout: Seconds for each page; the default is that of the API.
         """
         from js_async.api import pager
 
         return pager.ConsumerInfos(self._api, self._name, timeout)
 
     def consumer_names(self, *, timeout: Seconds | None = None) -> Listing[str]:
-        """Iterate over the names of all consumers; `timeout` applies to each page."""
+        """Return an iterator over the names of all consumers.
+
+        Args:
+            timeout: Seconds for each page; the default is that of the API.
+        """
         from js_async.api import pager
 
         return pager.ConsumerNames(self._api, self._name, timeout)

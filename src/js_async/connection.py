@@ -1,4 +1,4 @@
-"""The connection to a NATS server, the entry point of the API."""
+"""The connection to a NATS server, which is the entry point of the API."""
 
 from __future__ import annotations
 
@@ -67,38 +67,38 @@ def connect(
 
     Args:
         servers: A URL (`nats://[user:password@]host:port`, `tls://…`), several URLs separated by
-            commas, or a list. Further servers of the cluster are discovered.
+            commas, or a list. The client learns the other servers of the cluster from them.
         name: Name of this client in the server's monitoring and in advisories.
-        user: User name, together with `password`.
+        user: User name. Needs `password`.
         password: Password of `user`.
         token: Authentication token.
         nkey_seed: Seed of an NKey.
-        credentials: Function that returns the credentials; called at each connection attempt. An
-            error that it raises reaches the caller. During a reconnect the error counts as a failed
-            attempt.
-        credentials_file: File with a JWT and a seed, as `nsc` writes it.
-        tls: TLS settings. A server that requires TLS gets it without them, too.
+        credentials: Function that returns the credentials. It is called at each connect attempt. At
+            the first connect, an error that it raises is raised here. Later, the error counts as a
+            failed attempt to reconnect.
+        credentials_file: File with a JWT and a seed, in the format of the tool `nsc`.
+        tls: TLS settings. If the server requires TLS, the client uses TLS even without them.
         connect_timeout: Seconds for one attempt at one server.
         request_timeout: Default timeout of every request in seconds.
-        ping_interval: Seconds between PINGs. The connection is considered lost when the server
-            answers none for two intervals.
-        busy_poll: Seconds (at most 0.1) for which each wait polls the socket before it blocks. A
-            response within that time arrives sooner, by the time that a thread needs to wake up, at
-            the price of a busy CPU; 0.0003 suits a nearby server. In `js_sync`, without TLS, the
-            polling thread keeps the GIL, so that threads that compute cannot delay each response by
-            5 ms and more; use 0.001 for that.
-        reconnect: Reconnect policy. With None the connection closes when the server is lost.
+        ping_interval: Seconds between PINGs. If the server does not answer a PING within this time,
+            the connection is considered lost.
+        busy_poll: Seconds (at most 0.1) for which each wait polls the socket before it blocks. The
+            CPU is busy meanwhile. A response within that time arrives sooner, because no thread has
+            to wake up; 0.0003 suits a nearby server. In `js_sync`, without TLS, the polling thread
+            keeps the GIL. That prevents computing threads from delaying each response by 5 ms or
+            more; use 0.001 for that.
+        reconnect: Reconnect policy. With None, the connection closes when it is lost.
         shuffle: Try the servers in random order.
         inbox_prefix: Prefix of reply subjects, for users who may not subscribe to `_INBOX`.
         on_event: Callback for connection events. It must return quickly and must not use the
-            connection. The logger `twinstream.connection` logs errors that it raises, with the
-            traceback, and the events themselves, see `docs/logging.md`.
+            connection. The logger `twinstream.connection` logs the events, and the errors that the
+            callback raises with their traceback; see `docs/logging.md`.
         on_call: Callback that receives a `Call` for each finished JetStream API request and for
             each published message that a stream acknowledged. The rules of `on_event` apply. It
-            runs in the caller before the call returns; for messages of `publish_many` and
-            `publisher` it runs where their acknowledgements are read. Not reported: pulls, acks,
-            requests with many responses, and messages without an acknowledgement of their own
-            (`fast_ingest`, and all but the last message of an atomic batch).
+            runs before the call returns. For messages of `publish_many` and `publisher`, it runs
+            when their acknowledgements are read. Not reported are pulls, acks, requests with many
+            responses, and messages that the stream does not acknowledge one by one (`fast_ingest`,
+            and all but the last message of an atomic batch).
 
     Raises:
         BadArgument: An argument is invalid.
@@ -131,9 +131,14 @@ def connect_with(
     on_event: Callable[[ConnectionEvent], None] | None = None,
     on_call: Callable[[Call], None] | None = None,
 ) -> Opening[Connection]:
-    """Connect with existing options, for example options from another process.
+    """Connect with an options object, for example with one from another process.
 
-    `on_event` and `on_call` are as in `connect`. Raises the same errors.
+    Raises the errors of `connect`.
+
+    Args:
+        options: Options of the connection.
+        on_event: Callback for connection events, as in `connect`.
+        on_call: Callback for finished calls, as in `connect`.
     """
     return opening(_connect(options, on_event, on_call))
 
@@ -153,19 +158,20 @@ class Stats:
     """Counters of a connection at one moment."""
 
     links: int
-    """Number of times that the connection was established."""
+    """The number of times that the connection was established."""
     subscriptions: int
-    """Current subscriptions, including inboxes."""
+    """The number of current subscriptions, including inboxes."""
     open_requests: int
-    """Requests that currently wait for their response."""
+    """The number of requests that wait for their response."""
     strays: int
-    """Messages, since the last (re)connect, for subscriptions that had just ended."""
+    """The number of messages for ended subscriptions since the last connect or reconnect."""
 
 
 class Connection(Owned, BlockHint):
     """A connection that reconnects by itself. Create one with `connect`.
 
-    Safe to share between the tasks of one event loop, or between threads. Not usable after a fork.
+    The tasks of one event loop may share a connection, and so may threads in `js_sync`. A forked
+    process cannot use the connection of its parent.
     """
 
     def __init__(
@@ -181,7 +187,7 @@ class Connection(Owned, BlockHint):
             on_event, "on_event"
         )
         self._broke_at = 0.0
-        # Weak references: an iterator that its user dropped receives nothing and is not kept alive.
+        # Weak references: this list must not keep iterators alive that the user no longer uses.
         self._listeners: list[ref[ConnectionEvents]] = []
         self._last_event: Closed | None = None
         self._tell: Final = Announcer(self._pass_on).tell
@@ -190,7 +196,7 @@ class Connection(Owned, BlockHint):
         self._sweep_at = _FIRST_SWEEP
 
     async def _start(self) -> None:
-        """Connect for the first time. Called once, by `connect`."""
+        """Connect for the first time. `connect` calls this once."""
         if self.is_closed:
             raise ConnectionClosed("a closed connection stays closed: make another with `connect`")
         if self.epoch:
@@ -222,30 +228,30 @@ class Connection(Owned, BlockHint):
 
     @property
     def epoch(self) -> int:
-        """Number of connects so far. Requests sent in an earlier epoch get no response."""
+        """The number of connects so far. Requests sent in an earlier epoch get no response."""
         return self._session.epoch
 
     @property
     def server_info(self) -> ServerInfo:
-        """What the server reported about itself at the last connect."""
+        """The server's latest INFO, for example its name and version."""
         return self._session.server_info
 
     @property
     def stats(self) -> Stats:
-        """Current counters."""
+        """The current counters of the connection."""
         session = self._session
         return Stats(
             session.epoch, session.subscriptions, session.replies.open_requests, session.strays
         )
 
     def events(self) -> ConnectionEvents:
-        """Return an iterator over connection events from now on; it ends at the close."""
+        """Return an iterator over the connection events from now on. It ends after `Closed`."""
         from js_async.client.connection_events import ConnectionEvents
 
         listener = ConnectionEvents(self._session)
         self._listeners.append(ref(listener, self._listeners.remove))
         if self._last_event is not None:
-            # The connection is closed already, and reported that to earlier listeners only.
+            # The connection is already closed, and only earlier iterators got that event.
             listener._tell(self._last_event)
         return listener
 
@@ -259,24 +265,25 @@ class Connection(Owned, BlockHint):
     # ---- lifecycle
 
     async def close(self) -> None:
-        """Flush what was written, disconnect and wake up all waiting calls.
+        """Flush buffered data, disconnect and wake up all waiting calls.
 
-        Waits up to one second for the server to confirm that it received everything, for example
-        acks. Closing again does nothing.
+        Waits up to one second until the server has received everything, for example acks. A second
+        call does nothing.
         """
         await self._session.close()
 
     async def drain(self, timeout: Seconds = 30.0) -> None:
-        """Unsubscribe, let the subscribers process what has arrived, then close.
+        """Unsubscribe, wait until all buffered messages were taken, then close the connection.
 
-        Waits at most `timeout` seconds for the subscribers, then closes in any case.
+        Args:
+            timeout: The longest wait in seconds. After it, the connection is closed in any case.
         """
         deadline = Deadline.after(timeout)
         listed, self._subscriptions = self._subscriptions, {}
         subscriptions = list(listed.values())
         boxes = [box for each in subscriptions if (box := each._box) is not None]
         try:
-            # Closed at the same time; one after the other, each would cost a round trip.
+            # Close all at once: closing them one by one would take a round trip for each.
             await self._session.close_mailbox(*boxes, settle=True)
         finally:
             for subscription in subscriptions:
@@ -305,14 +312,14 @@ class Connection(Owned, BlockHint):
         """Return the JetStream API of this connection.
 
         Args:
-            domain: JetStream domain; replaces the subject prefix `$JS.API`.
-            prefix: Subject prefix in place of `$JS.API`.
+            domain: JetStream domain. It changes the subject prefix to `$JS.DOMAIN.API`.
+            prefix: Subject prefix instead of `$JS.API`.
             timeout: Default timeout of API calls in seconds.
-            required_api_level: Minimum API level that each API request demands of the server
+            required_api_level: Minimum API level that each API request requires of the server
                 (ADR-44, server 2.12): 1 is 2.11, 2 is 2.12, 3 is 2.12.5, 4 is 2.14, 5 is 2.15. A
-                server with a lower level does nothing and answers with `JetStreamError` 10185.
-                Servers before 2.12 ignore the demand, so the call raises `Unsupported`. Publishing,
-                pulls and direct gets carry no such demand.
+                server with a lower level refuses the request with `JetStreamError` 10185. Servers
+                before 2.12 ignore the requirement, so the call raises `Unsupported`. The level is
+                not checked for publishing, pulls and direct gets.
         """
         return JetStream(
             self._session,
@@ -337,7 +344,13 @@ class Connection(Owned, BlockHint):
     ) -> None:
         """Send a message to the current subscribers, without confirmation.
 
-        Use `JetStream.publish` for a confirmation by a stream.
+        Use `JetStream.publish` to store a message in a stream, with confirmation.
+
+        Args:
+            subject: Subject of the message.
+            payload: Payload of the message.
+            reply: Subject for responses.
+            headers: Headers of the message.
 
         Raises:
             BadArgument: The subject or a header is invalid, or the message is larger than the
@@ -356,7 +369,13 @@ class Connection(Owned, BlockHint):
         timeout: Seconds | None = None,
         headers: HeaderValues | None = None,
     ) -> CoreMessage:
-        """Send a message and return the first response, within `timeout` seconds.
+        """Send a message and return the first response.
+
+        Args:
+            subject: Subject of the request.
+            payload: Payload of the request.
+            timeout: Seconds to wait; the default is the connection's `request_timeout`.
+            headers: Headers of the request.
 
         Raises:
             NoResponders: No subscriber listens to the subject.
@@ -378,7 +397,7 @@ class Connection(Owned, BlockHint):
     def subscribe(
         self, subject: str, *, queue: str = "", max_pending: int = 65_536
     ) -> Opening[Subscription]:
-        """Subscribe to a subject; wildcards are allowed.
+        """Subscribe to a subject.
 
         Args:
             subject: Subject, with or without wildcards.
@@ -401,20 +420,23 @@ class Connection(Owned, BlockHint):
         return subscription
 
     def _sweep(self) -> None:
-        """Forget the subscriptions that have ended.
+        """Remove the subscriptions that have ended from the table.
 
-        Runs when twice as many are listed as the previous sweep left. Checking all of them for each
-        new subscription would take minutes with 100,000 of them.
+        This runs when the table has twice the size that it had after the previous sweep. Checking
+        the whole table for each new subscription would take minutes with 100,000 of them.
         """
-        # Removed one by one, because other callers may subscribe meanwhile.
+        # Remove them one by one, because other callers may subscribe meanwhile.
         for key, each in list(self._subscriptions.items()):
             if each.is_closed:
                 self._subscriptions.pop(key, None)
         self._sweep_at = max(_FIRST_SWEEP, 2 * len(self._subscriptions))
 
     async def flush(self, timeout: Seconds | None = None) -> None:
-        """Wait until the server has processed everything sent so far.
+        """Wait until the server has processed everything that was sent so far.
 
         Raises `RequestTimeout`, `ConnectionLost` or `ConnectionClosed`.
+
+        Args:
+            timeout: Seconds to wait; the default is the connection's `request_timeout`.
         """
         await self._session.flush(self._deadline(timeout))

@@ -1,4 +1,4 @@
-"""One consumer: its state, and pulling messages from it."""
+"""A handle of one pull consumer: its state, and methods that pull messages from it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,10 @@ __all__ = ["Consumer"]
 
 
 class Consumer(FetchCalls):
-    """A pull consumer on the server. `cached_info` is its last known info, or None."""
+    """A handle of a pull consumer on the server.
+
+    `cached_info` is the last known info of the consumer, or None.
+    """
 
     @classmethod
     async def create(
@@ -53,7 +56,7 @@ class Consumer(FetchCalls):
     async def get(
         cls, api: Api, stream: str, name: str, timeout: Seconds | None = None
     ) -> Consumer:
-        """Return a consumer that exists."""
+        """Return an existing consumer. Raises `ConsumerNotFound`."""
         consumer = cls(api, stream, name, None)
         await consumer.info(timeout=timeout)
         return consumer
@@ -74,7 +77,7 @@ class Consumer(FetchCalls):
     # ---- the consumer on the server
 
     async def info(self, *, timeout: Seconds | None = None) -> ConsumerInfo:
-        """Request configuration and state. Raises `ConsumerNotFound`."""
+        """Return the configuration and state of the consumer. Raises `ConsumerNotFound`."""
         self.cached_info = await consumer_admin.info(
             self._api, self._stream, self._name, self._api.deadline(timeout)
         )
@@ -92,10 +95,15 @@ class Consumer(FetchCalls):
         until: datetime | None = None,
         timeout: Seconds | None = None,
     ) -> ConsumerPauseResponse:
-        """Stop deliveries for `duration` seconds, or until a time (server 2.11).
+        """Stop the deliveries of the consumer for some time (server 2.11).
 
-        Pulls wait during the pause. The server compares the end with its own clock; a duration is
-        added to the local clock. Raises `BadArgument` if the pause has ended by the server's clock.
+        Pulls wait during the pause. Give either `duration` or `until`. Raises `BadArgument` if the
+        end of the pause is past by the server's clock.
+
+        Args:
+            duration: Seconds from now, by the local clock.
+            until: End of the pause, by the server's clock.
+            timeout: Seconds; the default is that of the API.
         """
         length = None if duration is None else finite_seconds(duration, "duration")
         end = consumer_admin.pause_end(length, until)
@@ -110,9 +118,13 @@ class Consumer(FetchCalls):
     async def reset(
         self, seq: int | None = None, *, timeout: Seconds | None = None
     ) -> ConsumerInfo:
-        """Restart from a stream sequence, by default just above the ack floor (server 2.14).
+        """Restart the consumer, and return its info (server 2.14).
 
-        Pending acknowledgements and delivery counts are discarded.
+        The server forgets which messages wait for an acknowledgement, and the delivery counts.
+
+        Args:
+            seq: Stream sequence to restart at, by default just above the ack floor.
+            timeout: Seconds; the default is that of the API.
         """
         deadline = self._api.deadline(timeout)
         self.cached_info = await consumer_admin.reset(
@@ -121,7 +133,14 @@ class Consumer(FetchCalls):
         return self.cached_info
 
     async def unpin(self, group: str, *, timeout: Seconds | None = None) -> None:
-        """Unpin the client of a priority group, so that another client is pinned (2.11)."""
+        """Remove the pin of a priority group's client, so that the server pins another client.
+
+        Needs server 2.11.
+
+        Args:
+            group: Name of the priority group.
+            timeout: Seconds; the default is that of the API.
+        """
         deadline = self._api.deadline(timeout)
         await consumer_admin.unpin(self._api, self._stream, self._name, group, deadline)
 
@@ -133,16 +152,22 @@ class Consumer(FetchCalls):
         tags: Sequence[str] = (),
         timeout: Seconds | None = None,
     ) -> None:
-        """Move the consumer's leadership, as `Replicas.step_down` does for a stream."""
+        """Move the leadership of the consumer to another server.
+
+        The arguments are those of `Replicas.step_down`.
+        """
         deadline = self._api.deadline(timeout)
         await consumer_admin.step_down(
             self._api, self._stream, self._name, preferred, cluster, tags, deadline
         )
 
     def ack_samples(self, *, max_pending: int = 65_536) -> Opening[Events]:
-        """Iterate over sampled acknowledgements from now on, as `ConsumerAck` records.
+        """Return an iterator over the sampled acknowledgements from now on (`ConsumerAck`).
 
         Raises `BadArgument` if the consumer is known to have no `sample_freq`.
+
+        Args:
+            max_pending: Number of events to buffer. Further events are dropped.
         """
         config = self.cached_info.config if self.cached_info is not None else None
         if config is not None and not config.sample_freq:
@@ -172,33 +197,39 @@ class Consumer(FetchCalls):
         on_refused: OnRefused = "raise",
         on_report: Callable[[PullReport], None] | None = None,
     ) -> Messages:
-        """Return an endless iterator with a buffer that refills itself (ADR-37).
+        """Return an endless iterator over the messages, which pulls ahead into a buffer (ADR-37).
 
-        If the consumer's ack_wait is known (after `info` or `create`), the iterator requests no
-        more than the caller can take, at its measured pace, within half of the ack_wait, and
-        extends the ack_wait of buffered messages. It stops doing so if no message is taken for
-        5 x ack_wait: the messages are then left for redelivery to any client, and the next pull
-        follows when the next message is wanted. Requests respect the consumer's `max_batch` and, by
-        default, its `max_expires`, if known. A pinned client pulls often enough to keep its pin, as
-        long as a message is taken within half of the consumer's `priority_timeout`.
+        The consumer's ack_wait is known after `info` or `create`. The iterator then measures the
+        pace of the caller, and requests no more messages than the caller can take within half of
+        the ack_wait. It also extends the ack_wait of the buffered messages with progress reports.
+
+        If the caller takes no message for 5 x ack_wait, the iterator stops these reports, so that
+        the server redelivers the buffered messages. It pulls again when the caller takes the next
+        message.
+
+        Pull requests respect the consumer's `max_batch` and, by default, its `max_expires`, if
+        known. A pinned client pulls often enough to keep its pin, as long as the caller takes a
+        message within half of the consumer's `priority_timeout`.
 
         Args:
-            max_messages: Messages to buffer: 500 by default, fewer if they are large (about
-                16 MiB).
-            max_bytes: Bytes to buffer, as the server counts them. May be combined with
-                `max_messages`.
+            max_messages: Maximum number of messages to buffer. The default is 500, or about 16 MiB
+                if that is less.
+            max_bytes: Maximum number of bytes to buffer, as the server counts them. May be combined
+                with `max_messages`.
             expires: Lifetime of one pull request in seconds, 30 by default.
             heartbeat: Interval of idle heartbeats in seconds (0.5 to 30): 5, or half of `expires`
                 if that is less. After two missing heartbeats the iterator pulls again.
-            threshold_messages: Refill when the buffer falls to this count, by default to half.
-            threshold_bytes: The same in bytes.
+            threshold_messages: Pull again when this number of messages is buffered; the default is
+                half of the maximum.
+            threshold_bytes: Pull again when this number of bytes is buffered.
             priority: Priority group and options. Required if the consumer has priority groups.
             stop_after: End after this number of messages, and request no more than that.
-            on_deleted: What to do when the consumer is deleted.
+            on_deleted: What to do when the consumer is deleted: "raise" raises `ConsumerDeleted`;
+                "wait" waits until it exists again; "recreate" re-creates it.
             on_refused: What to do if a limit of the consumer refuses the first pull: "raise" raises
-                `PullRefused`; "retry" reports it and pulls again, with growing pauses, until the
-                consumer is changed.
-            on_report: Callback that receives what was recovered, and gained and lost pins.
+                `PullRefused`; "retry" reports the refusal and pulls again after growing pauses,
+                until the consumer is changed.
+            on_report: Callback that receives warnings, recoveries, and gained and lost pins.
 
         Raises:
             BadArgument: An argument is invalid, or `priority` is missing although the consumer is
@@ -247,22 +278,24 @@ class Consumer(FetchCalls):
         on_refused: OnRefused = "raise",
         on_report: Callable[[PullReport], None] | None = None,
     ) -> Consuming:
-        """Call `handler` for each message, up to `concurrency` at once (ADR-37).
+        """Return a consumption, which calls a handler for each message in the background (ADR-37).
 
-        The handler acknowledges. An error that it raises ends the consumption, and
-        `Consuming.wait` raises it.
+        The handler must acknowledge its message. An error that the handler raises ends the
+        consumption, and `Consuming.wait` raises it. Arguments without a description here are those
+        of `messages`.
 
         Args:
             handler: Function to call with each message.
             concurrency: Maximum number of handlers that run at once.
-            order: "none", "subject" (messages of one subject one after the other) or "total".
+            order: "none", "subject" (messages of one subject one after the other) or "total" (all
+                messages one after the other).
             progress: Extend the ack_wait while a handler runs. Needs a known ack_wait.
-            max_messages: As in `messages`, like all that follow.
-            max_bytes: Bytes to buffer.
+            max_messages: Maximum number of messages to buffer.
+            max_bytes: Maximum number of bytes to buffer.
             expires: Lifetime of one pull request in seconds.
             heartbeat: Interval of idle heartbeats in seconds.
-            threshold_messages: Refill when the buffer falls to this count.
-            threshold_bytes: The same in bytes.
+            threshold_messages: Pull again when this number of messages is buffered.
+            threshold_bytes: Pull again when this number of bytes is buffered.
             priority: Priority group and options.
             stop_after: End after this number of messages.
             on_deleted: What to do when the consumer is deleted.
@@ -288,7 +321,10 @@ class Consumer(FetchCalls):
         return Consuming(where, messages, handler, concurrency, order, progress)
 
     def _check_group(self, priority: Priority | None) -> None:
-        """Refuse pulls without a priority group of the consumer, if its groups are known."""
+        """Raise `BadArgument` unless `priority` names a group of the consumer.
+
+        Do nothing if the consumer is not known to have groups.
+        """
         config = self.cached_info.config if self.cached_info is not None else None
         groups = config.priority_groups if config is not None else None
         if not groups or (priority is not None and priority.group in groups):

@@ -1,4 +1,4 @@
-"""One stream: its state, its messages and its consumers."""
+"""A handle of one stream: its state, its messages and its consumers."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ if TYPE_CHECKING:
 
 __all__ = ["Stream"]
 
-# More messages than a stream can store.
+# A number of messages to keep that is more than a stream can store.
 _ALL: Final = 2**63 - 1
 
 
 class Stream(StreamConsumers):
-    """A stream on the server."""
+    """A handle of a stream on the server."""
 
     def __init__(self, api: Api, name: str, info: StreamInfo | None) -> None:
         super().__init__(api, name)
@@ -56,14 +56,14 @@ class Stream(StreamConsumers):
 
     @property
     def cached_info(self) -> StreamInfo:
-        """The last known stream info. Raises `BadArgument` if the server was never asked."""
+        """The last known stream info. Raises `BadArgument` if no info was requested yet."""
         if self._info is None:
             raise BadArgument(f"stream {self._name} was bound without its info: call info() first")
         return self._info
 
     @property
     def replicas(self) -> Replicas:
-        """The stream's replicas: which server leads, and moving them."""
+        """The administration of the stream's replicas: move the leadership or a replica."""
         from js_async.api.replicas import Replicas
 
         return Replicas(self._api, self._name)
@@ -75,7 +75,7 @@ class Stream(StreamConsumers):
 
     @property
     def config(self) -> StreamConfig:
-        """The last known configuration."""
+        """The last known configuration of the stream. See `cached_info`."""
         return self.cached_info.config
 
     def __repr__(self) -> str:
@@ -88,15 +88,15 @@ class Stream(StreamConsumers):
         confirmed: bool = False,
         timeout: Seconds | None = None,
     ) -> StreamInfo:
-        """Request configuration and state. Raises `StreamNotFound`.
+        """Return the configuration and state of the stream. Raises `StreamNotFound`.
 
         Args:
-            deleted_details: List the sequences of deleted messages, which is expensive if there are
+            deleted_details: Include the sequences of deleted messages. This is slow if there are
                 many.
-            confirmed: Repeat the request until the response is certainly the leader's; otherwise
-                `RequestTimeout` is raised. Without it, a replica that knows of no leader also
-                answers (server 2.11 to 2.15), and its state may lack acknowledged messages.
-            timeout: Seconds, the default is that of the API.
+            confirmed: Repeat the request until the response is certainly the leader's, or raise
+                `RequestTimeout`. Without this, a replica that knows no leader may answer (server
+                2.11 to 2.15), and its state may lack acknowledged messages.
+            timeout: Seconds; the default is that of the API.
         """
         body = {"deleted_details": True} if deleted_details else None
         deadline = self._api.deadline(timeout)
@@ -113,8 +113,12 @@ class Stream(StreamConsumers):
     ) -> Generated[tuple[str, int]]:
         """Iterate over the stored subjects, each with its number of messages.
 
-        The server answers in pages of 100,000; `timeout` applies to each page. A change between two
-        pages may shift a subject, so that it appears twice or not at all.
+        The server sends pages of 100,000 subjects. If the stream changes between two pages, a
+        subject may appear twice or not at all.
+
+        Args:
+            filter_subject: Filter of the subjects. The default matches all.
+            timeout: Seconds for each page; the default is that of the API.
         """
         from js_async.api import pager
 
@@ -124,9 +128,12 @@ class Stream(StreamConsumers):
     async def update(
         self, config: StreamConfig, *, pedantic: bool = False, timeout: Seconds | None = None
     ) -> StreamInfo:
-        """Replace the whole configuration; `pedantic` is as in `JetStream.create_stream`.
+        """Replace the whole configuration of the stream, and return the stream's info.
 
-        The configuration may omit the stream's name.
+        Args:
+            config: New configuration. It may omit the stream's name.
+            pedantic: See `JetStream.create_stream`.
+            timeout: Seconds; the default is that of the API.
         """
         create_update.check_config(config, twinstream.models.StreamConfig)
         # The server refuses an empty name like a missing one (10052).
@@ -143,11 +150,16 @@ class Stream(StreamConsumers):
     async def change(
         self, edit: Callable[[StreamConfig], StreamConfig], *, timeout: Seconds | None = None
     ) -> StreamInfo:
-        """Read the configuration, let `edit` return a changed copy, and store that.
+        """Change some settings of the stream, and return the stream's info.
 
+        The call requests the configuration and stores the changed copy that `edit` returns.
         Settings that this release does not know are kept. If nothing changes, no update is sent.
         The server cannot detect conflicts: of two concurrent changes, the later one overwrites the
-        earlier. `timeout` applies to each of the two requests.
+        earlier one.
+
+        Args:
+            edit: Function that gets the configuration and returns a changed copy.
+            timeout: Seconds for each of the two requests; the default is that of the API.
         """
         config = (await self.info(timeout=timeout)).config
         changed = edit(config)
@@ -161,7 +173,10 @@ class Stream(StreamConsumers):
         return await self.update(changed, timeout=timeout)
 
     async def seal(self, *, timeout: Seconds | None = None) -> StreamInfo:
-        """Make the stream read-only: no additions, no removals, no limits. Irreversible."""
+        """Seal the stream, which is irreversible, and return the stream's info.
+
+        No client can then add or remove messages, and no limit removes any.
+        """
         return await self.change(
             lambda config: twinstream.models.evolve(config, sealed=True), timeout=timeout
         )
@@ -175,19 +190,19 @@ class Stream(StreamConsumers):
         keep: int | None = None,
         timeout: Seconds | None = None,
     ) -> int:
-        """Remove messages and return their number.
+        """Remove messages from the stream and return their number.
 
-        Without arguments it removes all messages.
+        Without arguments, all messages are removed.
 
         Args:
             subject: Remove only messages that match this subject filter.
             before_seq: Remove only messages below this sequence.
             keep: Keep this number of the newest messages.
-            timeout: Seconds, the default is that of the API.
+            timeout: Seconds; the default is that of the API.
 
         Raises:
             BadArgument: Both `before_seq` and `keep` are given, or a filter or sequence is invalid.
-                The server would purge everything in the latter case.
+                With an invalid one, the server would remove all messages.
         """
         if before_seq is not None and keep is not None:
             raise BadArgument("give before_seq or keep, not both")
@@ -198,7 +213,8 @@ class Stream(StreamConsumers):
         if subject is not None:
             check_filter(subject)
         if before_seq == 1:
-            # Nothing is below sequence 1, and servers before 2.14 would purge everything.
+            # No message is below sequence 1, but servers before 2.14 would remove all messages.
+            # Instead, send a request that keeps all.
             before_seq, keep = None, _ALL
         body: dict[str, Any] = {"filter": subject, "seq": before_seq, "keep": keep}
         body = {name: value for name, value in body.items() if value is not None}
@@ -229,12 +245,12 @@ class Stream(StreamConsumers):
 
         Args:
             seq: Stream sequence.
-            direct: Let any replica or mirror answer, which spreads the load. A replica may lag; a
-                mirror may lack messages or store them under other subjects. Otherwise the leader
-                answers, which knows every acknowledged write. A stream without `allow_direct` is
-                always read from its leader.
+            direct: Let any replica or mirror answer, which spreads the load. A replica may lag. A
+                mirror may lack messages, or store them under other subjects. Without `direct`, or
+                if the stream lacks `allow_direct`, the leader answers, which knows every
+                acknowledged write.
             headers: Include the headers.
-            timeout: Seconds, the default is that of the API.
+            timeout: Seconds; the default is that of the API.
         """
         from js_async.read.get_message import get_message
         from twinstream.core.read.direct_get import seq_request
@@ -254,7 +270,11 @@ class Stream(StreamConsumers):
     ) -> StreamMessage:
         """Return the last message of a subject. Raises `MessageNotFound`.
 
-        `direct` and `headers` are as in `get_message`. A direct response may be an older message.
+        Args:
+            subject: Subject of the message.
+            direct: See `get_message`. The response may be an older message of the subject.
+            headers: Include the headers.
+            timeout: Seconds; the default is that of the API.
         """
         from js_async.read.get_message import get_message
         from twinstream.core.read.direct_get import last_request
@@ -274,10 +294,17 @@ class Stream(StreamConsumers):
         headers: bool = True,
         timeout: Seconds | None = None,
     ) -> StreamMessage:
-        """Return the first message of a subject filter at or after `seq` or `start_time`.
+        """Return the first message that matches a subject filter, from some point on.
 
-        Without both, it is the first such message of the stream. `start_time` needs server 2.11.
-        `direct` and `headers` are as in `get_message`. Raises `MessageNotFound`.
+        Raises `MessageNotFound`.
+
+        Args:
+            subject: Subject filter. The default matches all.
+            seq: First sequence to search. The default is the start of the stream.
+            start_time: Search messages stored at or after this time instead (server 2.11).
+            direct: See `get_message`.
+            headers: Include the headers.
+            timeout: Seconds; the default is that of the API.
         """
         from js_async.read.get_message import get_message
         from twinstream.core.read.direct_get import next_request
@@ -302,22 +329,21 @@ class Stream(StreamConsumers):
     ) -> StreamRead:
         """Return an iterator over a range of the stream.
 
-        The result is complete even if replicas lag.
-
-        Nothing is sent before the first message is requested, and no message is consumed.
+        The result is complete even if replicas lag. The iterator sends nothing before the caller
+        takes the first message. It only reads: all messages stay in the stream.
 
         Args:
-            start: First sequence. By default the read starts at the beginning.
-            end: Sequence to stop at (exclusive). By default it is the end of the stream at the time
-                when the read begins.
-            subjects: Subject filters.
+            start: First sequence. By default, the read starts at the beginning.
+            end: Sequence to stop at (exclusive). The default is the end of the stream when the read
+                begins.
+            subjects: Subject filters. The default matches all.
             start_time: Start with messages stored at or after this time (server 2.11).
             end_time: Stop at messages stored at or after this time (server 2.11).
-            via: How to read: by `direct` gets (`allow_direct`, server 2.11), by an ephemeral
-                `consumer`, or message by message from the `leader`, which always works. By default
-                it is the fastest way without side effects.
-            page_messages: Maximum messages of a page. One page is read ahead.
-            page_bytes: Approximate maximum bytes of a page.
+            via: How to read: "direct" uses direct gets (`allow_direct`, server 2.11), "consumer" an
+                ephemeral consumer, and "leader" gets each message from the leader, which always
+                works. The default is the fastest way without side effects.
+            page_messages: Maximum number of messages of a page. One page is read ahead.
+            page_bytes: Approximate maximum number of bytes of a page.
             timeout: Seconds without progress after which the read fails.
         """
         from js_async.read.stream_read import StreamRead
@@ -350,10 +376,11 @@ class Stream(StreamConsumers):
         deleted or expires during the call may or may not be included.
 
         Args:
-            subjects: Subject filters, by default all subjects.
-            at_seq: Return the state right after this sequence, as far as the stream still has it.
-            at_time: Return the state before this time (server 2.11), as far as the stream still has
-                it.
+            subjects: Subject filters. The default matches all.
+            at_seq: Return the state right after this sequence. Messages that the stream no longer
+                has are missing.
+            at_time: Return the state before this time (server 2.11). Messages that the stream no
+                longer has are missing.
             timeout: Seconds without progress after which the call fails.
 
         Raises:
@@ -370,9 +397,12 @@ class Stream(StreamConsumers):
     async def delete_message(
         self, seq: int, *, erase: bool = False, timeout: Seconds | None = None
     ) -> None:
-        """Remove one message; `erase` also overwrites its bytes on disk, which is slow.
+        """Remove one message. Raises `MessageNotFound`.
 
-        Raises `MessageNotFound`.
+        Args:
+            seq: Stream sequence of the message.
+            erase: Also overwrite the bytes of the message on disk, which is slow.
+            timeout: Seconds; the default is that of the API.
         """
         target = self._api.subjects.message("DELETE", self._name)
         body: dict[str, Any] = {"seq": seq} if erase else {"seq": seq, "no_erase": True}
@@ -393,24 +423,26 @@ class Stream(StreamConsumers):
         timeout: Seconds = 60.0,
         on_progress: Callable[[TransferProgress], None] | None = None,
     ) -> Backup:
-        """Copy the current state of the stream into the folder `path`, completely or not at all.
+        """Copy the current state of the stream into a folder, and return a description of it.
 
-        The `nats` command can restore the folder, too; it has checksums in addition.
+        If the call fails, the folder is left as it was. The `nats` command can restore the folder,
+        too. In addition to that command's files, the folder contains checksums.
 
         Args:
-            path: Folder, new or empty unless `overwrite` is set.
+            path: Folder for the backup. It must be new or empty unless `overwrite` is set.
             consumers: Include the consumers and their state.
             check: Let the server verify all messages first, which may take long.
             overwrite: Replace an existing backup in the folder.
-            chunk_size: Bytes of one chunk of the transfer.
-            window_size: Bytes in flight (server 2.12.5).
+            chunk_size: Size of one chunk of the transfer in bytes.
+            window_size: Maximum number of bytes in flight (server 2.12.5).
             timeout: Seconds without data after which the backup fails.
             on_progress: Callback that receives the progress.
 
         Raises:
             ConnectionLost: The connection broke during the transfer.
             BadArgument: An argument is invalid.
-            JetStreamError: The server refused; before server 2.15 it does so for memory streams.
+            JetStreamError: The server refused the backup. Servers before 2.15 refuse it for memory
+                streams.
             OSError: Writing to disk failed.
         """
         from js_async.backup.backup import BackupWish, back_up
@@ -452,31 +484,31 @@ class Stream(StreamConsumers):
     ) -> OrderedMessages:
         """Return an iterator that yields each message once and in order (ADR-17).
 
-        The iterator survives disconnects and lost consumers by re-creating its ephemeral consumer.
-        It ends when it is closed, or after `stop_after` messages. Its `position` is where to
-        resume.
+        The iterator uses an ephemeral consumer, which it re-creates after a disconnect or a loss of
+        the consumer. It ends when it is closed, or after `stop_after` messages. A later read can
+        resume after its `position`.
 
         Args:
-            subjects: Subject filters, by default all subjects.
-            deliver_policy: Where to start, by default at the beginning.
+            subjects: Subject filters. The default matches all.
+            deliver_policy: Where to start. The default is the beginning of the stream.
             start_seq: Sequence to start at.
             start_time: Time to start at.
             headers_only: Omit the payloads.
             replay_policy: "original" delivers messages at the pace at which they were stored.
             stop_after: Number of messages after which the iterator ends.
-            max_messages: Buffer size, as in `Consumer.messages`. With `last_per_subject`, on a
-                stream that keeps more than one message of each subject, the buffer is limited by
-                count until the last messages have been read.
-            max_bytes: Buffer size in bytes, as in `Consumer.messages`.
+            max_messages: Maximum number of messages to buffer, as in `Consumer.messages`. With
+                `last_per_subject` and a stream that keeps several messages of a subject, the buffer
+                is limited by count, even with `max_bytes`, until the last messages have been read.
+            max_bytes: Maximum number of bytes to buffer, as in `Consumer.messages`.
             expires: Lifetime of one pull request in seconds.
             heartbeat: Interval of idle heartbeats in seconds.
-            inactive_threshold: Seconds without this client after which the server deletes the
-                consumer: 5 minutes by default, or less if the stream limits it.
+            inactive_threshold: Seconds without pulls after which the server deletes the consumer.
+                The default is 5 minutes, or less if the stream limits it.
             metadata: Metadata of the consumers.
-            name_prefix: Prefix of the consumers' names; an id and a number follow.
-            max_reset_attempts: Attempts to re-create a lost consumer before the last error is
-                raised. None means no limit.
-            on_report: Callback that receives reports.
+            name_prefix: Prefix of the consumers' names. An id and a number follow it.
+            max_reset_attempts: Number of failed attempts to re-create a lost consumer after which
+                the last error is raised. None means no limit.
+            on_report: Callback that receives warnings and recoveries.
         """
         from js_async.consume.ordered import OrderedMessages
         from twinstream.core.consume.ordered import ordered_config
@@ -510,21 +542,25 @@ class Stream(StreamConsumers):
         *,
         on_report: Callable[[PullReport], None] | None = None,
     ) -> Opening[PushMessages]:
-        """Create a push consumer and iterate over its messages.
+        """Create a push consumer, and return an iterator over its messages.
 
         Args:
-            config: Configuration. Without a `deliver_subject` a unique one is chosen. With a
-                `deliver_group`, all clients that give the same subject and group share the
-                messages. `flow_control` needs an `idle_heartbeat`; a consumer without a name and
-                group has one of 5 s by default.
-            on_report: Callback that receives reports.
+            config: Configuration of the consumer. Without a `deliver_subject`, the client chooses a
+                unique one. With a `deliver_group`, all clients that give the same subject and group
+                share the messages. `flow_control` needs an `idle_heartbeat`. A consumer without a
+                name and group has heartbeats of 5 s by default.
+            on_report: Callback that receives warnings.
         """
         return opening(self._push(config, None, on_report))
 
     def bind_push(
         self, name: str, *, on_report: Callable[[PullReport], None] | None = None
     ) -> Opening[PushMessages]:
-        """Iterate over the messages of an existing push consumer.
+        """Return an iterator over the messages of an existing push consumer.
+
+        Args:
+            name: Name of the consumer.
+            on_report: Callback that receives warnings.
 
         Raises:
             ConsumerNotFound: The consumer does not exist.

@@ -96,10 +96,10 @@ __all__ = ["JetStream"]
 
 @hint_attributes
 class JetStream:
-    """The JetStream API of an account or domain. Created by `Connection.jetstream`.
+    """The JetStream API of an account or domain, created by `Connection.jetstream`.
 
-    The `timeout` of a call is in seconds. By default it is that of this object, also for calls of
-    its streams, consumers and messages.
+    The `timeout` of a call is in seconds. The default is the timeout of this object. It is also the
+    default for calls of the streams, consumers and messages that this object returns.
     """
 
     def __init__(
@@ -119,8 +119,8 @@ class JetStream:
     def _writes(self) -> SubjectWrites:
         from js_sync.exactly_once.conditional_writes import SubjectWrites
 
-        # Not a `cached_property`, for the reason given in `publish.inflight.UnderWay`. Threads may
-        # create two objects, which is harmless: they only cache lookups.
+        # Not a `cached_property`, for the reason given in `publish.inflight.UnderWay`. Two threads
+        # may each create an object, which is harmless: the objects only cache lookups.
         if self._own_writes is None:
             self._own_writes = SubjectWrites(self._api)
         return self._own_writes
@@ -130,12 +130,12 @@ class JetStream:
 
     @property
     def prefix(self) -> str:
-        """The subject prefix of the API, `$JS.API` without a domain."""
+        """The subject prefix of API requests; `$JS.API` without a domain."""
         return self._api.subjects.prefix
 
     @property
     def meta(self) -> Meta:
-        """Cluster administration, for users of the system account."""
+        """The administration of the cluster, for users of the system account."""
         from js_sync.api.meta import Meta
 
         return Meta(self._api)
@@ -155,12 +155,14 @@ class JetStream:
         """Create a stream, or return the existing one if its configuration is the same.
 
         Args:
-            config: Configuration.
-            pedantic: Let the server refuse a configuration that it would have to change (2.11).
-            timeout: Seconds, the default is that of this object.
+            config: Configuration of the stream.
+            pedantic: Let the server refuse a configuration that it would have to change (server
+                2.11).
+            timeout: Seconds; the default is that of this object.
 
         Raises:
-            StreamExists: The stream exists with another configuration. Names the differences.
+            StreamExists: The stream exists with another configuration. The error names the
+                differences.
             InvalidConfig: The server refused the configuration.
             SubjectOverlap: Another stream has one of the subjects.
             JetStreamError: The server refused for another reason.
@@ -173,7 +175,10 @@ class JetStream:
     def update_stream(
         self, config: StreamConfig, *, pedantic: bool = False, timeout: Seconds | None = None
     ) -> Stream:
-        """Replace the whole configuration of a stream. Raises `StreamNotFound`."""
+        """Replace the whole configuration of a stream. Raises `StreamNotFound`.
+
+        The arguments are those of `create_stream`.
+        """
         name = _name(config)
         deadline = self._api.deadline(timeout)
         info = update_stream(self._api, name, config, pedantic, deadline)
@@ -184,8 +189,8 @@ class JetStream:
     ) -> Stream:
         """Update a stream, or create it if it does not exist.
 
-        If other clients create, update or delete it at the same time, the last write wins.
-        `StreamExists` is raised only if they keep doing so until the timeout.
+        If other clients create, update or delete the stream at the same time, the last write wins.
+        `StreamExists` is raised only if they continue until the timeout.
         """
         name, deadline = _name(config), self._api.deadline(timeout)
         info = create_or_update_stream(self._api, name, config, deadline)
@@ -197,11 +202,14 @@ class JetStream:
         return Stream(self._api, name, info)
 
     def bind_stream(self, name: str) -> Stream:
-        """Return a stream without a request to the server, for users without INFO permission."""
+        """Return a handle of a stream without a request to the server.
+
+        For users who lack the permission to request the stream's info.
+        """
         return Stream(self._api, name, None)
 
     def stream_name_by_subject(self, subject: str, *, timeout: Seconds | None = None) -> str:
-        """Return the name of the one stream with a subject.
+        """Return the name of the only stream with a subject.
 
         Raises `StreamNotFound` if there is none, and `BadArgument` if a wildcard matches several.
         """
@@ -214,10 +222,13 @@ class JetStream:
     def streams(
         self, subject: str | None = None, *, timeout: Seconds | None = None
     ) -> Listing[StreamInfo]:
-        """Iterate over the infos of all streams, or of those that have `subject`.
+        """Return an iterator over the infos of all streams, or of those with a subject.
 
-        `missing` and `offline` name those without an info now. `timeout` is in seconds and applies
-        to each page.
+        Its `missing` and `offline` contain the names of streams that have no info now.
+
+        Args:
+            subject: Only streams that have this subject.
+            timeout: Seconds for each page; the default is that of this object.
         """
         from js_sync.api import pager
 
@@ -226,9 +237,11 @@ class JetStream:
     def stream_names(
         self, subject: str | None = None, *, timeout: Seconds | None = None
     ) -> Listing[str]:
-        """Iterate over the names of all streams, or of those that have `subject`.
+        """Return an iterator over the names of all streams, or of those with a subject.
 
-        `timeout` is in seconds and applies to each page.
+        Args:
+            subject: Only streams that have this subject.
+            timeout: Seconds for each page; the default is that of this object.
         """
         from js_sync.api import pager
 
@@ -243,20 +256,20 @@ class JetStream:
         timeout: Seconds = 3600.0,
         on_progress: Callable[[TransferProgress], None] | None = None,
     ) -> Stream:
-        """Restore the stream of the backup in the folder `path`, under its own name.
+        """Restore a stream from a backup, and return its handle. The stream keeps its name.
 
-        The archive is verified before anything is sent.
+        The call verifies the backup before it sends anything.
 
         Args:
             path: Folder of the backup.
-            config: Configuration in place of that of the backup, for example with other replicas or
+            config: Configuration instead of that of the backup, for example with other replicas or
                 placement.
-            chunk_size: Bytes of one chunk of the transfer.
+            chunk_size: Size of one chunk of the transfer in bytes.
             timeout: Seconds that the server may take to complete the stream after the transfer.
             on_progress: Callback that receives the progress.
 
         Raises:
-            StreamExists: The stream exists.
+            StreamExists: The stream exists already.
             BadArgument: The backup is damaged, or an argument is invalid.
             ConnectionLost: The connection broke during the transfer.
             JetStreamError: The server refused the restore.
@@ -284,7 +297,7 @@ class JetStream:
     def create_or_update_consumer(
         self, stream: str, config: ConsumerConfig, *, timeout: Seconds | None = None
     ) -> Consumer:
-        """Create a consumer, or update the consumer of that name."""
+        """Create a consumer, or update the existing consumer with the name in `config`."""
         return Consumer.create(self._api, stream, config, "", timeout=timeout)
 
     def update_consumer(
@@ -295,7 +308,7 @@ class JetStream:
         pedantic: bool = False,
         timeout: Seconds | None = None,
     ) -> Consumer:
-        """Update the consumer that the configuration names. Raises `ConsumerNotFound`."""
+        """Update the consumer with the name in `config`. Raises `ConsumerNotFound`."""
         return Consumer.create(
             self._api, stream, config, "update", pedantic=pedantic, timeout=timeout
         )
@@ -305,7 +318,10 @@ class JetStream:
         return Consumer.get(self._api, stream, name, timeout)
 
     def bind_consumer(self, stream: str, name: str) -> Consumer:
-        """Return a consumer without a request to the server, for users without INFO permission."""
+        """Return a handle of a consumer without a request to the server.
+
+        For users who lack the permission to request the consumer's info.
+        """
         return Consumer(self._api, stream, name, None)
 
     def delete_consumer(self, stream: str, name: str, *, timeout: Seconds | None = None) -> None:
@@ -333,7 +349,7 @@ class JetStream:
         max_reset_attempts: int | None = None,
         on_report: Callable[[PullReport], None] | None = None,
     ) -> OrderedMessages:
-        """Read a stream in order, without a request for its info; see `Stream.ordered`."""
+        """Return an iterator that reads a stream in order; see `Stream.ordered`."""
         return Stream(self._api, stream, None).ordered(
             subjects=subjects,
             deliver_policy=deliver_policy,
@@ -369,24 +385,24 @@ class JetStream:
         ahead: bool = False,
         bulk: bool = False,
     ) -> RangeReader:
-        """Return a reader of the sequences from `start` up to, not including, `end`.
+        """Return a reader of the messages from sequence `start` to `end` (exclusive).
 
-        The reader requests pages of raw parts, and is complete even if replicas lag. Nothing is
-        sent before the first page is requested.
+        The reader returns pages with the undecoded parts of messages. The result is complete even
+        if replicas lag. The reader sends nothing before the first page is requested.
 
         Args:
             stream: Name of the stream.
             start: First sequence.
             end: Sequence to stop at (exclusive).
-            filter_subjects: Subject filters, by default all subjects.
-            direct: Read by direct get, which needs `allow_direct` on the stream (server 2.11).
-                Otherwise an ephemeral consumer reads, which work-queue streams refuse.
+            filter_subjects: Subject filters. The default matches all.
+            direct: Read by direct gets, which need `allow_direct` of the stream (server 2.11).
+                Otherwise the reader uses an ephemeral consumer, which work-queue streams refuse.
             timeout: Seconds without progress after which the read fails.
-            page_messages: Maximum messages of a page.
-            page_bytes: Approximate maximum bytes of a page.
-            ahead: Request the next page before the last one is returned.
-            bulk: Return pages as Arrow arrays (`ArrowPage.of`), in a fraction of the time. Needs
-                pyarrow. Other data of the connection waits for the end of a page then.
+            page_messages: Maximum number of messages of a page.
+            page_bytes: Approximate maximum number of bytes of a page.
+            ahead: Request the next page before a page is returned.
+            bulk: Return pages as Arrow arrays (`ArrowPage.of`), which takes a fraction of the time.
+                Needs pyarrow. While a page arrives, the connection processes no other data.
         """
         from js_sync.read.stream_range import open_range
         from twinstream.core.read.range_read import RangeRead
@@ -427,30 +443,32 @@ class JetStream:
     ) -> PubAck:
         """Store a message and return the stream's acknowledgement.
 
-        If no stream stores the message, it is sent again. After a timeout or a lost connection it
+        If no stream stores the message, it is sent again. After a timeout or a lost connection, it
         is sent again only if a `msg_id` or an expectation prevents storing it twice.
 
         Args:
-            subject: Subject.
-            data: Payload.
-            headers: Headers.
-            msg_id: Message id. A repetition within the stream's duplicate window is not stored; its
-                acknowledgement has `duplicate` set and the sequence of the first message. An empty
-                id is refused, and one with leading or trailing blanks, which servers remove.
+            subject: Subject of the message.
+            data: Payload of the message.
+            headers: Headers of the message.
+            msg_id: Message id. Within the stream's duplicate window, a second message with the id
+                is not stored; its acknowledgement has `duplicate` set and the sequence of the first
+                message. Empty ids are refused, and ids with leading or trailing blanks, because
+                servers remove these blanks.
             expected_stream: Store the message only in the stream of this name.
-            expected_last_seq: Store it only if this is the stream's last sequence.
-            expected_last_msg_id: Store it only if this is the id of the stream's last message.
-            expected_last_subject_seq: Store it only if this is the last sequence of the subject, or
-                of `expected_last_subject_seq_subject`.
+            expected_last_seq: Store the message only if this is the stream's last sequence.
+            expected_last_msg_id: Store the message only if this is the id of the stream's last
+                message.
+            expected_last_subject_seq: Store the message only if this is the last sequence of its
+                subject, or of `expected_last_subject_seq_subject`.
             expected_last_subject_seq_subject: Another subject, or a filter, for
                 `expected_last_subject_seq`.
             rollup: Remove the earlier messages of the subject (`"sub"`) or stream (`"all"`).
             ttl: Time to live in whole seconds, or `"never"` to keep the message beyond the stream's
-                `max_age`. A stream raises a shorter value to its `subject_delete_marker_ttl`, if
-                set (all server 2.11).
-            timeout: Total time in seconds.
-            retries: Number of repetitions if no stream stores the message. The default is two;
-                while the stream has no leader, it is repeated until the timeout.
+                `max_age` (server 2.11). A stream with a `subject_delete_marker_ttl` raises a
+                shorter value to that.
+            timeout: Total time in seconds; the default is that of this object.
+            retries: Number of repetitions if no stream stores the message. By default, there are
+                two, and more until the timeout while the stream has no leader.
             retry_wait: Seconds between repetitions.
 
         Raises:
@@ -461,10 +479,12 @@ class JetStream:
                 the reason.
             PermissionDenied: The user may not publish to the subject.
             BadArgument: An argument is invalid.
-            RequestTimeout: No acknowledgement arrived in time; the message may be stored.
-            ConnectionLost: The same, because the connection broke.
-            ConnectionClosed: The same, because the connection was closed.
-            BadAnswer: The response is invalid; the message may be stored.
+            RequestTimeout: No acknowledgement arrived in time. The message may be stored.
+            ConnectionLost: The connection was lost before the acknowledgement arrived. The message
+                may be stored.
+            ConnectionClosed: The connection was closed before the acknowledgement arrived. The
+                message may be stored.
+            BadAnswer: The response is invalid. The message may be stored.
             OutcomeUnknown: It could not be determined whether the message is stored.
         """
         request = PublishRequest(
@@ -493,22 +513,23 @@ class JetStream:
         retry_wait: Seconds = 0.25,
         raise_failures: bool = True,
     ) -> PublishMany:
-        """Publish without waiting for each acknowledgement; iterate over the outcomes in order.
+        """Return an iterator that publishes messages and yields their outcomes in order.
 
-        An outcome is the acknowledgement, or a `PublishFailure` with the error. Messages are sent
-        again as by `publish`, which may change their order.
+        It does not wait for each acknowledgement before it sends the next message. An outcome is
+        the acknowledgement, or a `PublishFailure` with the error. Messages are sent again as by
+        `publish`, which may change their order.
 
-        Failures whose `error` was not read raise `PublishFailures` at the end of the `with` block
-        or at `close`; without either, at the end of the iteration.
+        If the caller does not read the `error` of a failure, `PublishFailures` is raised at the end
+        of the `with` block, by `close`, or else at the end of the iteration.
 
         Args:
             requests: Messages: `PublishRequest` objects, or pairs of subject and data.
-            window: Maximum messages in flight.
-            window_bytes: Maximum bytes in flight.
+            window: Maximum number of messages in flight.
+            window_bytes: Maximum number of bytes in flight.
             timeout: Seconds for each message.
             retries: As in `publish`.
             retry_wait: As in `publish`.
-            raise_failures: Raise `PublishFailures`. Otherwise the caller has to check the outcomes.
+            raise_failures: Raise `PublishFailures`. Otherwise the caller must check the outcomes.
         """
         from js_sync.publish.publish_many import PublishMany
 
@@ -525,9 +546,9 @@ class JetStream:
         retry_wait: Seconds = 0.25,
         raise_failures: bool = True,
     ) -> Publisher:
-        """Return a publisher that sends messages one by one, and waits while its window is full.
+        """Return a publisher, which sends messages without waiting for each acknowledgement.
 
-        The arguments are those of `publish_many`.
+        It waits while its window is full. The arguments are those of `publish_many`.
         """
         from js_sync.publish.publisher import Publisher
 
@@ -547,30 +568,33 @@ class JetStream:
         retry_wait: Seconds = 0.25,
         raise_failures: bool = True,
     ) -> FastIngest:
-        """Publish to a stream with `allow_batched`, acknowledged in intervals (server 2.14).
+        """Return an iterator that publishes messages to a stream with `allow_batched`.
 
-        Iterate over the outcomes, in order: `Ingested`, without a sequence, as the server reports
-        none, or a `PublishFailure`. After a failed message, those behind it are sent again, in
-        order. After `timeout` seconds without a response, or a lost connection, unacknowledged
-        messages fail with `OutcomeUnknown`, unless they have a `msg_id` and no condition: these are
-        sent again. The connection's `on_call` does not report these messages, as they are not
-        acknowledged one by one.
+        The server acknowledges several messages with one response (server 2.14). The iterator
+        yields the outcome of each message, in order. An outcome is `Ingested`, which has no
+        sequence because the server reports none, or a `PublishFailure`.
+
+        After a failed message, the messages behind it are sent again, in order. After `timeout`
+        seconds without a response, or a lost connection, messages with a `msg_id` and without an
+        expectation are sent again. All other unacknowledged messages fail with `OutcomeUnknown`.
+        The connection's `on_call` does not report these messages.
 
         Args:
             stream: Name of the stream.
             requests: Messages, as in `publish_many`.
-            gaps: With "ok" the stream continues after a failed or lost message, and `Ingested` only
-                means that the server has passed the message.
-            window: Maximum messages in flight.
-            window_bytes: Maximum bytes in flight.
+            gaps: "fail" or "ok". With "ok", the server continues after a failed or lost message,
+                and `Ingested` does not mean that the message is stored.
+            window: Maximum number of messages in flight.
+            window_bytes: Maximum number of bytes in flight.
             timeout: Seconds without a response.
             retries: As in `publish`.
             retry_wait: As in `publish`.
             raise_failures: As in `publish_many`.
 
         Raises:
-            Unsupported: The server is older than 2.14. Raised by the iteration, like the others.
-            BadArgument: The stream does not allow it.
+            Unsupported: The server is older than 2.14. The iteration raises this and the following
+                errors.
+            BadArgument: The stream does not have `allow_batched`.
             StreamNotFound: The stream does not exist.
         """
         from js_sync.publish.fast_ingest import FastIngest
@@ -592,8 +616,8 @@ class JetStream:
         Use it in a `with` block.
 
         Args:
-            id: Batch id, by default a unique one.
-            max_messages: Maximum messages: the server's default limit is 1000.
+            id: Batch id. The default is a unique one.
+            max_messages: Maximum number of messages. The server's default limit is 1000.
             timeout: Seconds for each response.
         """
         from js_sync.publish.atomic_batch import AtomicBatch
@@ -615,23 +639,24 @@ class JetStream:
         check: bool = True,
         timeout: Seconds | None = None,
     ) -> Stored | AlreadyThere:
-        """Store a message unless its subject has one, regardless of when that was stored.
+        """Store a message unless its subject has one already, however old.
 
-        After a lost response it writes again and checks the stream. So `Stored` means that this
-        message is in the stream, once. With a `msg_id` of your own that holds across restarts of
-        the program, too.
+        Return `Stored`, or `AlreadyThere` if the subject has a message. After a lost response, the
+        call writes again and checks the stream. So `Stored` means that the stream contains this
+        message exactly once. If you choose the `msg_id`, you can repeat the call even after a
+        restart of the program.
 
         Args:
-            subject: Subject.
-            data: Payload.
-            headers: Headers.
-            msg_id: Message id, by default a random one.
+            subject: Subject of the message.
+            data: Payload of the message.
+            headers: Headers of the message.
+            msg_id: Message id. The default is a random one.
             ttl: Time to live in seconds.
             stream: Name of the stream, for users who may not look up the stream of a subject.
-            lasting: Seconds for which the stream must keep the message; by default `ttl`, or
-                forever.
-            check: Check that the stream's settings guarantee that.
-            timeout: Seconds, the default is that of this object.
+            lasting: Seconds for which the stream must keep the message. The default is `ttl`, or
+                forever without a `ttl`.
+            check: Check that the stream's settings keep the message for that time.
+            timeout: Seconds; the default is that of this object.
 
         Raises:
             NotPromised: The stream's settings may remove the subject's message too early.
@@ -663,10 +688,10 @@ class JetStream:
     ) -> Stored:
         """Replace the last message of a subject if its sequence is still `expected_seq`.
 
-        The other arguments are as in `insert`.
+        The other arguments are those of `insert`.
 
         Raises:
-            WrongLastSequence: Another client was faster.
+            WrongLastSequence: The last message of the subject has another sequence.
             OutcomeUnknown: A response was lost, and the outcome could not be determined.
             NotPromised: The stream's settings refuse a second message of a subject.
             TwinstreamError: Any error of `publish`.
@@ -693,10 +718,10 @@ class JetStream:
         check: bool = True,
         timeout: Seconds | None = None,
     ) -> Stored:
-        """Store a message, replacing the existing messages of its subject.
+        """Store a message, and remove the earlier messages of its subject.
 
-        A repetition after a lost response never overwrites what another client stored in between.
-        The arguments are as in `insert`.
+        If the call repeats the write after a lost response, it never replaces a message that
+        another client stored in between. The arguments are those of `insert`.
 
         Raises:
             NotPromised: The stream's settings keep older messages of a subject or refuse new ones.
@@ -739,9 +764,9 @@ class JetStream:
         Args:
             store: The outbox, for example a `SqliteOutbox`.
             stream: Name of the stream.
-            by: "subject" if each event has a unique subject: the stream refuses a second message of
-                it forever. "id": the stream's duplicate window refuses duplicates, and beyond the
-                window stored messages are looked up.
+            by: "subject" if each event has a unique subject: the stream always refuses a second
+                message of a subject. "id": the stream refuses a second message with an id within
+                its duplicate window; after the window, the relay searches the stream for the ids.
             poll: Seconds between two checks of the outbox.
             timeout: Seconds for one attempt.
             on_report: Callback that receives failures.
@@ -775,26 +800,27 @@ class JetStream:
         timeout: Seconds = 5.0,
         on_report: Callable[[ProcessReport], None] | None = None,
     ) -> Processing:
-        """Call a handler for each message, and store its results in the stream `into`, once.
+        """Return a processing, which calls a handler for each message and stores its results once.
 
-        The input is acknowledged, with confirmation, after all results are stored. Starting raises
-        `NotPromised` if the settings allow duplicates or losses.
+        The input is acknowledged, with confirmation, when all its results are stored. Starting the
+        processing raises `NotPromised` if the settings allow duplicates or losses.
 
         Args:
-            consumer: The consumer.
-            handler: Function that returns None, a `PublishRequest` or several. Each result gets an
-                id made of `name`, the input's stream and sequence, and its index; `{id}` in its
-                subject is replaced by that. If the handler raises `Reject`, the message is not
-                redelivered.
+            consumer: The consumer of the input.
+            handler: Function that gets a message and returns None, a `PublishRequest` or several.
+                The id of a result consists of `name`, the stream and sequence of the input, and the
+                index of the result. `{id}` in the subject of a result is replaced by its id. If the
+                handler raises `Reject`, the message is not redelivered.
             into: Name of the stream for the results.
             by: As in `outbox`.
-            name: Name in the ids, by default that of the consumer.
+            name: Name in the ids. The default is the name of the consumer.
             concurrency: As in `Consumer.consume`.
             order: As in `Consumer.consume`.
             priority: As in `Consumer.consume`.
             stop_after: As in `Consumer.consume`.
-            retry: Seconds until redelivery after an error of the handler; of several values, the
-                one for the number of the delivery.
+            retry: Seconds until redelivery after an error of the handler. Several values are for
+                the first delivery, the second one and so on; the last value is for all further
+                ones.
             timeout: Seconds for one attempt to store results.
             on_report: Callback that receives failures.
         """
@@ -834,8 +860,11 @@ class JetStream:
     ) -> KeyValue[bytes]:
         """Create a bucket, or return the existing one if its settings are equal.
 
-        Raises `BadArgument` or `InvalidConfig`, `BucketExists` with the differences if the settings
-        differ, and `Unsupported` for a `limit_marker_ttl` before server 2.11.
+        Raises:
+            BucketExists: The bucket exists with other settings. The error names the differences.
+            InvalidConfig: The server refused the settings.
+            BadArgument: A setting is invalid.
+            Unsupported: `limit_marker_ttl` is set, and the server is older than 2.11.
         """
         from js_sync.kv.bucket import handle
         from js_sync.kv.manage import create_bucket
@@ -845,11 +874,11 @@ class JetStream:
     def update_key_value(
         self, config: KeyValueConfig, *, timeout: Seconds | None = None
     ) -> KeyValue[bytes]:
-        """Change the settings that a configuration sets; others stay. Raises `BucketNotFound`.
+        """Change the settings of a bucket that `config` sets, and keep all others.
 
         A zero duration disables a TTL. `KeyValue.change` can also reset a setting to its default.
-        The storage cannot be changed, and once a `limit_marker_ttl` was set, keys can always have a
-        TTL.
+        The storage cannot be changed. After a `limit_marker_ttl` was set, keys can always have a
+        TTL. Raises `BucketNotFound`.
         """
         from js_sync.kv.bucket import handle
         from js_sync.kv.manage import update_bucket
@@ -873,11 +902,11 @@ class JetStream:
         return handle(get_bucket(self._api, bucket, self._api.deadline(timeout)))
 
     def bind_key_value(self, bucket: str) -> KeyValue[bytes]:
-        """Return a bucket without a request to the server, for users without INFO permission.
+        """Return a handle of a bucket without a request to the server.
 
-        The bucket is assumed not to be a mirror, and reads go to the leader. Calls that need the
-        bucket's settings request them: `create`, `update`, a TTL, deletes and purges of a
-        `revision`.
+        For users who lack the permission to request the info of its stream. The bucket must not be
+        a mirror, and reads use the leader. Some calls need the settings of the bucket and request
+        them: `create`, `update`, calls with a TTL, and `delete` and `purge` with a `revision`.
         """
         from js_sync.kv.bucket import handle
         from js_sync.kv.place import Place
@@ -891,13 +920,21 @@ class JetStream:
         delete_bucket(self._api, bucket, timeout)
 
     def key_values(self, *, timeout: Seconds | None = None) -> Listing[KeyValueStatus]:
-        """Iterate over the status of all buckets, including mirrors; `timeout` is for each page."""
+        """Return an iterator over the statuses of all buckets, including mirrors.
+
+        Args:
+            timeout: Seconds for each page of the list; the default is that of this object.
+        """
         from js_sync.kv.manage import Buckets
 
         return Buckets(self._api, timeout)
 
     def key_value_names(self, *, timeout: Seconds | None = None) -> Listing[str]:
-        """Iterate over the names of all buckets, including mirrors; `timeout` is for each page."""
+        """Return an iterator over the names of all buckets, including mirrors.
+
+        Args:
+            timeout: Seconds for each page of the list; the default is that of this object.
+        """
         from js_sync.kv.manage import BucketNames
 
         return BucketNames(self._api, timeout)
@@ -909,8 +946,11 @@ class JetStream:
     ) -> ObjectStore:
         """Create an object store, or return the existing one if its settings are equal.
 
-        Raises `InvalidConfig` or another `JetStreamError`, and `StreamExists` with the differences
-        if the settings differ.
+        Raises:
+            StreamExists: The object store exists with other settings. The error names the
+                differences.
+            InvalidConfig: The server refused the settings.
+            JetStreamError: The server refused the request for another reason.
         """
         from js_sync.object_store import stores
 
@@ -926,7 +966,10 @@ class JetStream:
         return stores.get(self._api, bucket, self._api.deadline(timeout))
 
     def bind_object_store(self, bucket: str) -> ObjectStore:
-        """Return an object store without a request; later calls request its stream if necessary."""
+        """Return a handle of an object store without a request to the server.
+
+        Later calls request the info of its stream if necessary.
+        """
         from js_sync.object_store.store import ObjectStore
 
         return ObjectStore(self._api, bucket, None)
@@ -934,11 +977,17 @@ class JetStream:
     def update_object_store(
         self, config: ObjectStoreConfig, *, timeout: Seconds | None = None
     ) -> ObjectStore:
-        """Replace the settings of an object store; other settings of its stream are kept.
+        """Replace the settings of an object store, and keep all other settings of its stream.
 
-        `timeout` is for each of the two requests. Raises `ObjectStoreNotFound`, `NotAnObjectStore`
-        or another `JetStreamError`, and `InvalidConfig` for changes that the server does not
-        support.
+        Args:
+            config: New settings.
+            timeout: Seconds for each of the two requests; the default is that of this object.
+
+        Raises:
+            ObjectStoreNotFound: The object store does not exist.
+            NotAnObjectStore: The stream of this name is not an object store.
+            InvalidConfig: The server does not support a change.
+            JetStreamError: The server refused the request for another reason.
         """
         from js_sync.object_store import stores
 
@@ -959,18 +1008,24 @@ class JetStream:
         stores.delete(self._api, bucket, timeout)
 
     def object_stores(self, *, timeout: Seconds | None = None) -> Listing[ObjectStoreStatus]:
-        """Iterate over the status of all object stores, including mirrors.
+        """Return an iterator over the statuses of all object stores, including mirrors.
 
-        The server lists all streams for this; `timeout` is for each page.
+        They are selected from the list of all streams.
+
+        Args:
+            timeout: Seconds for each page of the list; the default is that of this object.
         """
         from js_sync.object_store import stores
 
         return stores.Statuses(self._api, timeout)
 
     def object_store_names(self, *, timeout: Seconds | None = None) -> Listing[str]:
-        """Iterate over the names of all object stores, derived from the names of their streams.
+        """Return an iterator over the names of all object stores.
 
-        `timeout` is for each page.
+        They are derived from the names of all streams.
+
+        Args:
+            timeout: Seconds for each page of the list; the default is that of this object.
         """
         from js_sync.object_store import stores
 
@@ -987,15 +1042,15 @@ class JetStream:
         max_pending: int = 65_536,
         on_drop: Callable[[MessagesDropped], None] | None = None,
     ) -> Events:
-        """Iterate over advisories and metrics from now on, typed; close it when done.
+        """Return an iterator over the advisories and metrics from now on. Close it when done.
 
         Args:
             stream: Only events of this stream.
             consumer: Only events of this consumer.
             kinds: Only these kinds: classes of `twinstream.models` such as `MaxDeliver`, or words
                 such as "max_deliver".
-            max_pending: Number of events to buffer. Further events are dropped, which the next
-                event and `on_drop` report.
+            max_pending: Number of events to buffer. Further events are dropped; the next event and
+                `on_drop` report that.
             on_drop: Callback for dropped events.
         """
         from js_sync.consume.advisories import listen
@@ -1016,14 +1071,14 @@ class JetStream:
     ) -> DeadLetters:
         """Return the dead letters of a stream, or of one of its consumers.
 
-        Nothing is sent before `prepare`, or before it is entered as a context manager.
+        The object sends nothing before `prepare` or its `with` block.
 
         Args:
             stream: Name of the stream.
             consumer: Only messages of this consumer.
-            letters: Stream for the dead letters, by default `STREAM-dead`.
-            failures: Stream that captures the advisories, by default `STREAM-failures`.
-            prefix: Subject prefix of the dead letters, by default `dead.STREAM`.
+            letters: Stream for the dead letters. The default is `STREAM-dead`.
+            failures: Stream that stores the advisories. The default is `STREAM-failures`.
+            prefix: Subject prefix of the dead letters. The default is `dead.STREAM`.
             on_report: Callback that receives reports.
         """
         from js_sync.workers.dead_letters import DeadLetters
@@ -1048,24 +1103,26 @@ class JetStream:
     ) -> Worker:
         """Return a worker that calls a handler for each message of a consumer.
 
-        When a handler returns, its message is acknowledged. When it raises an error, the message is
-        retried. `TryLater` sets the delay; `Reject` gives the message up, as does the last attempt.
-        Such a message is stored as a dead letter, if enabled, and terminated. While a handler runs,
-        the worker extends the ack_wait.
+        When the handler returns, the worker acknowledges the message. If the handler raises an
+        error, the message is retried: `TryLater` sets the delay. After `Reject` or the last
+        attempt, the worker stores the message as a dead letter, if enabled, and terminates it.
+        While the handler runs, the worker extends the ack_wait.
 
         Args:
             stream: Name of the stream.
             consumer: Name of the consumer, or the configuration with which to create it.
             handler: Function to call with each message.
             concurrency: Maximum number of handlers that run at once.
-            order: "subject" handles the messages of one subject one after the other, a function
-                those with the same return value, and "total" all of them.
+            order: Which messages are handled one after the other: "none", "subject" (messages of
+                the same subject), "total" (all messages), or a function of the message (messages
+                with the same return value).
             retry: When to retry, and how often.
-            dead_letters: Where to store messages that are given up.
-            max_messages: Maximum messages in the worker: by default two for each handler, or 500 if
-                they are ordered. As many again may be in flight to it. Those returned to the server
-                at the end count as delivered.
-            priority: Priority group, if the consumer has groups. With the policy `pinned_client`
+            dead_letters: Where to store messages that are not retried any more.
+            max_messages: Maximum number of messages to buffer. The default is two for each handler,
+                or 500 if the messages are ordered. The same number may be in flight to the worker.
+                Buffered messages that the worker returns to the server at its end count as
+                delivered.
+            priority: Priority group, if the consumer has groups. With the policy `pinned_client`,
                 one worker gets all messages, and the others stand by.
             on_report: Callback that receives reports.
         """
@@ -1095,7 +1152,10 @@ class JetStream:
         return StaticConsumerGroup(self._api, stream, group)
 
     def elastic_consumer_group(self, stream: str, group: str) -> ElasticConsumerGroup:
-        """Return a partitioned consumer group of a stream, whose members may change (2.11)."""
+        """Return a partitioned consumer group of a stream, whose members may change.
+
+        Needs server 2.11.
+        """
         from js_sync.groups.consumer_group import ElasticConsumerGroup
 
         return ElasticConsumerGroup(self._api, stream, group)
@@ -1105,7 +1165,9 @@ class JetStream:
     ) -> Generated[str]:
         """Iterate over the names of the static consumer groups of a stream.
 
-        `timeout` is how long there may be no progress.
+        Args:
+            stream: Name of the stream.
+            timeout: Seconds without progress after which the iteration fails.
         """
         from js_sync.groups.store import group_names
 
@@ -1116,7 +1178,9 @@ class JetStream:
     ) -> Generated[str]:
         """Iterate over the names of the elastic consumer groups of a stream.
 
-        `timeout` is how long there may be no progress.
+        Args:
+            stream: Name of the stream.
+            timeout: Seconds without progress after which the iteration fails.
         """
         from js_sync.groups.store import group_names
 
@@ -1131,15 +1195,15 @@ class JetStream:
         interval: Seconds = 2.0,
         thresholds: Thresholds | None = None,
     ) -> Health:
-        """Return findings about the health of all streams, or one, and their consumers.
+        """Return findings about the health of streams and their consumers.
 
-        A stream or consumer without information is a finding, too. Raises `StreamNotFound` if
+        A stream or consumer that does not respond is a finding, too. Raises `StreamNotFound` if
         `stream` does not exist.
 
         Args:
-            stream: Only this stream.
-            interval: Seconds between two samples, which show what changes.
-            thresholds: Thresholds of the findings, by default `Thresholds()`.
+            stream: Check only this stream. The default is all streams.
+            interval: Seconds between the two samples that are compared.
+            thresholds: Thresholds of the findings. The default is `Thresholds()`.
         """
         from js_sync.features.health import health
         from twinstream.core.api.health import THRESHOLDS
@@ -1157,7 +1221,7 @@ class JetStream:
             stream: Name of the stream.
             create: Create the stream if it does not exist.
             replicas: Number of replicas of a new stream.
-            owner: Name of this client in records, by default host and process id.
+            owner: Name of this client in records. The default is the host name and process id.
 
         Raises:
             NotPromised: Settings of the stream break a guarantee; the error names them.

@@ -1,4 +1,4 @@
-"""Calls of the JetStream API: one request, one typed response."""
+"""The JetStream API of an account: send a request, and decode its response."""
 
 from __future__ import annotations
 
@@ -58,50 +58,56 @@ class Api:
         self.transport: Final = transport
         self.subjects: Final = subjects
         self.acks: Final = AckReader()
-        # Called with each finished call.
+        # The user's callback, which gets each finished call.
         self.on_call: Final = transport.replies.on_call
         self._retries: Final = Log("publisher")
         if required_level is not None:
             check_whole(required_level, "required_api_level")
         self._required_level: Final = required_level
-        # Headers of each request; empty unless a level is required.
+        # The encoded headers of each request; empty unless an API level is required.
         self._headers: Final = (
             b"" if required_level is None else encode_headers({_API_LEVEL: str(required_level)})
         )
-        # Default timeout of a call in seconds.
+        # The default timeout of a call in seconds.
         self.timeout: Final = (
             transport.request_timeout if timeout is None else seconds(timeout, "timeout")
         )
 
     def require(self, version: tuple[int, int, int], what: str) -> None:
-        """Raise `Unsupported` if the connected server is older than `version`."""
+        """Raise `Unsupported` if the connected server is older than `version`.
+
+        `what` names the feature in the error.
+        """
         info = self.transport.server_info
         if info.version_numbers < version:
             needed = ".".join(map(str, version))
             raise Unsupported(f"{what} needs server {needed}, connected to {info.version}")
 
     def log_retry(self, subject: str, error: TwinstreamError) -> None:
-        """Log that a message is published again."""
+        """Log that a message is published again because of `error`."""
         from twinstream.core.log.events import WillRetry
 
         event = WillRetry(f"publishing to {subject}", error, subject)
         self._retries(event, kind=type(error).__name__)
 
     def deadline(self, timeout: Seconds | None = None) -> Deadline:
-        """Return the deadline of a call: `timeout` seconds from now, or the default."""
+        """Return the deadline of a call: `timeout` seconds from now, or the default timeout."""
         if timeout is None:
             return Deadline(monotonic() + self.timeout)
         return Deadline.after(timeout)
 
     @property
     def is_told(self) -> bool:
-        """Whether calls are logged or reported to `on_call`."""
+        """Whether finished calls are logged or reported to `on_call`."""
         return self.on_call is not None or _LOG.debugs()
 
     def told(
         self, kind: str, subject: str, size: int, stream: str | None = None
     ) -> AbstractContextManager[OpenCall | None]:
-        """Return a context for one call, which is logged and reported to `on_call` at its end."""
+        """Return a context manager for one call. Its exit logs and reports the finished call.
+
+        `size` is that of the request in bytes. Without `stream`, the name is taken from `subject`.
+        """
         if not self.is_told:
             return _UNTOLD
         from js_async.client.instrumentation import OpenCall
@@ -119,12 +125,12 @@ class Api:
         *,
         repeatable: bool | None = None,
     ) -> M:
-        """Send a request and return its response as `as_`.
+        """Send a request and return its response decoded as `as_`.
 
-        A `repeatable` request, by default one whose subject is known to be, is sent again while no
-        response comes, while the cluster has no leader, and after a lost connection. Raises the
-        server's `JetStreamError` and the errors of `Transport.ask`, and `BadAnswer` for an invalid
-        response.
+        A `repeatable` request is sent again while no response arrives, while the cluster has no
+        leader, and after a lost connection. By default, the subject determines whether a request
+        is repeatable. Raises the server's `JetStreamError`, the errors of `Transport.ask`, and
+        `BadAnswer` for an invalid response.
         """
         payload = _payload(body)
         with self.told("api", subject, len(payload)) as call:
@@ -140,7 +146,10 @@ class Api:
         deadline: Deadline | None = None,
         body: Mapping[str, Any] | None = None,
     ) -> StreamInfoResponse:
-        """Request the configuration and state of a stream. Raises `StreamNotFound`."""
+        """Return the configuration and state of a stream. Raises `StreamNotFound`.
+
+        `body` is the body of the request, for example a filter of subjects.
+        """
         subject = self.subjects.stream("INFO", stream)
         return await self.call(subject, body, twinstream.models.StreamInfoResponse, deadline)
 
@@ -152,7 +161,7 @@ class Api:
         *,
         repeatable: bool | None = None,
     ) -> dict[str, Any]:
-        """Send a request and return its response as a dictionary; otherwise like `call`."""
+        """Send a request and return its response as a dictionary. Otherwise like `call`."""
         payload = _payload(body)
         with self.told("api", subject, len(payload)) as call:
             return await self._members(subject, payload, deadline, repeatable, call)
@@ -163,10 +172,10 @@ class Api:
         body: Mapping[str, Any],
         undo: Handler[tuple[dict[str, Any], BaseException]],
     ) -> dict[str, Any]:
-        """Send a request once, and undo its effect if the caller is interrupted.
+        """Send a request once, and return its response as a dictionary.
 
-        A caller that is cancelled or interrupted still waits for the response, within the timeout
-        of a request, and calls `undo` with the response and the interrupting exception.
+        If the call is cancelled or interrupted, it still waits for the response, within the timeout
+        of a request. Then it calls `undo` with the response and the interrupting exception.
         """
         payload = _payload(body)
         replies, deadline = self.transport.replies, self.deadline()
@@ -216,7 +225,7 @@ class Api:
             except ConnectionLost:
                 if not again:
                     raise
-                # The next request waits for the reconnect.
+                # Send the request again. That waits for the reconnect.
                 continue
             try:
                 return read_answer(frame[3][frame[2] : -2], subject)
@@ -252,7 +261,7 @@ class Api:
             raise self._off(subject) from error
 
     def _check_level(self) -> None:
-        """Raise `Unsupported` if the server would ignore the required level."""
+        """Raise `Unsupported` if an API level is required and the server would ignore it."""
         if self._required_level is not None:
             self.require(_API_LEVEL_SINCE, f"required_api_level={self._required_level}")
 

@@ -1,4 +1,4 @@
-"""API calls that change or show one consumer."""
+"""API calls for one consumer: info, delete, pause, reset, step down, unpin."""
 
 from __future__ import annotations
 
@@ -29,22 +29,23 @@ __all__ = [
     "unpin",
 ]
 
-# A replica group without a leader does not respond, and messages wait meanwhile (seconds).
+# The timeout of the check whether a consumer exists (seconds). A consumer without a leader does not
+# respond, and the iterator that checks cannot take messages meanwhile.
 _LOOK: Final = 1.0
-# Longer than a server needs to release a push consumer after an UNSUB (seconds).
+# The longest time that a server needs to release a push consumer after an UNSUB (seconds).
 _RELEASE: Final = 1.0
 
 
 async def info(api: Api, stream: str, name: str, deadline: Deadline | None = None) -> ConsumerInfo:
-    """Request configuration and state; the default deadline is that of a call."""
+    """Return the configuration and state of the consumer. Raises `ConsumerNotFound`."""
     subject = api.subjects.consumer("INFO", stream, name)
     return await api.call(subject, None, twinstream.models.ConsumerInfoResponse, deadline)
 
 
 async def free_push(api: Api, stream: str, name: str) -> ConsumerInfo:
-    """Return the info of a push consumer that a subscription may bind to.
+    """Return the info of a push consumer to which a subscription may bind.
 
-    Raises `BadArgument` if it has no group and another subscription is bound to it.
+    Raises `BadArgument` if the consumer has no deliver group and another subscription is bound.
     """
     released = Deadline.after(_RELEASE)
     while True:
@@ -56,14 +57,14 @@ async def free_push(api: Api, stream: str, name: str) -> ConsumerInfo:
                 f"{stream}/{name}: another subscription is bound to this push consumer, and would"
                 " get every message, too. Close that one, or use a deliver_group to share messages"
             )
-        # The server notices a closed subscription with a short delay.
+        # The bound subscription may be closed already: the server notices that with a delay.
         await sleep(_RELEASE / 10)
 
 
 async def gone(api: Api, stream: str, name: str) -> ConsumerDeleted | None:
-    """Ask the server; return the error to raise if the consumer does not exist.
+    """Request the consumer's info. Return an error to raise if the consumer does not exist.
 
-    Raises other errors of the request; the state is unknown then.
+    Return None if it exists. If the request fails, its error is raised.
     """
     try:
         await info(api, stream, name, Deadline.after(_LOOK))
@@ -73,7 +74,7 @@ async def gone(api: Api, stream: str, name: str) -> ConsumerDeleted | None:
 
 
 async def require_there(api: Api, stream: str, name: str) -> None:
-    """Raise `ConsumerDeleted` if the consumer does not exist."""
+    """Raise `ConsumerDeleted` if the consumer does not exist, or the error of a failed request."""
     found = await gone(api, stream, name)
     if found is not None:
         raise found
@@ -88,7 +89,10 @@ async def delete(api: Api, stream: str, name: str, deadline: Deadline | None = N
 async def pause(
     api: Api, stream: str, name: str, until: datetime | None, deadline: Deadline
 ) -> ConsumerPauseResponse:
-    """Pause until a time of the server's clock, or resume."""
+    """Pause the consumer until a time of the server's clock; None resumes it.
+
+    Raises `BadArgument` if the server does not pause it because that time is past.
+    """
     api.require((2, 11, 0), "pausing a consumer")
     body = {"pause_until": until.isoformat()} if until is not None else None
     subject = api.subjects.consumer("PAUSE", stream, name)
@@ -101,7 +105,10 @@ async def pause(
 
 
 def pause_end(duration: float | None, until: datetime | None) -> datetime:
-    """Return the end of a pause from its duration or its end."""
+    """Return the end of a pause that is given by either its `duration` in seconds or `until`.
+
+    Raises `BadArgument` for both or neither, a naive datetime, or a duration that is not positive.
+    """
     if (duration is None) == (until is None):
         raise BadArgument("give either the duration of the pause or its end (until)")
     if until is not None:
@@ -122,7 +129,7 @@ async def step_down(
     tags: Sequence[str],
     deadline: Deadline,
 ) -> None:
-    """Ask the consumer's leader to step down."""
+    """Request that the consumer's leader steps down; see `priority_groups.step_down`."""
     subject = api.subjects.consumer("LEADER.STEPDOWN", stream, name)
     kind = twinstream.models.ConsumerLeaderStepdownResponse
     await priority_groups.step_down(api, subject, kind, preferred, cluster, tags, deadline)
@@ -131,9 +138,10 @@ async def step_down(
 async def reset(
     api: Api, stream: str, name: str, seq: int | None, deadline: Deadline | None = None
 ) -> ConsumerInfo:
-    """Restart from a sequence, or just above the ack floor."""
+    """Restart the consumer at stream sequence `seq`, or just above the ack floor if it is None."""
     if seq is not None and (isinstance(seq, bool) or not isinstance(seq, int) or seq < 1):
-        # The server treats 0 as missing: it would start above the floor, not at the first message.
+        # The server treats 0 as missing. It would start above the ack floor instead of at the first
+        # message.
         raise BadArgument(
             f"seq must be a whole number from 1 up, got {seq!r}; leave it out to start just above"
             " the ack floor"
@@ -145,7 +153,7 @@ async def reset(
 
 
 async def unpin(api: Api, stream: str, name: str, group: str, deadline: Deadline) -> None:
-    """Unpin the client of a priority group."""
+    """Remove the pin of the client that is pinned in a priority group."""
     api.require((2, 11, 0), "unpinning a client")
     subject = api.subjects.consumer("UNPIN", stream, name)
     await api.call(subject, {"group": group}, twinstream.models.ConsumerUnpinResponse, deadline)

@@ -36,9 +36,9 @@ __all__ = [
     "update_stream",
 ]
 
-# Pause between two rounds while another client creates or deletes the stream (seconds).
+# The pause between two attempts while another client creates or deletes the stream (seconds).
 _PAUSE: Final = 0.01
-# Share of the timeout for one attempt, and the minimum (seconds).
+# One attempt may take the remaining time divided by `_SHARES`, but at least `_SHORTEST` seconds.
 _SHARES: Final = 4
 _SHORTEST: Final = 0.5
 
@@ -48,7 +48,11 @@ CreateAction = Literal["", "create", "update"]
 async def create_stream(
     api: Api, name: str, config: StreamConfig, pedantic: bool, deadline: Deadline | None = None
 ) -> StreamInfo:
-    """Create a stream. Raises `StreamExists` with the differences, field by field."""
+    """Create a stream and return its info.
+
+    Raises `StreamExists` if a stream of the name has another configuration. The error lists the
+    differences, field by field.
+    """
     try:
         return await _write_stream(api, "CREATE", name, config, pedantic, deadline)
     except StreamExists as error:
@@ -61,18 +65,18 @@ async def create_stream(
 async def update_stream(
     api: Api, name: str, config: StreamConfig, pedantic: bool, deadline: Deadline | None = None
 ) -> StreamInfo:
-    """Replace the configuration of a stream."""
+    """Replace the configuration of a stream and return its info."""
     return await _write_stream(api, "UPDATE", name, config, pedantic, deadline)
 
 
 async def create_or_update_stream(
     api: Api, name: str, config: StreamConfig, deadline: Deadline
 ) -> StreamInfo:
-    """Update a stream, or create it if it does not exist.
+    """Update a stream, or create it if it does not exist. Return its info.
 
-    Another client may create or delete the stream between the two requests; then both are repeated
-    until the deadline. The same applies after a timeout: for replicated streams, concurrent updates
-    of a stream that is being created get no response (server 2.15.1).
+    Another client may create or delete the stream between the two requests. Then both requests are
+    repeated until the deadline. They are also repeated after a timeout: a server (2.15.1) does not
+    respond to an update of a replicated stream that another client is creating at the same time.
     """
     patience = max(deadline.remaining() / _SHARES, _SHORTEST)
     what: Literal["CREATE", "UPDATE"] = "UPDATE"
@@ -82,7 +86,7 @@ async def create_or_update_stream(
             return await _write_stream(api, what, name, config, False, attempt)
         except StreamNotFound:
             if what == "CREATE":
-                # The error is about another stream, for example an origin.
+                # The error concerns another stream, for example the origin of a mirror.
                 raise
             what = "CREATE"
         except (StreamExists, RequestTimeout):
@@ -125,10 +129,10 @@ def _is_mirror(error: JetStreamError) -> bool:
 
 
 async def _with_stored_start(api: Api, name: str, config: StreamConfig) -> StreamConfig | None:
-    """Return the configuration with its mirror's start time in the server's spelling.
+    """Return the configuration with the mirror's start time written as the server stores it.
 
-    Returns None if that changes nothing: the spelling is the same, or the time differs. The server
-    takes the same time in another time zone for a different mirror.
+    The server compares the text of the time: the same time in another time zone counts as a
+    different mirror. Returns None if the text is equal already, or if the time differs.
     """
     if config.mirror is None or config.mirror.opt_start_time is None:
         return None
@@ -147,11 +151,14 @@ def _version(api: Api) -> str:
 
 
 def _note_problems(error: JetStreamError, judge: Callable[[], list[Problem]]) -> None:
-    """Add the matching validation problems to a refusal: the setting, and what to do."""
+    """Add a note to an error for each validation problem with the same error code.
+
+    `judge` returns the problems. A note names the setting and what to change.
+    """
     try:
         problems = judge()
     except ValueError:
-        # The rules do not cover this server version.
+        # The validation rules do not cover this server version.
         return
     for problem in problems:
         if problem.err_code == error.err_code:
@@ -165,7 +172,7 @@ async def _stream_explained(
         actual = (await api.stream_info(name)).config
         wanted = twinstream.models.effective_stream(config, _version(api))
     except (TwinstreamError, ValueError):
-        # The explanation is optional; the refusal itself is what matters.
+        # Raise the server's error without the differences.
         return error
     return error.with_differences(differences(wanted, actual, config))
 
@@ -177,10 +184,10 @@ def _pedantry(api: Api, pedantic: bool) -> dict[str, Any]:
 
 
 def check_config(config: object, kind: type) -> None:
-    """Raise `BadArgument` for anything but a configuration, such as a dictionary."""
+    """Raise `BadArgument` if `config` is not an instance of `kind`, for example a dictionary."""
     if not isinstance(config, kind):
         name, got = kind.__name__, type(config)
-        # The class of nats-py has the same name.
+        # nats-py has classes of the same names: add the module.
         which = f"that of {got.__module__}" if got.__name__ == name else got.__name__
         raise BadArgument(
             f"a {name} is expected, got {which}; for a dictionary as the server writes it, or as"
@@ -197,15 +204,17 @@ async def create_consumer(
     *,
     pedantic: bool = False,
 ) -> ConsumerInfo:
-    """Create or update a consumer; an empty action does whichever is needed.
+    """Create or update a consumer and return its info. The action "" allows both.
 
-    Raises `ConsumerExists` with the differences, field by field.
+    Raises `ConsumerExists` if a consumer of the name has another configuration. The error lists the
+    differences, field by field.
     """
     if action == "update":
         _check_named(config)
     name, config = _completed(api, config)
     one, several = config.filter_subject, config.filter_subjects
-    # With both, the server would complain about the subject, which the user did not write.
+    # With both settings, leave the filter out of the request subject. Otherwise the server's error
+    # would concern that subject, which the user did not write.
     filters = [one] if one and not several else []
     subject = api.subjects.create_consumer(stream, name, filters)
     body: dict[str, Any] = {
@@ -215,7 +224,7 @@ async def create_consumer(
     }
     body |= _pedantry(api, pedantic)
     try:
-        # An update is not repeatable: it could undo a later one of another client.
+        # Only a creation is repeatable: a repeated update could undo an update of another client.
         creates = action == "create"
         return await api.call(
             subject, body, twinstream.models.ConsumerCreateResponse, deadline, repeatable=creates
@@ -248,7 +257,7 @@ def _completed(api: Api, config: ConsumerConfig) -> tuple[str, ConsumerConfig]:
             f" {config.name!r} as name: give one"
         )
     if config.ack_policy is None:
-        # The server's default is "none", which is rarely intended.
+        # The server's default is "none", which few users intend.
         config = evolve(config, ack_policy=twinstream.models.AckPolicy.EXPLICIT)
     name = config.durable_name or config.name
     if name is None:
@@ -263,13 +272,14 @@ async def _explained(
     try:
         actual = await consumer_admin.info(api, stream, name)
     except TwinstreamError:
-        # The explanation is optional; the refusal itself is what matters.
+        # Raise the server's error without the differences.
         return error
     if actual.config is None:
         return error
     found = _consumer_differences(api, config, actual.config)
     if LIMITED.issuperset(each.field for each in found):
-        # Some of these may come from the stream's limits. The user may lack the permission to ask.
+        # The server may have taken these values from the limits of the stream. The user may lack
+        # the permission to request the stream's info.
         with suppress(TwinstreamError):
             parent = (await api.stream_info(stream)).config
             found = _consumer_differences(api, config, actual.config, parent)
@@ -282,7 +292,7 @@ def _consumer_differences(
     try:
         wanted = twinstream.models.effective_consumer(config, stream, _version(api))
     except ValueError:
-        # A server older than the rules, whose defaults are unknown.
+        # The server is older than the rules, so its defaults are unknown.
         found = differences(config, actual, config)
         return tuple(each for each in found if each.wanted is not None)
     return differences(wanted, actual, config)

@@ -1,4 +1,4 @@
-"""One subscription for the responses to many requests with many messages each."""
+"""The inbox of a reader whose requests each get many messages as a response."""
 
 from __future__ import annotations
 
@@ -11,13 +11,16 @@ from twinstream.errors import ConnectionLost, RequestTimeout
 
 __all__ = ["Inbox"]
 
-# Seconds of silence within a response after which it is considered lost. The server sends it
-# without a pause; this equals the default timeout of a JetStream request.
+# The response is lost after this time without a frame (seconds), because the server sends a
+# response without pauses. The value is the default timeout of a JetStream request.
 _SILENCE: Final = 5.0
 
 
 class Inbox:
-    """One subscription for all requests of a reader, with a token for each request."""
+    """A subscription for the responses to all requests of a reader.
+
+    Each request has a reply subject with its own token.
+    """
 
     def __init__(self, api: Api) -> None:
         self._api: Final = api
@@ -26,7 +29,7 @@ class Inbox:
         self._patience = min(_SILENCE, api.timeout)
 
     async def open(self, subject: bytes) -> tuple[Box, str]:
-        """Return the mailbox, and the reply subject for the next request to `subject`."""
+        """Return the mailbox, and a new reply subject for a request to `subject`."""
         if self._box is None:
             self._prefix = self._api.transport.tokens.inbox()
             self._box = await self._api.transport.open_mailbox(f"{self._prefix}.*".encode())
@@ -34,9 +37,14 @@ class Inbox:
         return self._box, f"{self._prefix}.{self._api.transport.tokens.next()}"
 
     async def wait(self, box: Box, epoch: int) -> None:
-        """Wait for frames; raise if the connection breaks or the server falls silent.
+        """Wait for frames of a response.
 
-        Raises `PermissionDenied` if the user may not publish the request or subscribe.
+        `epoch` is the transport's `epoch` when the request was sent.
+
+        Raises:
+            ConnectionLost: The client was disconnected since the request.
+            RequestTimeout: No frame arrived in time.
+            PermissionDenied: The user may not publish the request, or not subscribe.
         """
         transport, patience = self._api.transport, self._patience
         came = await transport.wait(box.signal, Deadline.after(patience))
@@ -45,8 +53,8 @@ class Inbox:
         if transport.epoch != epoch or not transport.is_connected:
             raise ConnectionLost("the connection broke in the middle of a page")
         if not came:
-            # A server that searches for rare messages may be slow. With the same timeout each time,
-            # a read would repeat this page forever.
+            # A server that searches for rare messages may be slow. Wait longer next time: with the
+            # same timeout, the reader would repeat the request forever.
             self._patience = min(_SILENCE, 2 * patience)
             raise RequestTimeout(f"a page fell silent for {patience:g} s")
 

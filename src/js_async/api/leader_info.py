@@ -1,4 +1,7 @@
-"""Request a stream's info until its leader answers: replicas may lack acknowledged messages."""
+"""The stream info as reported by the stream's leader.
+
+Another replica may respond during an election, and may lack acknowledged messages.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["confirmed_info"]
 
-# Pauses between two requests in seconds: an election takes from tenths of a second to seconds.
+# The pauses between two requests in seconds. An election takes from tenths of a second to seconds.
 _BACKOFF: Final = Backoff(0.01, 0.25)
 
 
@@ -26,9 +29,10 @@ async def confirmed_info(
     deadline: Deadline | None = None,
     body: Mapping[str, Any] | None = None,
 ) -> StreamInfoResponse:
-    """Return the stream info of the leader; the default deadline is that of a call.
+    """Request a stream's info until the response is certainly from its leader, and return it.
 
-    Raises `RequestTimeout` if no response is certainly the leader's, and the errors of `Api.call`.
+    Raises `RequestTimeout` if there is no such response before the deadline, and the errors of
+    `Api.call`. The default deadline is that of a call.
     """
     deadline = deadline or api.deadline()
     pauses = iter(_BACKOFF)

@@ -1,4 +1,4 @@
-"""Paged lists of the server, with the entries that it could not describe."""
+"""Lists that the server sends in pages, for example of streams or consumers."""
 
 from __future__ import annotations
 
@@ -15,22 +15,23 @@ T = TypeVar("T")
 
 @frozen
 class ListPage(Generic[T]):
-    """One page of a list."""
+    """One page of a list. `missing` and `offline` are as in `Listing`."""
 
     items: list[T]
     total: int
-    """Total number of entries, including those that the server could not describe."""
+    """The number of entries of the whole list, including `missing` and `offline` ones."""
     limit: int
-    """Maximum number of entries of a page, 0 if the server does not report it."""
+    """The maximum number of entries of a page; 0 if the server does not report it."""
     missing: list[str] = field(factory=list[str])
     offline: dict[str, str] = field(factory=dict[str, str])
 
 
 class Listing(LoopHint, Generic[T]):
-    """Iterates over all pages. Each page is requested when the previous one is used up.
+    """An iterator over the entries of all pages.
 
-    The server keeps no cursor. An entry that is created or deleted meanwhile may shift others
-    across a page boundary, so that a list of several pages shows one of them twice or not at all.
+    It requests the next page when the caller has taken all entries of the current one. The server
+    keeps no cursor. If an entry is created or deleted meanwhile, others may move to another page,
+    so that the iterator yields an entry twice or not at all.
     """
 
     def __init__(self) -> None:
@@ -38,9 +39,9 @@ class Listing(LoopHint, Generic[T]):
         self._offset = 0
         self._more = True
         self.missing: list[str] = []
-        """Names of entries that exist but did not respond, for example for lack of a leader."""
+        """The names of entries that exist but did not respond, for example without a leader."""
         self.offline: dict[str, str] = {}
-        """Entries that the servers keep but cannot run, with the reason (server 2.11.9)."""
+        """The names of entries that the servers store but cannot run, and why (server 2.11.9)."""
 
     def __repr__(self) -> str:
         rest = "more pages to come" if self._more else "no more pages"
@@ -64,6 +65,6 @@ class Listing(LoopHint, Generic[T]):
         self._page.extend(page.items)
         self.missing += [name for name in page.missing if name not in self.missing]
         self.offline.update(page.offline)
-        # Missing entries count towards the page's limit, too.
+        # The server's limit counts missing entries, too.
         self._offset += page.limit or len(page.items)
         self._more = self._offset < page.total and bool(page.limit or page.items)

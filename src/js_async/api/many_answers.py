@@ -1,4 +1,4 @@
-"""Requests with a response from each of several servers."""
+"""Requests to which each of several servers responds."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ __all__ = ["answers"]
 
 
 async def answers(api: Api, subject: str, body: Mapping[str, Any], timeout: Seconds) -> list[bytes]:
-    """Send a request and return every response that arrives within `timeout` seconds.
+    """Send a request and return the payloads of all responses within `timeout` seconds.
 
-    The number of responses is unknown, so this takes the whole time, unless there is no responder.
+    The number of responses is unknown, so the call always waits until the timeout. It returns
+    early only if there are no responders.
     """
     transport = api.transport
     deadline = Deadline.after(timeout)

@@ -1,4 +1,4 @@
-"""Cluster administration by the operator's system account."""
+"""Administration of a JetStream cluster by a user of the system account."""
 
 from __future__ import annotations
 
@@ -30,10 +30,14 @@ M = TypeVar("M", bound=Model)
 
 
 class Meta:
-    """Calls for a user of the system account. Available as `JetStream.meta`.
+    """The calls for the administration of a cluster. Available as `JetStream.meta`.
 
-    Servers do not respond to other users at all, nor without a cluster; the error says so. They
-    respond when a change has begun. `Stream.info` of the affected streams shows the progress.
+    The user must belong to the system account. Servers do not respond to other users, and not if
+    they are not clustered; the error mentions that. A response means that a change has begun.
+    `Stream.info` of the affected streams shows its progress.
+
+    Each method raises `RequestTimeout` after `timeout` seconds without a response; the default is
+    the timeout of the API.
     """
 
     def __init__(self, api: Api) -> None:
@@ -47,7 +51,14 @@ class Meta:
         tags: Sequence[str] = (),
         timeout: Seconds | None = None,
     ) -> None:
-        """Move the leadership of the cluster, to any server or to the one described (2.11)."""
+        """Move the leadership of the cluster to another server.
+
+        Args:
+            preferred: The name of the next leader (server 2.11).
+            cluster: The name of the cluster of the next leader (server 2.11).
+            tags: Tags that the next leader must have (server 2.11).
+            timeout: Seconds; the default is that of the API.
+        """
         subject = self._api.subjects.cluster("META.LEADER.STEPDOWN")
         kind, deadline = MetaLeaderStepdownResponse, self._api.deadline(timeout)
         try:
@@ -58,10 +69,15 @@ class Meta:
     async def remove_server(
         self, name: str, *, peer_id: str | None = None, timeout: Seconds | None = None
     ) -> None:
-        """Remove a server that will never come back. It must be offline already.
+        """Remove an offline server, which will never return, from the cluster.
 
-        Its streams are moved to other servers, if there are any. `peer_id` distinguishes servers of
-        the same name. The server refuses an unknown name, and the name of a server that is alive.
+        Other servers, if available, take over its replicas. The cluster refuses the name of an
+        unknown server or of one that is online.
+
+        Args:
+            name: The name of the server.
+            peer_id: The peer id of the server, if several servers have the same name.
+            timeout: Seconds; the default is that of the API.
         """
         subject = self._api.subjects.cluster("SERVER.REMOVE")
         await self._call(subject, _server(name, peer_id), MetaServerRemoveResponse, timeout)
@@ -69,13 +85,22 @@ class Meta:
     async def evacuate_server(
         self, name: str, *, peer_id: str | None = None, timeout: Seconds | None = None
     ) -> None:
-        """Move all streams and consumers away from a server that stays online (server 2.15)."""
+        """Move all streams and consumers away from a server that stays online (server 2.15).
+
+        Args:
+            name: The name of the server.
+            peer_id: The peer id of the server, if several servers have the same name.
+            timeout: Seconds; the default is that of the API.
+        """
         self._api.require((2, 15, 0), "evacuating a server")
         subject = self._api.subjects.cluster("SERVER.EVACUATE")
         await self._call(subject, _server(name, peer_id), MetaServerEvacuateResponse, timeout)
 
     async def purge_account(self, account: str, *, timeout: Seconds | None = None) -> bool:
-        """Delete every stream of an account; True when that has begun. Irreversible."""
+        """Delete all streams of an account. This is irreversible.
+
+        Return whether the server has begun to delete them.
+        """
         subject = self._api.subjects.account("PURGE", account)
         answer = await self._call(subject, None, AccountPurgeResponse, timeout)
         return bool(answer.initiated)
@@ -90,7 +115,16 @@ class Meta:
         tags: Sequence[str] = (),
         timeout: Seconds | None = None,
     ) -> StreamInfo:
-        """Move a stream away from a `server`, to a `cluster`, or to servers with all `tags`."""
+        """Move a stream to other servers, and return its info.
+
+        Args:
+            account: The account of the stream.
+            stream: The name of the stream.
+            server: The name of a server that must no longer have a replica.
+            cluster: The name of the cluster to which the stream moves.
+            tags: Tags that the new servers must have.
+            timeout: Seconds; the default is that of the API.
+        """
         if server is None and cluster is None and not tags:
             raise BadArgument("give the source (server) or the target (cluster, tags) of the move")
         body = placement_of(None, cluster, tags)
@@ -102,7 +136,7 @@ class Meta:
     async def cancel_move(
         self, account: str, stream: str, *, timeout: Seconds | None = None
     ) -> StreamInfo:
-        """Cancel a move that has begun and is not finished."""
+        """Cancel the move of a stream that is not finished, and return the stream's info."""
         subject = self._api.subjects.account("STREAM.CANCEL_MOVE", account, stream)
         return await self._call(subject, None, StreamUpdateResponse, timeout)
 
@@ -112,8 +146,14 @@ class Meta:
         """Let the remaining servers continue with a smaller quorum (server 2.15).
 
         Only for a cluster that has permanently lost more than half of its servers. Data that only
-        the lost servers had confirmed is lost, and they must not come back. Returns one response of
-        each server that accepted, within `timeout` seconds.
+        the lost servers had stored is lost, and those servers must not return.
+
+        Return the responses of the servers that accepted. The call waits for them until the
+        timeout.
+
+        Args:
+            quorum_needed: The number of servers that form a quorum from now on.
+            timeout: How long to wait for responses, in seconds.
         """
         if quorum_needed < 1:
             raise BadArgument(f"quorum_needed must be from 1 up, got {quorum_needed}")

@@ -1,4 +1,4 @@
-"""The replicas of one stream."""
+"""The administration of one stream's replicas."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ __all__ = ["Replicas"]
 
 
 class Replicas:
-    """Changes a stream's leader and the placement of its replicas. Available as `Stream.replicas`.
+    """The replicas of a stream: move the leadership or a replica. Available as `Stream.replicas`.
 
-    The server responds when a change has begun. `Stream.info` shows in `cluster` the leader, the
-    followers and their lag. Raises `JetStreamError` 10010 on a server without a cluster.
+    The server responds when a change has begun. The `cluster` of `Stream.info` shows the leader,
+    the followers and their lag. Without a cluster, the methods raise `JetStreamError` 10010.
     """
 
     def __init__(self, api: Api, stream: str) -> None:
@@ -36,9 +36,15 @@ class Replicas:
         tags: Sequence[str] = (),
         timeout: Seconds | None = None,
     ) -> None:
-        """Move the leadership to any follower, or to one that the arguments describe (2.11).
+        """Move the leadership to another replica.
 
-        `preferred` is the name of a server. Publishes and pulls find no leader for a moment.
+        For a moment, publishes and pulls have no responders.
+
+        Args:
+            preferred: The name of the server of the next leader (server 2.11).
+            cluster: The name of the cluster of the next leader (server 2.11).
+            tags: Tags that the server of the next leader must have (server 2.11).
+            timeout: Seconds; the default is that of the API.
         """
         subject = self._api.subjects.stream("LEADER.STEPDOWN", self._stream)
         kind = twinstream.models.StreamLeaderStepdownResponse
@@ -46,21 +52,32 @@ class Replicas:
         await step_down(self._api, subject, kind, preferred, cluster, tags, deadline)
 
     async def remove(self, peer: str, *, timeout: Seconds | None = None) -> None:
-        """Remove the replica on a server, given by name or peer id; another server gets one.
+        """Remove the replica on one server. Another server gets a new replica.
 
-        The server refuses (10075, nothing changed) if no other server is available for it.
+        Raises `JetStreamError` 10075 and changes nothing if no other server is available.
+
+        Args:
+            peer: The name or peer id of the server.
+            timeout: Seconds; the default is that of the API.
         """
         subject = self._api.subjects.stream("PEER.REMOVE", self._stream)
         await self._call(subject, peer, twinstream.models.StreamRemovePeerResponse, timeout)
 
     async def evacuate(self, peer: str, *, timeout: Seconds | None = None) -> None:
-        """Move a replica away from a server, keeping the old one until the new is ready (2.15)."""
+        """Move a replica to another server. The old one stays until the new one is ready.
+
+        Needs server 2.15.
+
+        Args:
+            peer: The name or peer id of the server that has the replica.
+            timeout: Seconds; the default is that of the API.
+        """
         self._api.require((2, 15, 0), "evacuating a peer")
         subject = self._api.subjects.stream("PEER.EVACUATE", self._stream)
         await self._call(subject, peer, twinstream.models.StreamEvacuatePeerResponse, timeout)
 
     async def cancel_move(self, *, timeout: Seconds | None = None) -> StreamInfo:
-        """Cancel a move that has begun and is not finished (server 2.15)."""
+        """Cancel a move that is not finished, and return the stream's info (server 2.15)."""
         self._api.require((2, 15, 0), "cancelling a move")
         subject = self._api.subjects.stream("CANCEL_MOVE", self._stream)
         answer, deadline = twinstream.models.StreamCancelMoveResponse, self._api.deadline(timeout)

@@ -1,4 +1,4 @@
-"""Find the streams with a given subject."""
+"""The lookup of streams by subject."""
 
 from __future__ import annotations
 
@@ -14,13 +14,17 @@ from twinstream.models.error_codes import STREAM_NOT_FOUND
 
 __all__ = ["holding", "name_by_subject"]
 
-# A stream's own leader confirms its creation. The leader of the cluster, which answers this lookup,
-# sometimes learns of it some milliseconds later (seen with servers 2.12 and 2.14; seconds).
+# The pause before an empty result is checked again (seconds). The leader of a new stream confirms
+# its creation, but the leader of the cluster responds to the lookup, and sometimes it does not know
+# the stream until some milliseconds later (seen with servers 2.12 and 2.14).
 _HEARS_IN: Final = 0.25
 
 
 async def holding(api: Api, subject: str, deadline: Deadline | None = None) -> list[str]:
-    """Return one page of names of streams with a subject; an empty result is checked twice."""
+    """Return the names of the streams with a subject, one page at most.
+
+    An empty result is checked a second time.
+    """
     target = api.subjects.streams("NAMES")
     body = {"subject": subject}
     answer = await api.call(target, body, twinstream.models.StreamNamesResponse, deadline)
@@ -31,7 +35,10 @@ async def holding(api: Api, subject: str, deadline: Deadline | None = None) -> l
 
 
 async def name_by_subject(api: Api, subject: str, deadline: Deadline | None = None) -> str:
-    """Return the name of the one stream with a subject."""
+    """Return the name of the only stream with a subject.
+
+    Raises `StreamNotFound` if there is none, and `BadArgument` if there are several.
+    """
     check_filter(subject)
     names = await holding(api, subject, deadline)
     if len(names) > 1:

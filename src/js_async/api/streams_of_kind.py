@@ -1,4 +1,4 @@
-"""Lists of buckets and object stores, derived from the streams of an account."""
+"""Lists of buckets and object stores. They are derived from the list of all streams."""
 
 from __future__ import annotations
 
@@ -16,18 +16,21 @@ T = TypeVar("T")
 
 
 class StatusesOfKind(Listing[T]):
-    """The status of each bucket or store. A filter by subject would miss mirrors."""
+    """An iterator over the statuses of all buckets or all object stores.
+
+    It lists all streams and selects by name, because a filter by subject would miss mirrors.
+    """
 
     def __init__(self, api: Api, timeout: Seconds | None) -> None:
         super().__init__()
         self._streams: Final = StreamInfos(api, None, timeout)
 
     def _has_name(self, stream: str) -> bool:
-        """Return whether a stream has a name of this kind."""
+        """Return whether the stream of this name is a bucket, or an object store."""
         raise NotImplementedError
 
     def _status(self, info: StreamInfo) -> T | None:
-        """Return the status, or None for a stream of another kind."""
+        """Return the status of the bucket or object store, or None for another stream."""
         raise NotImplementedError
 
     async def _ask(self, offset: int) -> ListPage[T]:
@@ -39,14 +42,14 @@ class StatusesOfKind(Listing[T]):
 
 
 class NamesOfKind(Listing[str]):
-    """The names of all buckets or stores."""
+    """An iterator over the names of all buckets or all object stores."""
 
     def __init__(self, api: Api, timeout: Seconds | None) -> None:
         super().__init__()
         self._streams: Final = StreamNames(api, None, timeout)
 
     def _name(self, stream: str) -> str | None:
-        """Return the name of the bucket or store in a stream, or None for other streams."""
+        """Return the name of a stream's bucket or object store, or None for another stream."""
         raise NotImplementedError
 
     async def _ask(self, offset: int) -> ListPage[str]:

@@ -1,4 +1,4 @@
-"""One attempt to write into a specific stream, whose own acknowledgement is required."""
+"""One attempt to write a message into a stream that is known by name."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ __all__ = ["write"]
 async def write(
     api: Api, request: PublishRequest, stream: str, domain: str | None, deadline: Deadline
 ) -> PubAck:
-    """Publish, and return the acknowledgement of a stream in a `domain` (None if unknown).
+    """Publish a message, and return the acknowledgement of `stream` in `domain` (None: unknown).
 
-    A stream of the same name in a connected domain may acknowledge the same message first; its
+    A stream of the same name in a connected domain may acknowledge the message, too. That
     acknowledgement is skipped.
     """
     headers = publish_headers(request)

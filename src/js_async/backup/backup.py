@@ -1,7 +1,8 @@
-"""Copy a stream into a folder. The server sends chunks, which must be acknowledged.
+"""The backup of a stream into a folder.
 
-A chunk is acknowledged after it is written, so that no more than the server's window is in memory,
-regardless of the speed of the disk.
+The server sends the backup in chunks, and stops when too many of them are not acknowledged (its
+window). The client acknowledges a chunk after writing it, so on a slow disk, too, no more than the
+window is in memory.
 """
 
 from __future__ import annotations
@@ -43,18 +44,22 @@ class BackupWish:
 
 
 async def back_up(api: Api, stream: str, wish: BackupWish) -> Backup:
-    """Copy a stream into a folder, completely or not at all."""
+    """Copy a stream into a folder and return the description of the backup.
+
+    If the call fails, the folder is left as it was.
+    """
     check_told(wish.on_progress, "on_progress")
     began = monotonic()
     writer = BackupWriter(wish.target, overwrite=wish.overwrite)
     request = _request(api, wish)
     box = await api.transport.open_mailbox(request["deliver_subject"].encode())
     try:
-        # `whole`: otherwise a thread could still write into the folder while it is removed.
+        # `whole` waits for the thread even if the call is cancelled. Otherwise the thread could
+        # still write into the folder while `discard` removes it.
         await whole(writer.open)
         await api.transport.ready(api.deadline())
         epoch = api.transport.epoch
-        # With `check` the server responds after it has read everything.
+        # With `check`, the server reads the whole stream before it responds.
         target = api.subjects.stream("SNAPSHOT", stream)
         members = await api.call_raw(target, request, Deadline.after(wish.timeout))
         await _Receiving(api, stream, wish, writer, box, epoch, members).run()
@@ -85,7 +90,7 @@ def _request(api: Api, wish: BackupWish) -> dict[str, Any]:
 
 
 class _Receiving:
-    """Receives the chunks and writes them into the folder."""
+    """The receiver of the chunks of one backup. It writes them into the folder."""
 
     def __init__(
         self,
@@ -107,7 +112,7 @@ class _Receiving:
         self._chunks: Final = SnapshotChunks(stream)
 
     async def run(self) -> None:
-        """Return when all chunks are written."""
+        """Receive and write all chunks."""
         while not self._chunks.ended:
             frames = self._box.take_all()
             data = [chunk for chunk in map(self._chunks.take, frames) if chunk]

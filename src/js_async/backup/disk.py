@@ -1,8 +1,8 @@
-"""Durable, private, regular files and folders.
+"""Durable, private and regular files and folders.
 
 A rename or a new file survives a power failure only if its folder is synced, too. Files with
-messages are created with mode 0600, as a stream may be readable for fewer users than the machine
-has. Files to read must be regular files: opening a FIFO or a device could block forever.
+messages are created with mode 0600, because not every user of the machine may read the stream.
+Files to read must be regular files, because opening a FIFO or a device could block forever.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def sync(paths: Iterable[Path]) -> None:
 
 
 def make_folders(folder: Path) -> None:
-    """Create a folder and its missing parents."""
+    """Create a folder and its missing parents, and sync them to disk."""
     missing = [each for each in (folder, *folder.parents) if not each.exists()]
     folder.mkdir(parents=True, exist_ok=True)
     sync([each.parent for each in missing])
@@ -39,13 +39,13 @@ def make_folders(folder: Path) -> None:
 def create_private(path: Path) -> BinaryIO:
     """Create a file that only its owner can read, and open it for writing.
 
-    Raises `FileExistsError` if it exists.
+    Raises `FileExistsError` if the file exists.
     """
     return open(path, "xb", opener=_private)
 
 
 def make_private(path: str) -> None:
-    """Create an empty file that only its owner can read, unless it exists."""
+    """Create an empty file that only its owner can read, unless the file exists."""
     with suppress(FileExistsError):
         create_private(Path(path)).close()
 
@@ -55,7 +55,7 @@ def _private(path: str, flags: int) -> int:
 
 
 def open_regular(path: Path) -> BinaryIO:
-    """Open a file for reading. Raises `OSError`, also for a FIFO, a device or a folder."""
+    """Open a regular file for reading. Raises `OSError` for a FIFO, a device or a folder."""
     # Without O_NONBLOCK, opening a FIFO waits until a process writes to it.
     number = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     try:

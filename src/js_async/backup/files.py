@@ -1,4 +1,4 @@
-"""The folder of a backup: written under a temporary name, and renamed when it is complete."""
+"""The folder of a backup. It has a temporary name until the backup is complete."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ _PIECE: Final = 1 << 20
 
 
 class BackupWriter:
-    """A backup being written."""
+    """The writer of a backup folder."""
 
     def __init__(self, target: Path, *, overwrite: bool) -> None:
-        # A symbolic link is kept, and the folder that it points to is replaced.
+        # Resolve a symbolic link: the backup replaces the folder to which the link points.
         self._target: Final = target.resolve()
         self._overwrite: Final = overwrite
         self._folder: Path | None = None
@@ -37,7 +37,10 @@ class BackupWriter:
         self._sum: Final = hashlib.sha256()
 
     def open(self) -> None:
-        """Create the folder. Raises `OSError`, and `BadArgument` if the target is in use."""
+        """Create the temporary folder and the archive file in it.
+
+        Raises `OSError`, and `BadArgument` if the target must not be replaced.
+        """
         self._check_target()
         parent = self._target.parent
         make_folders(parent)
@@ -62,7 +65,7 @@ class BackupWriter:
             )
 
     def write(self, chunks: list[bytes]) -> None:
-        """Append to the archive."""
+        """Append chunks to the archive."""
         file = cast("BinaryIO", self._file)
         with self._named(DATA_FILE):
             for chunk in chunks:
@@ -70,7 +73,7 @@ class BackupWriter:
                 self._sum.update(chunk)
 
     def finish(self, members: dict[str, Any]) -> None:
-        """Write the metadata, and rename the folder once everything is on disk."""
+        """Write the metadata, sync everything to disk, and rename the folder to the target."""
         folder, file = cast("Path", self._folder), cast("BinaryIO", self._file)
         with self._named(DATA_FILE):
             _sync(file)
@@ -78,13 +81,13 @@ class BackupWriter:
         self._add(folder / META_FILE, json.dumps(members, indent=2, ensure_ascii=False) + "\n")
         self._add(folder / SUMS_FILE, f"{self._sum.hexdigest()}  {DATA_FILE}\n")
         sync([folder])
-        # Another backup may have been written here meanwhile.
+        # Another process may have written to the target meanwhile.
         self._check_target()
         former = None
         if self._target.exists() and any(self._target.iterdir()):
             former = folder.with_name(f"{folder.name}-former")
             os.rename(self._target, former)
-        # A folder can be renamed over an empty one atomically.
+        # The target is missing or empty. A rename over an empty folder is atomic.
         os.rename(folder, self._target)
         self._folder = None
         if former is not None:
@@ -98,7 +101,7 @@ class BackupWriter:
 
     @contextmanager
     def _named(self, name: str) -> Generator[None]:
-        """Add the file name to errors without one, such as a full disk."""
+        """Add the file name to an `OSError` without one, for example for a full disk."""
         try:
             yield
         except OSError as error:
@@ -107,9 +110,9 @@ class BackupWriter:
             raise
 
     def discard(self) -> None:
-        """Remove what was written, unless the backup is complete."""
+        """Remove the temporary folder, unless the backup is complete."""
         if self._file is not None:
-            # The buffer may not fit on the disk; the folder is removed in any case.
+            # Closing writes buffered data, which may not fit on the disk.
             with suppress(OSError):
                 self._file.close()
         if self._folder is not None:
@@ -124,7 +127,8 @@ def _sync(file: BinaryIO) -> None:
 def read_backup(path: str | os.PathLike[str]) -> Backup:
     """Return the description of the backup in a folder, without reading the archive.
 
-    Backups of the `nats` command work, too. Raises `BadArgument` if the folder is no backup.
+    The `nats` command writes backups in the same format. Raises `BadArgument` if the folder is no
+    backup.
     """
     folder = local_path(path)
     try:

@@ -1,4 +1,7 @@
-"""Restore a stream from a folder: chunks of the archive, several of them in flight at a time."""
+"""The restore of a stream from a backup folder.
+
+The client sends the archive in chunks, several of them in flight at a time.
+"""
 
 from __future__ import annotations
 
@@ -37,10 +40,12 @@ __all__ = ["restore"]
 
 _LOG: Final = Log()
 
-#: Bytes in flight: enough for a connection of some milliseconds at the speed of a disk.
+#: The maximum number of bytes in flight. With a round trip of some milliseconds, this is enough to
+#: send at the speed of a disk.
 _WINDOW: Final = 4 * 1024 * 1024
 
-#: Seconds for which the first chunk is repeated without a responder, and the pause between tries.
+#: The first chunk is repeated for this time while there are no responders (seconds), with this
+#: pause.
 _PATIENCE: Final = 2.0
 _PAUSE: Final = 0.05
 
@@ -62,7 +67,7 @@ async def restore(
     timeout: Seconds,
     on_progress: Callable[[TransferProgress], None] | None,
 ) -> StreamCreateResponse:
-    """Restore a stream and return the server's description of it."""
+    """Restore a stream and return its info. `config` replaces the configuration of the backup."""
     check_told(on_progress, "on_progress")
     began = monotonic()
     limit = api.transport.server_info.max_payload
@@ -90,7 +95,8 @@ async def restore(
         await sending(answer).give_up(cut)
 
     try:
-        # Only the response distinguishes a partly restored stream from one that existed before.
+        # If the call is interrupted, `undo` deletes the incomplete stream. It needs the response,
+        # which shows that the stream did not exist before.
         answer = await api.call_through(subject, request, undo)
     except LOST_RESPONSE as error:
         error.add_note(
@@ -104,7 +110,7 @@ async def restore(
 
 
 class _Sending:
-    """Sends the chunks to the server."""
+    """The sender of the chunks of one restore."""
 
     def __init__(self, api: Api, backup: Backup, wish: _Wish, subject: str) -> None:
         self._api: Final = api
@@ -117,7 +123,7 @@ class _Sending:
         self._sent = 0
 
     async def run(self) -> StreamCreateResponse:
-        """Return when the server has restored the stream."""
+        """Send all chunks, and return the stream's info when the server has restored the stream."""
         try:
             await self._send_all()
         except BaseException as error:
@@ -150,15 +156,16 @@ class _Sending:
         )
 
     async def give_up(self, error: BaseException) -> None:
-        """Remove what the server has created so far: since 2.15 that is an incomplete stream.
+        """Delete the incomplete stream, which servers from 2.15 create at the start of a restore.
 
-        The stream was created by this restore, as the server refuses to restore an existing one.
+        The stream cannot be older, because the server refuses to restore an existing stream. If
+        the deletion fails, a note is added to `error`.
         """
         api, stream = self._api, self._backup.stream
         try:
             await api.transport.ready(api.deadline())
             try:
-                # An empty message ends the transfer early: the server stops waiting for more.
+                # An empty message ends the transfer: the server no longer waits for chunks.
                 await api.transport.ask(self._subject, b"", b"", api.deadline())
             except NoResponders:
                 pass  # the server stopped by itself
@@ -170,7 +177,8 @@ class _Sending:
 
     async def _send_all(self) -> None:
         try:
-            # Not in a thread: no code would close the file for a cancelled caller.
+            # Open the file here and not in a thread: if the call were cancelled, no code would
+            # close it.
             with open_regular(self._backup.path / DATA_FILE) as file:
                 await self._send_chunks(file)
         finally:
@@ -184,7 +192,7 @@ class _Sending:
         for chunk in await aside(lambda: self._read(file, 1)):
             await self._knock(chunk)
         while True:
-            # Many chunks at a time: switching to a thread costs more than reading one.
+            # Read many chunks at a time: switching to a thread takes longer than reading a chunk.
             chunks = await aside(lambda: self._read(file, window // 2 + 1))
             for chunk in chunks:
                 while len(self._under_way) >= window:
@@ -197,10 +205,10 @@ class _Sending:
             await self._settle()
 
     async def _knock(self, chunk: bytes) -> None:
-        """Send the first chunk, repeatedly until there is a responder.
+        """Send the first chunk, and repeat it while there are no responders.
 
-        In a cluster the reply with the target subject may arrive before all nodes know of the
-        subscription (seen once on 2.15.1, with a node 0.1 s away).
+        In a cluster, the client may learn the subject for the chunks before all servers know the
+        subscription to it (seen once on 2.15.1, with a server 0.1 s away).
         """
         patience = Deadline.after(_PATIENCE)
         while True:
@@ -220,7 +228,7 @@ class _Sending:
         return [piece for piece in pieces if piece]
 
     async def _settle(self) -> None:
-        """Wait for the server's response to the oldest chunk."""
+        """Wait for the server's response to the oldest chunk in flight, and count the chunk."""
         answer, chunk = self._under_way[0]
         replies = self._api.transport.replies
         await replies.wait(answer, self._api.deadline(self._wish.timeout))
@@ -232,7 +240,11 @@ class _Sending:
         self._take_note(word, chunk)
 
     def _take_note(self, word: bytes, chunk: bytes) -> None:
-        """Count a chunk that the server has received, or raise its error."""
+        """Count a chunk that the server has received, and report progress.
+
+        `word` is the payload of the server's response. Unless it is empty, it contains the server's
+        error, which is raised.
+        """
         if word:
             read_answer(word, self._subject)
         self._sent += len(chunk)

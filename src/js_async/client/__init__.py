@@ -1,1 +1,1 @@
-"""A connection: handshake, keep-alive, requests, subscriptions and reconnecting."""
+"""The connection to a server: handshake, keep-alive, requests, subscriptions and reconnecting."""

@@ -1,4 +1,4 @@
-"""The interface that requests and inboxes need of a connection: sending, mailboxes and waiting."""
+"""The part of a connection's interface that requests and inboxes use: send, mailboxes, wait."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ Box = Mailbox[Signal]
 
 
 class Channel(Protocol):
-    """A connection that reconnects by itself; `epoch` counts its connects."""
+    """The interface of a connection that reconnects by itself."""
 
     @property
     def epoch(self) -> int:
-        """Number of connects so far. Requests sent in an earlier epoch get no response."""
+        """The number of connects so far. Requests sent in an earlier epoch get no response."""
         ...
 
     @property
@@ -38,12 +38,12 @@ class Channel(Protocol):
 
     @property
     def server_info(self) -> ServerInfo:
-        """What the server reported about itself at the last connect."""
+        """The server's latest INFO."""
         ...
 
     @property
     def request_timeout(self) -> float:
-        """Default timeout of a request in seconds."""
+        """The default timeout of a request in seconds."""
         ...
 
     @property
@@ -52,69 +52,79 @@ class Channel(Protocol):
         ...
 
     def closed_error(self) -> ConnectionClosed:
-        """Return the error for use after the end; it includes the reason of the end."""
+        """Return the error to raise after the connection was closed, with the reason if known."""
         ...
 
     async def ready(self, deadline: Deadline) -> None:
-        """Wait until connected; raises `ConnectionClosed` or `RequestTimeout`."""
+        """Wait until the client is connected.
+
+        Raises `ConnectionClosed` when it is closed, and `RequestTimeout` at the deadline.
+        """
         ...
 
     def try_send(
         self, subject: bytes, reply: bytes, headers: bytes, payload: bytes, now: bool = False
     ) -> bool:
-        """Publish if that needs no waiting; if it returns False, use `send`.
+        """Publish a message if that needs no waiting; return whether it was published.
 
-        With `now` the message is sent at once, as the caller waits for a response.
+        If not, the caller uses `send`. `now` sends the message at once instead of with the next
+        batch; callers set it when they wait for a response.
         """
         ...
 
     def try_write(self, command: bytes) -> bool:
-        """Write a short, complete command if that needs no waiting; return whether it was."""
+        """Write a short, complete command if that needs no waiting; return whether it did."""
         ...
 
     async def send(
         self, subject: bytes, reply: bytes, headers: bytes, payload: bytes, now: bool = False
     ) -> None:
-        """Publish; every part is already checked and encoded.
+        """Publish a message whose parts are already checked and encoded.
 
-        Waits while the send buffer is full, except with `now`: the caller waits for a response.
+        Waits while the send buffer is full. `now` skips that wait; callers set it when they wait
+        for a response.
         """
         ...
 
     async def open_mailbox(
         self, subject: bytes, queue: bytes = b"", sink: Callable[[Box], Sink] | None = None
     ) -> Box:
-        """Subscribe; arriving frames go into the mailbox, or into the `sink`.
+        """Subscribe, and return the mailbox that collects the arriving frames.
 
-        With a `sink` the mailbox gets no notice of arrivals: neither `signal` nor `heard_at`.
+        With `sink`, the frames are passed to the function that it returns instead. The connection
+        then leaves the mailbox's `signal` and `heard_at` unchanged when a frame arrives.
         """
         ...
 
     async def close_mailbox(self, *boxes: Box, settle: bool = False) -> None:
-        """Unsubscribe; frames that are in the mailboxes stay there.
+        """Unsubscribe the mailboxes. Frames that they already contain stay there.
 
-        With `settle`, everything that the server sent before it processed the UNSUB is in them.
+        With `settle`, wait until the server has processed the UNSUB (at most 1 s). The mailboxes
+        then contain everything that the server sent.
         """
         ...
 
     def hold_back(self, bulk: HeldBack) -> None:
-        """Pass arriving data to the bulk response before it is parsed, where that is possible.
+        """Let `bulk` take the bytes of its subscription before they are parsed.
 
-        That is not possible while an earlier bulk response is in progress, nor over a connection of
-        nats-py. The messages arrive as frames then.
+        While the response of another such object is incomplete, and over a connection of nats-py,
+        this does nothing: the messages arrive as frames.
         """
         ...
 
     def cut_acks(self, cutter: ByteTaker) -> None:
-        """Let `cutter` take acknowledgements before they are parsed, until its mailbox closes.
+        """Let `cutter` take publish acknowledgements before they are parsed.
 
-        Over a connection of nats-py they all arrive as frames.
+        This ends when the mailbox of the cutter is closed. Over a connection of nats-py, `cutter`
+        is not called: all acknowledgements arrive as frames.
         """
         ...
 
     async def wait(self, signal: Signal, deadline: Deadline) -> bool:
-        """Flush, then wait for the signal or the deadline; return whether the signal is set.
+        """Flush buffered data, then wait for the signal or the deadline.
 
-        The signal of a mailbox is also set when the connection is lost, restored or closed.
+        Return whether the signal is set.
+
+        The connection also sets the signals of its mailboxes when it is lost, restored or closed.
         """
         ...

@@ -1,7 +1,7 @@
-"""Bases of objects with messages in flight or work in the background.
+"""Base classes of publishers with messages in flight, and of objects that work in the background.
 
-The bases report each failed or unsent message, and each error that ended the work, that the program
-has not read.
+The base classes report what the program did not read: failed messages, unsent messages, and the
+error that ended the background work.
 """
 
 from __future__ import annotations
@@ -25,38 +25,40 @@ __all__ = [
 ]
 
 _NEWS: Final = (Exception, SystemExit, KeyboardInterrupt)
-# Errors whose notes Python prints if no code catches them.
+# Python prints these errors with their notes if no code catches them.
 _SHOWN: Final = (Exception, KeyboardInterrupt)
 
 
 class Leaving(Owned, BlockHint, ABC):
-    """Base of the publishers of many messages, which are closed at the end of a `with` block.
+    """The base class of publishers of many messages, which a `with` block closes.
 
-    The rule for failures that the user did not read (`UnreadFailures`): the end of the block,
-    `close`, or the end of an iteration without a block raises them. If another error is being
-    raised, they become a note of it, and also a warning if that error is not printed. A publisher
-    that is dropped warns of them.
+    It reports the failures that the user did not read (`UnreadFailures`):
+
+    - `close`, the end of the block and the end of an iteration without a block raise them.
+    - If another error is being raised, the failures become a note of it. If Python would not print
+      that error, they also cause a warning.
+    - A publisher that is garbage-collected warns of them.
     """
 
-    # Defaults for `__del__` after an `__init__` that raised.
+    # `__del__` uses these defaults if `__init__` raised.
     _what = ""
     _failures: UnreadFailures | None = None
     _forks = 0
 
     def _watch_failures(self, what: str, failures: UnreadFailures) -> None:
-        """Set the name of the publisher for warnings, and where its failures are collected."""
+        """Set the publisher's name for warnings, and the object that collects its failures."""
         self._what = what
         self._forks = Forks.count
         self._failures = failures
 
     @property
     def _is_inherited(self) -> bool:
-        """Whether the object belongs to the process from which this one was forked."""
+        """Whether this process was forked after `_watch_failures` was called."""
         return self._forks != Forks.count
 
     @abstractmethod
     async def close(self) -> None:
-        """Wait for messages in flight; raises `PublishFailures` for unread failures."""
+        """Wait for the messages in flight. Raises `PublishFailures` for unread failures."""
 
     async def __aexit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if self._is_parents:
@@ -94,17 +96,20 @@ class Leaving(Owned, BlockHint, ABC):
 
 
 class SentWhileRead(Leaving, LoopHint):
-    """Base of publishers that send only while their outcomes are iterated over."""
+    """The base class of publishers that send only while the caller iterates over their outcomes."""
 
     _unread = False
 
     def _expect_reader(self, what: str, failures: UnreadFailures) -> None:
-        """Warn at the end that `what` sent nothing, unless it was iterated over by then."""
+        """Watch for failures, and warn at the end if the caller never iterated over the outcomes.
+
+        `what` is the publisher's name for warnings.
+        """
         self._watch_failures(what, failures)
         self._unread = True
 
     def _is_read(self) -> None:
-        """Record that the outcomes are iterated over, or that there is a reason not to."""
+        """Suppress the warning: the caller iterates over the outcomes, or an error prevents it."""
         self._unread = False
 
     _unused = _is_read
@@ -127,30 +132,34 @@ class SentWhileRead(Leaving, LoopHint):
 
 
 class WorksBeside(BlockHint):
-    """Base of objects that work in the background and keep the error that ended the work."""
+    """The base class of objects that work in the background and keep the error that ended it."""
 
     _begun = False
     _error: BaseException | None = None
     _what = ""
     _forks = 0
-    # The log area.
+    # The area of the log in which the error is reported.
     _area = "consumer"
 
     def _note_begun(self) -> None:
-        """Record that the work was started, even if the start failed."""
+        """Record that the program started the work, even if the start failed."""
         self._begun = True
 
     def _require_begun(self, what: str) -> None:
-        """Raise `NotStarted` if the work was never started: its end would look like success."""
+        """Raise `NotStarted` if the program never started the work.
+
+        Without this check, work that never ran would look like work that ended well.
+        """
         if not self._begun:
             raise NotStarted(
                 f"{what} was never started: use it in a `with` block, or call start() first"
             )
 
     def _keep_error(self, error: BaseException, what: str) -> None:
-        """Keep the first error for the call that waits for the end, and log it.
+        """Keep and log the error that ended the work, unless an earlier error is kept.
 
-        `what` describes the work in the log and in a warning.
+        The call that waits for the end of the work raises it. `what` describes the work in the log
+        and in a warning.
         """
         if self._error is None:
             self._what = what
@@ -162,14 +171,14 @@ class WorksBeside(BlockHint):
                 Log(self._area)(WorkEnded(what, error))
 
     def _raise_kept(self) -> None:
-        """Raise the kept error, if there is one. It then counts as seen."""
+        """Raise the kept error, if there is one, and forget it."""
         error, self._error = self._error, None
         if error is not None:
             raise error
 
     def __del__(self) -> None:
         error = self._error
-        # In a forked process the parent reports the error.
+        # In a forked child, do not warn: the parent process reports the error.
         if error is None or self._forks != Forks.count or not _is_news(error):
             return
         text = f"{self._what} ended with an error that no call raised: {error!r}"
@@ -177,9 +186,9 @@ class WorksBeside(BlockHint):
 
 
 def _is_news(error: BaseException) -> bool:
-    """Return whether an error that ended the work is unknown to the user.
+    """Return whether an error that ended the work should be reported to the user.
 
-    A cancellation is known, and so is a connection that the user closed.
+    A cancellation should not, and neither should the end of a connection that the user closed.
     """
     if isinstance(error, ConnectionClosed) and error.__cause__ is None:
         return False
@@ -189,19 +198,19 @@ def _is_news(error: BaseException) -> bool:
 def _note(error: BaseException, what: str, failures: PublishFailures) -> None:
     error.add_note(str(failures))
     if not isinstance(error, _SHOWN):
-        # A cancellation or SystemExit is not printed, and neither are its notes.
+        # Python prints neither a cancellation nor SystemExit, so it would not print the note.
         warn_of_failures(what, failures)
 
 
 def warn_of_failures(what: str, failures: PublishFailures) -> None:
-    """Warn of unread failures."""
-    # Not a ResourceWarning, which Python hides by default: these messages are not stored.
+    """Warn that the publisher `what` ended with unread failures."""
+    # Not a `ResourceWarning`, which Python hides by default: the failed messages are not stored.
     text = f"{what} ended with failures that were not read: {failures}"
     warnings.warn(text, RuntimeWarning, stacklevel=4)
 
 
 def warn_of_unseen(what: str, count: int) -> None:
-    """Warn of messages whose outcomes were not read, if there are any."""
+    """Warn that `what` ended with `count` messages in flight or unread, unless `count` is 0."""
     if count:
         warnings.warn(
             f"{what} was left with {count} messages in flight or unread; use it in a `with` block,"

@@ -1,4 +1,4 @@
-"""Iterate over the events of a connection."""
+"""The iterator over the events of a connection."""
 
 from __future__ import annotations
 
@@ -13,12 +13,15 @@ from twinstream.errors import ConnectionClosed, RequestTimeout
 
 __all__ = ["ConnectionEvents"]
 
-# The iterator may stay unread for hours; the newest events are worth keeping.
+# A program may leave the iterator unread for hours, so the number of buffered events is limited.
 _KEPT: Final = 1000
 
 
 class ConnectionEvents(LoopHint):
-    """The events of one connection; the last one is `Closed`. Keeps the newest 1,000 unread."""
+    """An iterator over the events of one connection; `Closed` is the last event.
+
+    It buffers the newest 1,000 unread events and drops older ones.
+    """
 
     def __init__(self, transport: Transport) -> None:
         self._transport: Final = transport
@@ -27,7 +30,7 @@ class ConnectionEvents(LoopHint):
         self._ended = False
 
     def _tell(self, event: ConnectionEvent) -> None:
-        """Add an event. Called by the connection."""
+        """Buffer an event. The connection calls this."""
         self._events.append(event)
         self._signal.set()
 
@@ -36,9 +39,14 @@ class ConnectionEvents(LoopHint):
         return f"<ConnectionEvents: {state}>"
 
     async def next(self, timeout: Seconds | None = None) -> ConnectionEvent:
-        """Return the next event within `timeout` seconds; None waits without limit.
+        """Return the next event.
 
-        Raises `RequestTimeout`, and `ConnectionClosed` after the last event.
+        Args:
+            timeout: The longest wait in seconds; None waits without limit.
+
+        Raises:
+            RequestTimeout: No event occurred in time.
+            ConnectionClosed: All events were read, up to `Closed`.
         """
         event = await self._next(Deadline.after(timeout))
         if event is None:
@@ -55,7 +63,7 @@ class ConnectionEvents(LoopHint):
                 pass
             else:
                 if isinstance(event, Closed):
-                    # Not set for any other event: another caller may have taken an earlier one.
+                    # Never assign False: another caller may have read `Closed` meanwhile.
                     self._ended = True
                 if self._ended or self._events:
                     # Wake up the other waiting callers.

@@ -1,4 +1,4 @@
-"""A core NATS message: sent to the current subscribers and not stored."""
+"""A message of core NATS: the server sends it to the current subscribers and does not store it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["CoreMessage"]
 
 @hint_attributes
 class CoreMessage:
-    """A received message; its parts are parsed on access."""
+    """A received core NATS message. Its parts are parsed on access."""
 
     __slots__ = ("_frame", "_headers")
 
@@ -23,12 +23,12 @@ class CoreMessage:
 
     @property
     def subject(self) -> str:
-        """The subject that the message was published to."""
+        """The subject to which the message was published."""
         return self._frame[0].decode("utf-8", "surrogateescape")
 
     @property
     def reply(self) -> str:
-        """The subject for a response; empty if none is expected."""
+        """The subject for a response, or an empty string if the sender expects none."""
         return self._frame[1].decode("utf-8", "surrogateescape")
 
     @property
@@ -42,12 +42,12 @@ class CoreMessage:
         return as_text(self.data, self.subject)
 
     def json(self) -> Any:
-        """Parse the payload as JSON; raises `BadPayload` if it is invalid."""
+        """Return the payload parsed as JSON; raises `BadPayload` if it is invalid."""
         return as_json(self.data, self.subject)
 
     @property
     def headers(self) -> Headers:
-        """The headers, empty if there are none."""
+        """The headers; empty if the message has none."""
         try:
             return self._headers
         except AttributeError:

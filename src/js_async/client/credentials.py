@@ -1,4 +1,4 @@
-"""The credentials for one attempt at one server. They are read each time, as they may change."""
+"""The credentials for one connect attempt. Each attempt reads them again: they may change."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ __all__ = ["credentials_for"]
 
 
 def credentials_for(options: ConnectOptions, address: ServerAddress) -> Credentials:
-    """Return the credentials for a server: those of the options, else those in the URL.
+    """Return the credentials of the options, or the URL's if the options have none.
 
-    Raises `BadArgument` for a credentials file that cannot be read.
+    Raises `BadArgument` if the credentials file cannot be read.
     """
     if options.credentials_file is not None:
         return _read(options.credentials_file)

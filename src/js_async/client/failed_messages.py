@@ -1,4 +1,4 @@
-"""Messages whose processing raised: each is dropped, and the connection continues."""
+"""The report of messages that were dropped because their processing raised an error."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ def _ignore(_: MessagesDropped) -> None:
 
 
 class FailedMessages:
-    """Reports messages whose delivery raised.
+    """The counter and reporter of messages whose processing raised an error.
 
-    A client that may publish to one of our subjects must not be able to end the connection. So an
-    error in the processing of a message affects only that message.
+    The parser drops such a message and continues. Otherwise any client that may publish to one of
+    our subjects could end the connection.
     """
 
     def __init__(self, tell: Callable[[MessagesDropped], None] = _ignore) -> None:
@@ -29,9 +29,9 @@ class FailedMessages:
         """Number of dropped messages."""
 
     def note(self, subject: bytes, error: Exception) -> None:
-        """Report an error and the subject of its message. Called by the reader."""
+        """Count a dropped message. Report its subject and error at counts 1, 2, 4, 8 and so on."""
         self.count += 1
-        # Reported at 1, 2, 4, 8 …: a flood of messages must not cause a flood of reports.
+        # A flood of messages must not cause a flood of reports.
         if self.count & (self.count - 1):
             return
         from twinstream.core.log.events import MessageNotRead

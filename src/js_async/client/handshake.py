@@ -1,4 +1,4 @@
-"""Handshake with a server over a new TCP connection: INFO, TLS if required, authentication."""
+"""The handshake over a new TCP connection: INFO, TLS if required, authentication."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _BEGIN_WITH_TLS: Final = " (if the server begins with TLS: TlsOptions(handshake_
 
 
 class Greeting:
-    """Opens a TCP connection and performs the handshake, with input from the session."""
+    """The handshake of a session: it opens the TCP connection; the session passes on replies."""
 
     def __init__(
         self, options: ConnectOptions, link: Link, pings: Pings, shuffle: Shuffle | None
@@ -42,7 +42,7 @@ class Greeting:
         self._heard = Signal()
         self._refusal = ""
         self.secrets: tuple[str, ...] = ()
-        """Secrets sent for authentication, to be masked in error messages."""
+        """The secrets that were sent to authenticate. Error messages must mask them."""
         self._end: BaseException | None = None
 
     # ---- called by the session
@@ -53,7 +53,7 @@ class Greeting:
         self._heard.set()
 
     def refused(self, text: str) -> None:
-        """Process the server's refusal."""
+        """Record that the server refused the handshake; `text` is its reason."""
         self._refusal = text
         self._wake()
 
@@ -69,9 +69,10 @@ class Greeting:
     # ---- the handshake
 
     async def open(self, address: ServerAddress, deadline: Deadline) -> bool:
-        """Open the connection; return when TLS is established, if it is required.
+        """Open the TCP connection, wait for INFO and establish TLS if it is required.
 
-        Returns True if INFO came before TLS: an attacker in the network may have written it.
+        Return True if the server sent INFO before TLS was established. An attacker in the network
+        may have changed such an INFO.
         """
         self._heard = Signal()
         self._refusal = ""
@@ -92,7 +93,7 @@ class Greeting:
         return False
 
     async def log_in(self, credentials: Credentials, deadline: Deadline) -> None:
-        """Authenticate; return when the server has accepted."""
+        """Send CONNECT with the credentials; return when the server has accepted them."""
         fields = connect_fields(self._options.name, credentials, self._info.nonce)
         self.secrets = credentials.secrets
         pong = self._pings.restart()

@@ -1,4 +1,4 @@
-"""The unused inboxes for pulls of a connection."""
+"""A connection's pool of idle inboxes, which pull requests reuse."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ T = TypeVar("T")
 
 
 class IdleInboxes:
-    """Inboxes on which no more messages can arrive: a prefix and a mailbox each.
+    """A pool of inboxes that no pull request uses. An inbox is a prefix and a mailbox.
 
-    The inboxes belong to the connection, not to a consumer. Otherwise a program that looks up a
-    consumer for every message would leave an inbox behind each time.
+    The pool belongs to the connection and not to a consumer handle. Otherwise a program that looks
+    up a consumer for every message would leave an inbox behind each time.
     """
 
     def __init__(self) -> None:
         self._idle: Final[list[tuple[bytes, Box]]] = []
-        # Inboxes that the server refused while they were unused; it may permit others.
+        # Idle inboxes whose subscription the server refused. `take_refused` returns them.
         self._refused: Final[list[Box]] = []
 
     def take(self) -> tuple[bytes, Box] | None:
-        """Return an inbox for exclusive use, if there is one."""
+        """Remove an inbox from the pool and return it, or return None if the pool is empty."""
         while (idle := _pop(self._idle)) is not None:
             if idle[1].error is None:
                 return idle
@@ -32,11 +32,11 @@ class IdleInboxes:
         return None
 
     def put(self, prefix: bytes, box: Box) -> None:
-        """Return an inbox to the pool."""
+        """Add an inbox to the pool. No more messages may arrive on it."""
         self._idle.append((prefix, box))
 
     def take_refused(self) -> Box | None:
-        """Return an inbox that is unusable and should be closed, if there is one."""
+        """Remove and return a mailbox that the server refused, or None. The caller closes it."""
         return _pop(self._refused)
 
 
@@ -44,5 +44,5 @@ def _pop(given: list[T]) -> T | None:
     try:
         return given.pop()
     except IndexError:
-        # The list was empty, or another thread took the last one.
+        # The list was empty, or another thread took its last item.
         return None

@@ -1,4 +1,4 @@
-"""Report finished calls to the user's `on_call`, and log them."""
+"""Reports of finished API calls to the log and to the user's `on_call`."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ OnCall = Callable[[Call], None]
 
 
 class OpenCall:
-    """A call in progress: a context manager that logs and reports the call at its end.
+    """A context manager for an API call in progress. Its exit logs and reports the call.
 
-    A call that fails before anything is sent (`BadArgument`) is not reported. The caller updates
-    `attempts` and `stream` meanwhile.
+    It does not report a call that raises `BadArgument`, because such a call sends nothing. The
+    code in the block updates `attempts` and `stream`.
     """
 
     __slots__ = ("_began", "_kind", "_on_call", "_size", "_subject", "attempts", "stream")
@@ -68,9 +68,9 @@ class OpenCall:
 
 
 def tell(on_call: OnCall, call: Call) -> None:
-    """Pass a finished call to the user's callback; an error that it raises is logged."""
+    """Pass a finished call to the user's callback. Log an error that the callback raises."""
     try:
         on_call(call)
     except Exception as error:
-        # Not raised: the call is complete, and the reader would treat it as a socket error.
+        # Do not raise it: the call is complete, and the reader would take it for a socket error.
         _FAILURES(CallbackFailed("on_call", error))

@@ -1,4 +1,4 @@
-"""The PINGs of a connection, and the signals of those that wait for a PONG."""
+"""The PINGs of a connection, and the signals that its PONGs set."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ __all__ = ["Pings"]
 
 
 class Pings:
-    """Sends PINGs and keeps a signal for each one in flight, in sending order.
+    """The PINGs in flight, each with a signal, in the order in which they were sent.
 
-    A server answers PINGs in order, so each PONG sets the oldest signal.
+    The server answers PINGs in order, so each PONG sets the oldest signal.
     """
 
     def __init__(self, link: Link) -> None:
@@ -26,9 +26,10 @@ class Pings:
         self._beat: Signal | None = None
 
     def restart(self) -> Signal:
-        """Start over with the PING that authenticates a new connection, before it is sent.
+        """Begin a new connection: forget all PINGs, and return the signal of its first PONG.
 
-        Signals of an earlier connection are left alone: their owners check the epoch.
+        The caller then sends the PING that follows CONNECT. Signals of an earlier connection are
+        not set; the callers that wait for them check the epoch.
         """
         first = Signal()
         self._waiting = deque((first,))
@@ -38,25 +39,26 @@ class Pings:
     def send(self, is_current: Callable[[], bool]) -> Signal | None:
         """Send a PING and return the signal of its PONG, or None if the connection is lost.
 
-        `is_current` returns whether the connection is still the intended one.
+        `is_current` returns whether the client is still connected with the caller's epoch.
         """
         try:
             flag = self._expect()
             if is_current():
                 self._link.post(PING)
                 return flag
-            # The connection was lost before the signal was listed, so no PONG will set it.
+            # The connection was lost before the signal was added, so no PONG will set it.
             self._forget(flag)
         except BaseException:
-            # Interrupted. PONGs are counted, and it is unknown whether this one will come.
+            # The call was interrupted, perhaps before the PING was sent. PONGs are matched to
+            # signals by their order, so the next PONG could set the wrong signal.
             self._link.abort(ConnectionError("the program was interrupted while it sent a PING"))
             raise
         return None
 
     def beat(self, interval: float) -> None:
-        """Send a heartbeat PING, or abort the connection if the previous one was not answered.
+        """Send a heartbeat PING, or abort the connection if the previous PING was not answered.
 
-        `interval` is the time since the previous one in seconds.
+        `interval` is the time in seconds since the previous heartbeat.
         """
         if self._beat is not None and not self._beat.is_set():
             self._link.abort(ConnectionLost(f"no answer to a PING within {interval:g} s"))
@@ -73,11 +75,11 @@ class Pings:
         try:
             self._waiting.remove(flag)
         except ValueError:
-            # A new connection began meanwhile.
+            # `restart` has cleared the list for a new connection.
             pass
 
     def came(self) -> None:
-        """Process a PONG."""
+        """Process a PONG: set the oldest signal."""
         try:
             flag = self._waiting.popleft()
         except IndexError:
@@ -86,6 +88,6 @@ class Pings:
         flag.set()
 
     def wake(self) -> None:
-        """Set all signals: no PONG will come."""
+        """Set all signals, because no PONG will arrive."""
         while self._waiting:
             self.came()

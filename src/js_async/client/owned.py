@@ -1,4 +1,4 @@
-"""Base of objects that a `with` block closes, except in a forked child."""
+"""The base class of objects that a `with` block closes, except in a forked child."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ __all__ = ["Owned"]
 
 
 class Owned:
-    """Base of objects that are closed at the end of a `with` block, by the process that made them.
+    """The base class of objects that only the process that created them may close.
 
-    A child that was forked within the block leaves the block too, for example with `sys.exit`. The
-    object belongs to its parent then, and an error would hide the exit code.
+    A child that was forked within a `with` block leaves the block too, for example by `sys.exit`.
+    It must not close the parent's object, and an error at that point would hide the exit code.
     """
 
     def __init__(self) -> None:

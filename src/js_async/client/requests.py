@@ -1,4 +1,4 @@
-"""Requests: one inbox for all responses of a connection, with a token for each request."""
+"""Requests. All responses of a connection arrive on one inbox; a token identifies the request."""
 
 from __future__ import annotations
 
@@ -24,24 +24,24 @@ __all__ = ["Answer", "Replies", "Watcher"]
 
 
 class Watcher(Protocol):
-    """The owner of an inbox of its own, which is notified when responses will not come."""
+    """The interface of an object with its own inbox, which is notified of lost responses."""
 
     def note(self, subject: bytes | None, error: TwinstreamError) -> None:
-        """Handle the report that requests to a subject, or all if None, get no response.
+        """Handle `error`: no response will arrive for requests to `subject` (None: to any subject).
 
-        Called by the reader; it must be quick.
+        The code that reads the socket calls this, so it must be quick.
         """
         ...
 
     def deny(self, box: Box, error: TwinstreamError) -> None:
-        """Handle a refused subscription, which may be the watcher's own."""
+        """Handle a subscription that the server refused. `box` may be another object's mailbox."""
         ...
 
 
 class Answer:
-    """The pending or received response to a request; several may share one `signal`.
+    """The pending or received response to a request. Several responses may share one `signal`.
 
-    `fits` returns whether a response is valid, as other responders may reply first.
+    `fits` returns whether a response is valid. It is used where other responders may reply first.
     """
 
     __slots__ = ("error", "fits", "frame", "signal", "stray", "subject", "token")
@@ -62,11 +62,14 @@ class Answer:
         self.error: TwinstreamError | None = None
 
     def is_here(self) -> bool:
-        """Return whether the response, or the reason why none comes, has arrived."""
+        """Return whether the response, or the error that replaces it, has arrived."""
         return self.frame is not None or self.error is not None
 
     def take(self, subject: str) -> Frame:
-        """Return the response, or raise why there is none."""
+        """Return the response, or raise the reason why there is none.
+
+        Raises the recorded error, `RequestTimeout` if nothing has arrived, or `NoResponders`.
+        """
         frame = self.frame
         if self.error is not None:
             raise self.error
@@ -79,11 +82,11 @@ class Answer:
 
 
 class Replies:
-    """Matches responses to requests by the last token of their subject."""
+    """The open requests of a connection. The last token of a response's subject selects one."""
 
     def __init__(self, channel: Channel, on_call: OnCall | None = None) -> None:
         self._channel: Final = channel
-        # Used by the layers above, which define what a call is.
+        # The user's callback. Not used in this class: the layers above report the calls.
         self.on_call: Final = on_call
         self._prefix: Final = channel.tokens.inbox().encode() + b"."
         self._behind_prefix: Final = slice(len(self._prefix), None)
@@ -95,7 +98,7 @@ class Replies:
         self._opening: Final = Lock()
 
     async def open(self) -> None:
-        """Subscribe to the inbox, once. Raises `PermissionDenied` if the server refuses it."""
+        """Subscribe to the inbox, unless that is done. Raises `PermissionDenied` if refused."""
         box = self._box
         if box is None or box.error is not None:
             box = await self._listen(box)
@@ -103,7 +106,7 @@ class Replies:
             raise box.error
 
     async def _listen(self, refused: Box | None) -> Box:
-        """Subscribe, perhaps in place of a refused inbox; return the mailbox."""
+        """Subscribe to the inbox and return its mailbox; close the `refused` mailbox, if given."""
         channel = self._channel
         async with self._opening:
             if self._box is not None and self._box is not refused:
@@ -112,8 +115,8 @@ class Replies:
             box = await channel.open_mailbox(self._prefix + b"*", sink=self._sink)
             self._box = box
             if refused is not None:
-                # The subject may be permitted by now. After settling, the server has accepted or
-                # refused it.
+                # The server may permit the subject by now. When `settle` returns, the server has
+                # accepted or refused the new subscription.
                 await channel.close_mailbox(refused, settle=True)
             return box
 
@@ -123,7 +126,7 @@ class Replies:
     def _deliver(self, frame: Frame) -> None:
         token = frame[0][self._behind_prefix]
         answer = self._answers.get(token)
-        # The request of a late response has timed out already.
+        # A response without a pending request is late: its request has timed out.
         if answer is None:
             return
         if answer.fits is not None and not answer.fits(frame):
@@ -133,7 +136,7 @@ class Replies:
         answer.signal.set()
 
     async def send(self, subject: bytes, headers: bytes, payload: bytes, signal: Signal) -> Answer:
-        """Send a request and return its pending response."""
+        """Send a request and return its pending response, which will set `signal`."""
         return await self._send(Answer(subject, self._token(), signal), headers, payload, False)
 
     async def start(
@@ -144,15 +147,15 @@ class Replies:
         deadline: Deadline,
         fits: Callable[[Frame], bool] | None = None,
     ) -> Answer:
-        """Send a request once connected; return its pending response.
+        """Wait until connected, send a request and return its pending response.
 
-        The caller then waits for its `signal`, and finally calls `forget`. `fits` returns whether a
-        response is valid, as other responders may reply first.
+        The caller then waits for the response's `signal`, and finally calls `forget`. `fits`
+        returns whether a response is valid. It is used where other responders may reply first.
         """
         answer = self.try_start(subject, headers, payload, fits)
         if answer is not None:
             return answer
-        # Connect before listing the request: a lost connection fails all listed requests.
+        # Wait for the connection before adding the request: a lost connection fails all requests.
         await self._channel.ready(deadline)
         answer = Answer(subject, self._token(), Signal(), fits)
         return await self._send(answer, headers, payload, True)
@@ -164,11 +167,11 @@ class Replies:
         payload: bytes,
         fits: Callable[[Frame], bool] | None = None,
     ) -> Answer | None:
-        """Send a request as `start` does if that needs no waiting, else return None."""
+        """Send a request and return its pending response, or None if sending has to wait."""
         token = self._token()
         self._answers[token] = answer = Answer(subject, token, Signal(), fits)
         try:
-            # Check the inbox after listing the request: it may be refused at any moment.
+            # Check the inbox after adding the request: the server may refuse it at any moment.
             box = self._box
             if box is not None and box.error is None:
                 reply = self._prefix + token
@@ -185,7 +188,7 @@ class Replies:
         self._answers[answer.token] = answer
         reply = self._prefix + answer.token
         try:
-            # Check the inbox after listing the request: it may be refused at any moment.
+            # Check the inbox after adding the request: the server may refuse it at any moment.
             if self._box is None or self._box.error is not None:
                 await self.open()
             if not channel.try_send(subject, reply, headers, payload, now):
@@ -196,7 +199,7 @@ class Replies:
         return answer
 
     def forget(self, answer: Answer) -> None:
-        """Stop waiting for a response."""
+        """Remove a request; its response is ignored from now on."""
         self._answers.pop(answer.token, None)
 
     async def ask(
@@ -210,19 +213,20 @@ class Replies:
         fits: Callable[[Frame], bool] | None = None,
         call: OpenCall | None = None,
     ) -> Frame:
-        """Send a request and return its response. A `repeatable` request may be sent several times.
+        """Send a request and return its response.
 
-        `fits`, for requests that are not repeatable, makes it skip responses of other responders.
-        Repeats are counted in `call`.
+        A `repeatable` request is sent again while no response arrives; `call` counts the repeats.
+        Responses that do not satisfy `fits` come from other responders and are skipped. `fits` is
+        not supported for a repeatable request.
         """
-        # Wildcards are allowed here: the API takes a consumer's filter as part of the subject.
+        # Allow wildcards: the API takes a consumer's filter as part of the request subject.
         encoded = check_filter(subject)
         if deadline.expired():
             raise RequestTimeout(f"{subject}: the deadline passed before the request was sent")
         answer = await self.start(encoded, headers, payload, deadline, fits)
         try:
             if repeatable:
-                await self._insist(answer, headers, payload, deadline, call)
+                await self._wait_and_repeat(answer, headers, payload, deadline, call)
             else:
                 await self.wait(answer, deadline)
         finally:
@@ -230,16 +234,16 @@ class Replies:
         return answer.take(subject)
 
     async def wait(self, answer: Answer, deadline: Deadline) -> None:
-        """Wait for a response or the deadline; skip what other responders send."""
+        """Wait for the response, its error or the deadline."""
         if HOOKS:
             reached("request: before wait", answer)
         while not answer.is_here():
-            # A response of another responder sets the signal, too.
+            # A response that does not satisfy `fits` sets the signal, too.
             answer.signal.clear()
             if answer.is_here() or not await self._channel.wait(answer.signal, deadline):
                 return
 
-    async def _insist(
+    async def _wait_and_repeat(
         self,
         answer: Answer,
         headers: bytes,
@@ -247,7 +251,7 @@ class Replies:
         deadline: Deadline,
         call: OpenCall | None,
     ) -> None:
-        """Wait for a response, and send the request again when none comes."""
+        """Wait for the response, and send the request again after each pause of `ASK_AGAIN`."""
         for pause in ASK_AGAIN:
             end = deadline.earlier(monotonic() + pause)
             if await self._channel.wait(answer.signal, end) or deadline.expired():
@@ -257,33 +261,36 @@ class Replies:
             await self._send(answer, headers, payload, True)
 
     def watch(self, watcher: Watcher) -> None:
-        """Notify a watcher of missing responses, until `unwatch`."""
+        """Notify a watcher of lost responses and refused subscriptions until `unwatch`."""
         self._watchers.append(watcher)
 
     def unwatch(self, watcher: Watcher) -> None:
-        """Stop notifying a watcher. Does nothing if it is not listed."""
+        """Stop notifying a watcher. Do nothing if it is not registered."""
         if watcher in self._watchers:
             self._watchers.remove(watcher)
 
     @property
     def open_requests(self) -> int:
-        """Number of requests that wait for a response."""
+        """The number of requests that wait for a response."""
         return len(self._answers)
 
     def deny(self, denied: Denied, boxes: list[Box], error: TwinstreamError) -> None:
-        """Handle what the server refused; `boxes` are the mailboxes that get no messages now."""
+        """Fail the requests and notify the watchers that a refusal of the server affects.
+
+        `boxes` are the mailboxes whose subscription the server refused.
+        """
         if denied.publishing:
             self._fail_subject(denied.subject, error)
             return
         for box in boxes:
             if box is self._box:
-                # Without the inbox no response can come.
+                # Without the inbox, no response can arrive.
                 self.fail(error)
             for watcher in tuple(self._watchers):
                 watcher.deny(box, error)
 
     def _fail_subject(self, subject: bytes, error: TwinstreamError) -> None:
-        # Case-insensitive: nats-py converts the server's error text to lower case.
+        # Ignore case, because nats-py converts the server's error text to lower case.
         subject = subject.lower()
         for answer in list(self._answers.values()):
             if answer.subject.lower() == subject:
@@ -293,8 +300,8 @@ class Replies:
             watcher.note(subject, error)
 
     def fail(self, error: TwinstreamError) -> None:
-        """Fail every open request."""
-        # Iterate over a copy: others add and remove requests meanwhile.
+        """Fail every open request with `error`, and notify the watchers."""
+        # Iterate over a copy: callers add and remove requests meanwhile.
         for answer in list(self._answers.values()):
             if self._answers.pop(answer.token, None) is not None:
                 answer.error = error

@@ -1,6 +1,6 @@
-"""The session with a server: connecting, keeping alive, reconnecting, and dispatching messages.
+"""The session: it connects, sends heartbeats, reconnects and dispatches received messages.
 
-This is the transport below the JetStream layer; `Connection` adds the calls for users.
+It is the transport below the JetStream layer. `Connection` adds the calls for users.
 """
 
 from __future__ import annotations
@@ -69,14 +69,14 @@ if TYPE_CHECKING:
 
 __all__ = ["Session"]
 
-# Closing must not hang on a peer that does not respond (seconds).
+# The limit of each wait for the server while closing (seconds): the server may not respond.
 _GOODBYE: Final = 1.0
 
 
 class Session:
-    """A connection that reconnects by itself. `tell` receives each event."""
+    """A connection that reconnects by itself. It calls `tell` with each `ConnectionEvent`."""
 
-    # A default for `__del__` after an `__init__` that raised.
+    # `__del__` uses these defaults if `__init__` raised.
     is_closed = True
     _keeper: Task | None = None
 
@@ -94,8 +94,7 @@ class Session:
         self._connected_at = 0.0
         self.tokens: Final = Tokens(urandom(16), options.inbox_prefix)
         self._link: Final = Link(self._receive, self._ended, options.busy_poll)
-        # The link's own method, as every wait goes through here: flush what was written, then wait
-        # for the signal or the deadline; return whether the signal is set.
+        # See `Channel.wait`. This is the method of the `Link` itself, because every wait calls it.
         self.wait: Final = self._link.wait
         self._mailboxes: Final = Mailboxes(self._link, tell)
         self.cut_acks: Final = self._mailboxes.cut_acks
@@ -122,33 +121,33 @@ class Session:
 
     @property
     def address(self) -> ServerAddress:
-        """The current server, or the last one."""
+        """The address of the current server, or of the last one if not connected."""
         return self._address
 
     @property
     def server_info(self) -> ServerInfo:
-        """What the server reported about itself at the last connect."""
+        """The server's latest INFO."""
         return self._info
 
     @property
     def request_timeout(self) -> float:
-        """Default timeout of a request in seconds."""
+        """The default timeout of a request in seconds."""
         return self._options.request_timeout
 
     @property
     def subscriptions(self) -> int:
-        """Number of subscriptions, including inboxes."""
+        """The number of subscriptions, including inboxes."""
         return len(self._boxes)
 
     @property
     def strays(self) -> int:
-        """Messages for subscriptions that had just ended."""
+        """The number of messages received for subscriptions that had just ended."""
         return self._parser.strays
 
     # ---- lifecycle
 
     async def start(self) -> None:
-        """Connect for the first time."""
+        """Connect for the first time, and start the keeper, which reconnects later."""
         try:
             await self._link_up(self._pool.round())
             # Weak references: only the user's reference keeps a connection alive.
@@ -156,27 +155,30 @@ class Session:
             self._keeper = spawn(work, "twinstream-keeper")
             before_exit(self._upkeep)
         except BaseException:
-            # Interrupted while the keeper started: stop it, too.
+            # If the keeper was already started, the signal stops it.
             self.is_closed = True
             self._trouble.set()
             await self._link.close()
             raise
 
     async def close(self) -> None:
-        """Flush what was written, disconnect and wake up all waiting calls."""
+        """Flush buffered data, disconnect and wake up all waiting calls.
+
+        Waits for the server at most 1 s; then unsent data is lost.
+        """
         if self.is_closed:
             return
-        # Checked before anything is closed, because the socket may belong to the parent process.
+        # Check this before closing anything: the socket may belong to the parent process.
         self._link.check_owner()
         try:
-            # If the peer is dead or slow, unsent data is lost. Or another caller closes at the same
-            # time.
+            # These errors mean that the server does not respond, or that another caller closes the
+            # session at the same time.
             with suppress(RequestTimeout, ConnectionLost, ConnectionClosed):
                 if self.is_connected:
                     await self.flush(Deadline.after(_GOODBYE))
             await self.finish(None)
         except BaseException:
-            # Cancelled or interrupted: close in any case.
+            # Close even if the call was cancelled or interrupted.
             await self.finish(None)
             raise
         keeper = self._keeper
@@ -189,24 +191,28 @@ class Session:
             self.warn_unclosed()
 
     def warn_unclosed(self) -> None:
-        """Warn of a connection that its user dropped, or left open at the end of the program."""
+        """Warn, once, that the user did not close the connection.
+
+        Called when the connection is garbage-collected, and at the end of the program.
+        """
         if self._warned or self.is_closed or self._keeper is None or self._link.is_inherited:
             return
         self._warned = True
         text = f"unclosed connection to {self._address}: close it, or use it in a `with` block"
-        # The source is not the session: tracemalloc of Python 3.11 cannot report where an object
-        # with a `__dict__` was created.
+        # The source is not the session, because tracemalloc of Python 3.11 cannot report where an
+        # object with a `__dict__` was created. The session created this signal in `__init__`.
         warnings.warn(text, ResourceWarning, stacklevel=1, source=self._trouble)
 
     async def finish(self, cause: BaseException | None) -> None:
-        """Close for good; `cause` is the reason, if it is an error."""
+        """Close the session. `cause` is the error that ended it, or None if the user closed it."""
         if self.is_closed:
             return
         self.is_closed = True
         try:
             await self._close_all(cause)
         except BaseException:
-            # Interrupted: a later call would do nothing, because `is_closed` is set.
+            # The call was interrupted. Do the work now, because `is_closed` is set and a later call
+            # would do nothing.
             await self._close_all(cause)
             raise
 
@@ -215,7 +221,7 @@ class Session:
         self._mailboxes.pause()
         self._end = cause
         await self._link.close()
-        # This ends a connect in progress.
+        # End a handshake in progress.
         self._greeting.broken(self._end)
         self.replies.fail(self.closed_error())
         self._wake()
@@ -223,16 +229,16 @@ class Session:
         self._tell(Closed(str(cause) if cause is not None else ""))
 
     def closed_error(self) -> ConnectionClosed:
-        """Return the error for use after the end; it includes the reason of the end."""
+        """Return the error to raise after the session was closed, with the reason if known."""
         because = f": {self._end}" if self._end is not None else ""
         error = ConnectionClosed(f"the connection is closed{because}")
         error.__cause__ = self._end
         return error
 
     def _wake(self) -> None:
-        """Wake up calls that wait for messages or for the connection: its state has changed."""
+        """Wake up all calls that wait for messages or for a change of the connection state."""
         self._mailboxes.wake()
-        # Later callers get a new signal, so that none is cleared while others wait for it.
+        # Use a new signal for later waits. The old one stays set for the calls that wait for it.
         following = Signal()
         change, self._change = self._change, following
         change.set()
@@ -240,10 +246,10 @@ class Session:
     # ---- connecting
 
     async def _link_up(self, servers: list[ServerAddress]) -> None:
-        """Connect to the first server that accepts."""
+        """Connect to the first server that accepts; raise if none does."""
         attempts = Attempts()
         for address in servers:
-            # Outside of the `try`: an error of the user's function is not a failure of the server.
+            # Outside of the `try`: an error of the user's callback is not a failure of the server.
             credentials = credentials_for(self._options, address)
             try:
                 await self._greet(address, credentials)
@@ -251,7 +257,8 @@ class Session:
                 await self._link.shut()
                 raise
             except Exception as error:
-                # Any error: the resolver raises `UnicodeError` for some names, and `ssl` its own.
+                # Catch any error: the resolver raises `UnicodeError` for some names, and `ssl` its
+                # own classes.
                 await self._link.shut()
                 attempts.add(address, error)
                 continue
@@ -262,9 +269,9 @@ class Session:
     async def _greet(self, address: ServerAddress, credentials: Credentials) -> None:
         deadline = Deadline.after(self._options.connect_timeout)
         await self._link.settle(deadline)
-        self._parser = Parser({})  # no messages before the connection is secured
+        self._parser = Parser({})  # drops messages that arrive before TLS is established
         self._end = None
-        # Addresses in an INFO that came before TLS are ignored: an attacker may have written it.
+        # Ignore the addresses in an INFO that arrived before TLS: an attacker may have changed it.
         self._is_believed = not await self._greeting.open(address, deadline)
         self._parser = self._mailboxes.parser()
         self._parser.expect_payloads(self._info.max_payload)
@@ -277,7 +284,8 @@ class Session:
         self.is_connected = True
         self._tell(Connected(str(address), self.epoch))
         self._wake()
-        # Handle an end of the socket or the session that came before `is_connected` was set.
+        # The session may have been closed, or the socket may have failed, before `is_connected`
+        # was set.
         if self.is_closed:
             self.is_connected = False
             raise ConnectionFailed("the connection was closed meanwhile")
@@ -288,27 +296,30 @@ class Session:
     # ---- keeping the connection
 
     def is_at_end(self) -> bool:
-        """Whether the server has disconnected, even if that was not processed yet."""
+        """Return whether the server has disconnected, even if the client has not noticed it yet."""
         return self._link.is_at_end()
 
     def beat(self) -> None:
-        """Send a heartbeat PING, or abort if the previous one was not answered."""
+        """Send a heartbeat PING, or abort the connection if the previous one was not answered."""
         if self.is_connected:
             self._pings.beat(self._options.ping_interval)
 
     def failed(self) -> BaseException | None:
-        """Demote the server that was lost, so that others are tried first; return the reason."""
+        """Record that the connection was lost, and return the reason.
+
+        Reconnecting tries the other servers first.
+        """
         self._pool.demote(self._address)
         self.rounds.broke(monotonic() - self._connected_at)
         self._cause = self._end
         return self._end
 
     async def reconnect(self) -> Exception | None:
-        """Try each server once; return the error if none accepted."""
+        """Try to connect to each server once. Return None if one accepts, else the error."""
         try:
             await self._link_up(self._pool.round())
         except Exception as error:
-            # Any error: credentials that are unavailable now may be available next time.
+            # Catch any error: the user's credentials callback may fail now and work later.
             await self._link.shut()
             self._cause = error
             self._log_failure(self.rounds.count, error)
@@ -323,7 +334,10 @@ class Session:
     # ---- receiving
 
     def _receive(self, data: bytes) -> int:
-        """Parse received data; return the size of the incomplete message in bytes, 0 if unknown."""
+        """Parse received data and dispatch the messages.
+
+        Return the number of bytes that the last, incomplete message needs; 0 if unknown.
+        """
         touched, events = self._parser.feed(data)
         if touched:
             now = monotonic()
@@ -336,7 +350,7 @@ class Session:
             else:
                 self._handle(event)
         if pings and self._link.is_open:
-            # Sent in one write; otherwise each PING of a flood would cost a system call.
+            # Answer all PINGs in one write. Otherwise a flood of PINGs costs a system call each.
             self._link.post(PONG * pings)
         return self._parser.needed
 
@@ -378,7 +392,7 @@ class Session:
         self._tell(ServerReported(str(error)))
         if denied is None:
             if not isinstance(error, PermissionDenied):
-                # The server disconnects after this error, which is the reason.
+                # The server disconnects after such an error, so the error is the reason.
                 self._end = error
         else:
             boxes = self._mailboxes.deny(denied, error)
@@ -389,7 +403,7 @@ class Session:
         try:
             self._note_end(error, was_connected)
         except BaseException:
-            # Interrupted: no other code would start the reconnect.
+            # The call was interrupted. Repeat it, because no other code starts the reconnect.
             self._note_end(error, was_connected)
             raise
 
@@ -398,30 +412,33 @@ class Session:
         self._end = error or self._end or ConnectionLost("the server closed the connection")
         self._greeting.broken(self._end)
         if not was_connected:
-            # There were no requests over this connection.
+            # The handshake was not finished, so no requests were sent.
             return
         lost = ConnectionLost(f"the connection broke before the answer came: {self._end}")
         if HOOKS:
             reached("session: before fail", self)
         self.replies.fail(lost)
         if self._link.is_inherited:
-            # A forked child leaves reports and reconnecting to its parent.
+            # This is a forked child: its parent reports the loss and reconnects.
             return
         try:
             self._tell(Disconnected(str(self._address), str(self._end)))
             self._mailboxes.wake()
         finally:
-            # Last: this starts the reconnect, which must not see the end of this connection.
+            # Set this last: it starts the reconnect, and `_end` must not change afterwards.
             self._trouble.set()
 
     # ---- the transport of the JetStream layer
 
     async def ready(self, deadline: Deadline) -> None:
-        """Wait until connected; raises `ConnectionClosed` or `RequestTimeout`."""
+        """Wait until the client is connected.
+
+        Raises `ConnectionClosed` when it is closed, and `RequestTimeout` at the deadline.
+        """
         if self.is_connected and self._link.is_at_end():
             await self._link.noticed()
         while not self.is_connected:
-            # Read before the state is checked: later changes set this signal.
+            # Read the signal before the state: every later change sets this signal.
             change = self._change
             if HOOKS:
                 reached("session: before ready wait", change)
@@ -433,7 +450,7 @@ class Session:
     def try_send(
         self, subject: bytes, reply: bytes, headers: bytes, payload: bytes, now: bool = False
     ) -> bool:
-        """Publish if that needs no waiting; if it returns False, use `send`."""
+        """Publish a message if that needs no waiting; see `Channel.try_send`."""
         size = len(payload)
         if not self.is_connected or size + len(headers) > self._info.max_payload:
             return False
@@ -442,28 +459,28 @@ class Session:
             return self._link.offer_pieces(pieces)
         if headers or not reply:
             return self._link.offer(publish_command(subject, reply, headers, payload), now)
-        # Inlined `publish_command` for the most frequent case.
+        # The most frequent case: `publish_command`, inlined.
         parts = (b"PUB ", subject, b" ", reply, line_end(size), payload, b"\r\n")
         return self._link.offer(b"".join(parts), now)
 
     def try_write(self, command: bytes) -> bool:
-        """Write a short, complete command if that needs no waiting; return whether it was."""
+        """Write a short, complete command if that needs no waiting; return whether it did."""
         return self.is_connected and self._link.offer(command)
 
     async def send(
         self, subject: bytes, reply: bytes, headers: bytes, payload: bytes, now: bool = False
     ) -> None:
-        """Publish; every part is already checked and encoded."""
+        """Publish a message whose parts are already checked and encoded; see `Channel.send`."""
         link = self._link
         link.check_owner()
         if not self.is_connected:
             await self.ready(Deadline.after(self._options.request_timeout))
         size = len(headers) + len(payload)
-        # Check against the limit of the current server, which would disconnect on excess.
+        # Check the limit of the current server, which disconnects after a larger message.
         check_size(subject, size, self._info.max_payload)
         command = publish_command(subject, reply, headers, payload)
         while not link.write(command):
-            # Disconnected; the next server may have another limit.
+            # The client was disconnected, and the next server may have another limit.
             await self.ready(Deadline.after(self._options.request_timeout))
             check_size(subject, size, self._info.max_payload)
         if link.is_full and not now:
@@ -472,7 +489,7 @@ class Session:
     async def open_mailbox(
         self, subject: bytes, queue: bytes = b"", sink: Callable[[Box], Sink] | None = None
     ) -> Box:
-        """Subscribe; arriving frames go into the mailbox, or into the `sink`."""
+        """Subscribe, and return the mailbox; see `Channel.open_mailbox`."""
         if self.is_closed:
             raise self.closed_error()
         self._link.check_owner()
@@ -482,10 +499,9 @@ class Session:
         return box
 
     async def close_mailbox(self, *boxes: Box, settle: bool = False) -> None:
-        """Unsubscribe; frames that are in the mailboxes stay there.
+        """Unsubscribe the mailboxes; see `Channel.close_mailbox`.
 
-        With `settle`, everything that the server sent before it processed the UNSUB is in them.
-        Does nothing in a forked child, where iterators of its parent may end.
+        Does nothing in a forked child, where the parent's iterators may be garbage-collected.
         """
         if self._link.is_inherited:
             return
@@ -496,18 +512,22 @@ class Session:
             if closed and settle and self.is_connected:
                 await self.flush(Deadline.after(_GOODBYE))
         except (RequestTimeout, ConnectionLost, ConnectionClosed):
-            # Messages that are still in flight are redelivered after the consumer's ack_wait.
+            # The server redelivers the messages that are still in flight after the ack_wait of
+            # their consumer.
             pass
         finally:
             for box in closed:
                 self._mailboxes.forget(box)
 
     def hold_back(self, bulk: HeldBack) -> None:
-        """Pass arriving data to the bulk response before it is parsed, unless one is active."""
+        """Pass arriving data to `bulk` before the data is parsed; see `Channel.hold_back`."""
         self._parser.hold_back(bulk)
 
     async def flush(self, deadline: Deadline) -> None:
-        """Wait until the server has processed everything sent so far."""
+        """Wait until the server has processed everything that was sent so far.
+
+        Raises `RequestTimeout`, `ConnectionLost` or `ConnectionClosed` if it does not confirm that.
+        """
         self._link.check_owner()
         await self.ready(deadline)
         epoch = self.epoch

@@ -1,4 +1,4 @@
-"""A subscription of core NATS."""
+"""A core NATS subscription."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ class Subscription(Owned, BlockHint, LoopHint):
         self._emptied: Final = Signal()
         self._closed = False
         self.dropped = 0
-        """Number of messages dropped because the buffer was full."""
+        """The number of messages that were dropped because the buffer was full."""
 
     async def _open(self) -> None:
-        """Subscribe. Called by `Connection.subscribe`."""
+        """Subscribe. `Connection.subscribe` calls this."""
         self._box = await self._transport.open_mailbox(self._subject, self._queue, self._sink)
 
     def _sink(self, box: Box) -> Sink:
@@ -61,28 +61,31 @@ class Subscription(Owned, BlockHint, LoopHint):
 
     def _drop(self) -> None:
         self.dropped += 1
-        # Reported at 1, 2, 4, 8 …: a flood of messages must not cause a flood of events.
+        # Report at counts 1, 2, 4, 8 …: a flood of messages must not cause a flood of events.
         if self.dropped & (self.dropped - 1) == 0:
             self._tell(MessagesDropped(self.subject, self.dropped))
 
     @property
     def subject(self) -> str:
-        """The subscribed subject."""
+        """The subject of the subscription, which may contain wildcards."""
         return self._subject.decode()
 
     @property
     def is_closed(self) -> bool:
-        """Whether no more messages can arrive."""
+        """Whether the subscription was closed or drained: no more messages arrive."""
         return self._closed
 
     @property
     def is_ended(self) -> bool:
-        """Whether `next` would raise `IterationEnded`."""
+        """Whether the subscription is closed and no messages are buffered.
+
+        `next` would raise `IterationEnded`.
+        """
         return self._closed and not self.pending
 
     @property
     def pending(self) -> int:
-        """Number of messages that arrived and were not taken."""
+        """The number of buffered messages: they arrived, and `next` has not returned them yet."""
         return len(self._box.frames) if self._box is not None else 0
 
     def __repr__(self) -> str:
@@ -90,12 +93,15 @@ class Subscription(Owned, BlockHint, LoopHint):
         return f"<Subscription {self.subject}: {state}>"
 
     async def next(self, timeout: Seconds | None = None) -> CoreMessage:
-        """Return the next message within `timeout` seconds; None waits without limit.
+        """Return the next message.
+
+        Args:
+            timeout: The longest wait in seconds; None waits without limit.
 
         Raises:
             RequestTimeout: No message arrived in time.
-            PermissionDenied: The user may not subscribe.
-            ServerError: The user has too many subscriptions.
+            PermissionDenied: The user may not subscribe to the subject.
+            ServerError: The client has too many subscriptions.
             ConnectionClosed: The connection is closed.
             IterationEnded: The subscription has ended (check `is_ended` first).
         """
@@ -131,7 +137,7 @@ class Subscription(Owned, BlockHint, LoopHint):
         if error is None and self._transport.is_closed:
             error = self._transport.closed_error()
         if closed or error is not None:
-            # All waiting callers must wake up, and each of them clears the signal before it checks.
+            # Set the signal again for the other waiting callers: each clears it before it checks.
             box.signal.set()
         if error is not None and not closed:
             raise error
@@ -148,7 +154,7 @@ class Subscription(Owned, BlockHint, LoopHint):
         return message
 
     async def drain(self) -> None:
-        """Unsubscribe; an iteration ends after all messages that the server has sent."""
+        """Unsubscribe. Iterations end after the last message that the server has sent."""
         if self._box is not None and not self._closed:
             try:
                 await self._transport.close_mailbox(self._box, settle=True)
@@ -156,20 +162,20 @@ class Subscription(Owned, BlockHint, LoopHint):
                 self._end()
 
     def _end(self) -> None:
-        """End iterations after the buffered messages. Called after the mailbox was closed."""
+        """End iterations after the buffered messages. Call this after closing the mailbox."""
         self._closed = True
         if self._box is not None:
             self._box.signal.set()
 
     async def _wait_emptied(self, deadline: Deadline) -> None:
-        """Wait until all buffered messages were taken, or until the deadline."""
+        """Wait until the buffer is empty, or until the deadline."""
         while self.pending and not deadline.expired():
             self._emptied.clear()
             if self.pending:
                 await self._transport.wait(self._emptied, deadline)
 
     async def close(self) -> None:
-        """Unsubscribe; an iteration ends after the buffered messages."""
+        """Unsubscribe. Iterations end after the buffered messages."""
         self._closed = True
         if self._box is not None:
             await self._transport.close_mailbox(self._box)

@@ -1,4 +1,4 @@
-"""The subscriptions of a connection, repeated after each reconnect."""
+"""The subscriptions of a connection. They are sent to the server again after each reconnect."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ __all__ = ["Mailboxes"]
 
 
 class Mailboxes:
-    """The mailboxes by subscription id, and the SUB and UNSUB commands for them.
+    """The mailboxes of a connection by subscription id. It sends their SUB and UNSUB commands.
 
-    Mailboxes may be opened and closed while the client connects. `subscribe` sends the
-    subscriptions that exist when the server has authenticated the client. From then on (`is_open`)
-    opening and closing a mailbox sends its command at once.
+    Mailboxes may be opened and closed while the client is not connected. When the server has
+    authenticated the client, `subscribe` sends a SUB for each open mailbox. From then on
+    (`is_open`), opening and closing a mailbox sends its command at once.
     """
 
     def __init__(self, link: Link, tell: Callable[[MessagesDropped], None]) -> None:
@@ -39,7 +39,7 @@ class Mailboxes:
         self._failed: Final = FailedMessages(tell)
         self._sids = count(1)
         self.is_open = False
-        """Whether the server accepts commands: it has authenticated the client."""
+        """Whether the server has authenticated the client, and so accepts commands."""
         self.boxes: Final[dict[bytes, Box]] = {}
         self._sinks: Final[dict[bytes, Sink]] = {}
         self._cutters: Final[list[ByteTaker]] = []
@@ -50,10 +50,11 @@ class Mailboxes:
         return Parser(self._sinks, self._cutters, self._silent, self._failed.note)
 
     def open(self, subject: bytes, queue: bytes, sink: Callable[[Box], Sink] | None) -> Box:
-        """Subscribe, now or after the next connect; see `Channel.open_mailbox`."""
+        """Add a mailbox; subscribe now or after the next connect. See `Channel.open_mailbox`."""
         sid = b"%d" % next(self._sids)
         box: Box = Mailbox(sid, subject, queue, Signal(), monotonic())
-        # The sink first: a connect in progress may subscribe every listed mailbox.
+        # Add the sink before the mailbox: a connect in progress may subscribe every mailbox in the
+        # table at any moment.
         if sink is None:
             self._sinks[sid] = box.frames.append
         else:
@@ -65,13 +66,16 @@ class Mailboxes:
         return box
 
     def cut_acks(self, cutter: ByteTaker) -> None:
-        """Let `cutter` take acknowledgements before they are parsed, until its mailbox closes."""
+        """Let `cutter` take publish acknowledgements before they are parsed.
+
+        This ends when the mailbox of the cutter is closed.
+        """
         self._cutters.append(cutter)
 
     def remove(self, box: Box) -> bool:
-        """Remove a mailbox; return whether it was listed.
+        """Remove a mailbox from the table; return whether it was in the table.
 
-        The mailbox's sink still receives messages.
+        The mailbox's sink receives messages until `forget`.
         """
         return self.boxes.pop(box.sid, None) is not None
 
@@ -81,7 +85,7 @@ class Mailboxes:
             self._link.write(unsubscribe_command(box.sid))
 
     def forget(self, box: Box) -> None:
-        """Drop further messages of a subscription, and wake up its owner."""
+        """Stop passing messages to a mailbox or its sink, and wake up the mailbox's owner."""
         self._sinks.pop(box.sid, None)
         self._silent.discard(box.sid)
         self._cutters[:] = [cutter for cutter in self._cutters if cutter.sid != box.sid]
@@ -89,10 +93,10 @@ class Mailboxes:
 
     def subscribe(self) -> None:
         """Subscribe all mailboxes after a connect."""
-        # Set before the list is read: from now on, opening a mailbox sends its command itself.
+        # Set this before reading the table: `open` sends the SUB of any mailbox added afterwards.
         self.is_open = True
         for box in list(self.boxes.values()):
-            # Another server may permit what an earlier one refused.
+            # This server may permit a subscription that an earlier server refused.
             box.error = None
             self._link.write(subscribe_command(box.subject, box.queue, box.sid))
             if box.sid not in self.boxes:
@@ -100,12 +104,13 @@ class Mailboxes:
                 self._link.write(unsubscribe_command(box.sid))
 
     def deny(self, denied: Denied, error: TwinstreamError) -> list[Box]:
-        """Record what the server refused; return the mailboxes that get no messages now."""
+        """Record a refusal of the server; return the mailboxes whose subscription it refused."""
         boxes = list(self.boxes.values())
         if denied.subject:
             boxes = [box for box in boxes if box.is_refused(denied)]
         else:
-            # Too many subscriptions: the server refuses the newest one, with an error for each.
+            # The client has too many subscriptions. The server refuses the newest one, and sends
+            # an error for each that it refuses.
             boxes = [box for box in boxes if box.error is None][-1:]
         for box in boxes:
             box.refuse(error)
@@ -116,6 +121,6 @@ class Mailboxes:
         self.is_open = False
 
     def wake(self) -> None:
-        """Set the signals of all mailboxes: the connection state has changed."""
+        """Set the signals of all mailboxes, because the connection state has changed."""
         for box in list(self.boxes.values()):
             box.signal.set()

@@ -1,4 +1,4 @@
-"""Create a TLS context from options: the only module that reads certificate files."""
+"""The TLS context for a connection. No other module reads certificate files."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ __all__ = ["tls_context"]
 
 
 def tls_context(options: TlsOptions) -> SSLContext:
-    """Return the context; raises `BadArgument` for files that cannot be used."""
-    # Imported here: programs without TLS should not pay for it.
+    """Return the TLS context for the options; raises `BadArgument` if a file cannot be used."""
+    # Imported late: programs without TLS need not load it.
     import ssl
 
     try:

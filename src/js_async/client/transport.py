@@ -1,4 +1,4 @@
-"""The interface that the JetStream layer needs of a connection.
+"""The interface of a connection that the JetStream layer uses.
 
 Two classes implement it: `Session`, and the adapter for a connection of nats-py.
 """
@@ -20,11 +20,11 @@ __all__ = ["Box", "Transport"]
 
 
 class Transport(Channel, Protocol):
-    """A connection with requests."""
+    """The interface of a connection that reconnects by itself and sends requests."""
 
     @property
     def replies(self) -> Replies:
-        """The requests of the connection."""
+        """The open requests of the connection."""
         ...
 
     async def ask(
@@ -38,10 +38,10 @@ class Transport(Channel, Protocol):
         fits: Callable[[Frame], bool] | None = None,
         call: OpenCall | None = None,
     ) -> Frame:
-        """Publish with a reply subject and return the single response.
+        """Send a request and return its single response.
 
-        A `repeatable` request is published again while no response comes. Responses that do not
-        satisfy `fits` come from other responders and are skipped. Repeats are counted in `call`.
+        A `repeatable` request is sent again while no response arrives; `call` counts the repeats.
+        Responses that do not satisfy `fits` come from other responders and are skipped.
         Raises `NoResponders`, `RequestTimeout`, `ConnectionLost` or `ConnectionClosed`.
         """
         ...

@@ -1,7 +1,7 @@
-"""The keeper of a connection: heartbeats and reconnecting.
+"""The keeper of a connection: a background loop that sends heartbeats and reconnects.
 
-The keeper sleeps without a reference to the connection, so that a connection that its user dropped
-is garbage-collected, with its thread or task and its file descriptors.
+While the keeper sleeps, it holds no reference to the connection. So a connection that the user no
+longer references is garbage-collected, and with it its keeper and its file descriptors.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 
 __all__ = ["Upkeep", "keep", "shuffle"]
 
-# How long the end of an event loop may be delayed to flush (seconds).
+# The longest time that a flush may delay the end of the program (seconds).
 _EXIT_TIME: Final = 1.0
 
 
 class Kept(Protocol):
-    """The interface that the keeper needs of a session."""
+    """The part of a session's interface that the keeper uses."""
 
     @property
     def is_connected(self) -> bool:
@@ -43,16 +43,16 @@ class Kept(Protocol):
 
     @property
     def rounds(self) -> Rounds:
-        """The rounds of reconnect attempts."""
+        """The counter of the rounds of reconnect attempts; a round tries every server once."""
         ...
 
     @property
     def address(self) -> ServerAddress:
-        """The address of the server."""
+        """The address of the current server, or of the last one if not connected."""
         ...
 
     def beat(self) -> None:
-        """Send a PING, and detect that the previous one was not answered."""
+        """Send a heartbeat PING, or abort the connection if the previous one was not answered."""
         ...
 
     def failed(self) -> BaseException | None:
@@ -60,15 +60,15 @@ class Kept(Protocol):
         ...
 
     async def reconnect(self) -> BaseException | None:
-        """Try all servers once; return the last error, or None when connected."""
+        """Try to connect to each server once. Return None if one accepts, else the error."""
         ...
 
     async def flush(self, deadline: Deadline) -> None:
-        """Wait until the server has processed what was sent."""
+        """Wait until the server has processed everything that was sent so far."""
         ...
 
     async def finish(self, cause: BaseException | None) -> None:
-        """Close the session for good."""
+        """Close the session. `cause` is the error that ended it, or None."""
         ...
 
     def warn_unclosed(self) -> None:
@@ -77,7 +77,7 @@ class Kept(Protocol):
 
 
 class Upkeep:
-    """The heartbeats of a session, and its rounds of reconnect attempts."""
+    """The state of a keeper: when to send the next heartbeat, or to try to reconnect."""
 
     def __init__(self, session: Kept, link: Link, options: ConnectOptions) -> None:
         self.session: Final = session
@@ -86,10 +86,14 @@ class Upkeep:
         self._reconnects: Final = options.reconnect is not None
         self._is_trying = False
         self.next_step = Deadline.after(self._interval)
-        """When to call `step`, unless the connection is lost before."""
+        """The time of the next `step`, unless the connection is lost earlier."""
 
     async def step(self, broke: bool) -> None:
-        """Send a heartbeat, or make one round of reconnect attempts; raise a fatal error."""
+        """Send a heartbeat, start reconnecting, or make one round of reconnect attempts.
+
+        `broke` is whether the connection reported a change of state. Raises `ConnectionLost` if
+        reconnecting is off, and `ConnectionFailed` after the last round.
+        """
         if self._is_trying:
             await self._try_again()
         elif broke and not self.session.is_connected:
@@ -127,9 +131,9 @@ class Upkeep:
         self.session.warn_unclosed()
 
     async def flush_at_exit(self, deadline: Deadline) -> None:
-        """Flush what was written, for a program that ends without `close`.
+        """Flush the connection of a program that ends without `close`.
 
-        Returns when the server has confirmed it, or at the deadline. Warns about lost bytes.
+        Returns when the server has processed all data, or at the deadline. Warns about lost bytes.
         """
         session = self.session
         if session.is_closed or self._link.is_inherited:
@@ -148,7 +152,10 @@ class Upkeep:
 async def keep(
     of: Callable[[], Upkeep | None], link: Callable[[], Link | None], trouble: Signal
 ) -> None:
-    """Send heartbeats and reconnect, until the session is closed or its user dropped it."""
+    """Send heartbeats and reconnect, until the session is closed or garbage-collected.
+
+    `of` and `link` are weak references, and `trouble` is set when the connection is lost or closed.
+    """
     upkeep = of()
     try:
         while upkeep is not None and not upkeep.session.is_closed:
@@ -161,11 +168,11 @@ async def keep(
                 trouble.clear()
                 await upkeep.step(broke)
     except Exception as error:
-        # Reconnecting has ended: close with this reason.
+        # Reconnecting is off or was given up: close the session with this reason.
         if upkeep is not None:
             await upkeep.session.finish(error)
     except BaseException:
-        # Cancelled, like all tasks at the end of their event loop.
+        # The program or its event loop ends.
         upkeep = of()
         if upkeep is not None:
             await upkeep.flush_at_exit(Deadline.after(_EXIT_TIME))
@@ -176,14 +183,14 @@ async def keep(
 
 
 def shuffle(items: list[Any]) -> None:
-    """Put a list into random order."""
+    """Shuffle a list in place."""
     if len(items) > 1:
         _random().shuffle(items)
 
 
 def _random() -> Random:
-    """Return the generator of the system, which forked processes do not share."""
-    # Imported here: with its dependencies it takes longer to import than this package.
+    """Return a random generator whose state forked processes do not share."""
+    # Imported late: `random` and its dependencies take longer to import than this package.
     from random import SystemRandom
 
     return SystemRandom()

@@ -1,1 +1,1 @@
-"""Consuming: pulls, iterators, handlers, ordered reads, push consumers, acknowledgements."""
+"""Consuming messages: pulls, iterators, handlers, ordered reads, push consumers, acks."""

@@ -1,8 +1,10 @@
-"""Extend the ack_wait of the messages that an iterator buffers or its handlers work on.
+"""Progress reports (+WPI), which restart the ack_wait of messages that are not processed yet.
 
-A client that takes no message for a long time may hang, so its buffered messages are left for
-redelivery. The mailbox is closed then. Otherwise the server would keep redelivering the same
-messages into it until their `max_deliver` is used up. The next take opens a new mailbox.
+They cover the messages that an iterator buffers or that its handlers process. A caller that takes
+no message for a long time may hang. The progress reports then stop, so that the server redelivers
+the buffered messages to another client, and the mailbox is closed. Otherwise the server would keep
+redelivering the same messages into the mailbox until it reaches `max_deliver`. When the caller
+takes a message again, the iterator opens a new mailbox.
 """
 
 from __future__ import annotations
@@ -24,22 +26,23 @@ from twinstream.errors import AlreadyAcknowledged, TwinstreamError
 
 __all__ = ["Held"]
 
-# Buffered messages are kept alive if the caller took a message within this many ack_waits.
-# Afterwards the server may deliver them to a client that works.
+# Progress of buffered messages is reported if the caller took a message within the last 5
+# ack_waits. Otherwise the server may redeliver them to a client that works.
 _PATIENCE: Final = 5
-# Limit of the wait for a mailbox that is being closed (seconds). In a forked process nothing closes
-# it, so the wait must end.
+# The limit of the wait for a mailbox that is being closed (seconds). It is needed in a forked
+# child, where the loop that closes the mailbox does not run.
 _CLOSE_TIME: Final = 2.0
 
 
 _Mark = tuple[Frame, Delivery]
-"""A mailbox frame and the delivery of all messages from the previous mark up to that frame."""
+"""A frame in the mailbox, and the `Delivery` of all frames after the previous mark up to it."""
 
 
 class Held:
-    """The messages of one iterator: buffered (mailbox or `ready`), queued or being processed.
+    """The messages of one iterator whose progress is reported.
 
-    If `ack_wait` (seconds) is unknown, no progress is reported for any of them.
+    They are buffered (in the mailbox or in `ready`), queued for a handler, or being processed. If
+    `ack_wait` (seconds) is None, no progress is reported.
     """
 
     def __init__(
@@ -56,26 +59,30 @@ class Held:
         self._queued: dict[int, Message] = {}
         self._running: dict[int, Message] = {}
         self._box: Box | None = None
-        # Marks in the order of the mailbox. Those of frames that were taken out are skipped.
+        # In the order of the mailbox. Marks of frames that have left the mailbox are ignored.
         self._marks: list[_Mark] = []
         self._keeper: Task | None = None
         self._woken: Final = Signal()
         self._ended = False
-        # Cleared while the mailbox is being closed. Not a lock: a signal handler may close, too.
+        # Cleared while the mailbox is being closed. This is not a lock, because a signal handler
+        # may close the mailbox while the interrupted code does.
         self._settled: Final = Signal()
         self._settled.set()
         self.taken_at = 0.0
-        """When the caller last took a message or stopped waiting for one (monotonic)."""
+        """The monotonic time when the caller last took a message or stopped waiting for one."""
         self.waiting: Final[list[None]] = []
-        """One entry for each caller that waits for a message. A list, as threads append, too."""
+        """One entry for each caller that waits for a message. Appending to a list is atomic."""
         self.gave_up = False
         """Whether the mailbox was closed because no message was taken for too long."""
         self.keep_all = False
-        """Keep buffered messages alive even if none is taken for long. For ordered delivery, if a
-        handler is known to run, or if the messages would not be redelivered to another client."""
+        """Whether to report progress of buffered messages even if none is taken for a long time.
+
+        True for ordered delivery, if a handler is known to run, and if the server would not
+        redeliver the messages to another client.
+        """
 
     def start(self, box: Box) -> None:
-        """Start reporting progress, including for messages in the mailbox."""
+        """Start the loop that reports progress. `box` is the mailbox of the iterator."""
         self._box = box
         if self._ack_wait is not None:
             self._keeper = spawn(self._keep_alive, "twinstream-progress")
@@ -87,41 +94,44 @@ class Held:
         self.gave_up = False
 
     def learn(self, ack_wait: float) -> None:
-        """Set the ack_wait in seconds, before `start`."""
+        """Set the ack_wait in seconds. Call this before `start`."""
         self._ack_wait = ack_wait
 
     def end(self) -> None:
-        """Stop reporting progress."""
+        """Stop reporting progress at once."""
         self._ended = True
         self._woken.set()
 
     def abandon(self) -> None:
-        """Stop at the next wake-up. For the garbage collector, which runs in any thread."""
+        """Stop reporting progress when the loop next wakes up.
+
+        For `__del__`: the garbage collector may run in any thread, so it must not set a signal.
+        """
         self._ended = True
 
     def hurry(self, ack_wait: float) -> None:
-        """Report progress now, and from now on at the rate of this `ack_wait` (seconds)."""
+        """Report progress now, and then every third of the new `ack_wait` (seconds)."""
         if self._ack_wait is not None:
             self._ack_wait = ack_wait
             self._woken.set()
 
     def queue(self, message: Message) -> None:
-        """Keep a message alive that was taken and waits for its handler."""
+        """Add a message that waits for its handler."""
         self._queued[id(message)] = message
 
     def hold(self, message: Message) -> None:
-        """Keep a message alive while its handler runs."""
+        """Add a message whose handler runs."""
         self._running[id(message)] = message
 
     def release(self, message: Message) -> None:
-        """Stop keeping a message alive."""
+        """Remove a message, queued or running: report no more progress of it."""
         self._queued.pop(id(message), None)
         self._running.pop(id(message), None)
 
     def deliveries(self, frames: Sequence[Frame], fresh: Delivery) -> Iterator[Delivery]:
-        """Return the delivery of each frame. The frames leave the mailbox.
+        """Return the delivery of each frame that the caller is taking out of the mailbox.
 
-        `fresh` is the delivery of frames that came since the last look.
+        Frames after the last mark get `fresh`. The marks are removed.
         """
         marks, self._marks = self._marks, []
         portions = _portions(marks, tuple(frames)) if marks else []
@@ -139,21 +149,25 @@ class Held:
             if self._ended:
                 return
             if self._transport.is_closed:
-                # The iterator was not closed. Without this check the loop would run until exit.
+                # The program did not close the iterator. Without this check the loop would run
+                # until the program exits.
                 return
-            self._look_into_mailbox()
+            self._mark_arrivals()
             if not self._transport.is_connected:
                 continue
             try:
                 await self.report(ack_wait)
             except (TwinstreamError, OSError):
-                # The connection was just lost; the next round follows after the reconnect.
+                # The connection was just lost. Report again after the reconnect.
                 continue
 
-    def _look_into_mailbox(self) -> None:
-        """Mark the frames since the last call: the mailbox only knows when its newest one came."""
-        # Appended to the list as it was before the look: if another thread takes frames out
-        # meanwhile, it has replaced that list, and the mark is ignored.
+    def _mark_arrivals(self) -> None:
+        """Add a mark for the frames that arrived since the last call.
+
+        The mailbox itself records only when its newest frame arrived.
+        """
+        # Read `_marks` before the frames. A thread that takes the frames out meanwhile replaces
+        # `_marks` by another list, so this mark is ignored.
         box, marks = self._box, self._marks
         if box is None:
             return
@@ -163,32 +177,36 @@ class Held:
             marks.append((frames[-1], delivery))
 
     async def report(self, ack_wait: float) -> None:
-        """Report progress of all messages now, or give up if none was taken for long."""
+        """Report progress of all messages now.
+
+        If the caller took no message for a long time, report only the messages whose handler runs,
+        and close the mailbox.
+        """
         now = monotonic()
         for message in list(self._running.values()):
-            await self._tell_of(message)
-        if self._is_left_alone(now, ack_wait):
+            await self._report_message(message)
+        if self._is_unused(now, ack_wait):
             await self.give_up()
             return
         for message in list(self._queued.values()):
-            await self._tell_of(message)
-        told: dict[int, Delivery] = {}
+            await self._report_message(message)
+        reported: dict[int, Delivery] = {}
         for message in list(self._ready):
             delivery = message._delivery
             if not delivery.is_late(now):
                 await self._transport.send(message._reply_bytes, b"", b"", IN_PROGRESS)
-                told[id(delivery)] = delivery
-        for delivery in told.values():
+                reported[id(delivery)] = delivery
+        for delivery in reported.values():
             delivery.told_at = now
-        await self._tell_of_mailbox(now)
+        await self._report_mailbox(now)
 
-    def _is_left_alone(self, now: float, ack_wait: float) -> bool:
+    def _is_unused(self, now: float, ack_wait: float) -> bool:
         if self.waiting:
             self.taken_at = now
         return not self.keep_all and now - self.taken_at > _PATIENCE * ack_wait
 
     async def give_up(self) -> None:
-        """Close the mailbox; the next take opens another one."""
+        """Close the mailbox. The iterator opens a new one when the caller takes a message again."""
         box = self._box
         if box is None or self.gave_up:
             return
@@ -197,17 +215,20 @@ class Held:
             if not self._ended:
                 await self._transport.close_mailbox(box, settle=True)
         finally:
-            # Set after the mailbox is closed, when everything in flight has arrived.
+            # Set this after the mailbox is closed, when all messages in flight have arrived.
             self.gave_up = True
             self._settled.set()
-            # Wakes up callers that began to wait meanwhile.
+            # Wake up callers that began to wait meanwhile.
             box.signal.set()
 
     async def settled(self) -> None:
-        """Wait until the mailbox is not being closed here, so that it contains all in flight."""
+        """Wait until no `give_up` is in progress, at most 2 s.
+
+        The mailbox then contains all messages that were in flight.
+        """
         await self._settled.sleep(Deadline.after(_CLOSE_TIME))
 
-    async def _tell_of_mailbox(self, now: float) -> None:
+    async def _report_mailbox(self, now: float) -> None:
         frames = list(self._box.frames) if self._box is not None else []
         rest = iter(frames)
         for delivery, count in _portions(tuple(self._marks), frames):
@@ -219,17 +240,17 @@ class Held:
                     await self._transport.send(frame[1], b"", b"", IN_PROGRESS)
             delivery.told_at = now
 
-    async def _tell_of(self, message: Message) -> None:
+    async def _report_message(self, message: Message) -> None:
         try:
             if not (message.is_acknowledged or message._is_returned):
                 await message.in_progress()
         except AlreadyAcknowledged:
-            # The handler was faster. The other messages still need a report.
+            # The handler acknowledged the message meanwhile.
             return
 
 
 def _portions(marks: Sequence[_Mark], frames: Sequence[Frame]) -> list[tuple[Delivery, int]]:
-    """Return how many consecutive frames belong to the delivery of each mark."""
+    """Return the delivery of each mark with the number of consecutive frames that belong to it."""
     found: list[tuple[Delivery, int]] = []
     places = {id(frame): place for place, frame in enumerate(frames, 1)}
     begin = 0

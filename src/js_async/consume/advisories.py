@@ -19,15 +19,17 @@ from twinstream.errors import RequestTimeout
 
 __all__ = ["Events", "listen"]
 
-# Refused subscriptions set no signal that a caller sleeps on, so they are polled for (seconds).
+# The interval at which to check for refused subscriptions (seconds). A refusal sets the signal of
+# its own mailbox, while the caller waits for the signal of the first mailbox.
 _LOOK: Final = 1.0
 
 
 class Events(Iteration[Event]):
-    """Iterates over events from now on, until it is closed. Created by `JetStream.events`.
+    """An iterator over the events from now on, until it is closed. `JetStream.events` creates it.
 
-    Events are core NATS messages: those sent while no client listens are lost. Each `Event` shows
-    whether events were dropped before it. Raises `PermissionDenied` if the user may not subscribe.
+    Events are core NATS messages: events that are sent while the client is not subscribed are lost.
+    Each `Event` shows whether events were dropped before it. `next` and the iteration raise
+    `PermissionDenied` if the user may not subscribe.
     """
 
     def __init__(
@@ -51,15 +53,15 @@ class Events(Iteration[Event]):
         self.subjects: Final = tuple(subjects)
         """The subscribed subjects."""
         self.dropped = 0
-        """Number of events dropped because the buffer was full."""
+        """The number of events that were dropped because the buffer was full."""
 
     @property
     def pending(self) -> int:
-        """Number of events that arrived and were not taken."""
+        """The number of buffered events: they arrived, and `next` has not returned them yet."""
         return len(self._frames)
 
     async def _open(self) -> None:
-        """Subscribe. Called by `JetStream.events`."""
+        """Subscribe. `JetStream.events` calls this."""
         self._epoch = self._transport.epoch
         try:
             for subject in self.subjects:
@@ -71,8 +73,8 @@ class Events(Iteration[Event]):
 
     def _sink(self, box: Box) -> Sink:
         if not self._boxes:
-            # All mailboxes share the signal of the first one. The connection also sets that signal
-            # when its state changes.
+            # All sinks set the signal of the first mailbox. The connection sets it, too, when its
+            # state changes.
             self._signal = box.signal
 
         def take(frame: Frame) -> None:
@@ -88,19 +90,19 @@ class Events(Iteration[Event]):
     def _drop(self, frame: Frame) -> None:
         self._missed += 1
         self.dropped += 1
-        # Reported at 1, 2, 4, 8 …: a flood of events must not cause a flood of reports.
+        # Report at counts 1, 2, 4, 8 …: a flood of events must not cause a flood of reports.
         if not self.dropped & (self.dropped - 1):
             subject = frame[0].decode("utf-8", "surrogateescape")
             self._report(MessagesDropped(subject, self.dropped))
 
     @property
     def is_ended(self) -> bool:
-        """Whether `next` would raise `IterationEnded`."""
+        """Whether the iterator is closed and no events are buffered."""
         return self._closed and not self._frames
 
     @property
     def buffered(self) -> int:
-        """Same as `pending`."""
+        """The same number as `pending`."""
         return len(self._frames)
 
     async def _take_next(self, deadline: Deadline) -> Event | None:
@@ -132,7 +134,7 @@ class Events(Iteration[Event]):
             raise self._transport.closed_error()
 
     async def close(self) -> None:
-        """Unsubscribe; the iterator ends after the buffered events."""
+        """Unsubscribe. The iteration ends after the buffered events."""
         self._closed = True
         while self._boxes:
             await self._transport.close_mailbox(self._boxes.pop())
@@ -145,7 +147,7 @@ async def listen(
     max_pending: int,
     on_drop: Callable[[MessagesDropped], None] | None = None,
 ) -> Events:
-    """Return a subscribed iterator over the events of some subjects."""
+    """Subscribe to the event subjects and return the iterator over their events."""
     events = Events(transport, subjects, max_pending, on_drop)
     await events._open()
     return events

@@ -1,4 +1,4 @@
-"""Consume with a handler: workers run in the background, in the requested order."""
+"""Consuming messages with a handler, which workers in the background call for each message."""
 
 from __future__ import annotations
 
@@ -18,11 +18,17 @@ from twinstream.errors import BadArgument, RequestTimeout, TwinstreamError
 __all__ = ["Consuming", "Order"]
 
 Order = Literal["none", "subject", "total"]
-"""Which messages are not handled concurrently: none, those of the same subject, or all."""
+"""Which messages are handled strictly one after the other.
+
+"none": no messages; "subject": messages of the same subject; "total": all messages.
+"""
 
 
 class _Lane:
-    """Messages that wait for the workers of a lane: at most one, the rest stays buffered."""
+    """The queue of the workers that share a lane. It contains at most one message.
+
+    All other messages stay in the buffer of the iterator.
+    """
 
     def __init__(self) -> None:
         self.messages: deque[Message] = deque()
@@ -62,10 +68,11 @@ class _Lane:
 
 
 class Consuming(Owned, WorksBeside):
-    """A consumption in the background. Created by `Consumer.consume`.
+    """A consumption that runs in the background. `Consumer.consume` creates it.
 
-    Use it in a `with` block, or call `start`, and finally `stop` or `drain`. If it ended with an
-    error that no call raised, a `RuntimeWarning` is issued when the object is deleted.
+    Use it in a `with` block, or call `start`, and finally `stop` or `drain`. If an error ended the
+    consumption and no call raised it, a `RuntimeWarning` is issued when the object is
+    garbage-collected.
     """
 
     def __init__(
@@ -88,7 +95,7 @@ class Consuming(Owned, WorksBeside):
         self._messages: Final = messages
         self._handler: Final = handler
         self._progress: Final = progress
-        # Otherwise messages waiting behind a long handler would be redelivered repeatedly.
+        # Without this, the server would redeliver buffered messages while a handler runs long.
         messages._held.keep_all |= progress
         self._workers: Final = concurrency
         self._left = 0
@@ -98,7 +105,7 @@ class Consuming(Owned, WorksBeside):
         self._stopping = False
         self._counting: Final = Lock()
         self.handled = 0
-        """Number of messages whose handler has returned."""
+        """The number of messages whose handler has returned."""
 
     def __repr__(self) -> str:
         return f"<Consuming {self._consumer}: {self.handled} handled>"
@@ -113,7 +120,7 @@ class Consuming(Owned, WorksBeside):
         return f"{self._consumer}: the consumption"
 
     async def start(self) -> None:
-        """Start the workers. Raises `BadArgument` if they were started already."""
+        """Start the workers. Raises `BadArgument` if the consumption was started already."""
         if self._tasks:
             raise BadArgument("the consumption was started already")
         self._note_begun()
@@ -123,16 +130,20 @@ class Consuming(Owned, WorksBeside):
                 lane = self._lanes[number % len(self._lanes)]
                 self._tasks.append(spawn(_Worker(self, lane).run, f"twinstream-worker-{number}"))
         except BaseException:
-            # Interrupted during the start: without this the workers would run on, unstoppable.
+            # The start was interrupted. End the started workers, because the caller cannot stop
+            # them.
             self._stopping = True
             await self._messages.close()
             raise
 
     async def stop(self, timeout: Seconds = 30.0) -> None:
-        """Stop at once: running handlers may finish, other messages return to the server.
+        """Stop taking messages, return the buffered ones to the server and wait for the handlers.
+
+        Args:
+            timeout: The longest wait for running handlers, in seconds.
 
         Raises:
-            RequestTimeout: A handler takes longer than `timeout` seconds.
+            RequestTimeout: A handler is still running after `timeout` seconds.
             NotStarted: The consumption was not started.
             Exception: The error that ended the consumption, if there was one.
         """
@@ -142,16 +153,25 @@ class Consuming(Owned, WorksBeside):
         await self._join(Deadline.after(timeout))
 
     async def drain(self, timeout: Seconds = 30.0) -> None:
-        """Stop pulling, handle the buffered messages, then end. Raises the errors of `stop`."""
+        """Stop pulling, and wait until the buffered messages are handled.
+
+        Raises the errors of `stop`.
+
+        Args:
+            timeout: The longest wait in seconds.
+        """
         self._require_begun(self._what_it_is)
         await self._messages.drain()
         await self._join(Deadline.after(timeout))
 
     async def wait(self, timeout: Seconds | None = None) -> None:
-        """Wait until the consumption has ended, by `stop` or `drain` or by an error.
+        """Wait until the consumption has ended by `stop`, by `drain` or by an error.
+
+        Args:
+            timeout: The longest wait in seconds; None waits without limit.
 
         Raises:
-            RequestTimeout: It has not ended after `timeout` seconds; it continues.
+            RequestTimeout: The consumption has not ended in time. It continues.
             NotStarted: The consumption was not started.
             Exception: The error that ended the consumption.
         """
@@ -191,12 +211,15 @@ class Consuming(Owned, WorksBeside):
     def _lane(self, message: Message) -> _Lane:
         if len(self._lanes) == 1:
             return self._lanes[0]
-        # The raw subject: not every subject is valid UTF-8.
+        # `surrogateescape`, because not every subject is valid UTF-8.
         subject = message.subject.encode("utf-8", "surrogateescape")
         return self._lanes[crc32(subject) % len(self._lanes)]
 
     async def _handle(self, message: Message) -> None:
-        """Handle one message. Called by a worker."""
+        """Call the handler with a message, or skip the message if it is late. Workers call this.
+
+        While the consumption stops, the message is returned to the server instead.
+        """
         self._messages._held.release(message)
         if message.is_late:
             await self._messages._note_late()
@@ -214,16 +237,16 @@ class Consuming(Owned, WorksBeside):
             self._messages._held.release(message)
 
     def _fail(self, error: BaseException) -> None:
-        """Keep the first error, and stop."""
+        """Keep the error unless an earlier one is kept, and let the workers stop."""
         self._keep_error(error, self._what_it_is)
         self._stopping = True
 
     async def _end(self) -> None:
-        """Stop taking messages after an error. Called by a worker."""
+        """Close the iterator after an error. Workers call this."""
         await self._messages.close()
 
     async def _leave(self) -> None:
-        """Count a worker that has ended; after the last one, close the iterator."""
+        """Count a worker that has ended. Close the iterator after the last one."""
         async with self._counting:
             self._left += 1
             is_last = self._left == self._workers
@@ -235,7 +258,7 @@ class Consuming(Owned, WorksBeside):
 
 
 class _Worker:
-    """Takes messages from a lane until it ends."""
+    """A worker, which handles the messages of a lane until the lane ends."""
 
     def __init__(self, consuming: Consuming, lane: _Lane) -> None:
         self._consuming = consuming
@@ -250,7 +273,7 @@ class _Worker:
             try:
                 await self._consuming._handle(message)
             except BaseException as error:
-                # Also catches an exit of the program, and raises it where the end is waited for.
-                # Messages in the lane are returned to the server meanwhile.
+                # Catch `SystemExit`, too, so that `stop`, `drain` or `wait` raises it. The workers
+                # return messages that are still in their lanes to the server.
                 self._consuming._fail(error)
                 await self._consuming._end()

@@ -1,4 +1,4 @@
-"""How to react when a consumer disappears while its messages are iterated over."""
+"""The reaction of an iterator to the deletion of its consumer."""
 
 from __future__ import annotations
 
@@ -17,22 +17,24 @@ if TYPE_CHECKING:
 __all__ = ["DELETION", "Missing", "OnDeleted"]
 
 DELETION: Final = 0.25
-"""Seconds from the report of a consumer's deletion until it is re-created.
+"""Seconds to wait after the server reported a consumer's deletion, before it is re-created.
 
-A server (2.15.1) first notifies waiting pulls and then removes the consumer's folder, within 20 ms
-when it is busy. Of 600 consumers created in between, 113 had no folder: they worked, but
-disappeared when the server was restarted. 13 continued with the delivery state of the old one.
+The server (2.15.1) first notifies waiting pulls and then removes the consumer's folder. A busy
+server needs up to 20 ms in between. 600 consumers were re-created within that time: 113 had no
+folder, so they worked but disappeared when the server restarted; 13 continued with the delivery
+state of the old consumer.
 """
 
 OnDeleted = Literal["raise", "wait", "recreate"]
-"""When the consumer or its stream is deleted: raise, wait until it exists again, or re-create it.
+"""The reaction to the deletion of the consumer or its stream.
 
-A consumer is re-created 0.25 s later, when the server has removed the old one completely.
+"raise" raises an error; "wait" waits until the consumer exists again; "recreate" re-creates the
+consumer 0.25 s later, when the server has removed the old one completely.
 """
 
 
 class Missing:
-    """One consumer's identity, and the policy for its deletion."""
+    """A consumer that may be missing: the checks for it, and the policy for its deletion."""
 
     def __init__(
         self,
@@ -55,9 +57,9 @@ class Missing:
         self._info: Final = info
 
     async def is_gone(self) -> ConsumerDeleted | None:
-        """Ask the server; return the error to raise if the consumer does not exist.
+        """Request the consumer's info. Return an error to raise if the consumer does not exist.
 
-        Raises other errors of the request; the state is unknown then.
+        Return None if it exists. If the request fails, its error is raised.
         """
         found = await consumer_admin.gone(self.api, self.stream, self.name)
         return None if found is None else ConsumerDeleted(f"{found}{self._why()}")
@@ -70,9 +72,9 @@ class Missing:
         return f"; it is not durable and vanishes after {seconds:g} s without pulls"
 
     async def recreate(self) -> bool:
-        """Re-create the consumer with its configuration; return whether that worked.
+        """Re-create the consumer with its configuration; return whether the server created it.
 
-        The new consumer starts where its deliver policy says, as the delivery state is lost.
+        The old delivery state is lost: the new consumer starts according to its deliver policy.
         """
         config = self._info.config if self._info is not None else None
         if config is None:
@@ -80,7 +82,7 @@ class Missing:
         try:
             await create_consumer(self.api, self.stream, self._named(config), "create")
         except JetStreamError:
-            # The stream is missing too, or another client was faster: keep pulling.
+            # The stream is missing, too, or another client has re-created the consumer.
             return False
         return True
 

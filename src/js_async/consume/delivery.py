@@ -1,4 +1,4 @@
-"""The shared state of messages that arrived together, and ack_wait arithmetic."""
+"""The shared state of messages that arrived together, and settings derived from consumer info."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ __all__ = [
 ]
 
 AGE_SHARE: Final = 0.5
-"""Buffered messages should be taken within this share of the consumer's ack_wait."""
+"""The share of the consumer's ack_wait within which the caller should take a buffered message."""
 
-# A pinned client pulls within half of the time after which it would lose its pin. Its requests
-# expire after a third, so that an idle client keeps pulling.
+# A pinned client that sends no pull for `priority_timeout` loses its pin. The client therefore
+# pulls within half of that time. Its requests expire after a third, so an idle client pulls, too.
 _PIN_SHARE: Final = 0.5
 _PIN_LIFE: Final = 1 / 3
 
-# Maximum transit time of a message: seconds, and share of the consumer's ack_wait.
+# The assumed maximum transit time of a message: seconds, and share of the consumer's ack_wait.
 _LONGEST_WAY: Final = 0.05
 _WAY_SHARE: Final = 0.05
 
 
 class Delivery:
-    """The transport of messages that arrived together, and the time until their redelivery.
+    """The shared state of messages that arrived together: when the server redelivers them.
 
-    `told_at` is when they arrived or progress was last reported (monotonic). `ack_wait` is in
-    seconds, None if it is unknown or the consumer requires no acknowledgement. `timeout` is the
-    default timeout of a confirmed acknowledgement in seconds.
+    `told_at` is the monotonic time of their arrival or of the last progress report. `ack_wait` is
+    in seconds; None if it is unknown or the consumer requires no acknowledgement. `transport` sends
+    the acknowledgements, and `timeout` is the default timeout of a confirmed one in seconds.
     """
 
     __slots__ = ("ack_wait", "timeout", "told_at", "transport")
@@ -53,24 +53,24 @@ class Delivery:
         self.ack_wait: Final = ack_wait
 
     def is_late(self, now: float) -> bool:
-        """Return whether ack_wait may be over, so that the server redelivers the messages."""
+        """Return whether ack_wait may be over. The server may then redeliver the messages."""
         wait = self.ack_wait
         return wait is not None and now - self.told_at >= wait - ahead(wait)
 
 
 def ahead(ack_wait: float) -> float:
-    """Return by how many seconds the server's ack_wait may end before the local one.
+    """Return by how many seconds ack_wait may end earlier on the server than on the client.
 
-    The server counts from when it sent a message, which arrived here a little later.
+    The server counts from the sending of a message, the client from its arrival.
     """
     return min(_LONGEST_WAY, ack_wait * _WAY_SHARE)
 
 
 def ack_wait_of(info: ConsumerInfo | None) -> float | None:
-    """Return the shortest time that the consumer waits for an acknowledgement, in seconds.
+    """Return the shortest time in seconds that the consumer waits for an acknowledgement.
 
-    With a backoff the server uses its steps in place of ack_wait. Returns None if the configuration
-    is unknown, or if the consumer requires no acknowledgements.
+    A consumer with a backoff waits for the time of the current backoff step instead of ack_wait.
+    Returns None if the configuration is unknown, or if the consumer requires no acknowledgements.
     """
     config = info.config if info is not None else None
     if config is None or config.ack_policy in {twinstream.models.AckPolicy.NONE, None}:
@@ -82,17 +82,20 @@ def ack_wait_of(info: ConsumerInfo | None) -> float | None:
 
 
 def is_for_nobody_else(info: ConsumerInfo | None) -> bool:
-    """Return whether a message that this client releases may not reach any other client.
+    """Return whether a message that this client returns may never reach another client.
 
-    True if each message is delivered once, and for consumers that are not durable: the server
-    deletes these with their state when they are inactive, and mostly one client uses them.
+    True if the consumer delivers each message at most once, or is not durable. Usually only one
+    client uses a consumer that is not durable, and the server deletes it when it is inactive.
     """
     config = info.config if info is not None else None
     return config is not None and (config.max_deliver == 1 or config.durable_name is None)
 
 
 def pull_bounds(info: ConsumerInfo | None) -> PullBounds:
-    """Return the limits on pulls from the consumer's configuration, if it is known."""
+    """Return the limits that the consumer's configuration sets for pulls.
+
+    Returns `UNBOUNDED` if the configuration is unknown.
+    """
     config = info.config if info is not None else None
     if config is None:
         return UNBOUNDED

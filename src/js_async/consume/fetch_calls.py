@@ -1,4 +1,4 @@
-"""Fetch messages from a consumer, in batches and one by one."""
+"""The methods of `Consumer` that fetch messages, in batches and one by one."""
 
 from __future__ import annotations
 
@@ -28,22 +28,25 @@ if TYPE_CHECKING:
 
 __all__ = ["FetchCalls"]
 
-# How long a cluster may take to make the leader of a new consumer known (seconds), the shortest
-# time for which a fetch is repeated, and the first pause.
+# The time in which each server of a cluster learns the leader of a new consumer (seconds). A fetch
+# without responders is repeated for that long.
 _SPREADING: Final = 0.5
+# The fetch is repeated for at least this time, even if its timeout is shorter (seconds).
 _LEAST: Final = 0.1
+# The first pause between the repeats is 10 ms.
 _BACKOFF: Final = Backoff(0.01)
 
 
 class FetchCalls:
-    """The fetching methods of `Consumer`."""
+    """The base class of `Consumer` with the methods that fetch messages."""
 
     def __init__(self, api: Api, stream: str, name: str, info: ConsumerInfo | None) -> None:
         self._api: Final = api
         self._stream: Final = stream
         self._name: Final = name
         self._channels: Final = PullChannels(api, stream, name)
-        # Whether a fetch had a response; until then the leader may not be known on each server.
+        # Whether the consumer responded to a fetch. Until then, some servers of a cluster may not
+        # know its leader.
         self._answered = False
         self.cached_info: ConsumerInfo | None = info
 
@@ -61,38 +64,39 @@ class FetchCalls:
     ) -> Batch[Message]:
         """Fetch a batch of messages. An empty batch is not an error.
 
-        The batch's `reason` states why it ended. With `wait="full"` the first message waits for the
-        last one: keep `timeout` below the consumer's `ack_wait`, or the server redelivers the
-        message meanwhile (`Message.is_late`).
+        The batch's `reason` states why it ended. With `wait="full"` the call returns the first
+        message only when the batch has ended. Keep `timeout` below the consumer's `ack_wait`;
+        otherwise the server redelivers the message meanwhile (`Message.is_late`).
 
-        The first fetch of a consumer that was just created or looked up is repeated for half a
-        second before it raises `NoResponders`: in a cluster it may take some milliseconds until
-        every server can reach the consumer.
+        In a cluster it may take some milliseconds until every server can reach a new consumer. So
+        the first fetch of a consumer that was just created or looked up is repeated for half a
+        second before it raises `NoResponders`.
 
         Args:
             max_messages: Maximum number of messages.
             timeout: Seconds to wait. The call returns one second after that at the latest. None
-                waits without limit, in rounds of 30 s, and also across a reconnect.
+                waits without limit, also across a reconnect; a new request is sent every 30 s.
             max_bytes: Maximum number of bytes, as the server counts them. May be combined with
                 `max_messages`.
             wait: When to end before the maximum is reached: "full" waits `timeout` seconds for the
-                whole batch, "first" waits for at least one message, "none" takes what is
-                available now. A server that cannot deliver because `max_ack_pending` is reached
-                does not respond before the timeout.
+                whole batch, "first" waits for at least one message, "none" returns the messages
+                that are available now. A server that cannot deliver because `max_ack_pending` is
+                reached does not respond before the timeout.
             two_step: Request the available messages first, and wait only if there are none
                 (ADR-13).
             priority: Priority group and options.
             heartbeat: Interval of idle heartbeats in seconds (0.5 to 30). The default is 5 if
-                `timeout` is 10 or more, otherwise none. The fetch ends when two are missing.
+                `timeout` is 10 or more, otherwise none. The fetch ends when two heartbeats are
+                missing.
 
         Raises:
             PullRefused: The request exceeds a limit of the consumer.
             NoResponders: The consumer does not exist, or has no leader.
             ConsumerDeleted: The consumer was deleted.
-            ConsumerIsPush: It is a push consumer.
+            ConsumerIsPush: The consumer is a push consumer.
             BadPull: The server rejected the request as invalid.
             PullError: The first message alone is larger than `max_bytes`.
-            RequestTimeout: There was no connection.
+            RequestTimeout: The client was not connected in time.
             PermissionDenied: The user may not pull.
         """
         most = self._most(max_messages, max_bytes)
@@ -113,10 +117,10 @@ class FetchCalls:
         priority: Priority | None = None,
         heartbeat: Seconds | None = None,
     ) -> FetchMessages:
-        """Return an iterator over the messages of one fetch, each as soon as it arrives.
+        """Return an iterator over the messages of one fetch. It yields each as soon as it arrives.
 
-        The iterator ends when the fetch does; its `reason` states why. The request is sent when the
-        first message is requested. Arguments and errors are those of `fetch`.
+        The iterator ends when the fetch ends; its `reason` states why. It sends the request when
+        the caller takes the first message. The arguments and errors are those of `fetch`.
         """
         from js_async.consume.fetch_messages import FetchMessages
 
@@ -161,7 +165,10 @@ class FetchCalls:
         return fetch if fetch.frames else await self._fetch(limits, patience)
 
     def _most(self, max_messages: int | None, max_bytes: int | None) -> int | None:
-        """Return the maximum batch of a fetch: by bytes alone, the consumer's `max_batch`."""
+        """Return the maximum number of messages of a fetch.
+
+        A fetch that is limited only by bytes uses the consumer's `max_batch`, if it is known.
+        """
         if max_messages is not None or max_bytes is None:
             return max_messages
         return pull_bounds(self.cached_info).max_batch
@@ -174,10 +181,15 @@ class FetchCalls:
         priority: Priority | None = None,
         heartbeat: Seconds | None = None,
     ) -> Message | None:
-        """Return one message, or None if none arrived within `timeout` seconds.
+        """Request exactly one message; return it, or None if none arrived in time.
 
-        Each call requests exactly one message. The other arguments and the errors are those of
-        `fetch`.
+        Raises the errors of `fetch`.
+
+        Args:
+            timeout: Seconds to wait; None waits without limit.
+            two_step: See `fetch`.
+            priority: See `fetch`.
+            heartbeat: See `fetch`.
         """
         if timeout is None:
             batch = await self._fetch_rounds(1, None, "full", priority, heartbeat)
@@ -192,8 +204,13 @@ class FetchCalls:
     ) -> Message | None:
         """Acknowledge a message and request the next one, in one protocol message (+NXT).
 
-        Returns None if none arrived within `timeout` seconds. Raises `AlreadyAcknowledged`, and the
-        errors of `fetch`.
+        Return the next message, or None if none arrived in time. Raises `AlreadyAcknowledged`, and
+        the errors of `fetch`.
+
+        Args:
+            message: The message to acknowledge.
+            timeout: Seconds to wait for the next message.
+            priority: See `fetch`.
         """
         return self._first(await self._ack_fetch(message, 1, timeout, "full", priority))
 
@@ -208,8 +225,14 @@ class FetchCalls:
     ) -> Batch[Message]:
         """Acknowledge a message and fetch the next ones, in one protocol message (+NXT).
 
-        The other arguments are as in `fetch`. Raises `AlreadyAcknowledged`, and the errors of
-        `fetch`.
+        Raises `AlreadyAcknowledged`, and the errors of `fetch`.
+
+        Args:
+            message: The message to acknowledge.
+            max_messages: Maximum number of messages to fetch.
+            timeout: Seconds to wait for the batch.
+            wait: See `fetch`.
+            priority: See `fetch`.
         """
         return self._batch(await self._ack_fetch(message, max_messages, timeout, wait, priority))
 
@@ -234,13 +257,19 @@ class FetchCalls:
     ) -> list[Message]:
         """Acknowledge many messages, and return those whose acknowledgement may not count.
 
-        All acknowledgements are sent at once. The call returns when the server has confirmed each
-        one, or after `timeout` seconds. A returned message may be redelivered: either its
-        confirmation is missing, and it may be acknowledged again, or the confirmation came so late
-        that the message may have been redelivered before.
+        All acknowledgements are sent at once. The call returns when the server has confirmed all of
+        them, or at the timeout. The server may redeliver a returned message, for one of two
+        reasons. Either its confirmation is missing; the caller may acknowledge it again then. Or
+        the confirmation came after the message's ack_wait, so the message may have been redelivered
+        already.
 
-        Raises `AlreadyAcknowledged` before anything is sent, and `RequestTimeout` if there was no
-        connection.
+        Args:
+            messages: Messages of this consumer.
+            timeout: The longest wait in seconds; the default is that of the JetStream context.
+
+        Raises:
+            AlreadyAcknowledged: A message was acknowledged before. No acknowledgement was sent.
+            RequestTimeout: The client was not connected in time.
         """
         from js_async.consume.double_ack import double_ack
 
@@ -259,7 +288,7 @@ class FetchCalls:
         return fetch
 
     def _conclude(self, limits: PullLimits, fetch: Fetch) -> None:
-        """Record what a fetch revealed; raise the error by which it ended."""
+        """Record that the consumer responded, and its pin; raise the error of the fetch, if any."""
         self._answered = self._answered or not isinstance(fetch.error, NoResponders)
         if limits.priority is not None and limits.priority.may_pin:
             self._note_pin(limits.priority.group, fetch)
@@ -267,7 +296,7 @@ class FetchCalls:
             raise of_consumer(fetch.error, self._stream, self._name)
 
     async def _fetch_again(self, limits: PullLimits, patience: float) -> Fetch:
-        """Repeat the first fetch of a consumer that the server has reported as existing.
+        """Repeat the first fetch of a consumer while it has no responders, for at most 0.5 s.
 
         In a cluster, it takes some milliseconds until every server knows the consumer's leader.
         """
@@ -291,7 +320,8 @@ class FetchCalls:
             if clean:
                 self._channels.put(channel)
             else:
-                # Interrupted: messages that arrived are returned to the server.
+                # More messages may arrive, or the fetch was interrupted. Closing the channel
+                # returns the messages in it to the server.
                 await self._channels.end(channel)
         return fetch
 
@@ -301,7 +331,7 @@ class FetchCalls:
         return Batch(self._messages_of(fetch), fetch.end, fetch.detail)
 
     def _messages_of(self, fetch: Fetch) -> list[Message]:
-        """Return the messages of a fetch, each with its arrival time, which may be long ago."""
+        """Return the messages of a fetch. Messages that arrived together share a `Delivery`."""
         transport, ack_wait = self._api.transport, ack_wait_of(self.cached_info)
         messages: list[Message] = []
         for count, at in fetch.arrivals:

@@ -1,4 +1,4 @@
-"""The messages of one fetch, each as soon as it arrives."""
+"""The iterator over the messages of one fetch."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ __all__ = ["FetchMessages"]
 
 
 class FetchMessages(Iteration[Message]):
-    """Iterates over the messages of one fetch as they arrive. Created by `Consumer.fetch_each`.
+    """An iterator over the messages of one fetch as they arrive. `Consumer.fetch_each` creates it.
 
-    The request is sent when the first message is requested. The iterator ends when the fetch does,
-    and `reason` states why. If you may leave it early, close it, preferably by using it as a
-    context manager: messages that were not handed over are then returned to the server.
+    It sends the request when the caller takes the first message. It ends when the fetch ends, and
+    `reason` states why. If you may leave it early, close it or use it in a `with` block: this
+    returns the messages that were not taken to the server.
     """
 
     def __init__(
@@ -57,23 +57,23 @@ class FetchMessages(Iteration[Message]):
 
     @property
     def reason(self) -> BatchEnd | None:
-        """Why there are no more messages; None before the end, and if an error was raised."""
+        """The reason why the fetch ended; None before the end, and if an error ended it."""
         return self._fetch.end if self._fetch is not None else None
 
     @property
     def detail(self) -> str:
-        """The server's description of the end, if any."""
+        """The server's status text for the end of the fetch; empty if it sent none."""
         return self._fetch.detail if self._fetch is not None else ""
 
     @property
     def buffered(self) -> int:
-        """Number of messages that have arrived and were not handed over."""
+        """The number of messages that have arrived and were not taken."""
         here = len(self._fetch.frames) - self._given if self._fetch is not None else 0
         return here + (len(self._channel.box.frames) if self._channel is not None else 0)
 
     @property
     def is_ended(self) -> bool:
-        """Whether `next` would raise: `IterationEnded`, or the error that ended the fetch."""
+        """Whether the iterator is closed, or the fetch has ended and no messages are buffered."""
         fetch = self._fetch
         return self._closed or (
             fetch is not None and fetch.is_over and self._given == len(fetch.frames)
@@ -118,7 +118,10 @@ class FetchMessages(Iteration[Message]):
         return self._fetch
 
     async def _leave(self) -> None:
-        """Release the channel; raise the error of the fetch, if there was one."""
+        """Release the channel, and return the messages that were not taken to the server.
+
+        Raises the error of the fetch, if there was one.
+        """
         channel, fetch = self._channel, self._fetch
         if channel is None or fetch is None:
             return
@@ -133,13 +136,13 @@ class FetchMessages(Iteration[Message]):
         self._on_end(fetch)
 
     async def close(self) -> None:
-        """End the iterator. Messages not handed over are returned to the server with a NAK."""
+        """End the iterator. Messages that were not taken are returned to the server with a NAK."""
         self._closed = True
         if self._channel is not None:
             self._channel.box.signal.set()
         held = False
         try:
-            # Wait for a caller that is still waiting for a message.
+            # Wait until a caller that takes a message now has left.
             held = await self._taking.acquire(NEVER)
             await self._leave()
         finally:

@@ -1,4 +1,4 @@
-"""A fetch without a time limit: one round after the other, as requests expire."""
+"""A fetch without a time limit. It runs in rounds: each round sends one pull request."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from twinstream.errors import PullError, TwinstreamError
 __all__ = ["ROUND", "fetch_rounds"]
 
 ROUND: Final = 30.0
-"""Length of one round in seconds, unless the consumer allows less."""
+"""The length of one round in seconds, unless the consumer's `max_expires` is shorter."""
 
-# Pause after a round that ended early without a message (seconds).
+# The pause after a round that was interrupted and has no messages (seconds).
 _PAUSE: Final = 0.1
 
 
 class Round(Protocol):
-    """Fetches up to the given number of messages and bytes."""
+    """A function that fetches at most the given number of messages and bytes."""
 
     async def __call__(self, most: int, most_bytes: int | None, /) -> Batch[Message]: ...
 
@@ -29,9 +29,11 @@ class Round(Protocol):
 async def fetch_rounds(
     fetch: Round, max_messages: int, max_bytes: int | None, *, full: bool, pinned: bool
 ) -> Batch[Message]:
-    """Fetch until a round ends by itself or, unless `full`, has messages.
+    """Fetch in rounds, and return all their messages as one batch.
 
-    Raises the error of a round, unless earlier rounds had messages.
+    With `full` the call ends when the batch is complete, otherwise after the first round with
+    messages. It also ends with a round whose reason is neither `EXPIRED` nor `INTERRUPTED`. If a
+    round fails, the messages of earlier rounds are returned; without any, the error is raised.
     """
     messages: list[Message] = []
     left = max_bytes
@@ -39,13 +41,12 @@ async def fetch_rounds(
         try:
             batch = await fetch(max_messages - len(messages), left)
         except LOST_RESPONSE:
-            # Disconnected, and the round has waited for the connection.
+            # The connection is lost. No pause is needed: the next round waits for the reconnect.
             continue
         except TwinstreamError as error:
             if not messages:
                 raise
-            # A plain PullError means that a message does not fit into the bytes left.
-
+            # A plain `PullError` means that the next message exceeds the remaining bytes.
             fits = left is None or type(error) is not PullError
             end = BatchEnd.INTERRUPTED if fits else BatchEnd.BYTES_FILLED
             return Batch(messages, end, str(error))

@@ -1,4 +1,4 @@
-"""Base of the endless iterators: iterate, take one with a timeout, close as a context manager."""
+"""The base class of the iterators that end when they are closed."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ __all__ = ["Iteration"]
 T = TypeVar("T")
 Entered = TypeVar("Entered")
 
-# Longer than a caller needs to take a buffered item (seconds).
+# The limit of the wait for another caller that takes a buffered item (seconds).
 _MOVING: Final = 1.0
 
 
 class Iteration(Owned, BlockHint, LoopHint, Generic[T]):
-    """Base of iterators that end when they are closed. Subclasses implement `_take_next`.
+    """The base class of iterators that end when they are closed. Subclasses define `_take_next`.
 
-    Several threads or tasks may take items from one iterator. They do so one at a time, so that its
-    state has one owner at any moment. What one of them buffers is found by the next one.
+    Several threads or tasks may share one iterator. A lock lets only one of them take an item at a
+    time, so subclasses need no lock for their state.
     """
 
     def __init__(self, source: str) -> None:
@@ -32,13 +32,13 @@ class Iteration(Owned, BlockHint, LoopHint, Generic[T]):
 
     @property
     def is_ended(self) -> bool:
-        """Whether `next` would raise `IterationEnded`: it is closed, or at its end."""
+        """Whether the iterator has ended, so that `next` would raise `IterationEnded`."""
         raise NotImplementedError
 
     async def _take(self, deadline: Deadline) -> T | None:
         """Return the next item, or None when the iterator has ended.
 
-        Raises `RequestTimeout` if none arrived before the deadline.
+        Raises `RequestTimeout` if no item arrived before the deadline.
         """
         lock, held = self._taking, False
         try:
@@ -48,17 +48,18 @@ class Iteration(Owned, BlockHint, LoopHint, Generic[T]):
             lock.release(held)
 
     async def _acquire(self, deadline: Deadline) -> bool:
-        """Wait for the turn to take an item; raises `RequestTimeout`."""
+        """Wait for the lock that allows taking an item. Raises `RequestTimeout` at the deadline."""
         if await self._taking.acquire(deadline):
             return True
-        # Another caller may be taking an item just now; the next buffered one is for this caller.
+        # Another caller may be taking an item at this moment. Wait for it, because another item is
+        # buffered.
         if self.buffered and await self._taking.acquire(Deadline.after(_MOVING)):
             return True
         raise RequestTimeout("no item in time: other callers wait for this iterator, too")
 
     @property
     def buffered(self) -> int:
-        """Number of items that have arrived and were not handed over."""
+        """The number of items that have arrived and were not taken."""
         raise NotImplementedError
 
     def __repr__(self) -> str:
@@ -66,7 +67,7 @@ class Iteration(Owned, BlockHint, LoopHint, Generic[T]):
         return f"<{type(self).__name__} {self._source}: {state}>"
 
     async def _take_next(self, deadline: Deadline) -> T | None:
-        """Do the work of `_take`; only one caller at a time runs it."""
+        """Return the next item as `_take` does. Only one caller at a time runs this."""
         raise NotImplementedError
 
     async def close(self) -> None:
@@ -84,9 +85,14 @@ class Iteration(Owned, BlockHint, LoopHint, Generic[T]):
         return item
 
     async def next(self, timeout: Seconds | None = None) -> T:
-        """Return the next item within `timeout` seconds; None waits without limit.
+        """Return the next item.
 
-        Raises `RequestTimeout`, and `IterationEnded` after the end (check `is_ended` first).
+        Args:
+            timeout: The longest wait in seconds; None waits without limit.
+
+        Raises:
+            RequestTimeout: No item arrived in time.
+            IterationEnded: The iterator has ended (check `is_ended` first).
         """
         item = await self._take(Deadline.after(timeout))
         if item is None:
@@ -94,7 +100,7 @@ class Iteration(Owned, BlockHint, LoopHint, Generic[T]):
         return item
 
     async def __aenter__(self: Entered) -> Entered:
-        # Not `Self`: jedi would complete the base's attributes instead of the subclass's.
+        # Not `Self`: the completion library `jedi` would then offer only this class's attributes.
         return self
 
     async def __aexit__(self, *_: object) -> None:

@@ -1,4 +1,4 @@
-"""A message delivered by a JetStream consumer, and its acknowledgements."""
+"""A message that a JetStream consumer delivered, and its acknowledgements."""
 
 from __future__ import annotations
 
@@ -26,23 +26,24 @@ class Message(CoreMessage):
     """One delivery of a stored message.
 
     An acknowledgement is one short publish without a response. `double_ack`, and the other methods
-    with `confirm=True`, wait for the server's confirmation. A message can be acknowledged once; the
-    next attempt raises `AlreadyAcknowledged`.
+    with `confirm=True`, wait for the server's confirmation. A message can be acknowledged only
+    once: further attempts raise `AlreadyAcknowledged`.
     """
 
     __slots__ = ("_delivery", "_done", "_metadata", "_returned", "_told_at")
 
     def __init__(self, frame: Frame, delivery: Delivery) -> None:
-        # Runs for each message: it computes nothing that can be computed on access.
+        # This runs for each message, so everything else is computed on access.
         self._frame = frame
         self._delivery = delivery
         self._done = False
 
     @property
     def metadata(self) -> Metadata:
-        """Stream, consumer, sequences, time and delivery count of the message (ADR-15).
+        """The stream, consumer, sequences, time and delivery count of the message (ADR-15).
 
-        Raises `NotAcknowledgeable` if an account import rewrote the reply subject.
+        Raises `NotAcknowledgeable` if the reply subject is not JetStream's, for example because an
+        account import rewrote it.
         """
         try:
             return self._metadata
@@ -55,28 +56,28 @@ class Message(CoreMessage):
 
     @property
     def _position(self) -> Position:
-        """The numbers of the metadata."""
+        """The stream and consumer sequence, the timestamp in ns and the pending count."""
         found = self.metadata
         return found.stream_seq, found.consumer_seq, found.timestamp_ns, found.num_pending
 
     @property
     def is_acknowledged(self) -> bool:
-        """Whether a final acknowledgement was sent: ack, nak or term."""
+        """Whether a final acknowledgement (ack, nak or term) was sent."""
         return self._done
 
     @property
     def _is_returned(self) -> bool:
-        """Whether `nak` was called; its request may not have been sent yet."""
-        # Set by `nak` only, as most messages are acknowledged.
+        """Whether `nak` was called. The NAK may not have been sent yet."""
+        # Only `nak` sets the attribute. Setting it in `__init__` would cost time for each message.
         return getattr(self, "_returned", False)
 
     @property
     def time_left(self) -> float | None:
-        """Seconds until the server redelivers the message, unless it is acknowledged.
+        """The number of seconds until the server redelivers the message if it is not acknowledged.
 
-        Negative if that time has passed; None if the consumer's ack_wait is unknown. Counted from
-        the arrival at this client, so the server's clock is slightly ahead. If the client did not
-        read when the message arrived, because the program was busy, it counts from the last read.
+        Negative if that time has passed; None if the consumer's ack_wait is unknown. The client
+        counts from the arrival of the message, and the server from its sending, slightly earlier.
+        If a busy program delayed the reader, the client counts from when it read the message.
         """
         wait = self._delivery.ack_wait
         if wait is None:
@@ -86,10 +87,10 @@ class Message(CoreMessage):
 
     @property
     def is_late(self) -> bool:
-        """Whether ack_wait may be over on the server, so that it redelivers the message.
+        """Whether ack_wait may be over on the server. The server may then redeliver the message.
 
-        True from 0.05 s before the end of `time_left`, or from a twentieth of the consumer's
-        `ack_wait` if that is less, as the server's clock is ahead.
+        True from 0.05 s before `time_left` reaches 0, or from a twentieth of the consumer's
+        `ack_wait` before if that is less. The margin allows for the transit time of the message.
         """
         left, wait = self.time_left, self._delivery.ack_wait
         return left is not None and wait is not None and left <= ahead(wait)
@@ -99,17 +100,20 @@ class Message(CoreMessage):
         reply = self._frame[1]
         if self._done or not reply:
             self._check_open()
-        # Inlined instead of `_finish`: the most frequent call.
+        # The body of `_finish`, inlined because this is the most frequent call.
         transport = self._delivery.transport
         if not transport.try_write(ACK_COMMAND % reply):
             await transport.send(reply, b"", b"", ACK)
         self._done = True
 
     async def nak(self, delay: Seconds | None = None, *, confirm: bool = False) -> None:
-        """Request redelivery after `delay` seconds; None is at once.
+        """Request that the server redelivers the message.
 
-        A NAK without a delay ignores the consumer's backoff. `confirm` waits for the server's
-        confirmation, and raises the errors of `double_ack`.
+        A NAK without a delay ignores the consumer's backoff.
+
+        Args:
+            delay: Seconds until the redelivery; None redelivers at once.
+            confirm: Wait for the server's confirmation. Raises the errors of `double_ack`.
         """
         word = nak(delay)
         self._check_open()
@@ -118,34 +122,43 @@ class Message(CoreMessage):
         await self._finish(word, confirm)
 
     async def term(self, reason: str | None = None, *, confirm: bool = False) -> None:
-        """Stop redelivery of the message; `reason` appears in the advisory (server 2.10.4).
+        """Request that the server never redelivers the message.
 
-        The reason is reduced to one line. `confirm` waits for the server's confirmation, and raises
-        the errors of `double_ack`; use it if a lost TERM, and so one more delivery, would matter.
+        Args:
+            reason: A text for the server's advisory (server 2.10.4), reduced to one line.
+            confirm: Wait for the server's confirmation. Raises the errors of `double_ack`. Use it
+                if one more delivery, after a lost TERM, would do harm.
         """
         await self._finish(term(reason), confirm)
 
     async def in_progress(self, *, confirm: bool = False) -> None:
-        """Report that work continues: the consumer's ack_wait starts over.
+        """Report that the program still processes the message. The server restarts its ack_wait.
 
-        `confirm` waits for the server's confirmation, and raises the errors of `double_ack`.
+        Args:
+            confirm: Wait for the server's confirmation. Raises the errors of `double_ack`.
         """
         self._check_open()
         began = monotonic()
-        await self._say(IN_PROGRESS, confirm)
-        # The server may have received a confirmed request as early as the call began.
+        await self._send(IN_PROGRESS, confirm)
+        # The server restarts ack_wait when it receives the report. If the report is confirmed, that
+        # may have been as early as the start of the call.
         self._told_at: float = began if confirm else monotonic()
 
     async def double_ack(self, timeout: Seconds | None = None) -> bool:
-        """Acknowledge and wait until the server confirms it, at most `timeout` seconds.
+        """Acknowledge the message and wait for the server's confirmation.
 
-        The default timeout is that of the JetStream context, also for the other methods with
-        `confirm=True`. Returns True if the acknowledgement certainly counts. Returns False if the
-        confirmation came so late that the server may have redelivered the message before; servers
-        confirm late acknowledgements, too.
+        Return True if the acknowledgement certainly counts. Return False if the confirmation came
+        after ack_wait: the server confirms late acknowledgements, too, but it may have redelivered
+        the message before. After an error, the message may be acknowledged again.
 
-        Raises `RequestTimeout` or `ConnectionLost`, and `NoResponders` if the consumer has no
-        leader. The message may be acknowledged again after these errors.
+        Args:
+            timeout: The longest wait in seconds. The default is that of the JetStream context; the
+                other methods with `confirm=True` use it, too.
+
+        Raises:
+            RequestTimeout: No confirmation arrived in time.
+            ConnectionLost: The connection was lost before the confirmation arrived.
+            NoResponders: The consumer has no leader.
         """
         self._check_open()
         return self._confirmed(await self._ask(ACK, timeout))
@@ -166,7 +179,7 @@ class Message(CoreMessage):
         return frame
 
     def _confirmed(self, answer: Frame | None) -> bool:
-        """Process the response to an acknowledgement; return whether it certainly counts."""
+        """Process the response to an acknowledgement; return whether the ack certainly counts."""
         if answer is None or not _confirms(answer):
             return False
         late = self.is_late
@@ -174,7 +187,7 @@ class Message(CoreMessage):
         return not late
 
     def _check_open(self) -> None:
-        """Raise `AcknowledgementError` if the message cannot be acknowledged any more."""
+        """Raise `AlreadyAcknowledged` or `NotAcknowledgeable` if the message cannot be acked."""
         if self._done:
             raise AlreadyAcknowledged(f"{self.subject}: this delivery is acknowledged already")
         if not self._frame[1]:
@@ -182,10 +195,10 @@ class Message(CoreMessage):
 
     async def _finish(self, word: bytes, confirm: bool) -> None:
         self._check_open()
-        await self._say(word, confirm)
+        await self._send(word, confirm)
         self._done = True
 
-    async def _say(self, word: bytes, confirm: bool) -> None:
+    async def _send(self, word: bytes, confirm: bool) -> None:
         if confirm:
             await self._ask(word)
         else:
@@ -193,19 +206,19 @@ class Message(CoreMessage):
 
     @property
     def _reply_bytes(self) -> bytes:
-        """The raw reply subject, to which acknowledgements go."""
+        """The reply subject as bytes. Acknowledgements are published to it."""
         return self._frame[1]
 
     def _finished(self) -> None:
-        """Record that a final acknowledgement was sent by other means."""
+        """Record that other code sent a final acknowledgement, for example `Consumer.ack_next`."""
         self._done = True
 
 
 def _confirms(answer: Frame) -> bool:
-    """Return whether a frame is a confirmation, that is, an empty message without a status."""
+    """Return whether a frame is a confirmation: an empty message without headers."""
     return len(answer[3]) == 2
 
 
 def messages_of(frames: Iterable[Frame], deliveries: Iterable[Delivery]) -> list[Message]:
-    """Return the messages of frames, each with its delivery."""
+    """Return a message for each pair of a frame and its delivery."""
     return [Message(frame, delivery) for frame, delivery in zip(frames, deliveries, strict=False)]

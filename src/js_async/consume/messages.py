@@ -1,4 +1,4 @@
-"""An endless iterator over a consumer's messages, with a buffer that refills itself (ADR-37)."""
+"""An endless iterator over a consumer's messages that pulls ahead into a buffer (ADR-37)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from twinstream.models.records import evolve
 
 __all__ = ["Messages"]
 
-_AWAY: Final = (
+_GAVE_UP: Final = (
     "no message was taken for more than 5 x ack_wait: buffered messages were left for redelivery,"
     " pulling resumes now"
 )
@@ -40,16 +40,17 @@ _NO_FRAME: Final[Frame] = (b"", b"", 0, b"")
 
 
 class Messages(Iteration[Message]):
-    """Iterates over messages until it is closed. Created by `Consumer.messages`.
+    """An iterator over a consumer's messages until it is closed. `Consumer.messages` creates it.
 
-    Without `stop_after` it never ends by itself. It raises errors from which it cannot recover
-    (`ConsumerDeleted`, `ConsumerIsPush`, `BadPull`, `PermissionDenied`, `ConnectionClosed`), and
-    recovers from all others and reports them to `on_report`. If the user lacks the permission for
-    consumer info, a minute without a response counts as a deletion: it raises `NoResponders`, or
-    does what `on_deleted` says.
+    Without `stop_after` it never ends by itself. It raises errors from which it cannot recover:
+    `ConsumerDeleted`, `ConsumerIsPush`, `BadPull`, `PermissionDenied` and `ConnectionClosed`. It
+    recovers from all other errors and reports them to `on_report`.
+
+    If the user may not request consumer info, a minute without responders counts as a deletion.
+    The iterator then raises `NoResponders`, or reacts as `on_deleted` defines.
     """
 
-    # A class attribute, because `__del__` also runs if `__init__` was interrupted.
+    # A default for `__del__`, which also runs if `__init__` was interrupted.
     _engine: PullEngine | None = None
 
     def __init__(
@@ -69,34 +70,39 @@ class Messages(Iteration[Message]):
         self._give_back: Final = give_back
         super().__init__(f"{missing.stream}/{missing.name}")
         self._ready: Final[deque[Message]] = deque()
-        # The byte counts of these messages, if the buffer is limited by bytes.
+        # The sizes of the messages in `_ready` in bytes, if the buffer is limited by bytes.
         self._sizes: Final[deque[int]] = deque()
-        # Messages that must stay buffered until the engine is asked. Others may be handed over.
+        # Callers may take messages without updating the `PullEngine` while `_ready` contains more
+        # messages than this number.
         self._reserved = _ALL
-        # Messages beyond `stop_after`; returned to the server at the end.
+        # Messages beyond `stop_after`. They are returned to the server at the end.
         self._surplus: Final[list[Message]] = []
         self._channel: PullChannel | None = None
         self._epoch = 0
         self._forks: Final = Forks.count
-        # Handed over, but not reported to the engine yet.
+        # A message that a caller has taken, but that is not reported to the engine yet.
         self._passed: Frame | None = None
         self._waited = False
         self._draining = self._drained = False
         self._closed = self._left = False
         self._held: Final = Held(self._transport, self._ready, ack_wait, self._timeout)
-        """Keeps messages alive that are buffered or with the caller."""
+        """The progress reports of messages that are buffered or being handled."""
         self._counting: Final = Lock()
-        # Late messages that were taken without asking the engine, and those that it knows of.
+        # The number of late messages that were taken without updating the `PullEngine`, and how
+        # many of them were reported to it afterwards.
         self._missed = self._missed_known = 0
         self.late = 0
-        """Messages that were skipped because their ack_wait was over (see `Message.is_late`)."""
+        """The number of messages skipped because ack_wait was over (see `Message.is_late`)."""
         self._probe_token: bytes | None = None
         self._on_heartbeat: Callable[[Status, int], None] | None = None
-        """Called with each idle heartbeat and the number of messages buffered before it."""
+        """A callback that gets each idle heartbeat and the number of messages buffered before."""
 
     @property
     def is_ended(self) -> bool:
-        """Whether `next` would raise: `IterationEnded`, or the error that ended the iterator."""
+        """Whether the iterator has ended: it is closed, drained, failed or at `stop_after`.
+
+        `next` would raise `IterationEnded`, or the error that ended the iterator.
+        """
         if self._closed or self._decisions.error is not None:
             return True
         if self._drained:
@@ -106,40 +112,40 @@ class Messages(Iteration[Message]):
 
     @property
     def buffered(self) -> int:
-        """Number of messages that have arrived and were not handed over."""
+        """The number of messages that have arrived and were not taken."""
         return len(self._ready) + (len(self._channel.box.frames) if self._channel else 0)
 
     @property
     def outstanding(self) -> int:
-        """Number of messages that are requested and have not arrived."""
+        """The number of messages that were requested and have not arrived."""
         if self._engine is None or self._held.gave_up:
             return 0
         return self._engine.outstanding - (self._passed is not None)
 
     def _learn(self, ack_wait: float) -> None:
-        """Set the consumer's `ack_wait` in seconds, if it becomes known before the first pull."""
+        """Set the consumer's `ack_wait` in seconds. Call this before the first pull."""
         self._ack_wait = ack_wait
         decisions = self._decisions
         decisions.limits = evolve(decisions.limits, max_age=ack_wait * AGE_SHARE)
         self._held.learn(ack_wait)
 
     def _hurry(self, ack_wait: float) -> None:
-        """Set the consumer's new `ack_wait` in seconds, after a change."""
+        """Set the consumer's new `ack_wait` in seconds, after the consumer was updated."""
         if self._ack_wait is not None and ack_wait != self._ack_wait:
             self._ack_wait = ack_wait
             self._held.hurry(ack_wait)
 
     def _stop_pulling(self) -> None:
-        """Send no more pulls. Buffered messages, and those in flight, are still handed over."""
+        """Send no more pulls. Callers still get the messages that are buffered or in flight."""
         if self._engine is not None:
             self._engine.stop()
 
     def _note_break(self, reason: str) -> None:
-        """Let a `fragile` iterator end with `ConnectionLost` after the buffered messages."""
+        """End a `fragile` iterator with `ConnectionLost` after the buffered messages."""
         self._decisions.note_break(reason)
 
     async def _probe(self, limits: PullLimits) -> bytes:
-        """Send a pull request that the engine does not count; return its token."""
+        """Send a pull request that the engine does not count. Return the token of the request."""
         channel, _ = await self._open()
         token = self._probe_token = channel.token()
         await channel.pull(token, limits.max_messages, None, limits)
@@ -148,7 +154,7 @@ class Messages(Iteration[Message]):
     # ---- lifecycle
 
     async def drain(self) -> None:
-        """Stop pulling; the iterator ends after the buffered messages (`close` ends it at once)."""
+        """Stop pulling. The iterator ends after the buffered messages; `close` ends it at once."""
         if self._draining:
             return
         self._draining = True
@@ -159,24 +165,23 @@ class Messages(Iteration[Message]):
             if channel is not None:
                 await self._close_mailbox(channel)
         finally:
-            # Set after the mailbox is closed, so that messages in flight are handed over first.
+            # Set this after the mailbox is closed, so that callers get the messages in flight.
             self._drained = True
             if channel is not None:
                 channel.box.signal.set()
 
     async def close(self) -> None:
-        """End the iterator. Messages that are buffered are returned to the server with a NAK."""
+        """End the iterator. Buffered messages are returned to the server with a NAK."""
         if self._left:
             return
         self._closed = self._left = True
         try:
             self._held.end()
             if self._channel is not None:
-                # This wakes up waiting callers, but only after the mailbox has received everything
-                # in flight.
+                # Waiting callers wake up when all messages in flight have arrived.
                 await shielded(partial(self._leave, self._channel))
         except BaseException:
-            # Interrupted: the next close does the rest.
+            # The call was interrupted. The next call must do the remaining work.
             self._left = False
             raise
 
@@ -186,7 +191,7 @@ class Messages(Iteration[Message]):
             return
         self._held.abandon()
         is_over = self._drained or self._decisions.error is not None or engine.still_wanted == 0
-        # In a forked process the iterator belongs to the parent, which may still use it.
+        # Do not warn in a forked child: the parent process may still use its iterator.
         if self._give_back and not is_over and self._forks == Forks.count:
             warnings.warn(
                 f"{self._missing.name}: an iterator over its messages was not closed; messages it"
@@ -196,11 +201,11 @@ class Messages(Iteration[Message]):
             )
 
     async def _leave(self, channel: PullChannel) -> None:
-        # End the requests first: a message nak'ed during an open request would come back here.
+        # End the requests first. Otherwise the server could redeliver a returned message to them.
         try:
             await self._close_mailbox(channel)
         finally:
-            # This also runs at program exit, as these messages will not be handed over.
+            # Return the messages even if the call was interrupted: no caller gets them.
             await self._return_rest(channel)
 
     async def _close_mailbox(self, channel: PullChannel) -> None:
@@ -208,12 +213,16 @@ class Messages(Iteration[Message]):
         await self._held.settled()
 
     async def _return_rest(self, channel: PullChannel) -> None:
-        """Nak the messages that were not handed over. Taking a frame from the buffer claims it."""
+        """Return the messages that no caller took to the server with a NAK.
+
+        Other callers may take messages meanwhile. Each message is removed from the buffer by
+        exactly one of them.
+        """
         frames = channel.box.take_all()
         # `take_all` cleared the signal, and a caller may be about to wait for it.
         channel.box.signal.set()
         if self._decisions.limits.may_pin:
-            # The frames are not handed over, but they show that the client is pinned.
+            # No caller gets these frames, but they show that this client is pinned.
             for frame in frames:
                 self._decisions.note_pin(frame, quietly=True)
         rest = self._messages_of(frames, channel.box)
@@ -231,7 +240,7 @@ class Messages(Iteration[Message]):
             )
 
     def _messages_of(self, frames: list[Frame], box: Box) -> list[Message]:
-        """Return the messages of mailbox frames, including statuses, with their deliveries."""
+        """Return a message with its delivery for each frame of the mailbox, even for statuses."""
         fresh = Delivery(self._transport, box.heard_at, self._ack_wait, self._timeout)
         return messages_of(frames, self._held.deliveries(frames, fresh))
 
@@ -246,7 +255,7 @@ class Messages(Iteration[Message]):
             now = monotonic()
             self._engine = PullEngine(self._decisions.limits, self._channel.token, now)
             if self._draining:
-                # Drained before there was an engine to stop.
+                # `drain` was called before the engine existed.
                 self._engine.stop()
             self._epoch = self._transport.epoch
             self._held.taken_at = now
@@ -255,42 +264,42 @@ class Messages(Iteration[Message]):
         return self._channel, self._engine
 
     def _is_stale(self, channel: PullChannel) -> bool:
-        """Return whether this channel is outdated, so that another must be used or opened."""
-        return channel is not self._channel or self._is_left()
+        """Return whether the iterator must use another channel than this one."""
+        return channel is not self._channel or self._has_given_up()
 
-    def _is_left(self) -> bool:
-        """Return whether the keep-alive closed the channel while the iterator is still in use."""
+    def _has_given_up(self) -> bool:
+        """Return whether `Held` closed the mailbox although the iterator is still in use."""
         return self._held.gave_up and not (self._draining or self._closed)
 
     async def _come_back(self, channel: PullChannel, engine: PullEngine) -> PullChannel:
-        """Return the channel to use, a new one if the keep-alive closed the current one."""
+        """Return the channel to use. Open a new one if `Held` closed the current mailbox."""
         if channel is self._channel:
             fresh = await self._missing.channels.take()
-            if channel is self._channel and self._is_left():
-                self._go_on(fresh, channel, engine)
-                self._decisions.report(PullWarning(_AWAY))
+            if channel is self._channel and self._has_given_up():
+                self._switch_channel(fresh, channel, engine)
+                self._decisions.report(PullWarning(_GAVE_UP))
             else:
-                # Another caller was faster or ended the iterator. The new channel is unused.
+                # Another caller has replaced the channel or ended the iterator meanwhile.
                 self._missing.channels.put(fresh)
         return self._channel or channel
 
-    def _go_on(self, fresh: PullChannel, left: PullChannel, engine: PullEngine) -> None:
-        # Some of the earlier messages may still be within ack_wait.
+    def _switch_channel(self, fresh: PullChannel, left: PullChannel, engine: PullEngine) -> None:
+        # Buffer the messages of the old mailbox: some may still be within ack_wait.
         self._sort(left, engine)
         fresh.box.take_all()
-        # Closing the mailbox ended all requests.
+        # Closing the old mailbox has ended all requests.
         engine.restored(monotonic())
         self._channel = fresh
         self._held.resume(fresh.box)
-        # All callers that wait for the old mailbox must wake up, and each of them clears the
-        # signal.
+        # Wake up the callers that wait for the old mailbox, one after the other: each of them
+        # clears the signal.
         left.box.signal.set()
 
     # ---- iterating
 
     async def __anext__(self) -> Message:
         """Return the next message; the iteration ends after `drain` or `close`."""
-        # Copied from `_take`, to save one call.
+        # A copy of `_take`, which saves one call.
         if len(self._ready) > self._reserved:
             try:
                 message = self._ready.popleft()
@@ -308,17 +317,17 @@ class Messages(Iteration[Message]):
     async def _take(self, deadline: Deadline) -> Message | None:
         """Return the next message, or None when the iterator has ended.
 
-        Raises `RequestTimeout` if none arrived before the deadline.
+        Raises `RequestTimeout` if no message arrived before the deadline.
         """
-        # Fast path for messages that the engine granted, which are most of them. Taking them here
-        # costs less than half the CPU of asking the engine for each (2.0 against 5.3 µs a message;
-        # nats-py's fetch takes 51 to 55). It needs no lock: what threads take here shows in the
-        # length of the buffer.
+        # Fast path for most messages: callers may take them before the engine is updated. This
+        # costs less than half the CPU of updating the engine for each (2.0 against 5.3 µs a
+        # message; nats-py's fetch takes 51 to 55). No lock is needed: `_settle` counts these
+        # messages by the length of the buffer.
         if len(self._ready) > self._reserved:
             try:
                 message = self._ready.popleft()
             except IndexError:
-                # Another thread took it, or closes the iterator and returns it to the server.
+                # Another thread took the message, or closes the iterator and returns it.
                 pass
             else:
                 if self._ack_wait is None or self._in_time(message):
@@ -327,9 +336,9 @@ class Messages(Iteration[Message]):
         return await super()._take(deadline)
 
     def _take_granted(self) -> Message | None:
-        """Return a buffered message that needs no decision of the engine, if there is one.
+        """Return a buffered message that may be taken without updating the engine, or None.
 
-        For iterators without an ack_wait.
+        Only for iterators without an ack_wait.
         """
         if len(self._ready) <= self._reserved:
             return None
@@ -339,34 +348,37 @@ class Messages(Iteration[Message]):
             return None
 
     def _take_all_granted(self) -> list[Message]:
-        """Return the buffered messages that need no decision of the engine.
+        """Return all buffered messages that may be taken without updating the engine.
 
-        For iterators without an ack_wait.
+        Only for iterators without an ack_wait.
         """
         take = self._ready.popleft
         try:
             return [take() for _ in range(len(self._ready) - self._reserved)]
         except IndexError:
-            # Another thread closes the iterator and returns the rest to the server.
+            # Another thread closes the iterator, and returns the remaining messages to the server.
             return []
 
     def _in_time(self, message: Message) -> bool:
-        """Record that a granted message was taken; return whether it is within ack_wait."""
+        """Record that a message was taken; return whether it is within ack_wait."""
         self._held.taken_at = now = monotonic()
         return not message._delivery.is_late(now)
 
     async def _note_late(self, *, granted: bool = False) -> None:
-        """Count a message skipped as late; `granted` if it was taken without asking the engine."""
+        """Count a message that was skipped as late.
+
+        `granted` is whether the message was taken without updating the engine.
+        """
         async with self._counting:
             self.late += 1
             self._missed += granted
 
     def _unsettled(self, engine: PullEngine) -> int:
-        """Return the number of messages handed over that the engine does not know of."""
+        """Return the number of messages that callers took without updating the engine."""
         return engine.buffered - len(self._ready) - (self._missed - self._missed_known)
 
     def _settle(self, engine: PullEngine) -> None:
-        """Report to the engine what was handed over without asking it."""
+        """Report to the engine the messages that callers took without updating it."""
         if self._passed is not None:
             engine.arrived(1, 0)
             engine.note_size(len(self._passed[3]))
@@ -386,7 +398,10 @@ class Messages(Iteration[Message]):
             self._cut(engine, wanted)
 
     def _cut(self, engine: PullEngine, wanted: int) -> None:
-        """Remove messages beyond `stop_after`: a request before a reconnect may be answered too."""
+        """Remove messages beyond `stop_after` from the buffer.
+
+        They arrive if the server answers both a request sent before a reconnect and its repetition.
+        """
         while len(self._ready) > max(0, wanted):
             self._surplus.append(self._ready.pop())
             engine.handed_over(self._sizes.pop() if self._sizes else 0, monotonic())
@@ -427,7 +442,7 @@ class Messages(Iteration[Message]):
             # Clear the signal before reading the mailbox, so that no arrival is missed.
             channel.box.signal.clear()
             if self._closed or self._is_stale(channel):
-                # `close` may have set the signal already.
+                # `close` may have set the signal just before it was cleared.
                 continue
             self._sort(channel, engine)
             if self._ready:
@@ -451,8 +466,8 @@ class Messages(Iteration[Message]):
             if not came and deadline.expired():
                 raise RequestTimeout("no message in time")
         if self._closed:
-            # Closed by another caller, possibly while frames were being sorted in here, or before
-            # there was a mailbox.
+            # Another caller closed the iterator, perhaps while this one moved frames into the
+            # buffer, or before the mailbox was opened. Return those messages to the server.
             await self._leave(channel)
         return None
 
@@ -465,13 +480,17 @@ class Messages(Iteration[Message]):
         return self._drained
 
     def _hand_over(self, engine: PullEngine, now: float) -> Message | None:
-        """Take one message out of the buffer. It must be returned in the same step."""
+        """Take one message out of the buffer, and report that to the engine.
+
+        Return None if another thread took it. The caller must not wait before it returns the
+        message to the user: the message would be lost if that wait were interrupted.
+        """
         if HOOKS:
             reached("messages: before hand-over", self)
         try:
             message = self._ready.popleft()
         except IndexError:
-            # Another thread took it, or closes the iterator and returns it to the server.
+            # Another thread took the message, or closes the iterator and returns it.
             return None
         engine.handed_over(self._size_of(1), now)
         self._held.taken_at = now
@@ -479,10 +498,10 @@ class Messages(Iteration[Message]):
         return message
 
     def _pass(self, channel: PullChannel, engine: PullEngine) -> Message | None:
-        """Hand over a single message that was waited for, and update the engine later.
+        """Return the message if exactly one has arrived, else None.
 
-        The engine gets the report before the next wait. Skipping it saves half of the work between
-        arrival and caller.
+        `_settle` reports the message to the engine before the next wait. The delay saves half of
+        the work between the arrival of a message and the return to the caller.
         """
         transport, box, now = self._transport, channel.box, monotonic()
         delivery = Delivery(transport, box.heard_at, self._ack_wait, self._timeout)
@@ -502,12 +521,15 @@ class Messages(Iteration[Message]):
         return Message(frame, delivery)
 
     def _size_of(self, count: int) -> int:
-        """Return the total bytes of the next `count` messages that left the buffer."""
+        """Return the total size in bytes of the next `count` messages, and remove their sizes.
+
+        Returns 0 if the buffer is not limited by bytes.
+        """
         sizes = self._sizes
         return sum([sizes.popleft() for _ in range(count)]) if sizes else 0
 
     def _sort(self, channel: PullChannel, engine: PullEngine) -> None:
-        """Move arrived frames into the buffer and report them to the engine."""
+        """Move arrived frames into the buffer, and report them and statuses to the engine."""
         transport = self._transport
         if transport.epoch != self._epoch:
             self._epoch = transport.epoch
@@ -521,7 +543,7 @@ class Messages(Iteration[Message]):
         if not frames:
             return
         fresh = Delivery(transport, channel.box.heard_at, self._ack_wait, self._timeout)
-        # Fast path: for pulls by count, most frames are plain messages that need no inspection.
+        # Fast path: for pulls by count, most frames are messages that need no inspection.
         limits = self._decisions.limits
         plain = limits.max_bytes is None and limits.priority is None
         put, take, sizes = self._ready.append, frames.popleft, self._sizes
@@ -531,7 +553,7 @@ class Messages(Iteration[Message]):
             try:
                 frame = take()
             except IndexError:
-                # Another caller closes the iterator and returns the frames.
+                # Another caller closes the iterator, and returns the frames to the server.
                 break
             if frame[2] and is_status(frame):
                 engine.arrived(count, size)
@@ -555,6 +577,7 @@ class Messages(Iteration[Message]):
         if count:
             engine.arrived(count, size)
             if limits.max_bytes is None:
-                # The last message is a sample: looking at each would cost 10 % of taking it.
+                # Only the last message is measured: measuring each would make taking one 10 %
+                # slower.
                 engine.note_size(len(frame[3]))
             self._decisions.doubt.clear()

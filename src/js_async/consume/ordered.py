@@ -1,4 +1,4 @@
-"""Read a stream in order, without gaps and acknowledgements, across disconnects and failures."""
+"""The ordered read of a stream: without gaps, across disconnects and failures of servers."""
 
 from __future__ import annotations
 
@@ -43,37 +43,40 @@ from twinstream.models.records import evolve
 __all__ = ["OrderedMessages"]
 
 _BACKOFF: Final = Backoff(0.1, 10.0)
-# A consumer that lived this long (seconds) counts as stable: its successor needs no pause.
+# A consumer that existed for this time (seconds) was stable: its successor needs no pause.
 _LONG_LIFE: Final = 1.0
-# Interval at which to check whether a probe was answered (seconds).
+# The interval at which to check whether the server has answered a probe (seconds).
 _LOOK: Final = 0.002
 
 
 class _Question:
-    """Whether all messages that were stored before the question have been handed over."""
+    """The check whether the caller has all messages that were stored when the check began.
+
+    The server answers it with the heartbeats of probes (see `Probing`).
+    """
 
     def __init__(self) -> None:
         self.tokens: set[bytes] = set()
-        # Number of messages that the consumer had sent when it answered.
+        # The number of messages that the consumer had sent when it answered; None before.
         self.sent: int | None = None
 
     def again(self) -> None:
-        """Forget the answer, which came from a previous consumer."""
+        """Begin the check again with a new consumer."""
         self.tokens.clear()
         self.sent = None
 
     def is_answered(self, read: OrderedRead) -> bool:
-        """Return whether all messages stored before the question have been handed over."""
+        """Return whether the caller has all messages that were stored when the check began."""
         return self.sent is not None and read.has_all(self.sent) and read.is_current
 
 
 class OrderedMessages(Iteration[Message]):
-    """Iterates over a stream in order until it is closed. Created by `Stream.ordered`.
+    """An iterator over a stream in order, until it is closed. `Stream.ordered` creates it.
 
-    Every message comes once, whatever happens to the connection, the consumer or its leader. Tasks
-    or threads may share the iterator: one at a time takes a message, the others wait for their
-    turn. Raises `StreamNotFound` if the stream is deleted, and `ConnectionClosed` if the connection
-    is closed.
+    It yields every message exactly once, even if the connection, the consumer or its leader is
+    lost. Several tasks or threads may share the iterator; only one at a time takes a message. It
+    raises `StreamNotFound` if the stream is deleted, and `ConnectionClosed` if the connection is
+    closed.
     """
 
     def __init__(
@@ -91,7 +94,8 @@ class OrderedMessages(Iteration[Message]):
             check_name(name_prefix, "name_prefix")
         if max_reset_attempts is not None:
             check_whole(max_reset_attempts, "max_reset_attempts")
-        # A server that waits for the time of a message sends nothing, not even heartbeats.
+        # With this policy, the server waits before it sends a message, and meanwhile sends no
+        # heartbeats.
         self._is_paced: Final = config.replay_policy == ReplayPolicy.ORIGINAL
         self._silence: Final = 2 * limits.heartbeat
         if self._is_paced:
@@ -109,63 +113,66 @@ class OrderedMessages(Iteration[Message]):
         self._question: _Question | None = None
         self._ended: Final = Signal()
         self._left: int | None = limits.stop_after
-        # The next message, which exceeds the remaining bytes of a fetch.
+        # A message that was taken from the consumer and is the next one for the caller, for example
+        # because it exceeds the remaining bytes of a fetch.
         self._kept: Message | None = None
         self._draining = self._closed = self._began = self._has_rested = False
         self._pauses = 0
         self._failures = 0
-        # Consumers in a row that were lost soon after their creation.
+        # The number of consecutive consumers that were lost soon after their creation.
         self._short_lives = 0
         self._position_then = 0
         self._made_at = 0.0
         self.resets = 0
-        """Number of times that a lost consumer was replaced."""
+        """The number of times that a lost consumer was replaced."""
 
     @property
     def position(self) -> int:
-        """Stream sequence of the last message handed over: resume with `start_seq` one above."""
+        """The stream sequence of the last message taken. To resume, set `start_seq` one above."""
         return self._read.position
 
     @property
     def scanned(self) -> int:
-        """Stream sequence up to which all matching messages were handed over.
+        """The stream sequence up to which all matching messages were taken.
 
-        This sequence is ahead of `position` when heartbeats show that no matching message lies
-        between. Resuming from here instead of `position` leaves the server less to scan.
+        It is ahead of `position` when heartbeats show that no matching message lies in between.
+        The server has less to scan if a read resumes after `scanned` instead of `position`.
         """
         return self._read.scanned
 
     @property
     def is_current(self) -> bool:
-        """Whether all messages that the stream had when the read began were handed over."""
+        """Whether the caller took all messages that the stream had when the read began."""
         return self._read.is_current
 
     @property
     def _last_at_start(self) -> int:
-        """The last sequence that the stream had when the read of it began."""
+        """The last sequence of the stream when the read began."""
         return self._read.last_at_start
 
     @property
     def is_ended(self) -> bool:
-        """Whether the read is over: closed, drained, or after `stop_after` messages."""
+        """Whether the read has ended: it is closed, drained, or at `stop_after` messages."""
         return self._closed or self._left == 0 or (self._draining and not self._is_filled())
 
     @property
     def buffered(self) -> int:
-        """Number of messages that have arrived and were not handed over."""
+        """The number of messages that have arrived and were not taken."""
         messages = self._consumer.messages
         return (self._kept is not None) + (messages.buffered if messages is not None else 0)
 
     @property
     def name(self) -> str | None:
-        """Name of the current consumer, or None if there is none."""
+        """The name of the current consumer, or None if there is none."""
         return self._read.name if self._consumer.messages is not None else None
 
     async def info(self) -> ConsumerInfo:
-        """Request configuration and state of the current consumer.
+        """Request the configuration and state of the current consumer.
 
-        Raises `BadArgument` if there is none, for example before the first message is requested,
-        and `ConsumerNotFound` if it was lost; the next message comes from a new one then.
+        Raises:
+            BadArgument: The read has no consumer now, for example before the first message is
+                requested.
+            ConsumerNotFound: The consumer was lost. The read will replace it.
         """
         name = self.name
         if name is None:
@@ -175,7 +182,10 @@ class OrderedMessages(Iteration[Message]):
         return await consumer_admin.info(self._api, self._stream, name)
 
     async def _open(self, deadline: Deadline) -> None:
-        """Create the first consumer now: what is stored from then on is delivered."""
+        """Create the first consumer now, unless it exists.
+
+        A read that delivers only new messages then includes all that are stored from now on.
+        """
         held = await self._acquire(deadline)
         try:
             if self._consumer.messages is None:
@@ -184,7 +194,7 @@ class OrderedMessages(Iteration[Message]):
             self._taking.release(held)
 
     async def _renew(self, reason: str) -> None:
-        """Replace a consumer that does not answer; what it did not deliver comes from the next."""
+        """Replace a consumer that does not answer. The next one delivers the missing messages."""
         held = await self._acquire(self._api.deadline())
         try:
             await self._reset(reason)
@@ -194,10 +204,10 @@ class OrderedMessages(Iteration[Message]):
     # ---- iterating
 
     async def _take_next(self, deadline: Deadline) -> Message | None:
-        return self._at_hand() or await self._next(deadline)
+        return self._take_buffered() or await self._next(deadline)
 
-    def _at_hand(self) -> Message | None:
-        """Return the next message if it is buffered and nothing must be done before it."""
+    def _take_buffered(self) -> Message | None:
+        """Return the next message if it is buffered and in order, else None."""
         messages, read = self._consumer.messages, self._read
         if (
             messages is None
@@ -220,10 +230,10 @@ class OrderedMessages(Iteration[Message]):
         return None
 
     def _take_run(self, use: Callable[[Frame, Position], object]) -> None:
-        """Hand over all messages that are buffered, as `_at_hand` does one by one.
+        """Take all buffered messages that are in order, and pass them to `use` one by one.
 
-        `use` gets those that were not handed over before. It must keep them at once: if the caller
-        is interrupted, the last ones may come again.
+        `use` must store each message at once. If the caller is interrupted, `use` may get the last
+        messages again later.
         """
         messages, read = self._consumer.messages, self._read
         if (
@@ -241,7 +251,7 @@ class OrderedMessages(Iteration[Message]):
             frame = message._frame
             position = parse(frame[1])
             if position is None or position[1] != next_seq:
-                # The messages after this one are delivered again.
+                # There is a gap. The next consumer delivers the messages after it again.
                 kept = message
                 break
             next_seq += 1
@@ -257,7 +267,11 @@ class OrderedMessages(Iteration[Message]):
     async def _next(
         self, deadline: Deadline, fits: Callable[[Message], bool] | None = None
     ) -> Message | None:
-        """Return the next message; None at the end, for an answer, or if the next is too large."""
+        """Return the next message, or None.
+
+        None means that the read has ended, that the pending `_Question` is answered, or that the
+        next message does not satisfy `fits`. In the last case, the message stays buffered.
+        """
         read, consumer = self._read, self._consumer
         while not (self._closed or self._left == 0):
             messages = consumer.messages
@@ -282,7 +296,8 @@ class OrderedMessages(Iteration[Message]):
             if message is None:
                 if self._has_answer():
                     return None
-                # Another caller is leaving this consumer, or was interrupted while doing so.
+                # The consumer's iterator is closed: another caller is leaving the consumer, or was
+                # interrupted while leaving it.
                 await consumer.leave()
                 continue
             metadata = message.metadata
@@ -295,7 +310,7 @@ class OrderedMessages(Iteration[Message]):
                 if self._left is not None:
                     self._left -= 1
                 return message
-        # Another caller may have closed the read while a consumer was being created.
+        # Another caller may have closed the read while this one created a consumer. Delete it.
         await consumer.end()
         return None
 
@@ -309,10 +324,10 @@ class OrderedMessages(Iteration[Message]):
         max_bytes: int | None = None,
         wait: Wait = "full",
     ) -> Batch[Message]:
-        """Fetch a batch from the read's own buffer; `fetch` and iteration may alternate.
+        """Fetch a batch of messages. `fetch` and iteration may alternate: they share a buffer.
 
-        The batch's `reason` states why it ended. After `NO_MESSAGES` all messages that were stored
-        before the call have been handed over.
+        The batch's `reason` states why it ended. After `NO_MESSAGES` the caller has all messages
+        that were stored before the call.
 
         Args:
             max_messages: Maximum number of messages.
@@ -320,8 +335,8 @@ class OrderedMessages(Iteration[Message]):
             max_bytes: Maximum number of bytes, as the server counts them. May be combined with
                 `max_messages`.
             wait: When to end before the maximum is reached: "full" waits `timeout` seconds for the
-                whole batch, "first" waits for at least one message, "none" takes what is
-                stored now.
+                whole batch, "first" waits for at least one message, "none" returns the messages
+                that are stored now.
 
         Raises:
             PullError: The first message alone is larger than `max_bytes`.
@@ -336,7 +351,7 @@ class OrderedMessages(Iteration[Message]):
             return await self._fetch(limits, ends, wait)
         except BaseException:
             if begin is not None:
-                # Interrupted: the next caller gets these messages again.
+                # The call was interrupted. The next call returns these messages again.
                 self._go_back(*begin)
             raise
         finally:
@@ -358,7 +373,7 @@ class OrderedMessages(Iteration[Message]):
 
         while len(messages) < limits.max_messages:
             if wait == "none" or (wait == "first" and messages):
-                # Time for the answer, which comes at once.
+                # Wait for the answer of the server, which needs no message to arrive.
                 deadline = self._api.deadline()
                 self._question = self._question or _Question()
             try:
@@ -379,7 +394,10 @@ class OrderedMessages(Iteration[Message]):
         return Batch(messages, BatchEnd.FILLED)
 
     def _ended_batch(self, messages: list[Message], limits: PullLimits) -> Batch[Message]:
-        """Return the batch of a fetch that gets no further message."""
+        """Return the batch of a fetch for which no further message is available.
+
+        Raises `PullError` or `IterationEnded` if the batch would be empty for that reason.
+        """
         if self._kept is not None:
             if not messages:
                 raise PullError(
@@ -402,13 +420,13 @@ class OrderedMessages(Iteration[Message]):
         return self._question is not None and self._question.is_answered(self._read)
 
     async def _probed(self, messages: Messages, deadline: Deadline) -> Message | None:
-        """Return the next message, and send probes while none comes.
+        """Return the next message, and send probes while none arrives.
 
-        Returns None if no probe can help: the question is answered, or a new consumer is needed.
+        Returns None if the pending `_Question` is answered, or if a new consumer is needed.
         """
         probing = self._probing
         if self._question is not None:
-            # The previous message may have been the answer to the last probe.
+            # Send a probe at once: the previous probe may have ended with the last message.
             probing.hurry(monotonic())
         while not (self._has_answer() or self._read.is_outdated):
             now = monotonic()
@@ -457,7 +475,11 @@ class OrderedMessages(Iteration[Message]):
     # ---- replacing consumers
 
     async def _begin(self, deadline: Deadline) -> None:
-        """Create the next consumer. The very first attempt raises, later ones are repeated."""
+        """Leave the current consumer and create the next one.
+
+        The first attempt of a read raises its error, unless the connection was lost. Later attempts
+        are repeated after a pause, until `max_reset_attempts` in a row have failed.
+        """
         await self._leave()
         if self._short_lives > 1 and not self._has_rested:
             await self._wait(ConnectionLost("two consumers in a row were lost soon"), deadline)
@@ -489,7 +511,7 @@ class OrderedMessages(Iteration[Message]):
         self._pauses += 1
         pause = Deadline.after(_BACKOFF.pause(self._pauses))
         await self._ended.sleep(pause.earlier(deadline.at))
-        # Check here, not after one more attempt: that would time out and hide this error.
+        # Check before the next attempt, which would time out and hide this error.
         if deadline.expired() and not (self._closed or self._draining):
             raise RequestTimeout("no message in time") from error
 
@@ -502,12 +524,12 @@ class OrderedMessages(Iteration[Message]):
             if self.position > self._position_then or monotonic() - self._made_at >= _LONG_LIFE:
                 self._pauses = self._short_lives = 0
             else:
-                # Pauses begin with the second short-lived consumer, to avoid a busy loop.
+                # `_begin` pauses after the second short-lived consumer, to avoid a busy loop.
                 self._short_lives += 1
         await self._leave()
 
     async def _leave(self) -> None:
-        """Leave the current consumer; the next one redelivers what was not handed over."""
+        """Leave the current consumer. The next one delivers the buffered messages again."""
         self._kept = None
         self._probing = self._new_probing()
         if self._question is not None:
@@ -517,7 +539,7 @@ class OrderedMessages(Iteration[Message]):
     # ---- draining and closing
 
     async def drain(self) -> None:
-        """Stop pulling; the read ends after the buffered messages (`close` ends it at once)."""
+        """Stop pulling. The read ends after the buffered messages; `close` ends it at once."""
         self._draining = True
         self._ended.set()
         messages = self._consumer.messages

@@ -1,4 +1,4 @@
-"""The server-side consumer of an ordered read: re-created when lost, deleted in the end."""
+"""The server-side consumers of an ordered read, which uses one at a time."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from twinstream.models.records import evolve
 __all__ = ["OrderedConsumer"]
 
 
-# How long a deletion waits for a connection at the end of a read (seconds).
+# How long `end` waits for the connection to delete consumers (seconds).
 _PATIENCE: Final = 1.0
 
 
 class OrderedConsumer:
-    """Creates the consumers of one ordered read, one at a time, and deletes them."""
+    """The current consumer of one ordered read. It is replaced when lost, and finally deleted."""
 
     def __init__(
         self,
@@ -48,15 +48,20 @@ class OrderedConsumer:
         self._limits: Final = limits
         self._on_report: Final = on_report
         self.report: Final[Reporter[PullReport]] = Reporter(on_report, stream=stream)
-        # A consumer whose creation had no response: it may exist on the server.
+        # The name of a consumer whose creation had no response, so it may exist on the server.
         self._unsure: str | None = None
-        # Consumers that may exist on the server and are to be deleted.
+        # The names of consumers that may exist on the server and must be deleted.
         self._unwanted: list[str] = []
         self.messages: Messages | None = None
         """The iterator of the current consumer, or None if there is none."""
 
     async def create(self, deadline: Deadline, stop_after: int | None) -> Messages:
-        """Create the next consumer. Reuse one whose creation was interrupted, if it exists."""
+        """Create the next consumer and return its iterator.
+
+        If an attempt was interrupted, its name is used again, so that at most one consumer exists.
+        Raises `ConsumerExists` if that attempt created a consumer with another configuration; the
+        next call uses a new name.
+        """
         api, read = self._api, self._read
         epoch, unwanted = api.transport.epoch, list(self._unwanted)
         for name in unwanted:
@@ -69,13 +74,14 @@ class OrderedConsumer:
         try:
             info = await create_consumer(api, self._stream, config, "create", deadline)
         except ConsumerExists:
-            # Created by an interrupted attempt, with a configuration that is outdated now.
+            # An interrupted attempt created the consumer, with a configuration that is outdated.
             self._unwanted.append(read.name)
             self._unsure = None
             read.rename()
             raise
         if api.transport.epoch == epoch:
-            # The response came over the same connection as the deletions before it.
+            # The server has processed the deletions: they were sent before this request, over the
+            # same connection.
             self._unwanted = [name for name in self._unwanted if name not in unwanted]
         read.made(info)
         channels = PullChannels(api, self._stream, info.name)
@@ -92,7 +98,8 @@ class OrderedConsumer:
         limits = self._limits
         if not self._read.is_bounded:
             return evolve(limits, stop_after=stop_after)
-        # Some of the delivered messages are skipped; a byte limit would count them.
+        # The read skips some of the delivered messages. Limits by bytes or by `stop_after` would
+        # count them.
         if limits.max_bytes is not None:
             limits = evolve(
                 limits,
@@ -104,21 +111,21 @@ class OrderedConsumer:
         return evolve(limits, stop_after=None)
 
     async def leave(self) -> None:
-        """Stop using the current consumer. It is deleted with the next `create` or `end`."""
+        """Stop using the current consumer. The next `create` or `end` deletes it."""
         messages, name = self.messages, self._read.name
         if messages is None:
             return
         await messages.close()
         if messages is self.messages:
-            # Otherwise another caller has left the consumer meanwhile.
+            # If this is false, another caller has left the consumer meanwhile.
             self._unwanted.append(name)
             self.messages = None
 
     async def end(self) -> None:
         """Leave the current consumer and delete all consumers that may exist on the server.
 
-        While disconnected it waits for the connection, at most one second. The server deletes the
-        remaining ones after `inactive_threshold`.
+        While disconnected, wait for the connection for at most one second. The server deletes the
+        remaining consumers after `inactive_threshold`.
         """
         await self.leave()
         if self._unsure is not None:
@@ -137,15 +144,18 @@ class OrderedConsumer:
                     await transport.ready(patience)
                 await consumer_admin.delete(self._api, self._stream, name)
             except ConnectionLost:
-                # A reconnect may come in time.
+                # The client may reconnect in time.
                 if not patience.expired():
                     continue
             except (*FAILED_REQUEST, ConnectionClosed):
-                # The consumer is deleted, or the server deletes it after `inactive_threshold`.
+                # The consumer does not exist, or the server deletes it after `inactive_threshold`.
                 pass
             return
 
     async def _send_deletion(self, name: str) -> None:
-        """Send a delete request without waiting: the consumer's leader may not respond."""
+        """Send a delete request without waiting for the response.
+
+        The leader of the consumer may not respond.
+        """
         subject = self._api.subjects.consumer("DELETE", self._stream, name)
         await self._api.transport.send(subject.encode(), b"", b"", b"")

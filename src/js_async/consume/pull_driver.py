@@ -1,4 +1,4 @@
-"""Carry out the pull engine's actions: send pulls, recover, report, finish."""
+"""The driver of a pull engine: it carries out the actions that the engine requests."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ from twinstream.errors import (
 
 __all__ = ["Decisions"]
 
-# Refusals of a request that cannot have lost a message.
+# Statuses that refuse a pull request. No message can have been lost.
 _HARMLESS: Final = {Kind.REFUSED, Kind.BUSY, Kind.TOO_BIG}
 
 
 class Decisions:
-    """Carries out the actions of the pull engine of one iterator.
+    """The driver of one iterator's pull engine: it sends pulls, recovers and reports.
 
-    A `fragile` iterator, that of an ordered read, ends when messages may have been lost, instead of
-    recovering.
+    A `fragile` iterator does not recover: it ends when messages may have been lost. Ordered reads
+    use such iterators.
     """
 
     def __init__(
@@ -54,32 +54,35 @@ class Decisions:
             on_report, stream=missing.stream, consumer=missing.name
         )
         self._fragile: Final = fragile
-        self._remake_at: float | None = None
+        self._recreate_at: float | None = None
         self.limits = limits
         """The limits of the next pulls."""
         self.doubt: Final = Doubt()
-        """Whether the consumer may be missing, if the user lacks the permission to check."""
+        """The time without responders, if the user lacks the permission to request the info."""
         self.error: TwinstreamError | None = None
-        """The error that ended the iterator."""
+        """The error that ended the iterator, or None."""
 
     async def carry_out(self, channel: PullChannel, engine: PullEngine, waited: bool) -> None:
-        """Poll the engine and carry out its actions; `waited` is true if a caller waited."""
-        if self._remake_at is not None:
-            await self._remake(engine, self._remake_at)
+        """Poll the engine and carry out its actions.
+
+        `waited` is whether a caller has waited for a message since the last call.
+        """
+        if self._recreate_at is not None:
+            await self._recreate(engine, self._recreate_at)
         engine.heard(channel.box.heard_at)
         actions = deque(engine.poll(monotonic(), watch=waited))
         try:
             while actions:
                 await self._do(channel, engine, actions.popleft())
         finally:
-            # Interrupted: the remaining actions are carried out next time.
+            # The call was interrupted. The next call carries out the remaining actions.
             if actions:
                 engine.put_back(actions)
 
     async def _do(self, channel: PullChannel, engine: PullEngine, action: Action) -> None:
         match action:
             case SendPull(token, batch, max_bytes):
-                # `DropPin`, an earlier action, may have stopped the engine.
+                # An earlier action of the same poll may have stopped the engine.
                 if not engine.is_stopped:
                     await self._pull(channel, token, batch, max_bytes)
             case PullWarning(text, status):
@@ -94,66 +97,72 @@ class Decisions:
                     self.report(Unpinned(priority.group))
             case Finish(error):
                 where = self._missing
-                self._mend_or_end(engine, of_consumer(error, where.stream, where.name))
+                self._recover_or_end(engine, of_consumer(error, where.stream, where.name))
 
     async def _pull(
         self, channel: PullChannel, token: bytes, batch: int, max_bytes: int | None
     ) -> None:
-        """Send a pull. Not while disconnected: a reconnect voids all pulls and sends new ones."""
+        """Send a pull request, unless the client is disconnected.
+
+        After a reconnect, the engine discards all requests and pulls again.
+        """
         if not self._missing.api.transport.is_connected:
             return
         try:
             await channel.pull(token, batch, max_bytes, self.limits)
         except RequestTimeout:
-            # The connection was just lost and not restored in time.
+            # The connection was lost and not restored in time.
             return
 
     def note_break(self, reason: str) -> None:
-        """Record that messages may have been lost."""
+        """Record that messages may have been lost. This ends a `fragile` iterator."""
         if self._fragile:
             self.error = ConnectionLost(reason)
 
     async def _look_for_consumer(self, engine: PullEngine) -> None:
-        """Check whether a pull had no responders because the consumer was deleted."""
+        """Check whether a pull had no responders because the consumer was deleted.
+
+        If so, apply the policy for a deletion.
+        """
         try:
             gone = None if self.doubt.is_known else await self._missing.is_gone()
         except PermissionDenied:
-            # The consumer cannot be checked: treat it as deleted if this persists, otherwise ignore
-            # it.
+            # The user may not request the consumer's info. `doubt` returns an error when the pulls
+            # have had no responders for a minute.
             gone = None
             self.doubt.grow(monotonic())
         except FAILED_REQUEST:
-            # No leader now: keep pulling.
+            # The consumer or the API has no leader now: keep pulling.
             return
         error = self.doubt.grow(monotonic()) if self.doubt.is_known else gone
         if error is not None:
-            self._mend_or_end(engine, error)
+            self._recover_or_end(engine, error)
 
-    def _mend_or_end(self, engine: PullEngine, error: TwinstreamError) -> None:
+    def _recover_or_end(self, engine: PullEngine, error: TwinstreamError) -> None:
         is_gone = isinstance(error, ConsumerDeleted | NoResponders)
         if not is_gone or self._missing.policy == "raise":
             engine.stop()
             self.error = error
         elif self._missing.policy == "recreate":
-            self._remake_at = engine.go_on(monotonic(), DELETION)
+            self._recreate_at = engine.go_on(monotonic(), DELETION)
         else:
             engine.go_on(monotonic())
 
-    async def _remake(self, engine: PullEngine, at: float) -> None:
-        """Re-create the consumer once its deletion is complete."""
+    async def _recreate(self, engine: PullEngine, at: float) -> None:
+        """Re-create the consumer, unless the monotonic time `at` is still to come."""
         if monotonic() < at:
             return
         try:
             if await self._missing.recreate():
                 self.report(Recreated(self._missing.name))
         except NO_RESPONSE:
-            # No server can create the consumer now: try later.
-            self._remake_at = engine.go_on(monotonic(), DELETION)
+            # No server can create the consumer now: try again later.
+            self._recreate_at = engine.go_on(monotonic(), DELETION)
         else:
-            self._remake_at = None
+            self._recreate_at = None
 
     def note_pin(self, frame: Frame, *, quietly: bool = False) -> None:
-        """Record the pin that a message carries, and report it unless `quietly`."""
+        """Record the pin in the headers of a message, and report a new pin unless `quietly`."""
         priority = self.limits.priority
         if priority is None or not priority.may_pin:
             return
@@ -163,7 +172,7 @@ class Decisions:
             self.report(Pinned(group, pin))
 
     def report(self, report: PullReport) -> None:
-        """Log a report and pass it to `on_report`, unless it repeats the previous one."""
+        """Log a report, and pass it to `on_report` unless it repeats the previous one."""
         if isinstance(report, PullWarning) and report.again:
             self._report.log(report)
         else:

@@ -1,4 +1,4 @@
-"""The subscriptions for the responses to pull requests."""
+"""Pull channels: subscriptions for the responses to pull requests."""
 
 from __future__ import annotations
 
@@ -21,16 +21,17 @@ from twinstream.models.records import evolve
 
 __all__ = ["PullChannel", "PullChannels"]
 
-# Minimum time for the response of a fetch that waited for the connection (seconds).
+# The minimum timeout of a request that had to wait for the connection (seconds).
 _LEAST: Final = 0.1
 _LOG: Final = Log("consumer")
 
 
 class PullChannel:
-    """A subscription for the responses to pulls, used by one fetch or iterator at a time.
+    """A subscription for the responses to pull requests.
 
-    Delivered messages arrive under their stored subject, so only the subscription shows to which
-    request they belong. Statuses arrive under the request's own reply subject.
+    One fetch or iterator uses it at a time. Messages arrive with their stored subject, so only the
+    subscription shows to which request they belong. Statuses arrive with the reply subject of the
+    request that they answer.
     """
 
     def __init__(self, api: Api, subject: bytes, prefix: bytes, box: Box, pins: Pins) -> None:
@@ -39,12 +40,12 @@ class PullChannel:
         self._subject: Final = subject
         self.prefix: Final = prefix
         self.box: Final = box
-        # The epoch of the connection over which the current fetch sent its request.
+        # The `epoch` of the transport when the current fetch sent its request.
         self._epoch = 0
         box.asks = subject
 
     def token(self) -> bytes:
-        """Return the token for a new request."""
+        """Return the token for a new request. It is the last token of the reply subject."""
         return self._api.transport.tokens.next_bytes()
 
     async def pull(
@@ -71,7 +72,10 @@ class PullChannel:
     async def fetch(
         self, limits: PullLimits, patience: float, instead: bytes | None = None
     ) -> Fetch:
-        """Run one fetch to its end. If interrupted, the arrived frames stay in the mailbox."""
+        """Run a fetch until it ends, and return its result.
+
+        If the call is interrupted, it puts the frames that arrived back into the mailbox.
+        """
         transport, box = self._api.transport, self.box
         fetch = await self.begin(limits, patience, instead)
         try:
@@ -88,10 +92,10 @@ class PullChannel:
     async def begin(
         self, limits: PullLimits, patience: float, instead: bytes | None = None
     ) -> Fetch:
-        """Send the request of a fetch.
+        """Send the request of a fetch, and return the state of the fetch.
 
-        The request goes to the consumer or, for an ack with next, to the message's reply subject
-        `instead`.
+        `instead` is the reply subject of a message to acknowledge. If it is given, the request is
+        sent to that subject as an acknowledgement (+NXT), otherwise to the consumer.
         """
         transport, box = self._api.transport, self.box
         if not transport.is_connected:
@@ -108,8 +112,7 @@ class PullChannel:
             box.asks = subject = instead
             word = NEXT
         body = word + self._body(limits.max_messages, limits.max_bytes, limits)
-        # Clear the signal before the request is sent, and later before reading the mailbox, so that
-        # no arrival is missed.
+        # Clear the signal before sending the request, so that no arrival is missed.
         box.signal.clear()
         if not transport.try_send(subject, reply, b"", body, True):
             # The connection may have been lost since the last request.
@@ -117,11 +120,14 @@ class PullChannel:
             self._epoch = transport.epoch
             body = word + self._body(limits.max_messages, limits.max_bytes, limits)
             await transport.send(subject, reply, b"", body, True)
-        # Created while the server processes the request.
+        # Create this after sending the request, while the server processes it.
         return Fetch(limits, token, monotonic(), patience)
 
     def look(self, fetch: Fetch) -> None:
-        """Take what arrived for a fetch and detect its end; raise the mailbox's error."""
+        """Move arrived frames from the mailbox to a fetch, and detect the end of the fetch.
+
+        Raises the error of the mailbox, if the server refused the subscription.
+        """
         transport, box = self._api.transport, self.box
         box.signal.clear()
         if fetch.take_all(box.frames, box.heard_at):
@@ -142,19 +148,19 @@ class PullChannel:
         return evolve(limits, expires=left), left
 
     async def give_back(self, frames: list[Frame]) -> None:
-        """Nak messages that were not handed over."""
+        """Return messages that the caller did not take to the server with a NAK."""
         word = nak(None)
         try:
             for frame in frames:
                 if frame[1] and not is_status(frame):
                     await self._api.transport.send(frame[1], b"", b"", word)
         except (ConnectionClosed, RequestTimeout):
-            # No connection: they are redelivered after the consumer's ack_wait.
+            # Not connected: the server redelivers the messages after the consumer's ack_wait.
             return
 
 
 class PullChannels:
-    """The channels of one consumer: opened on demand; inboxes without open requests are reused."""
+    """The pull channels of one consumer. They reuse the idle inboxes of the connection."""
 
     def __init__(self, api: Api, stream: str, consumer: str) -> None:
         self._api: Final = api
@@ -163,12 +169,12 @@ class PullChannels:
         self.pins: Final = Pins()
 
     def take_idle(self) -> PullChannel | None:
-        """Return a channel on an open, unused inbox, if there is one."""
+        """Return a channel that uses an idle inbox, or None if there is no idle inbox."""
         inbox = self._idle.take()
         return None if inbox is None else self._channel(*inbox)
 
     async def take(self) -> PullChannel:
-        """Return a channel that is not in use."""
+        """Return a channel for exclusive use. Subscribe to a new inbox if there is no idle one."""
         if HOOKS:
             reached("channels: before take", self)
         idle = self.take_idle()
@@ -184,11 +190,14 @@ class PullChannels:
         return PullChannel(self._api, self._subject, prefix, box, self.pins)
 
     def put(self, channel: PullChannel) -> None:
-        """Return a channel on which no more messages can arrive, for reuse."""
+        """Make the inbox of a channel available for reuse. No more messages may arrive on it."""
         self._idle.put(channel.prefix, channel.box)
 
     async def end(self, channel: PullChannel) -> None:
-        """Close a channel on which more messages may arrive; this ends its requests."""
+        """Close a channel on which more messages may arrive.
+
+        This ends its open requests and returns the messages in its mailbox to the server.
+        """
         await shielded(lambda: self._end(channel))
 
     async def _end(self, channel: PullChannel) -> None:
@@ -196,6 +205,6 @@ class PullChannels:
         try:
             await transport.close_mailbox(channel.box, settle=True)
         finally:
-            # NAK the messages in the mailbox, also at program exit: the program will not get them.
+            # NAK the messages in the mailbox even if the call was interrupted: no caller gets them.
             if transport.is_connected:
                 await channel.give_back(channel.box.take_all())

@@ -1,4 +1,4 @@
-"""Push consumers: the server sends at its own pace, with flow control."""
+"""The iterator over the messages of a push consumer, with flow control."""
 
 from __future__ import annotations
 
@@ -34,15 +34,16 @@ __all__ = ["PushMessages", "with_heartbeats"]
 
 _STALLED: Final = "Nats-Consumer-Stalled"
 _HEARTBEAT: Final = timedelta(seconds=5)
-# Seconds of silence after which to check that a consumer without heartbeats still exists.
+# After this silence (seconds), check that a consumer without heartbeats still exists.
 _SILENCE: Final = 10.0
 
 
 def with_heartbeats(config: ConsumerConfig) -> ConsumerConfig:
-    """Return a configuration with heartbeats, which show that the consumer still exists.
+    """Return the configuration with heartbeats of 5 s, which show that the consumer still exists.
 
-    Configurations with a name or a group are not changed: a named consumer may already exist with
-    other settings, and in a group only one member receives each heartbeat.
+    A configuration with heartbeats, a name or a group is returned unchanged. A named consumer may
+    already exist with other settings. In a group, the server sends each heartbeat to only one
+    member.
     """
     shared = config.durable_name or config.name or config.deliver_group
     if shared or config.idle_heartbeat is not None:
@@ -51,14 +52,15 @@ def with_heartbeats(config: ConsumerConfig) -> ConsumerConfig:
 
 
 class PushMessages(Iteration[Message]):
-    """Iterates over the messages of a push consumer, until it is closed.
+    """An iterator over the messages of a push consumer, until it is closed.
 
-    Created by `Stream.subscribe`, which creates the consumer, and `Stream.bind_push`, which joins
-    an existing one. It answers flow control after all earlier messages were taken, so that a slow
-    caller slows the server down instead of losing messages. Raises `ConsumerDeleted` if heartbeats
-    stop and the consumer no longer exists, and `NoResponders` after a minute of silence if the user
-    lacks the permission to check. A consumer without heartbeats is checked after every ten seconds
-    of silence, if permitted.
+    `Stream.subscribe` creates it together with the consumer; `Stream.bind_push` creates it for an
+    existing consumer. It answers the server's flow control requests when all earlier messages were
+    taken. So a slow caller slows the server down and loses no messages.
+
+    If heartbeats stop, it requests the consumer's info. It raises `ConsumerDeleted` if the consumer
+    no longer exists, and `NoResponders` after a minute of silence if the user may not request the
+    info. Without heartbeats, it requests the info after every ten seconds of silence.
     """
 
     def __init__(
@@ -85,11 +87,11 @@ class PushMessages(Iteration[Message]):
 
     @property
     def name(self) -> str:
-        """The consumer's name; empty before its creation."""
+        """The consumer's name; empty before the consumer is created."""
         return self._info.name if self._info is not None else ""
 
     async def _open(self, info: ConsumerInfo | None = None) -> None:
-        """Subscribe first, then create the consumer unless it exists."""
+        """Subscribe, then create the consumer unless `info` of an existing one is given."""
         transport = self._api.transport
         if self._config.deliver_subject is None:
             self._config = evolve(self._config, deliver_subject=transport.tokens.inbox())
@@ -109,12 +111,12 @@ class PushMessages(Iteration[Message]):
 
     @property
     def is_ended(self) -> bool:
-        """Whether `next` would raise `IterationEnded`."""
+        """Whether the iterator is closed, or drained and its buffer is empty."""
         return self._closed or (self._drained and not self.buffered)
 
     @property
     def buffered(self) -> int:
-        """Number of messages that have arrived and were not handed over."""
+        """The number of messages that have arrived and were not taken."""
         waiting = sum(not is_status(frame) for frame in tuple(self._box.frames)) if self._box else 0
         return len(self._ready) + waiting
 
@@ -128,10 +130,10 @@ class PushMessages(Iteration[Message]):
     async def _take(self, deadline: Deadline) -> Message | None:
         """Return the next message, or None when the iterator has ended.
 
-        Raises `RequestTimeout` if none arrived before the deadline.
+        Raises `RequestTimeout` if no message arrived before the deadline.
         """
         try:
-            # Buffered messages need no lock.
+            # Taking a buffered message needs no lock.
             return self._ready.popleft()
         except IndexError:
             return await super()._take(deadline)
@@ -153,7 +155,7 @@ class PushMessages(Iteration[Message]):
                 return self._ready.popleft()
             except IndexError:
                 if box.frames:
-                    # Another thread took the buffered messages; a status is next.
+                    # Another thread took the buffered messages. The next frame is a status.
                     continue
             if self._ends(box):
                 break
@@ -162,7 +164,7 @@ class PushMessages(Iteration[Message]):
             try:
                 came = await self._api.transport.wait(box.signal, wake_at)
             finally:
-                # Anything in the mailbox arrived just now.
+                # Frames that are in the mailbox now arrived during the wait.
                 self._looked_at = monotonic()
             if not came and deadline.expired():
                 raise RequestTimeout("no message in time")
@@ -170,11 +172,15 @@ class PushMessages(Iteration[Message]):
         return None
 
     def _fill(self, box: Box) -> Frame | None:
-        """Buffer the messages before the next status; return the status once they are taken."""
+        """Buffer the messages before the next status.
+
+        Return the status if all messages before it were taken, else None.
+        """
         frames = box.frames
         if not frames:
             return None
-        # These frames arrived since the last check, perhaps while the caller was busy.
+        # These frames arrived since the last check, perhaps while the caller was busy. Assume the
+        # earliest time.
         came_at = min(box.heard_at, self._looked_at)
         api = self._api
         delivery = Delivery(api.transport, came_at, ack_wait_of(self._info), api.timeout)
@@ -186,7 +192,7 @@ class PushMessages(Iteration[Message]):
         return None
 
     def _ends(self, box: Box) -> bool:
-        """Return whether the iterator was drained; raise the error that stops further messages."""
+        """Return whether the iterator was drained; raise the error that ended it, if any."""
         error = box.error
         if error is None and not self._drained and self._api.transport.is_closed:
             error = self._api.transport.closed_error()
@@ -195,29 +201,33 @@ class PushMessages(Iteration[Message]):
         return self._drained
 
     async def _answer(self, frame: Frame, box: Box) -> None:
-        """Answer flow control, now that all earlier messages were taken."""
+        """Answer a flow control request. All messages before it were taken.
+
+        A heartbeat of a stalled consumer repeats the request in a header.
+        """
         status = read_status(frame)
         where = frame[1] if status.kind is Kind.FLOW_CONTROL else b""
         if status.kind is Kind.HEARTBEAT:
             headers = Headers.parse(frame[3][: frame[2]])
             where = headers.get(_STALLED, "").encode("utf-8", "surrogateescape")
         if not (where and self._api.transport.is_connected):
-            # The request came over the previous connection. A server that still waits repeats it.
+            # Without `where`, the status is not a flow control request. While disconnected, do not
+            # answer: a server that still waits repeats the request.
             return
-        # If the user may not publish there, the server waits forever and sends nothing more.
+        # If the user may not publish to this subject, the server sends no more messages. `asks`
+        # makes the mailbox raise that error.
         box.asks = where
         try:
             await self._api.transport.send(where, b"", b"", b"")
         except RequestTimeout:
-            # The connection was just lost.
+            # The connection was just lost; the server repeats the request.
             return
 
     @property
     def _heartbeat(self) -> timedelta | None:
-        """Interval at which this client receives heartbeats, or None.
+        """The interval at which this client receives heartbeats, or None.
 
-        The server sends each heartbeat to one member of a group, so a member may miss any number of
-        them.
+        None for a member of a group: the server sends each heartbeat to only one member.
         """
         return None if self._config.deliver_group else self._config.idle_heartbeat
 
@@ -226,7 +236,10 @@ class PushMessages(Iteration[Message]):
         return self._heard_at + (2 * heartbeat.total_seconds() if heartbeat else _SILENCE)
 
     async def _watch(self, box: Box) -> None:
-        """Check that the consumer exists if two heartbeats are missing, or if it has none."""
+        """Check that the consumer exists, if two heartbeats are missing.
+
+        A consumer without heartbeats is checked after 10 s of silence.
+        """
         if box.heard_at > self._heard_at:
             self._heard_at = box.heard_at
             self._doubt.clear()
@@ -245,30 +258,30 @@ class PushMessages(Iteration[Message]):
                 return
         except PermissionDenied:
             if not beats:
-                # Silence alone proves nothing.
+                # Silence of a consumer without heartbeats does not show that it was deleted.
                 return
             self._doubt.grow(monotonic())
         except FAILED_REQUEST:
-            # No leader or no connection now: check again later.
+            # The leader or the connection is missing now: check again later.
             return
         unknown = self._doubt.grow(monotonic())
         if unknown is not None:
             raise unknown
 
     async def drain(self) -> None:
-        """Unsubscribe; the iterator ends after all messages that the server has sent."""
+        """Unsubscribe. The iterator ends after the last message that the server has sent."""
         if self._box is None or self._closed or self._draining:
             return
         self._draining = True
         try:
             await self._api.transport.close_mailbox(self._box, settle=True)
         finally:
-            # Set after the mailbox is closed, so that messages in flight are handed over first.
+            # Set this after the mailbox is closed, so that callers get the messages in flight.
             self._drained = True
             self._box.signal.set()
 
     async def close(self) -> None:
-        """Unsubscribe. Messages without an acknowledgement are redelivered later."""
+        """Unsubscribe. The server redelivers messages that were not acknowledged after ack_wait."""
         self._closed = True
         self._ready.clear()
         if self._box is not None:

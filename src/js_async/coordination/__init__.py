@@ -1,1 +1,1 @@
-"""Locks, leases, leaders and rate limits on a stream."""
+"""Locks, semaphores, rate limits, run-once work and leader election, based on a stream."""

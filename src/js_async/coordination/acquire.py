@@ -1,8 +1,9 @@
-"""Request a slot until it is granted: at once, or when a holder releases it or dies.
+"""The acquisition of a slot: at once, or when the current holder releases it or dies.
 
-Waiters subscribe to the message that a release sends. It is sent once and not stored, so it may get
-lost. Therefore waiters also repeat their request when the current holder's record must have
-expired, and before that at pauses that double.
+A slot is a subject that has one record, written by its holder, or none. A holder that releases a
+slot sends a message to the waiters. That message is not stored, so it may get lost. Therefore
+waiters also repeat their request when the holder's record must have expired, and before that after
+pauses that double.
 """
 
 from __future__ import annotations
@@ -23,13 +24,14 @@ from twinstream.errors import RequestTimeout, TwinstreamError
 __all__ = ["Asking", "NumberedAsking", "SlotAsking"]
 
 _BACKOFF: Final = Backoff(0.5, 10.0)
-# Servers remove expired records at once, or up to about 0.3 s later (2.11 to 2.15).
+# In seconds: the time after the end of a TTL at which a waiter first checks again, and the pause
+# before further checks. Servers remove expired records up to about 0.3 s late (2.11 to 2.15).
 _REMOVAL: Final = 0.02
 _OVERDUE: Final = 0.1
 
 
 class Asking(ABC):
-    """One acquisition of a slot of a kind and name."""
+    """One acquisition of a slot with a kind (`lock`, `semaphore` ...) and a name."""
 
     def __init__(self, place: Place, kind: str, name: str, terms: Terms, note: str) -> None:
         self.place: Final = place
@@ -38,7 +40,7 @@ class Asking(ABC):
         self.slots: Final = Slots(place)
         self.tenure: Final = place.api.transport.tokens.name()
         self.holder: SlotRecord | None = None
-        """The holder that blocked the last attempt."""
+        """The record of the holder that blocked the last attempt, or None."""
         self._terms: Final = terms
         self._note: Final = note
         self._clock: Final = ServerClock(place)
@@ -49,28 +51,35 @@ class Asking(ABC):
 
     @abstractmethod
     async def attempt(self, deadline: Deadline) -> Slot | None:
-        """Try once; return None if none was granted, with `holder` set to the one to wait for."""
+        """Try once to acquire a slot and return it.
+
+        Return None if no slot is free, and set `holder` to the record whose end to wait for.
+        """
 
     def new_slot(self, number: int | None) -> Slot:
-        """Return a slot that was not requested yet."""
+        """Return a slot that this acquisition can request. `number` is None for a single slot."""
         engine = LeaseEngine(self._terms, self.tenure, unsleeping())
         return Slot(self.place, self.kind, self.name, number, engine, self._note)
 
     async def ask(self, slot: Slot, deadline: Deadline) -> bool:
-        """Request one slot; remove a record that may be stored without a confirmation."""
+        """Request a slot; return whether it was granted.
+
+        If not, remove the record that may be stored although its confirmation is missing.
+        """
         given = False
         try:
             given = await slot.ask(deadline)
         finally:
-            # The record may be stored although the slot was not granted, also after a cancellation.
+            # Also after a cancellation, the record may be stored although the slot was not granted.
             if not given and slot.engine.may_be_stored:
                 Lease(slot)._abandon()
         return given
 
     async def wait(self, deadline: Deadline) -> Slot:
-        """Wait until a slot is granted; raises `RequestTimeout` with the current holder.
+        """Wait until a slot is granted, and return it.
 
-        While the server cannot be reached it waits, as for a slot in use.
+        While the server cannot be reached, the call waits as for a slot in use. At the deadline it
+        raises `RequestTimeout`, which names the current holder.
         """
         given = await self._try(deadline)
         if given is not None:
@@ -80,7 +89,7 @@ class Asking(ABC):
         self._box = box = await transport.open_mailbox(subject.encode())
         try:
             while not self._given_up and not deadline.expired():
-                # Try after subscribing, so that no release is missed in between.
+                # Try after subscribing, so that no message of a release is missed.
                 box.take_all()
                 given = await self._try(deadline)
                 if given is not None:
@@ -108,18 +117,18 @@ class Asking(ABC):
         return given
 
     def patience(self, deadline: Deadline) -> Deadline:
-        """Return the deadline of one request for a slot."""
+        """Return the deadline of one request: the default of a call, or `deadline` if sooner."""
         return self.place.api.deadline().earlier(deadline.at)
 
     def give_up(self) -> None:
-        """Cancel the wait. Called by another task or thread."""
+        """Cancel `wait`. Another task or thread calls this."""
         self._given_up = True
         box = self._box
         if box is not None:
             box.signal.set()
 
     async def _wait_for(self, deadline: Deadline) -> float:
-        """Return how many seconds to wait for the message of a release."""
+        """Return how many seconds to wait for the message of a release before the next attempt."""
         self._pauses += 1
         pause = _BACKOFF.pause(self._pauses)
         holder = self.holder
@@ -145,7 +154,10 @@ class Asking(ABC):
 
 
 class ServerClock:
-    """Measures elapsed time by the server's clock, without relying on the local clock."""
+    """The server's clock. It is read once, and then continued by the local monotonic clock.
+
+    The local wall-clock time may be wrong.
+    """
 
     def __init__(self, place: Place) -> None:
         self._place: Final = place
@@ -153,7 +165,7 @@ class ServerClock:
         self._read_at = 0.0
 
     async def seconds_since(self, time: datetime, deadline: Deadline) -> float:
-        """Return the seconds from `time` until now."""
+        """Return the seconds from `time`, a time of the server's clock, until now."""
         if self._shown is None:
             place = self._place
             self._shown = (await place.api.stream_info(place.stream, deadline)).ts or time
@@ -162,39 +174,39 @@ class ServerClock:
 
 
 class SlotAsking(Asking):
-    """Requests the only slot of a name."""
+    """An acquisition of the single slot of a name."""
 
     def __init__(self, place: Place, kind: str, name: str, terms: Terms, note: str) -> None:
         super().__init__(place, kind, name, terms, note)
         self._slot: Final = self.new_slot(None)
 
     async def attempt(self, deadline: Deadline) -> Slot | None:
-        """Request the slot."""
+        """Request the slot once; see `Asking.attempt`."""
         if await self.ask(self._slot, deadline):
             return self._slot
         self.holder = self._slot.engine.holder
         return None
 
     def give_up(self) -> None:
-        """Cancel the wait, also during a request. Called by another task or thread."""
+        """Cancel `wait`, also during a request. Another task or thread calls this."""
         self._slot.given_up = True
         super().give_up()
 
 
 class NumberedAsking(Asking):
-    """Requests any of the slots 1 to `count` of a name."""
+    """An acquisition of any of the slots 1 to `count` of a name."""
 
     def __init__(
         self, place: Place, kind: str, name: str, count: int, terms: Terms, note: str
     ) -> None:
         super().__init__(place, kind, name, terms, note)
         self._count: Final = count
-        # A random start, so that concurrent acquisitions do not all request the same slot.
+        # Begin with a random number, so that concurrent acquisitions request different slots.
         self._start: Final = crc32(self.tenure.encode())
         self._filter: Final = place.subjects.slots(kind, name)
 
     async def attempt(self, deadline: Deadline) -> Slot | None:
-        """Request the free slots, one after the other."""
+        """Request the free slots one after the other; see `Asking.attempt`."""
         for number in await self._free(deadline):
             slot = self.new_slot(number)
             if await self.ask(slot, deadline):

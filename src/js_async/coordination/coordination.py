@@ -1,4 +1,4 @@
-"""Locks, semaphores, rate limits, run-once work and leader election in one stream."""
+"""The entry point to locks, semaphores, rate limits, run-once work and leader election."""
 
 from __future__ import annotations
 
@@ -36,20 +36,27 @@ _TTL: Final = 15
 
 @frozen
 class Taken:
-    """A slot in use, as returned by `Coordination.taken`."""
+    """A slot in use, as returned by `Coordination.taken`. `record` describes its holder."""
 
     kind: str
     """`lock`, `semaphore`, `rate`, `once` or `leader`."""
     name: str
     number: int | None
-    """Number of the slot of a semaphore or rate limit, from 1."""
+    """The number, from 1, of a slot of a semaphore or rate limit; None for other kinds."""
     record: SlotRecord
 
 
 async def open_coordination(
     api: Api, stream: str, create: bool, replicas: int, owner: str | None
 ) -> Coordination:
-    """Return the coordination API of a stream after checking its settings."""
+    """Return the coordination API of a stream, after a check of the stream's settings.
+
+    With `create`, create a missing stream with that number of `replicas`. `owner` is the name of
+    this client in records; None uses host name and process id.
+
+    Raises `StreamNotFound`, `NotPromised` for unsuitable settings, and `Unsupported` for a server
+    older than 2.11.
+    """
     if owner is None:
         owner = f"{platform.node() or 'somewhere'}:{os.getpid()}"
     check_kind(owner, str, "owner", "text")
@@ -73,17 +80,18 @@ async def _info(api: Api, stream: str, create: bool, replicas: int) -> StreamInf
     try:
         await api.call(api.subjects.stream("CREATE", stream), config, StreamCreateResponse)
     except StreamExists:
-        pass  # another client was faster; the settings are checked in any case
-    # Request the info again: the response to a creation lacks the domain.
+        pass  # another client has created it; the caller checks the settings
+    # Request the info again, because the response to a creation lacks the domain.
     return await api.stream_info(stream)
 
 
 class Coordination:
-    """Creates locks, semaphores and so on. Created by `JetStream.coordination`.
+    """The coordination API of a stream: locks, semaphores, rate limits, run-once work, leaders.
 
-    Durations: `ttl`, in whole seconds, is the time after the last renewal at which the server frees
-    the slot of a dead holder. `margin`, in seconds, is how much earlier a holder that cannot renew
-    considers it lost: by default a quarter of the TTL, at most 1.
+    `JetStream.coordination` creates it. The methods share two durations. `ttl`, in whole seconds,
+    is the time after the last renewal at which the server frees the slot of a dead holder.
+    `margin`, in seconds, is how much earlier a holder that cannot renew its slot considers the slot
+    lost. The default margin is a quarter of the TTL, at most 1 s.
     """
 
     def __init__(self, place: Place) -> None:
@@ -91,12 +99,12 @@ class Coordination:
 
     @property
     def stream(self) -> str:
-        """Name of the stream."""
+        """The name of the stream."""
         return self._place.stream
 
     @property
     def owner(self) -> str:
-        """Name of this client in the records of its slots."""
+        """The name of this client in the records of its slots."""
         return self._place.owner
 
     def __repr__(self) -> str:
@@ -117,7 +125,7 @@ class Coordination:
             name: Name of the lock.
             ttl: Time to live in whole seconds, see `Coordination`.
             margin: Safety margin in seconds, see `Coordination`.
-            note: Text that others see in the holder's record.
+            note: Text that other clients see in the holder's record.
             on_lost: Callback that receives the lease when it is lost.
         """
         self._place.subjects.slot("lock", name)
@@ -133,13 +141,28 @@ class Coordination:
         note: str = "",
         on_lost: OnLost | None = None,
     ) -> Semaphore:
-        """Return a semaphore with at most `count` holders at a time; other arguments as `lock`."""
+        """Return a semaphore.
+
+        Args:
+            name: Name of the semaphore.
+            count: Maximum number of holders at a time.
+            ttl: Time to live in whole seconds, see `Coordination`.
+            margin: Safety margin in seconds, see `Coordination`.
+            note: Text that other clients see in the records of the holders.
+            on_lost: Callback that receives the lease when it is lost.
+        """
         self._place.subjects.slot("semaphore", name)
         count = check_count(count, "count")
         return Semaphore(self._place, name, count, Terms.of(ttl, margin), note, on_lost)
 
     def rate_limiter(self, name: str, count: int, *, per: Seconds = 1) -> RateLimiter:
-        """Return a limiter of at most `count` permits in any `per` seconds (whole, at least 1)."""
+        """Return a rate limiter.
+
+        Args:
+            name: Name of the limiter.
+            count: Maximum number of permits in any period.
+            per: Length of the period in whole seconds, at least 1.
+        """
         self._place.subjects.slot("rate", name)
         return RateLimiter(self._place, name, check_count(count, "count"), Terms.period(per, "per"))
 
@@ -147,11 +170,11 @@ class Coordination:
         """Return an object that runs work at most once per key.
 
         Args:
-            key: The key.
-            ttl: Without it, started work never starts again, even if its client dies. With it,
-                another client may start the work `ttl` seconds after the last renewal of a dead
-                client.
-            keep: Time in whole seconds for which the result is kept; None is forever.
+            key: The name of the work.
+            ttl: Time in whole seconds. If the client that runs the work dies, another client may
+                start the work `ttl` seconds after the last renewal. None: no other client ever
+                starts it.
+            keep: Time in whole seconds for which the result is kept; None keeps it forever.
         """
         self._place.subjects.slot("once", key)
         terms = FOREVER if ttl is None else Terms.of(ttl, None)
@@ -175,18 +198,23 @@ class Coordination:
             name: Name of the election.
             ttl: Time to live in whole seconds, see `Coordination`.
             margin: Safety margin in seconds, see `Coordination`.
-            note: Text that others see in the leader's record.
-            on_elected: Handler that runs alongside the campaign with the lease of the term. It
-                should return when the lease is no longer held: the next campaign starts after that.
-            on_lost: Handler to call as soon as a term is over. The lease's `lost` is the reason, or
-                None after stepping down.
+            note: Text that other clients see in the leader's record.
+            on_elected: Handler that runs in the background during a term. It gets the lease of the
+                term, and should return when the lease is no longer held. The candidate campaigns
+                again only after that.
+            on_lost: Handler that is called with the lease when a term has ended. The lease's `lost`
+                is the reason, or None after stepping down.
         """
         self._place.subjects.slot("leader", name)
         terms = Terms.of(ttl, margin)
         return Leader(self._place, name, terms, note, on_elected, on_lost)
 
     async def taken(self, kind: str | None = None) -> Generated[Taken]:
-        """Iterate over the slots in use, of one kind or all, the oldest record first."""
+        """Iterate over the slots in use, the oldest record first.
+
+        Args:
+            kind: `lock`, `semaphore`, `rate`, `once` or `leader`; None returns all kinds.
+        """
         subjects = self._place.subjects
         async for record in Slots(self._place).all(subjects.kind(kind)):
             yield Taken(*subjects.parts(record.subject), record)
@@ -194,8 +222,8 @@ class Coordination:
     async def evict(self, taken: Taken) -> bool:
         """Free a slot by force; return whether its record still existed.
 
-        The holder notices this at its next renewal, up to a third of its TTL later. Until then two
-        holders may believe that they hold the slot, so use this only for holders that are dead.
+        The holder notices this at its next renewal, up to a third of its TTL later. Until then, it
+        and a new holder both consider the slot theirs. So use this only if the holder is dead.
         """
         slots = Slots(self._place)
         found = await slots.drop(taken.record.seq)

@@ -1,4 +1,4 @@
-"""Leader election: campaigning, leading, stepping down."""
+"""Leader election: a candidate campaigns, leads for a term and steps down."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from twinstream.errors import BadArgument, RequestTimeout, StreamNotFound, Twins
 
 __all__ = ["Leader"]
 
-# Seconds between two checks whether a deleted stream exists again.
+# The pause between two checks whether a deleted stream exists again (seconds).
 _GONE: Final = 1.0
 
 
 class Leader(Owned, WorksBeside):
-    """A candidate of an election. Created by `Coordination.leader`. Campaigns while it is open.
+    """A candidate of an election, created by `Coordination.leader`.
 
-    If the stream is deleted, the candidate waits until it is re-created. An error in a handler, a
-    stream re-created with unsuitable settings, and errors that waiting cannot resolve end the
-    campaign; `wait` and `stop` raise them.
+    It campaigns in a `with` block, or between `start` and `stop`. If the stream is deleted, the
+    candidate waits until the stream is re-created.
 
-    Use it in a `with` block, or call `start` and `stop`.
+    Three kinds of error end the campaign: an error of a handler, unsuitable settings of a
+    re-created stream, and an error that waiting cannot resolve. `wait` and `stop` raise it.
     """
 
     _area = "coordination"
@@ -65,24 +65,24 @@ class Leader(Owned, WorksBeside):
         self._gone = False
         self._log: Final = Log("coordination")
         self.terms = 0
-        """Number of times that this candidate was elected."""
+        """The number of times that this candidate was elected."""
 
     # ---- state
 
     @property
     def name(self) -> str:
-        """The name that all candidates share."""
+        """The name of the election, which all its candidates share."""
         return self._name
 
     @property
     def lease(self) -> Lease | None:
-        """The lease of the current term, with its token; None while others lead."""
+        """The lease of the current term; None while this candidate does not lead."""
         lease = self._lease
         return lease if lease is not None and lease.is_held else None
 
     @property
     def is_leader(self) -> bool:
-        """Whether this candidate is certainly the only leader now, by this machine's clock."""
+        """Whether this candidate is certainly the only leader now, by the clock of this machine."""
         return self.lease is not None
 
     def __repr__(self) -> str:
@@ -90,38 +90,44 @@ class Leader(Owned, WorksBeside):
         return f"<Leader {self._place.stream} {self._name}: {state}>"
 
     async def leader(self) -> SlotRecord | None:
-        """Request the record of the current leader; None if there is none."""
+        """Return the record of the current leader, or None if there is no leader."""
         return await Slots(self._place).look(self._subject)
 
     # ---- lifecycle
 
     async def start(self) -> None:
-        """Start the campaign. Raises `BadArgument` if it was started already."""
+        """Start the campaign. Raises `BadArgument` if the campaign was started already."""
         if self._campaign is not None:
             raise BadArgument(f"leader {self._name}: the campaign was started already")
         self._note_begun()
         self._campaign = spawn(self._run, f"twinstream-leader-{self._name}")
 
     async def step_down(self, pause: Seconds = 0.0) -> bool:
-        """Give up the current term, then stay out of the election for `pause` seconds.
+        """Give up the current term. Return whether the server confirmed that.
 
-        Returns whether the server confirmed it. Does nothing while others lead.
+        If this candidate does not lead, do nothing and return False.
+
+        Args:
+            pause: Time in seconds after which the candidate campaigns again.
         """
-        wanted = seconds(pause, "pause")
-        # The pause of a term that was just given up must not change.
+        checked = seconds(pause, "pause")
+        # Without a term, leave `_pause` as it is: the pause of an earlier call may still apply.
         lease = self.lease
         if lease is None:
             return False
-        self._pause = wanted
+        self._pause = checked
         return await lease.release()
 
     async def stop(self, timeout: Seconds = 30.0) -> None:
-        """Give up the term and the campaign; wait until the handlers have ended.
+        """End the term and the campaign, and wait until the handlers have ended.
 
-        A handler may call this. Then it returns at once, and the campaign ends after the handler.
+        A handler may call this. Then the call does not wait: the campaign ends after the handler.
+
+        Args:
+            timeout: The longest wait in seconds.
 
         Raises:
-            RequestTimeout: A handler has not ended after `timeout` seconds.
+            RequestTimeout: A handler has not ended in time.
             NotStarted: The campaign was not started.
             Exception: The error that ended the campaign, if there was one.
         """
@@ -136,8 +142,11 @@ class Leader(Owned, WorksBeside):
     async def wait(self, timeout: Seconds | None = None) -> None:
         """Wait until the campaign has ended, by `stop` or by an error.
 
+        Args:
+            timeout: The longest wait in seconds; None waits without limit.
+
         Raises:
-            RequestTimeout: It has not ended after `timeout` seconds; it continues.
+            RequestTimeout: The campaign has not ended in time. It continues.
             NotStarted: The campaign was not started.
             Exception: The error that ended the campaign.
         """
@@ -171,7 +180,7 @@ class Leader(Owned, WorksBeside):
     async def _campaign_once(self) -> None:
         asking = SlotAsking(self._place, "leader", self._name, self._terms, self._note)
         self._asking = asking
-        # `stop` may have come before there was an acquisition to give up.
+        # `stop` cannot cancel the acquisition if it ran before `_asking` was set.
         if self._stopping.is_set():
             return
         try:
@@ -187,13 +196,16 @@ class Leader(Owned, WorksBeside):
             await self._lead(Lease(slot))
 
     async def _check_stream(self) -> None:
-        """Check whether the stream exists again, with suitable settings."""
+        """Check that the stream exists again, with suitable settings; raise if not."""
         info = await self._place.api.stream_info(self._place.stream)
         check_coordination(info.config, self._place.subjects)
         self._gone = False
 
     async def _waits_for_stream(self, error: TwinstreamError) -> bool:
-        """Pause after the stream was deleted: it may be re-created, and then needs a leader."""
+        """Return whether the campaign can continue after an error, and pause if so.
+
+        It continues while the stream is missing, because the stream may be re-created.
+        """
         if isinstance(error, StreamNotFound):
             self._gone = True
         elif not self._gone or not may_pass(error):
@@ -221,7 +233,7 @@ class Leader(Owned, WorksBeside):
 
 
 class _Term:
-    """Runs the handler of an election alongside the campaign."""
+    """The run of the `on_elected` handler during one term, in the background."""
 
     def __init__(self, handler: Handler[Lease] | None, lease: Lease) -> None:
         self._handler: Final = handler
@@ -236,23 +248,23 @@ class _Term:
             self._is_known.set()
 
     def is_current(self) -> bool:
-        """Return whether the caller is the handler."""
+        """Return whether the caller runs in the handler."""
         return self._task is not None and self._task.is_current()
 
     async def _run(self) -> None:
-        # Wait until `_task` is set. Otherwise a handler that stops the campaign would wait for
-        # itself.
+        # Wait until `_task` is set, which `is_current` needs. Otherwise a handler that stops the
+        # campaign would wait for itself.
         await self._is_known.sleep(NEVER)
         try:
             if self._handler is not None:
                 await call(self._handler, self._lease)
         except BaseException as error:
-            # This includes `SystemExit` of the handler, which waiting for the end raises.
+            # Keep `SystemExit`, too. `ended` raises the error.
             self._error = error
             await self._lease.release()
 
     async def ended(self) -> None:
-        """Wait until the handler has ended; raise its error."""
+        """Wait until the handler has ended; raise its error, if there was one."""
         if self._task is not None:
             await self._task.join(NEVER)
         if self._error is not None:

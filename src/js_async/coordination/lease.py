@@ -1,4 +1,4 @@
-"""A lease: a held slot, renewed in the background until it is released or lost."""
+"""A lease: the tenure of a slot, renewed in the background until it is released or lost."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from twinstream.errors import LeaseLost, TwinstreamError
 __all__ = ["Lease", "OnLost"]
 
 OnLost = Callable[["Lease"], None]
-"""Callback for a lost lease. It must be quick; it may set an event or end the process."""
+"""A callback that receives a lost lease. It must be quick: set an event, or end the process."""
 
 
 class Lease(Owned, BlockHint):
     """A held lock, a held slot of a semaphore, or a leader's term.
 
-    A lease is renewed in the background. Leaving its `with` block releases it, and raises
+    The lease is renewed in the background. The end of its `with` block releases it, and raises
     `LeaseLost` if it was lost in the block. Long-running code should check `is_held` or call
     `check` regularly.
     """
@@ -43,11 +43,11 @@ class Lease(Owned, BlockHint):
         self._task: Task | None = None
 
     def _start(self) -> None:
-        """Start renewing. Called by the code that hands the lease out."""
+        """Start to renew the lease. The code that returns the lease to the user calls this."""
         self._task = spawn(self._keep, f"twinstream-lease-{self.name}")
 
     def _abandon(self) -> None:
-        """Release a slot that was requested and may have been granted, without waiting."""
+        """Release a slot whose request has an unknown outcome, in the background."""
         self._leaving = True
         self._start()
 
@@ -60,31 +60,31 @@ class Lease(Owned, BlockHint):
 
     @property
     def number(self) -> int | None:
-        """Number of the semaphore's slot, from 1; None for other leases."""
+        """The number of the semaphore's slot, from 1; None for other leases."""
         return self._slot.number
 
     @property
     def token(self) -> int:
-        """The fencing token: greater than that of every earlier holder of this slot.
+        """The fencing token, which is greater than that of every earlier holder of this slot.
 
-        A resource that remembers the greatest token so far, and refuses smaller ones, is protected
-        even from a holder that was suspended and does not know yet that it lost the lease.
+        A resource can remember the greatest token so far and refuse smaller ones. That protects it
+        from a holder that was suspended and does not know yet that it lost the lease.
         """
         return self._engine.token
 
     @property
     def seq(self) -> int:
-        """Stream sequence of the last confirmed record."""
+        """The stream sequence of the last confirmed record."""
         return self._engine.seq
 
     @property
     def is_held(self) -> bool:
-        """Whether the slot is certainly held only by this lease now, by this machine's clock."""
+        """Whether certainly only this lease holds the slot now, by the clock of this machine."""
         return self.remaining > 0
 
     @property
     def remaining(self) -> float:
-        """Seconds for which the lease is held even if nothing reaches the server from now on."""
+        """The number of seconds for which the lease is held even if it cannot be renewed."""
         if self._leaving or self._forks != Forks.count:
             return 0.0
         now = unsleeping()
@@ -92,18 +92,23 @@ class Lease(Owned, BlockHint):
 
     @property
     def lost(self) -> LeaseLost | None:
-        """Why the lease was lost; None while it is held, and after a release."""
+        """The reason why the lease was lost; None while it is held, and after a release."""
         if self._error is None and not self._leaving and not self.is_held:
             return self._why()
         return self._error
 
     def check(self) -> None:
-        """Raise `LeaseLost` unless the lease is held. Sends nothing."""
+        """Raise `LeaseLost` unless the lease is held. This sends no request."""
         if not self.is_held:
             raise self.lost or LeaseLost(f"{self.name}: it was released")
 
     async def wait_lost(self, timeout: Seconds | None = None) -> LeaseLost | None:
-        """Wait for the end of the lease or `timeout` seconds; return why it was lost, if it was."""
+        """Wait until the lease has ended; return the reason if it was lost, else None.
+
+        Args:
+            timeout: The longest wait in seconds; None waits without limit. After it, the call
+                returns None.
+        """
         await self._over.sleep(Deadline.after(timeout))
         return self.lost
 
@@ -114,12 +119,14 @@ class Lease(Owned, BlockHint):
     # ---- releasing
 
     async def release(self, timeout: Seconds = 5.0) -> bool:
-        """Release the lease, at once for this client.
+        """Release the lease. Return whether the server confirmed that in time.
 
-        Returns whether the server confirmed it in time.
+        The lease is no longer held from the start of the call. Without a confirmation, requests
+        continue in the background until the record's TTL is over; then the slot is free, too. A
+        second release, or one after a loss, does nothing.
 
-        If it did not, requests continue until the record's TTL is over, which frees the slot, too.
-        Releasing again, or after a loss, does nothing.
+        Args:
+            timeout: How long to wait for the confirmation, in seconds.
         """
         self._leaving = True
         self._wake.set()
@@ -127,7 +134,7 @@ class Lease(Owned, BlockHint):
         return self._engine.phase is Phase.LEFT
 
     async def close(self) -> None:
-        """Release the lease; raises `LeaseLost` if it was lost before."""
+        """Release the lease. Raises `LeaseLost` if the lease was lost before."""
         lost = self.lost
         await self.release()
         if lost is not None:
@@ -143,7 +150,7 @@ class Lease(Owned, BlockHint):
     # ---- renewing
 
     async def _keep(self) -> None:
-        """Renew until the end; the engine decides when and how."""
+        """Carry out the actions of the engine, which renews the slot, until the lease has ended."""
         engine = self._engine
         try:
             while not engine.is_over:

@@ -1,4 +1,4 @@
-"""Locks and semaphores: one holder, or several, at a time across all clients of a stream."""
+"""Locks and semaphores, shared by all clients of a stream."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ __all__ = ["Lock", "Semaphore"]
 
 
 class Leasing(ABC):
-    """Base of locks and semaphores.
+    """The base class of locks and semaphores.
 
-    Locks have no state, so they may be shared: each `acquire` is independent, also within one
-    program. Waiters are not ordered.
+    These objects have no state, so several tasks or threads may share one: each `acquire` is
+    independent. Waiters are not served in order.
     """
 
     def __init__(
@@ -36,17 +36,21 @@ class Leasing(ABC):
 
     @property
     def name(self) -> str:
-        """The name of the lock, the same for all its users."""
+        """The name of the lock or semaphore, which is the same for all its users."""
         return self._name
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self._place.stream} {self._name}>"
 
     def acquire(self, timeout: Seconds | None = None) -> Opening[Lease]:
-        """Acquire within `timeout` seconds; None waits without limit. Use it in a `with` block.
+        """Acquire the lock or semaphore, and return the lease. Use it in a `with` block.
 
-        Raises `RequestTimeout`, which names the current holder, and errors of `JetStream.publish`
-        that waiting cannot resolve.
+        Args:
+            timeout: The longest wait in seconds; None waits without limit.
+
+        Raises:
+            RequestTimeout: It was not free in time. The error names the current holder.
+            TwinstreamError: An error of `JetStream.publish` that waiting cannot resolve.
         """
         return opening(self._acquire(Deadline.after(timeout)))
 
@@ -56,7 +60,10 @@ class Leasing(ABC):
         return lease
 
     async def try_acquire(self) -> Lease | None:
-        """Acquire the lock if it is free, else return None. Raises `RequestTimeout`."""
+        """Acquire the lock or semaphore if it is free, and return the lease, else None.
+
+        Raises `RequestTimeout` if the server does not respond in time.
+        """
         slot = await self._asking().attempt(self._place.api.deadline())
         if slot is None:
             return None
@@ -66,24 +73,24 @@ class Leasing(ABC):
 
     @abstractmethod
     def _asking(self) -> Asking:
-        """Return a new acquisition."""
+        """Return a new acquisition of the lock or semaphore."""
 
 
 class Lock(Leasing):
-    """A named lock. Created by `Coordination.lock`. Sends nothing before `acquire`."""
+    """A named lock, created by `Coordination.lock`. It sends nothing before `acquire`."""
 
     def _asking(self) -> Asking:
         return SlotAsking(self._place, "lock", self._name, self._terms, self._note)
 
     async def holder(self) -> SlotRecord | None:
-        """Return the record of the lock's holder, or None."""
+        """Return the record of the lock's holder, or None if the lock is free."""
         return await Slots(self._place).look(self._place.subjects.slot("lock", self._name))
 
 
 class Semaphore(Leasing):
-    """A named semaphore. Created by `Coordination.semaphore`.
+    """A named semaphore, created by `Coordination.semaphore`.
 
-    The count is not stored: clients that use a higher count use more slots.
+    The count is not stored in the stream: a client with a higher count than others uses more slots.
     """
 
     def __init__(
@@ -100,7 +107,7 @@ class Semaphore(Leasing):
 
     @property
     def count(self) -> int:
-        """Maximum number of holders at a time."""
+        """The maximum number of holders at a time."""
         return self._count
 
     def _asking(self) -> Asking:

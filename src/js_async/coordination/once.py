@@ -1,4 +1,4 @@
-"""Work that runs at most once per key, across all clients of a stream, and its result."""
+"""Work that runs at most once per key among all clients of a stream, and its result."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ _DONE: Final = "done"
 _FAILED: Final = "failed"
 _RUNNING: Final = "running"
 _LONGEST_NOTE: Final = 1000
-# Bytes for headers, and for the fields of a record that its holder adds.
+# The assumed size in bytes of a message's headers and of the record fields that `Slot` adds.
 _ROOM: Final = 1000
 _BACKOFF: Final = Backoff(0.25, 5.0)
 
 
 @frozen(kw_only=True)
 class OnceResult:
-    """The result of the work of a key."""
+    """The state of the work of a key, and its result if it has ended."""
 
     state: str
-    """`done`, `failed`, or `running`: started, and not known to have ended."""
+    """`done`, `failed` or `running`. A client that has died counts as `running`."""
     data: bytes
-    """The return value of the work."""
+    """The return value of the work; empty unless it is done."""
     error: str
-    """The error that the work raised, as text."""
+    """The text of the error that the work raised; empty unless it failed."""
     owner: str
-    """The client that ran the work, or is running it."""
+    """The name of the client that ran the work, or is running it."""
     token: int
     """The stream sequence of the message with which the work started."""
     ran_here: bool
@@ -44,7 +44,7 @@ class OnceResult:
 
 
 class Once:
-    """Runs work at most once per key. Created by `Coordination.once`."""
+    """Work with a key that runs at most once, created by `Coordination.once`."""
 
     def __init__(self, place: Place, key: str, terms: Terms, keep: float | None) -> None:
         self._place: Final = place
@@ -56,26 +56,26 @@ class Once:
 
     @property
     def key(self) -> str:
-        """The key of the work, the same for all its users."""
+        """The key of the work, which is the same for all its users."""
         return self._key
 
     def __repr__(self) -> str:
         return f"<Once {self._place.stream} {self._key}>"
 
     async def run(self, work: Handler[Lease], *, timeout: Seconds = 5.0) -> OnceResult:
-        """Run the work unless it was started before, by any client; return its result.
+        """Run the work unless any client has started it before; return its result.
 
-        The work receives the lease and returns bytes or None. If it raises an error, the error is
-        stored as `failed` and raised. The same applies to a result that is too large.
+        If the work raises an error, the error is stored, and the state is `failed`. A result that
+        is too large counts as such an error.
 
         Args:
-            work: The function to run.
+            work: The function to run. It receives the lease and returns bytes or None.
             timeout: Seconds for storing the result.
 
         Raises:
             BadArgument: The result is too large for the server or stream.
             RequestTimeout: The server did not confirm the result in time.
-            LeaseLost: The claim expired during the work.
+            LeaseLost: The lease expired during the work.
             Exception: The error of the work.
         """
         check_handler(work, "work")
@@ -104,7 +104,7 @@ class Once:
         )
 
     def _check_size(self, data: bytes) -> None:
-        # Checked before storing: an oversized record would be retried until the claim expires.
+        # Check the size before storing: the lease would retry an oversized record until it expires.
         size = len(self._final(_DONE, data=data).encode()) + _ROOM
         limit, who = self._place.api.transport.server_info.max_payload, "the server"
         most = self._place.max_msg_size
@@ -136,15 +136,18 @@ class Once:
         return await self._slots.look(self._subject)
 
     async def result(self) -> OnceResult | None:
-        """Return the result of the work; None if it never started, or was forgotten."""
+        """Return the result of the work, or None if the work never started or was forgotten."""
         record = await self._record()
         return None if record is None else _result(record)
 
     async def wait(self, timeout: Seconds | None = None) -> OnceResult:
         """Wait until the work has ended, and return its result.
 
-        Also waits for work that has not started, and while the server cannot be reached. Raises
-        `RequestTimeout` after `timeout` seconds.
+        The call also waits if the work has not started, and while the server cannot be reached.
+
+        Args:
+            timeout: The longest wait in seconds; None waits without limit. After it, the call
+                raises `RequestTimeout`.
         """
         deadline = Deadline.after(timeout)
         transport = self._place.api.transport
@@ -165,7 +168,7 @@ class Once:
         raise RequestTimeout(f"once {self._key}: the work has not ended in time{trouble}")
 
     async def _ended(self, deadline: Deadline) -> OnceResult | TwinstreamError | None:
-        """Return the result if the work has ended, or the temporary error of the request."""
+        """Return the result if the work has ended, None if not, or a temporary error."""
         patience = self._place.api.deadline().earlier(deadline.at)
         try:
             record = await self._slots.look(self._subject, patience)
@@ -178,8 +181,8 @@ class Once:
     async def forget(self) -> bool:
         """Remove the record of the key, so that the work may run again.
 
-        Returns whether there was one. Work that runs now is not stopped: a second run may start
-        alongside it.
+        Return whether the key had a record. Work that runs now is not stopped, so a second run may
+        start at the same time.
         """
         record = await self._record()
         return record is not None and await self._slots.drop(record.seq)

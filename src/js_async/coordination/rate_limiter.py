@@ -1,4 +1,4 @@
-"""A rate limit: a number of permits in a period, across all clients of a stream."""
+"""A rate limiter: all clients of a stream share a number of permits in a period."""
 
 from __future__ import annotations
 
@@ -15,20 +15,21 @@ __all__ = ["Permit", "RateLimiter"]
 
 @frozen
 class Permit:
-    """A permit of a rate limiter. It need not be released."""
+    """A permit of a rate limiter. The caller need not release it."""
 
     name: str
     number: int
-    """Number of the limiter's slot, from 1."""
+    """The number of the limiter's slot, from 1."""
     token: int
-    """The stream sequence of the permit, which increases."""
+    """The stream sequence of the permit. A later permit has a greater one."""
 
 
 class RateLimiter:
-    """At most `count` permits in any `per` seconds. Created by `Coordination.rate_limiter`.
+    """A limiter of at most `count` permits in any `per` seconds.
 
-    The time is that of the server's clock when it stores the permit, and the window slides: each
-    permit takes a slot that the server frees `per` seconds later.
+    `Coordination.rate_limiter` creates it. Each permit takes one of `count` slots, which the server
+    frees `per` seconds after it stored the permit, by its own clock. So the limit holds for every
+    period of that length.
     """
 
     def __init__(self, place: Place, name: str, count: int, terms: Terms) -> None:
@@ -39,7 +40,7 @@ class RateLimiter:
 
     @property
     def name(self) -> str:
-        """The name of the limit, the same for all its users."""
+        """The name of the limiter, which is the same for all its users."""
         return self._name
 
     def __repr__(self) -> str:
@@ -47,15 +48,19 @@ class RateLimiter:
         return f"<RateLimiter {self._place.stream} {self._name}: {per}>"
 
     async def acquire(self, timeout: Seconds | None = None) -> Permit:
-        """Get a permit within `timeout` seconds; None waits without limit.
+        """Wait for a permit and return it.
 
-        Raises `RequestTimeout`, and errors of `JetStream.publish` that waiting cannot resolve.
-        After a timeout a permit may be used up that no caller got; there are never too many.
+        Args:
+            timeout: The longest wait in seconds; None waits without limit.
+
+        Raises:
+            RequestTimeout: No permit was available in time. A permit may be used up nevertheless.
+            TwinstreamError: An error of `JetStream.publish` that waiting cannot resolve.
         """
         return self._permit(await self._asking().wait(Deadline.after(timeout)))
 
     async def try_acquire(self) -> Permit | None:
-        """Get a permit if one is available now, else return None."""
+        """Return a permit if one is available now, else None."""
         slot = await self._asking().attempt(self._place.api.deadline())
         return None if slot is None else self._permit(slot)
 

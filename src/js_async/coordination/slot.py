@@ -1,4 +1,4 @@
-"""One slot of a coordination stream: carry out the actions of the lease engine."""
+"""The slots of a coordination stream: subjects that have one record, of the holder, or none."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ __all__ = ["Place", "Slot", "Slots", "may_pass"]
 
 @frozen
 class Place:
-    """A coordination stream: its name, its subjects, and the API to reach it."""
+    """A coordination stream: its name, subjects and limits, and the API to access it."""
 
     api: Api
     stream: str
@@ -44,25 +44,25 @@ class Place:
     owner: str
     """The name of this client in records."""
     max_msg_size: int | None = None
-    """Maximum bytes of a message with its headers; None if the stream sets no limit."""
+    """The maximum size of a message with headers in bytes; None if the stream has no limit."""
     domain: str | None = None
-    """The stream's domain; None if its server has none."""
+    """The JetStream domain of the stream; None if its server has no domain."""
 
 
 class Slots:
-    """Reads and removes records of a coordination stream, always through its leader."""
+    """The records of a coordination stream. They are read and removed through its leader."""
 
     def __init__(self, place: Place) -> None:
         self.place: Final = place
 
     async def look(self, subject: str, deadline: Deadline | None = None) -> SlotRecord | None:
-        """Return the record of a slot, or None."""
+        """Return the record of a slot, or None if the slot is free."""
         return await self._get({"last_by_subj": subject}, deadline)
 
     async def first(
         self, filter_: str, start: int = 0, deadline: Deadline | None = None
     ) -> SlotRecord | None:
-        """Return the oldest record of a filter at or after a sequence, or None."""
+        """Return the oldest record from sequence `start` on that matches a filter, or None."""
         return await self._get({"seq": start, "next_by_subj": filter_}, deadline)
 
     async def _get(self, body: dict[str, object], deadline: Deadline | None) -> SlotRecord | None:
@@ -77,7 +77,7 @@ class Slots:
         return read_slot(from_leader(answer.message, self.place.stream))
 
     async def all(self, filter_: str) -> Generated[SlotRecord]:
-        """Iterate over the records of a filter, the oldest first."""
+        """Iterate over the records that match a filter, the oldest first."""
         start = 0
         while True:
             record = await self.first(filter_, start)
@@ -87,7 +87,7 @@ class Slots:
             start = record.seq + 1
 
     async def drop(self, seq: int, deadline: Deadline | None = None) -> bool:
-        """Remove a record; return whether it existed."""
+        """Remove the record with sequence `seq`; return whether it existed."""
         api = self.place.api
         subject = api.subjects.message("DELETE", self.place.stream)
         body = {"seq": seq, "no_erase": True}
@@ -98,13 +98,16 @@ class Slots:
         return True
 
     async def tell_freed(self, kind: str, name: str) -> None:
-        """Wake up the waiters for a slot that are currently connected."""
+        """Send a message that wakes up the waiters for a slot which are currently connected."""
         subject = self.place.subjects.freed(kind, name)
         await self.place.api.transport.send(subject.encode(), b"", b"", b"")
 
 
 class Slot:
-    """One slot and its lease. `ask` acquires it; `carry_out` performs one engine action."""
+    """One slot, with the lease engine that decides what to send for it.
+
+    `ask` acquires the slot; `carry_out` performs one action of the engine.
+    """
 
     def __init__(
         self,
@@ -122,24 +125,25 @@ class Slot:
         self.engine: Final = engine
         self.slots: Final = Slots(place)
         self.final: LeaseRecord | None = None
-        """State, note and data of the final record, if one is to be stored."""
+        """The record to store at the release of the slot, or None to remove the record then."""
         self.final_ttl: float | None = None
+        """The time to live of `final` in seconds; None keeps it forever."""
         self.given_up = False
-        """Whether the slot is no longer wanted; ends `ask`."""
+        """Whether the caller no longer wants the slot. `ask` ends then."""
         self._place: Final = place
         self._log: Final = Log("coordination")
         self._note: Final = note
         self._ttl: Final = engine.terms.ttl if math.isfinite(engine.terms.ttl) else None
 
     def deadline(self, patience: float) -> Deadline:
-        """Return the deadline of one request: `patience` seconds, or the default if sooner."""
+        """Return the deadline of one request: `patience` seconds, at most a call's default."""
         return self._place.api.deadline().earlier(Deadline.after(patience).at)
 
     async def ask(self, deadline: Deadline) -> bool:
-        """Request the slot until the outcome is known; return whether it was granted.
+        """Request the slot, and repeat that until the outcome is known.
 
-        Raises `RequestTimeout` if the outcome is unknown at the deadline, and errors that waiting
-        cannot resolve.
+        Return whether the slot was granted. Raises `RequestTimeout` if the outcome is unknown at
+        the deadline, and errors that waiting cannot resolve.
         """
         engine = self.engine
         engine.ask_again(unsleeping())
@@ -158,7 +162,7 @@ class Slot:
         return engine.phase is Phase.HELD
 
     async def carry_out(self, action: Action, deadline: Deadline) -> None:
-        """Perform an engine action and report the result to the engine."""
+        """Perform an action of the engine and report the result to the engine."""
         engine = self.engine
         try:
             match action:
@@ -178,7 +182,8 @@ class Slot:
         except TwinstreamError as error:
             if engine.phase is Phase.ASKING and not may_pass(error):
                 raise
-            # No stream responds: request the record, so that the server reports the reason.
+            # If there are no responders, request the record: that reports whether the stream is
+            # missing.
             look = isinstance(error, NoResponders)
             engine.unanswered(str(error), unsleeping(), look=look)
             if engine.phase is Phase.HELD:
@@ -192,8 +197,8 @@ class Slot:
             expected_last_subject_seq=put.expected,
             ttl=self.final_ttl if put.final else self._ttl,
         )
-        # `write` makes one attempt only, because the engine decides about retries and measures from
-        # each send.
+        # `write` makes only one attempt. The engine decides about retries, and counts the lease
+        # from the time of each attempt.
         place = self._place
         ack = await write(place.api, request, place.stream, place.domain, deadline)
         self.engine.stored(put.attempt, ack.seq, unsleeping())
@@ -212,6 +217,6 @@ class Slot:
 
 
 def may_pass(error: TwinstreamError) -> bool:
-    """Return whether to keep asking after an error."""
-    # A full stream has space again when records expire.
+    """Return whether an error may be temporary, so that the request should be repeated."""
+    # `StoreRefused`: a full stream has space again when records expire.
     return is_transient(error) or isinstance(error, StoreRefused)

@@ -1,1 +1,1 @@
-"""Writes that are stored once, the outbox, and processing without duplicates."""
+"""Writes that the stream stores only once, the outbox, and processing without duplicates."""

@@ -1,6 +1,7 @@
-"""Insert, update and upsert: writes that depend on the subject's last message.
+"""Insert, update and upsert: writes that depend on the last message of their subject.
 
-Each is repeated until its outcome is known, under one deadline, and cannot store twice.
+A write is repeated until its outcome is known or its deadline has passed. The message is stored at
+most once.
 """
 
 from __future__ import annotations
@@ -43,7 +44,11 @@ __all__ = ["SubjectWrite", "SubjectWrites"]
 
 
 class SubjectWrites:
-    """Writes messages on conditions about their subject."""
+    """The insert, update and upsert calls of a JetStream context.
+
+    Each call first checks that the settings of the stream make its guarantee possible, unless
+    `check` is False. Then it makes a `SubjectWrite`.
+    """
 
     def __init__(self, api: Api) -> None:
         self._api: Final = api
@@ -57,7 +62,7 @@ class SubjectWrites:
         lasting: Seconds | None,
         timeout: Seconds | None,
     ) -> Stored | AlreadyThere:
-        """Store a message unless its subject has one."""
+        """Store a message unless its subject has one; see `JetStream.insert`."""
         tries = Tries(self._api.deadline(timeout))
         span = request.ttl if lasting is None else lasting
         last = None if span is None or span == NEVER else seconds(span, "lasting", years=LONGEST)
@@ -77,7 +82,10 @@ class SubjectWrites:
     async def update(
         self, request: PublishRequest, expected_seq: int, *, check: bool, timeout: Seconds | None
     ) -> Stored:
-        """Replace the last message of a subject if it is the expected one."""
+        """Replace the last message of a subject if its sequence is `expected_seq`.
+
+        See `JetStream.update`.
+        """
         if type(expected_seq) is not int or expected_seq < 1:
             raise BadArgument(
                 f"expected_seq is the sequence to replace, from 1 up, got {expected_seq!r};"
@@ -100,7 +108,10 @@ class SubjectWrites:
     async def upsert(
         self, request: PublishRequest, *, check: bool, timeout: Seconds | None
     ) -> Stored:
-        """Store a message, replacing the existing messages of its subject."""
+        """Store a message, and remove the earlier messages of its subject.
+
+        See `JetStream.upsert`.
+        """
         deadline = self._api.deadline(timeout)
         await self.ready(deadline)
         version = self._api.transport.server_info.version_numbers
@@ -111,7 +122,8 @@ class SubjectWrites:
             lambda config: upsert_holes(config, version) if check else [],
             deadline,
         )
-        # Only the duplicate window makes a retry safe: another client may have written meanwhile.
+        # Retry only within the duplicate window. Later, a retry could replace a message that
+        # another client has written meanwhile.
         window = stream.config.duplicate_window
         if window:
             deadline = deadline.earlier(monotonic() + window.total_seconds() / 2)
@@ -121,32 +133,36 @@ class SubjectWrites:
         return await SubjectWrite(self, stream, _rolling_up(request, rollup), tries).upsert()
 
     def _identified(self, request: PublishRequest) -> PublishRequest:
-        """Give the message an id, by which it can be recognised in the stream."""
+        """Return the request with a message id, by which the message is found in the stream."""
         if request.msg_id is not None:
             return request
         return request._replace(msg_id=self._api.transport.tokens.name())
 
     async def ready(self, deadline: Deadline) -> None:
-        """Wait until connected, so that a lost attempt was certainly sent."""
+        """Wait until connected.
+
+        An attempt that is not sent because the client is disconnected would look like one whose
+        response was lost.
+        """
         await self._api.transport.ready(deadline)
 
     async def send(self, request: PublishRequest, stream: Stream, timeout: float) -> PubAck:
-        """Make one attempt."""
+        """Make one attempt to publish, with a timeout in seconds."""
         domain = stream.cached_info.domain
         return await write(self._api, request, stream.name, domain, self._api.deadline(timeout))
 
     async def prove(
         self, request: PublishRequest, refusal: TwinstreamError, deadline: Deadline
     ) -> PubAck:
-        """Return the acknowledgement of an attempt without a response, or raise the refusal."""
+        """Return the acknowledgement of an earlier attempt that was stored, or raise `refusal`."""
         return await prove(self._api, request, refusal, deadline)
 
 
 class SubjectWrite:
     """One conditional write into one stream.
 
-    `stored` is the subject under which the stream stores the message, if it differs from the
-    subject of the publish, for example because of a domain's prefix.
+    `stored` is the subject under which the stream stores the message. It is given if it differs
+    from the published subject, for example because of a domain's prefix.
     """
 
     def __init__(
@@ -178,11 +194,11 @@ class SubjectWrite:
                 return AlreadyThere(stream=self._stream.name, seq=found.seq, message=found)
             if isinstance(answer, PubAck):
                 return AlreadyThere(stream=self._stream.name, seq=answer.seq, message=None)
-            # The previous message was removed, or is not visible yet.
+            # The message that caused the refusal was removed, or is not visible yet.
             await sleep(self._tries.pause(answer, self._request.subject))
 
     async def update(self, expected_seq: int) -> Stored:
-        """Replace the message at `expected_seq`."""
+        """Replace the subject's message with sequence `expected_seq`, or raise the refusal."""
         while True:
             answer = await self._attempt()
             if isinstance(answer, PubAck):
@@ -202,7 +218,7 @@ class SubjectWrite:
             await sleep(self._tries.pause(answer, self._request.subject))
 
     async def upsert(self) -> Stored:
-        """Store the message, replacing existing ones."""
+        """Store the message, and remove the earlier messages of its subject."""
         while True:
             answer = await self._attempt()
             if isinstance(answer, PubAck):
@@ -212,7 +228,10 @@ class SubjectWrite:
             await sleep(self._tries.pause(answer, self._request.subject))
 
     async def _attempt(self) -> PubAck | TwinstreamError:
-        """Write until there is a response; return it, or a refusal that needs a check."""
+        """Publish until the server responds. Return its acknowledgement or its refusal.
+
+        Raises an error that no further attempt can resolve.
+        """
         while True:
             try:
                 await self._writes.ready(self._tries.deadline)
@@ -232,7 +251,7 @@ class SubjectWrite:
                 await sleep(self._tries.pause(error, self._request.subject))
 
     async def _last(self) -> StreamMessage | None:
-        """Return the last message of the subject."""
+        """Return the last message of the subject, or None if there is none."""
         while True:
             try:
                 return await self._stream.get_last_message(
@@ -249,12 +268,12 @@ class SubjectWrite:
         return Stored(stream=self._stream.name, seq=seq, repeated=repeated)
 
     async def _proven(self, refusal: TwinstreamError, found: StreamMessage | None) -> Stored:
-        """Return the result of an attempt that got no response but was stored, and then replaced.
+        """Return the result of an attempt that was stored without a response, and then replaced.
 
-        Raises the refusal if no attempt was stored, and `OutcomeUnknown` if that cannot be
-        determined: the server remembers message ids for its duplicate window only. An attempt that
-        is still in flight will be refused, because the subject's last message is not the expected
-        one.
+        Raises the refusal if no attempt was stored. Raises `OutcomeUnknown` after half of the
+        duplicate window, because the server forgets message ids after the window. An attempt that
+        is still in flight changes nothing: the server will refuse it, because the subject's last
+        message is not the expected one.
         """
         window = self._stream.config.duplicate_window
         if window is None or monotonic() - self._began > window.total_seconds() / 2:

@@ -1,8 +1,8 @@
-"""Two ways to store messages once, whichever client repeats them and whenever.
+"""Two ways to store each message only once, even if several clients repeat it.
 
-By subject, if each message has a unique subject: the stream refuses a second one forever. By id:
-the stream's duplicate window refuses a second one; beyond the window, stored messages are looked up
-first.
+- By subject: each message has a unique subject, and the stream always refuses a second message.
+- By id: the stream refuses a second message with the id within its duplicate window. After the
+  window, the caller must first check whether the stream contains the id.
 """
 
 from __future__ import annotations
@@ -30,16 +30,20 @@ if TYPE_CHECKING:
 __all__ = ["By", "ByIdentity", "BySubject", "OnceWriter", "Written", "once_writer"]
 
 By = Literal["subject", "id"]
-"""What identifies a message: its unique subject, or its message id."""
+"""What identifies a message: "subject" (each message has its own) or "id" (the message id)."""
 
 Written = Stored | TwinstreamError
-"""The outcome of a message."""
+"""The outcome for one message: where it is stored, or why it is not."""
 
 _WINDOW: Final = 500
 
 
 class OnceWriter:
-    """Stores messages with an id, each once, in a stream that guarantees it."""
+    """The base class of writers that store each message once, in one stream.
+
+    All messages have a message id. `promise` describes the guarantee, and `holes_of` returns the
+    settings that break it.
+    """
 
     def __init__(
         self,
@@ -61,7 +65,7 @@ class OnceWriter:
         self._domain: str | None = None
 
     async def check(self) -> Stream:
-        """Return the stream; raises `NotPromised` if its settings allow duplicates."""
+        """Return the stream. Raises `NotPromised` if its settings allow duplicates."""
         stream = await self._streams.named(self._stream, self._promise, self._holes_of)
         self._subjects = stream.config.subjects or [stream.name]
         self._domain = stream.cached_info.domain
@@ -99,11 +103,11 @@ class OnceWriter:
         return [results[number] for number in range(len(requests))]
 
     async def _strangers(self, requests: Sequence[PublishRequest]) -> set[int]:
-        """Return the indexes of messages with subjects that the stream does not have."""
+        """Return the indexes of the messages whose subjects the stream does not have."""
         found = self._mismatches(requests)
         if not found:
             return found
-        # The stream may have got the subject since it was looked up.
+        # The subject may have been added to the stream after the stream was looked up.
         self._streams.forget(self._stream)
         await self.check()
         return self._mismatches(requests)
@@ -120,7 +124,11 @@ class OnceWriter:
 
 
 class ByIdentity(OnceWriter):
-    """Publishes with `Nats-Msg-Id`. The caller stays within the window, or checks the stream."""
+    """A writer that identifies messages by the header `Nats-Msg-Id`.
+
+    The caller must repeat a message only within the stream's duplicate window, or check first
+    whether the stream contains it.
+    """
 
     def __init__(self, api: Api, writes: SubjectWrites, stream: str, timeout: float) -> None:
         promise = "that a message is stored once by its identity"
@@ -130,7 +138,7 @@ class ByIdentity(OnceWriter):
 
 
 class BySubject(OnceWriter):
-    """Inserts: each message has a unique subject."""
+    """A writer that identifies messages by their unique subject: it inserts each of them."""
 
     def __init__(self, api: Api, writes: SubjectWrites, stream: str, timeout: float) -> None:
         promise = "that a message is stored once by its subject"
@@ -148,7 +156,11 @@ class BySubject(OnceWriter):
         ]
 
     async def _look(self, request: PublishRequest, result: Written) -> Written:
-        """Resolve a refusal or a lost response by means of an insert."""
+        """Determine the outcome of a message that was not stored for the first time.
+
+        Its response was lost, or reports a duplicate or a refusal. This method inserts the message
+        again, which finds an existing one.
+        """
         if isinstance(result, TwinstreamError) and judge(result) in {
             Refusal.FINAL,
             Refusal.PASSING,
@@ -167,7 +179,7 @@ class BySubject(OnceWriter):
 
 def _stored_before(request: PublishRequest, found: AlreadyThere) -> Written:
     if found.message is None:
-        # The message was stored with this id, and has been removed since.
+        # The message was stored with this id, and was removed later.
         return Stored(stream=found.stream, seq=found.seq, repeated=True)
     holder = found.message.headers.get(MSG_ID) or "none"
     return SubjectTaken(
@@ -177,7 +189,7 @@ def _stored_before(request: PublishRequest, found: AlreadyThere) -> Written:
 
 
 def once_writer(api: Api, writes: SubjectWrites, stream: str, by: By, timeout: float) -> OnceWriter:
-    """Return the writer for one stream; `timeout` is that of an attempt in seconds."""
+    """Return the writer for one stream. `timeout` is the limit of one attempt in seconds."""
     if by == "subject":
         return BySubject(api, writes, stream, timeout)
     if by == "id":

@@ -1,4 +1,4 @@
-"""Find out which message ids a stream contains since a sequence."""
+"""The search for message ids in a range of a stream."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ __all__ = ["stored_ids"]
 async def stored_ids(
     api: Api, stream: Stream, start: int, end: int, wanted: Container[str], timeout: float
 ) -> dict[str, int]:
-    """Return the sequences of wanted ids that are stored from `start` to `end`, exclusive.
+    """Return which of the `wanted` message ids the stream contains, with their sequences.
 
-    Complete, even if replicas lag. `timeout` is in seconds, without progress.
+    The range is from sequence `start` to `end`, exclusive. The result is complete even if replicas
+    lag. The search fails after `timeout` seconds without progress.
     """
     found: dict[str, int] = {}
     if end <= start:

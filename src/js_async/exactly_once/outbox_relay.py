@@ -1,4 +1,4 @@
-"""The relay: stores each event of an outbox once, until the outbox is empty."""
+"""The relay of an outbox, which stores each event in a stream once."""
 
 from __future__ import annotations
 
@@ -41,19 +41,21 @@ from twinstream.errors import (
 
 __all__ = ["OutboxRelay"]
 
-# Events to read from the outbox at once; also the maximum number of messages in flight.
+# The number of events to read from the outbox at once, and the maximum number in flight.
 _PAGE: Final = 500
-# Stored events are removed from the outbox in batches of this size: each costs a write to disk.
+# Stored events are removed from the outbox in batches of this size, because each removal waits for
+# the disk.
 _TOGETHER: Final = 100
 _LONGEST_PAUSE: Final = 5.0
 
 
 class OutboxRelay(Owned, WorksBeside):
-    """Stores the events of an outbox. Created by `JetStream.outbox`.
+    """A relay, which stores the events of an outbox in a stream. `JetStream.outbox` creates it.
 
-    In a `with` block it works in the background until the end of the block. `drain` works until
-    nothing is pending. Failures are logged and reported to `on_report`. Without `on_report`,
-    refused events raise `PublishFailures` at the end of `drain`, `stop`, `wait` or the block.
+    In a `with` block, it works in the background until the end of the block. `drain` instead works
+    until no events are pending. Failures are logged and reported to `on_report`. Without
+    `on_report`, refused events raise `PublishFailures` at the end of `drain`, `stop`, `wait` or the
+    block.
     """
 
     _area = "outbox"
@@ -86,12 +88,12 @@ class OutboxRelay(Owned, WorksBeside):
         self._task: Task | None = None
         self._backoff: Final = Backoff(self._poll, max(self._poll, _LONGEST_PAUSE))
         self._pauses = 0
-        # With `on_report` the user gets each failure when it happens.
+        # With `on_report`, the user gets each failure when it happens.
         self._unseen: Final = UnreadFailures(on_report is None)
         self.stored = 0
-        """Number of events stored by this relay, or found stored."""
+        """The number of events that this relay stored, or found in the stream."""
         self.refused = 0
-        """Number of events that cannot be stored and were set aside."""
+        """The number of events that this relay marked as refused: they can never be stored."""
 
     def __repr__(self) -> str:
         return f"<OutboxRelay to {self._stream}: {self.stored} stored, {self.refused} refused>"
@@ -99,7 +101,13 @@ class OutboxRelay(Owned, WorksBeside):
     # ---- lifecycle
 
     async def start(self) -> None:
-        """Start to work in the background; raises `NotPromised` or `StreamNotFound`."""
+        """Start to work in the background.
+
+        Raises:
+            NotPromised: The settings of the stream allow duplicates.
+            StreamNotFound: The stream does not exist.
+            BadArgument: The relay was started already.
+        """
         if self._task is not None:
             raise BadArgument("the relay was started already")
         self._note_begun()
@@ -107,12 +115,16 @@ class OutboxRelay(Owned, WorksBeside):
         self._task = spawn(self._run, "twinstream-outbox")
 
     async def stop(self, timeout: Seconds = 30.0) -> None:
-        """Stop; pending events stay in the outbox.
+        """Stop the relay. Pending events stay in the outbox.
 
-        A concurrent `drain` ends by itself, with an error if events are still pending.
+        A `drain` that runs in another task or thread ends, too, and raises an error if events are
+        still pending.
+
+        Args:
+            timeout: How long to wait for the end of the relay, in seconds.
 
         Raises:
-            RequestTimeout: The relay has not ended after `timeout` seconds.
+            RequestTimeout: The relay has not ended in time.
             PublishFailures: Events were refused, and there is no `on_report`.
             Exception: The error that ended the work, if there was one.
         """
@@ -122,13 +134,20 @@ class OutboxRelay(Owned, WorksBeside):
             reached("relay: stopping", self)
         await self._join(timeout)
         if self._task is not None:
-            # Otherwise `drain` releases the outbox when it ends.
+            # Without `_task`, `drain` may be running. It releases the outbox when it ends.
             await self._release()
 
     async def wait(self, timeout: Seconds | None = None) -> None:
-        """Wait until the relay has ended, by `stop` or by an error, which is raised here.
+        """Wait until the relay has ended, by `stop` or by an error.
 
-        Raises `NotStarted`, and `RequestTimeout` after `timeout` seconds.
+        Args:
+            timeout: The longest wait in seconds; None waits without limit.
+
+        Raises:
+            RequestTimeout: The relay has not ended in time. It continues.
+            NotStarted: The relay was not started.
+            PublishFailures: Events were refused, and there is no `on_report`.
+            Exception: The error that ended the relay.
         """
         self._require_begun(f"the relay of an outbox to {self._stream}")
         await self._join(timeout)
@@ -159,19 +178,24 @@ class OutboxRelay(Owned, WorksBeside):
             error.add_note(str(failures))
 
     def wake(self) -> None:
-        """Check the outbox now instead of at the next poll."""
+        """Let the relay check the outbox now instead of at the next poll."""
         self._awake.set()
 
     async def drain(self, timeout: Seconds | None = None) -> int:
-        """Store the pending events; return how many were stored.
+        """Store all pending events; return how many were stored.
 
-        Refused events, and other events of their keys, stay. Not for a relay that was started.
+        Refused events, and other events of their keys, stay in the outbox.
+
+        Args:
+            timeout: The time limit in seconds; None waits without limit. The call may take longer,
+                until the messages in flight are acknowledged.
 
         Raises:
             PublishFailures: Events were refused, and there is no `on_report`.
-            RequestTimeout: Events were still pending after `timeout` seconds plus the time for
-                messages in flight. The error names the last trouble.
+            RequestTimeout: Events were still pending at the timeout. The error names the last
+                failure.
             TwinstreamError: `stop` was called while events were pending.
+            BadArgument: The relay was started, and works in the background.
         """
         if self._task is not None:
             raise BadArgument("the relay was started and works in the background")
@@ -200,7 +224,7 @@ class OutboxRelay(Owned, WorksBeside):
                     reached("relay: before clear", self)
                 self._awake.clear()
                 if self._stop.is_set():
-                    # `stop` may have set the signal already.
+                    # `stop` may have set the signal just before it was cleared.
                     break
                 trouble = await self._claim() or await self._round(NEVER)
                 if trouble is None:
@@ -210,23 +234,23 @@ class OutboxRelay(Owned, WorksBeside):
                     await self._rest()
         except Exception as error:
             self._keep_error(error, f"the relay of an outbox to {self._stream}")
-            self._tell_end(error)
+            self._report_end(error)
         finally:
             await self._release()
 
     async def _rest(self) -> None:
-        """Pause after trouble, longer each time."""
+        """Pause after a failure. The pauses grow until a round succeeds."""
         self._pauses += 1
         await self._stop.sleep(Deadline.after(self._backoff.pause(self._pauses)))
 
     async def _claim(self) -> TwinstreamError | None:
-        """Claim the outbox for this relay; return why that is not possible yet."""
+        """Claim the outbox for this relay. Return None, or the reason why that is not possible."""
         try:
             free = await self._store.claim()
         except StoreTrouble as trouble:
-            return self._tell(trouble)
+            return self._report_error(trouble)
         if not free:
-            return self._tell(TwinstreamError("another relay works on this outbox"))
+            return self._report_error(TwinstreamError("another relay works on this outbox"))
         return None
 
     async def _release(self) -> None:
@@ -234,14 +258,14 @@ class OutboxRelay(Owned, WorksBeside):
         await self._store.release()
 
     async def _round(self, deadline: Deadline) -> TwinstreamError | None:
-        """Send the pending events once; return the last trouble, None if nothing is pending."""
+        """Send all pending events once. Return None if all were stored, else the last error."""
         try:
             await self._check()
             return await self._pages(deadline)
         except (NotPromised, OutcomeUnknown, BadArgument, ConnectionClosed):
             raise
         except TwinstreamError as error:
-            return self._tell(error)
+            return self._report_error(error)
 
     async def _check(self) -> None:
         stream = await self._writer.check()
@@ -252,13 +276,16 @@ class OutboxRelay(Owned, WorksBeside):
             self.stored += window.found
 
     async def _pages(self, deadline: Deadline) -> TwinstreamError | None:
-        """Send page by page; an event that fails by its own fault does not block later ones."""
+        """Send the pending events page by page. Return None if all were stored, else an error.
+
+        An event that fails for a reason of its own does not block the pages after it.
+        """
         passed: TwinstreamError | None = None
         after = 0
         held: set[str] = set()
         began = False
         while events := await self._pending(after):
-            # The first page is sent even without time, so any timeout suffices if nothing is wrong.
+            # Send the first page even after the deadline, so that short timeouts allow progress.
             if self._stop.is_set() or (began and deadline.expired()):
                 return passed or self._cut_short()
             began = True
@@ -276,7 +303,10 @@ class OutboxRelay(Owned, WorksBeside):
     async def _page(
         self, events: list[OutboxEvent], held: set[str], deadline: Deadline
     ) -> tuple[bool, TwinstreamError | None]:
-        """Send events; return whether all of them were tried, and the most serious error."""
+        """Send the events of a page. Return whether all were tried, and the most serious error.
+
+        `held` contains the keys of events that failed. Other events of these keys must wait.
+        """
         lanes = Lanes(events, held)
         done: list[int] = []
         trouble: TwinstreamError | None = None
@@ -318,7 +348,10 @@ class OutboxRelay(Owned, WorksBeside):
                 self._window.forget(done)
 
     async def _failed(self, event: OutboxEvent, error: Written) -> TwinstreamError | None:
-        """Set an event aside if it can never be stored, else return its trouble."""
+        """Report a failed event. Mark it as refused if it can never be stored.
+
+        Return the error if the event should be sent again, else None.
+        """
         if isinstance(error, Stored):
             return None
         if isinstance(error, ConnectionClosed):
@@ -328,18 +361,18 @@ class OutboxRelay(Owned, WorksBeside):
             await self._store.call(lambda store: store.refuse(event.number, str(error)))
             self.refused += 1
             self._unseen.add(PublishFailure(event.request(self._stream), error))
-        self._tell(error, event, refused)
+        self._report_error(error, event, refused)
         return None if refused else error
 
-    def _tell_end(self, error: Exception) -> None:
+    def _report_end(self, error: Exception) -> None:
         if not isinstance(error, TwinstreamError):
             error = TwinstreamError(repr(error))
-        # The callback itself may have raised the error that ended the relay.
+        # Ignore errors of the callback, which may have raised the error that ended the relay. That
+        # error is logged already.
         with suppress(Exception):
-            # The original error is logged already.
             self._report.pass_on(OutboxReport(error=error, ended=True))
 
-    def _tell(
+    def _report_error(
         self, error: TwinstreamError, event: OutboxEvent | None = None, refused: bool = False
     ) -> TwinstreamError:
         self._report(OutboxReport(error=error, event=event, refused=refused))

@@ -1,8 +1,9 @@
-"""The interface of a relay to its outbox. `SqliteOutbox` implements it; you can write your own.
+"""The interface through which a relay uses an outbox.
 
-The calls may block; a relay makes one at a time, without blocking its other work. Changes must be
-durable when a call returns. `OSError` and temporary SQLite errors are reported, and the call is
-repeated; any other error ends the relay.
+`SqliteOutbox` implements it; you can write your own implementation. The methods may block. A relay
+calls one at a time, and its other work continues meanwhile. Changes must be durable when a method
+returns. The relay reports `OSError` and temporary SQLite errors and repeats the call. Any other
+error ends the relay.
 """
 
 from __future__ import annotations
@@ -16,48 +17,49 @@ __all__ = ["OutboxStore"]
 
 
 class OutboxStore(Protocol):
-    """Storage of an outbox: its events in insertion order, and a sequence for each stream.
+    """The storage of an outbox: its events in insertion order, and a floor for each stream.
 
-    Up to that sequence the stream contains no pending event.
+    The floor is a sequence of the stream. No message up to it is one of the pending events.
     """
 
     def claim(self) -> bool:
         """Claim the outbox for this relay, until `release` or the end of the process.
 
-        Returns False if another relay has claimed it.
+        Return whether that succeeded: False if another relay has claimed the outbox.
         """
         ...
 
     def release(self) -> None:
-        """Allow another relay to work."""
+        """End the claim, so that another relay can claim the outbox."""
         ...
 
     def pending(self, limit: int, after: int = 0) -> list[OutboxEvent]:
         """Return up to `limit` pending events with numbers above `after`, in order.
 
-        Refused events are not pending, and neither are events of a key with a refused one.
+        Leave out refused events, and all events whose key is that of a refused event.
         """
         ...
 
     def pending_ids(self) -> Mapping[str, int]:
-        """Return the numbers of all pending events, including refused ones, by message id.
+        """Return the number of each event in the outbox, including refused ones, by message id.
 
-        A refused event may become pending again, and an earlier attempt may have stored it.
+        Refused events are included, because they may become pending again, and an earlier attempt
+        may have stored them.
         """
         ...
 
     def done(self, numbers: Iterable[int]) -> None:
-        """Remove events that are stored."""
+        """Remove the events of these numbers, because the stream has stored them."""
         ...
 
     def refuse(self, number: int, reason: str) -> None:
-        """Set an event aside that cannot be stored."""
+        """Mark an event as refused, with the reason why it cannot be stored."""
         ...
 
     def floor(self, stream: str) -> int | None:
-        """Return the value of `set_floor` for a stream, or None if it was never set."""
+        """Return the floor of a stream, or None if it was never set."""
         ...
 
     def set_floor(self, stream: str, seq: int) -> None:
-        """Store the sequence up to which a stream contains none of the pending events."""
+        """Store the floor of a stream."""
         ...

@@ -1,7 +1,7 @@
-"""The relay's calls to its outbox, in a thread if necessary, with classification of errors.
+"""The relay's calls to its outbox, in a thread if necessary.
 
-A database that is locked, or whose disk is full, is temporary trouble, like a server that cannot be
-reached. An error in a statement or in the store itself is not.
+Some errors are temporary, for example if the database is locked or its disk is full. Errors in a
+statement or in the store itself are not.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ _PASSING: Final = frozenset(
         sqlite3.SQLITE_PROTOCOL,
     }
 )
-# The lower byte of an error code is its kind.
+# The lower byte of an SQLite error code is the primary code, for example `SQLITE_IOERR`.
 _KIND: Final = 0xFF
 
 
 class StoreTrouble(TwinstreamError):
-    """The outbox cannot be used now."""
+    """A temporary error of the outbox: it cannot be used now."""
 
 
 class StoreCalls:
-    """Calls a store; raises `StoreTrouble` for temporary errors, and other errors as they are.
+    """The calls to one store. They raise `StoreTrouble` for temporary errors of the store.
 
-    A cancellation during a call takes effect after the call has returned, so that a claim can be
-    released.
+    All other errors of the store are raised unchanged. A cancellation takes effect only after the
+    store has returned, so that a claim can be released.
     """
 
     def __init__(self, store: OutboxStore) -> None:
@@ -49,11 +49,11 @@ class StoreCalls:
         self._claimed = False
 
     async def claim(self) -> bool:
-        """Claim the outbox for this relay. Does nothing if it is claimed already."""
+        """Claim the outbox for this relay, unless that is done; return whether it is claimed."""
         return self._claimed or await self.call(self._claim)
 
     async def release(self) -> None:
-        """Allow another relay to work, also after a claim that was cancelled."""
+        """End the claim of the outbox, even if `claim` was cancelled after it succeeded."""
         if self._claimed:
             await self.call(self._release)
 
@@ -78,5 +78,5 @@ class StoreCalls:
 def _passes(error: sqlite3.OperationalError | OSError) -> bool:
     if isinstance(error, OSError):
         return True
-    # Errors that the module raises by itself have no code.
+    # Errors that Python's `sqlite3` module raises by itself have no code.
     return getattr(error, "sqlite_errorcode", 0) & _KIND in _PASSING

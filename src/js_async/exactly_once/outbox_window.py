@@ -1,9 +1,12 @@
-"""Keeps an outbox within the duplicate window of its stream.
+"""The check that an outbox sends events only within the duplicate window of its stream.
 
-An event may be sent as long as every attempt that may have been stored certainly lies within half
-of the window. When that is no longer certain (after a restart, a long outage, or with a long
-queue), the stream is scanned from the floor: the sequence up to which it certainly contains none of
-the pending events. Events found in the stream are done, and the time starts over for the others.
+An earlier attempt to send an event may have been stored without a response. The server refuses the
+duplicate if the event is sent again within the duplicate window. The relay uses half of the window.
+
+When an earlier attempt may be older (after a restart, a long outage, or with a long queue), the
+stream is scanned for the pending events. The scan begins at the floor: the sequence up to which the
+stream certainly contains none of them. Events that the scan finds are done. For the others, the
+window begins with the scan.
 """
 
 from __future__ import annotations
@@ -20,12 +23,12 @@ from twinstream.errors import OutcomeUnknown
 
 __all__ = ["OutboxWindow"]
 
-# Seconds without progress after which a scan fails.
+# A scan fails after this time without progress (seconds).
 _PATIENCE: Final = 30.0
 
 
 class OutboxWindow:
-    """Decides which events may be sent now; `timeout` is that of an attempt in seconds."""
+    """The decision which events may be sent now. `timeout` is the limit of an attempt (seconds)."""
 
     def __init__(self, api: Api, store: StoreCalls, stream: Stream, timeout: float) -> None:
         self._api: Final = api
@@ -34,16 +37,19 @@ class OutboxWindow:
         self._timeout: Final = timeout
         window = stream.config.duplicate_window
         self._half: Final = window.total_seconds() / 2 if window else 0.0
-        # Includes the creation time, as a re-created stream has other sequences.
+        # Includes the creation time, because a re-created stream has other sequences.
         self._key: Final = f"{stream.name}@{stream.cached_info.created}"
         self._looked_at = 0.0
         self._last_number = 0
         self._first_sent: dict[int, float] = {}
         self.found = 0
-        """Number of events that were found stored."""
+        """The number of events that scans found in the stream."""
 
     def may_send(self, events: list[OutboxEvent]) -> bool:
-        """Return whether a duplicate of each event would be refused; record that they are sent."""
+        """Return whether the stream would refuse a duplicate of each event.
+
+        This also records the time for events that are sent for the first time.
+        """
         now = monotonic()
         for event in events:
             if event.number <= self._last_number:
@@ -55,23 +61,24 @@ class OutboxWindow:
         return True
 
     def forget(self, numbers: list[int]) -> None:
-        """Record that events are done."""
+        """Forget when events were sent, because they are done."""
         for number in numbers:
             self._first_sent.pop(number, None)
 
     async def look(self) -> None:
-        """Scan the stream and remove the events that it contains from the outbox.
+        """Scan the stream, and remove the events that it contains from the outbox.
 
-        Raises `OutcomeUnknown` if the stream has lost messages that must be scanned.
+        Raises `OutcomeUnknown` if limits have removed messages that must be scanned.
         """
         ids = await self._store.call(lambda store: store.pending_ids())
         floor = await self._store.call(lambda store: store.floor(self._key))
-        # Taken before the request, because messages missing in the response may be stored after it.
+        # Read the clock before the request: an event that the response does not cover may be stored
+        # at any time after that.
         now = monotonic()
         info = await self._stream.info(confirmed=True)
         last = info.state.last_seq
         if floor is None:
-            # The floor is stored before anything is sent, so nothing was sent to this stream yet.
+            # The floor is set before the first event is sent, so no event was sent to this stream.
             floor = last
         if info.state.first_seq > floor + 1 and last > floor:
             raise OutcomeUnknown(

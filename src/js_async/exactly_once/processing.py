@@ -1,4 +1,4 @@
-"""Processing without duplicates: results are stored once, then the input is acknowledged."""
+"""Processing without duplicates: each result is stored once, then the input is acknowledged."""
 
 from __future__ import annotations
 
@@ -45,9 +45,10 @@ __all__ = ["Processing"]
 
 
 class Processing(Owned, BlockHint):
-    """Calls a handler for each message and stores its results. Created by `JetStream.process`.
+    """A processing of a consumer's messages in the background. `JetStream.process` creates it.
 
-    Use it in a `with` block, or call `start`, and finally `stop` or `drain`.
+    It calls a handler for each message, and stores the results that the handler returns. Use it in
+    a `with` block, or call `start`, and finally `stop` or `drain`.
     """
 
     def __init__(
@@ -95,11 +96,11 @@ class Processing(Owned, BlockHint):
         self._known: KnownResults | None = None
         self._counting: Final = Lock()
         self.done = 0
-        """Number of messages with stored results and a confirmed acknowledgement."""
+        """The number of messages with stored results and a confirmed acknowledgement."""
         self.stored = 0
-        """Number of results that were stored."""
+        """The number of results that this object stored."""
         self.repeated = 0
-        """Number of results that were found stored already."""
+        """The number of results that the stream already contained."""
 
     def __repr__(self) -> str:
         return f"<Processing {self._consumer.stream}/{self._consumer.name}: {self.done} done>"
@@ -108,11 +109,11 @@ class Processing(Owned, BlockHint):
 
     @property
     def consuming(self) -> Consuming:
-        """The underlying consumption."""
+        """The underlying consumption, which pulls the messages and runs the workers."""
         return self._consuming
 
     async def start(self) -> None:
-        """Check the settings, then start to work.
+        """Check the settings of the streams and the consumer, then start to work.
 
         Raises:
             NotPromised: The settings allow duplicates or losses.
@@ -135,20 +136,38 @@ class Processing(Owned, BlockHint):
         await self._writer.check()
         ack_wait = ack_wait_of(info)
         if ack_wait is not None:
-            # The consumption may have no ack_wait, or an outdated one.
+            # The consumer handle may not know the ack_wait, or only an outdated one.
             self._consuming.messages._learn(ack_wait)
         await self._consuming.start()
 
     async def stop(self, timeout: Seconds = 30.0) -> None:
-        """Stop at once: running handlers may finish. Raises the errors of `Consuming.stop`."""
+        """Stop taking messages, and wait for running handlers.
+
+        Raises the errors of `Consuming.stop`.
+
+        Args:
+            timeout: The longest wait in seconds.
+        """
         await self._consuming.stop(timeout)
 
     async def drain(self, timeout: Seconds = 30.0) -> None:
-        """Stop pulling, process the buffered messages, then end. Raises the errors of `stop`."""
+        """Stop pulling, and wait until the buffered messages are processed.
+
+        Raises the errors of `stop`.
+
+        Args:
+            timeout: The longest wait in seconds.
+        """
         await self._consuming.drain(timeout)
 
     async def wait(self, timeout: Seconds | None = None) -> None:
-        """Wait until processing has ended: by `stop`, `drain`, or an error, which is raised."""
+        """Wait until the processing has ended by `stop`, by `drain` or by an error.
+
+        Raises the errors of `Consuming.wait`, including the error that ended the processing.
+
+        Args:
+            timeout: The longest wait in seconds; None waits without limit.
+        """
         await self._consuming.wait(timeout)
 
     async def __aenter__(self) -> Self:
@@ -181,7 +200,8 @@ class Processing(Owned, BlockHint):
         except Exception as error:
             await self._later(message, error)
         else:
-            # The outcome of the results is determined when the message is redelivered.
+            # If an outcome is unknown, do not acknowledge the message. When it is redelivered, the
+            # outcome is determined.
             await (self._confirm(message) if unknown is None else self._later(message, unknown))
 
     async def _later(self, message: Message, error: Exception) -> None:
@@ -191,7 +211,7 @@ class Processing(Owned, BlockHint):
             try:
                 await message.nak(delay)
             except NO_RESPONSE as trouble:
-                # The message is redelivered after the ack_wait of its consumer.
+                # The server redelivers the message after the ack_wait of its consumer.
                 self._report(message, trouble)
         self._report(message, error, delay=delay)
 
@@ -199,7 +219,7 @@ class Processing(Owned, BlockHint):
         try:
             await message.term(str(reason) or None)
         except NO_RESPONSE as trouble:
-            # The message is redelivered, and rejected then.
+            # The server redelivers the message, and the handler rejects it again.
             self._report(message, trouble)
         else:
             self._report(message, reason, rejected=True)
@@ -208,7 +228,7 @@ class Processing(Owned, BlockHint):
         try:
             await message.double_ack(self._timeout)
         except NO_RESPONSE as error:
-            # The message may be redelivered; its results are known by then.
+            # The server may redeliver the message. Its results are not stored a second time.
             self._report(message, error)
         else:
             async with self._counting:
@@ -217,7 +237,10 @@ class Processing(Owned, BlockHint):
     async def _store(
         self, message: Message, results: list[PublishRequest]
     ) -> OutcomeUnknown | None:
-        """Store missing results; return the error of an unknown outcome, if there was one."""
+        """Store the results that the stream does not contain yet.
+
+        Return the error of a result with an unknown outcome, or None. Raises any other error.
+        """
         known = () if self._known is None else await self._known.of(message, results)
         missing = [result for result in results if result.msg_id not in known]
         outcomes = await self._writer.write(missing) if missing else []

@@ -1,4 +1,4 @@
-"""An outbox in a SQLite database, next to the data that its events are about."""
+"""An outbox in the SQLite database of the application."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from twinstream.errors import BadArgument
 __all__ = ["SqliteOutbox"]
 
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-# How long a call waits for another connection's transaction (seconds).
+# How long a call waits for a transaction of another database connection (seconds).
 _BUSY: Final = 30.0
 _SCHEMA: Final = """
 CREATE TABLE IF NOT EXISTS {table} (
@@ -39,12 +39,16 @@ CREATE INDEX IF NOT EXISTS {table}_refused ON {table} (key) WHERE refused IS NOT
 
 
 class SqliteOutbox:
-    """Pending events in a table of a SQLite database.
+    """An outbox whose pending events are rows of a table in a SQLite database.
 
-    `add` writes within a transaction of the user: the event is stored if and only if the rest of
-    the transaction is. A relay uses a connection of its own. The tables are created by `create`, or
-    by the first relay. The lock file `<path>.<table>.relay`, an empty SQLite database, prevents a
-    second relay from working at the same time.
+    `add` writes an event within a transaction of the user, so the event is committed or rolled back
+    together with the user's data. A relay uses its own database connection. `create`, or the first
+    relay, creates the tables. The lock file `<path>.<table>.relay`, an empty SQLite database,
+    prevents two relays from working at the same time.
+
+    Args:
+        path: Path of the database file.
+        table: Name of the table: letters, digits and `_`.
     """
 
     def __init__(self, path: str | os.PathLike[str], *, table: str = "outbox") -> None:
@@ -66,7 +70,7 @@ class SqliteOutbox:
     # ---- for the user
 
     def create(self, db: sqlite3.Connection) -> None:
-        """Create the tables unless they exist."""
+        """Create the tables of the outbox unless they exist."""
         for statement in _SCHEMA.format(table=self._table).split("\nCREATE")[1:]:
             db.execute(f"CREATE{statement}")
 
@@ -80,15 +84,15 @@ class SqliteOutbox:
         id: str | None = None,
         headers: HeaderValues | None = None,
     ) -> OutboxEvent:
-        """Add an event within the transaction of `db`; it is sent after the commit.
+        """Add an event within the transaction of `db`. A relay sends it after the commit.
 
         Args:
-            db: Connection with the transaction.
-            subject: Subject; `{id}` in it is replaced by the event's id.
-            data: Payload.
+            db: Database connection with the transaction.
+            subject: Subject of the message; `{id}` in it is replaced by the event's id.
+            data: Payload of the message.
             key: Events of the same key are stored in the order in which they were added.
             id: Message id, by default a random one.
-            headers: Headers.
+            headers: Headers of the message.
 
         Raises:
             BadArgument: No server would accept the message.
@@ -110,23 +114,23 @@ class SqliteOutbox:
         )
 
     def waiting(self) -> int:
-        """Return the number of events that are not stored yet, including refused ones."""
+        """Return the number of events in the outbox, including refused ones."""
         with closing(self._connect()) as db:
             return int(db.execute(f"SELECT count(*) FROM {self._table}").fetchone()[0])
 
     def refused(self) -> list[tuple[OutboxEvent, str]]:
-        """Return the events that cannot be stored, each with the reason."""
+        """Return the refused events, each with the reason why it cannot be stored."""
         with closing(self._connect()) as db:
             text = f"SELECT {_COLUMNS}, refused FROM {self._table} WHERE refused IS NOT NULL"
             rows = db.execute(f"{text} ORDER BY number").fetchall()
         return [(_event(row[:6]), str(row[6])) for row in rows]
 
     def retry(self, number: int) -> None:
-        """Send a refused event again, after the reason for the refusal is resolved."""
+        """Make a refused event pending again. Call this when the reason is resolved."""
         self._change(f"UPDATE {self._table} SET refused = NULL WHERE number = ?", number)
 
     def drop(self, number: int) -> None:
-        """Discard a refused event; events of its key behind it are sent then."""
+        """Remove a refused event. Later events of its key become pending."""
         self._change(f"DELETE FROM {self._table} WHERE number = ? AND refused IS NOT NULL", number)
 
     def _change(self, text: str, number: int) -> None:
@@ -135,7 +139,7 @@ class SqliteOutbox:
 
     def _connect(self) -> sqlite3.Connection:
         make_private(self._path)
-        # The relay makes one call at a time, but possibly in different threads.
+        # Calls of the relay may run in different threads, but only one at a time.
         db = sqlite3.connect(self._path, timeout=_BUSY, check_same_thread=False)
         try:
             with db:
@@ -148,7 +152,10 @@ class SqliteOutbox:
     # ---- for the relay
 
     def claim(self) -> bool:
-        """Claim the outbox for this relay, until `release` or the end of the process."""
+        """Claim the outbox for this relay, until `release` or the end of the process.
+
+        Return whether that succeeded: False if another relay has claimed the outbox.
+        """
         path = f"{self._path}.{self._table}.relay"
         make_private(path)
         lock = sqlite3.connect(path, timeout=0, isolation_level=None, check_same_thread=False)
@@ -168,7 +175,7 @@ class SqliteOutbox:
         return True
 
     def release(self) -> None:
-        """Allow another relay to work."""
+        """End the claim, so that another relay can claim the outbox."""
         for db in (self._own, self._lock):
             if db is not None:
                 db.close()
@@ -181,7 +188,7 @@ class SqliteOutbox:
         return self._own
 
     def pending(self, limit: int, after: int = 0) -> list[OutboxEvent]:
-        """Return the first pending events with numbers above `after`, in order."""
+        """Return up to `limit` pending events with numbers above `after`, in order."""
         text = f"""
             SELECT {_COLUMNS} FROM {self._table}
             WHERE number > ? AND refused IS NULL AND (key IS NULL OR key NOT IN
@@ -190,30 +197,30 @@ class SqliteOutbox:
         return [_event(row) for row in self._db.execute(text, (after, limit)).fetchall()]
 
     def pending_ids(self) -> dict[str, int]:
-        """Return the numbers of all pending events, including refused ones, by message id."""
+        """Return the number of each event in the outbox, including refused ones, by message id."""
         text = f"SELECT id, number FROM {self._table}"
         return {str(id): int(number) for id, number in self._db.execute(text).fetchall()}
 
     def done(self, numbers: Iterable[int]) -> None:
-        """Remove events that are stored."""
+        """Remove the events of these numbers, because the stream has stored them."""
         with self._db as db:
             text = f"DELETE FROM {self._table} WHERE number = ?"
             db.executemany(text, [(number,) for number in numbers])
 
     def refuse(self, number: int, reason: str) -> None:
-        """Set an event aside that cannot be stored."""
+        """Mark an event as refused, with the reason why it cannot be stored."""
         with self._db as db:
             text = f"UPDATE {self._table} SET refused = ? WHERE number = ?"
             db.execute(text, (reason, number))
 
     def floor(self, stream: str) -> int | None:
-        """Return the value of `set_floor` for a stream, or None."""
+        """Return the floor of a stream (see `OutboxStore`), or None if it was never set."""
         text = f"SELECT seq FROM {self._table}_floor WHERE stream = ?"
         row = self._db.execute(text, (stream,)).fetchone()
         return None if row is None else int(row[0])
 
     def set_floor(self, stream: str, seq: int) -> None:
-        """Store the sequence up to which a stream contains none of the pending events."""
+        """Store the floor of a stream (see `OutboxStore`)."""
         with self._db as db:
             text = f"INSERT OR REPLACE INTO {self._table}_floor (stream, seq) VALUES (?, ?)"
             db.execute(text, (stream, seq))

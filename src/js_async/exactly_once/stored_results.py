@@ -1,7 +1,9 @@
-"""Find results of a processing that are stored already, beyond the duplicate window.
+"""The search for results of a processing that the stream already contains.
 
-The stream is scanned once for all redelivered messages. Results missing in the scan can only have
-been stored since, so for half of the duplicate window the server refuses a duplicate.
+It is needed for results that may be older than the stream's duplicate window. One scan of the
+stream serves all redelivered messages. A result that the scan does not find can only have been
+stored after it began. So for half of the duplicate window after that, the server refuses a
+duplicate.
 """
 
 from __future__ import annotations
@@ -28,14 +30,18 @@ if TYPE_CHECKING:
 
 __all__ = ["KnownResults"]
 
-# Maximum clock difference of two servers; results are searched from that much earlier.
+# The assumed maximum difference between the clocks of two servers. The search begins that much
+# earlier.
 _SKEW: Final = timedelta(minutes=1)
 _LOOK_UP: Final = 30.0
 
 
 @frozen
 class _Look:
-    """The ids that a stream contained at a time, of all messages stored `since`."""
+    """The result of a scan that began at monotonic time `at`.
+
+    `ids` are the message ids of this processing in messages that were stored after `since`.
+    """
 
     ids: Collection[str]
     since: Timestamp
@@ -43,9 +49,9 @@ class _Look:
 
 
 class KnownResults:
-    """Finds results that the stream contains; `timeout` is that of a write in seconds.
+    """The results of a processing that the stream is known to contain.
 
-    `now` is the server's time, or None if it is unknown.
+    `timeout` is the limit of a write in seconds. `now` is the server's time, or None if unknown.
     """
 
     def __init__(
@@ -66,9 +72,11 @@ class KnownResults:
         self._look: _Look | None = None
 
     async def of(self, message: Message, results: Sequence[PublishRequest]) -> Collection[str]:
-        """Return ids, at least of `results`, that are stored beyond the duplicate window.
+        """Return the message ids of stored results. They include all stored ones of `results`.
 
-        Raises `OutcomeUnknown` if limits removed messages that may have been results.
+        Return nothing if the message is delivered for the first time, or if the server itself
+        still refuses duplicates. Raises `OutcomeUnknown` if limits removed messages that may have
+        been results.
         """
         if not results or message.metadata.num_delivered == 1:
             return ()
@@ -80,10 +88,10 @@ class KnownResults:
             return ()
         since = stored - _SKEW
         async with self._looking:
-            # One caller scans; the callers that wait for the lock share its result.
+            # One caller scans. The callers that wait for the lock use its result.
             look = self._look
             if look is None or since < look.since or monotonic() + self._timeout > look.at + half:
-                return await self._look_anew(stream, since, results)
+                return await self._scan(stream, since, results)
             return look.ids
 
     def _is_young(self, stored: Timestamp, half: float) -> bool:
@@ -93,10 +101,11 @@ class KnownResults:
         age = (self._now - stored).total_seconds() + monotonic() - self._started + self._timeout
         return age + _SKEW.total_seconds() < half
 
-    async def _look_anew(
+    async def _scan(
         self, stream: Stream, since: Timestamp, results: Sequence[PublishRequest]
     ) -> Collection[str]:
-        # Taken before the request, because messages missing in the response may be stored after it.
+        # Read the clock before the request: a result that the response does not cover may be stored
+        # at any time after that.
         at = monotonic()
         own = OwnIds(self._input, {result.msg_id for result in results})
         found = await self._look_up(stream, since, own)
@@ -105,7 +114,7 @@ class KnownResults:
 
     async def _look_up(self, stream: Stream, since: Timestamp, own: OwnIds) -> Collection[str]:
         state = (await stream.info(confirmed=True)).state
-        # `last_seq` counts every message ever stored; limits may have removed all of them by now.
+        # `last_seq` counts removed messages, too. It is 0 only if the stream never had a message.
         if not state.last_seq or (state.last_ts is not None and state.last_ts < since):
             return ()
         oldest = state.first_ts if state.messages else None

@@ -1,4 +1,4 @@
-"""Find a subject's stream and what its settings guarantee, once per stream and connect."""
+"""The lookup of streams, with checks whether their settings make a guarantee possible."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["PromisedStreams"]
 
 
 class PromisedStreams:
-    """The streams that were looked up. The cache is cleared at each reconnect."""
+    """A cache of the streams that were looked up. It is cleared after each reconnect."""
 
     def __init__(self, api: Api) -> None:
         self._api: Final = api
@@ -29,9 +29,9 @@ class PromisedStreams:
     async def of(
         self, subject: str, name: str | None = None, deadline: Deadline | None = None
     ) -> Stream:
-        """Return the stream of a subject, or the stream of a name.
+        """Return the stream called `name`, or without a name the stream that has the subject.
 
-        Raises `StreamNotFound`, and `NoStream` if no stream has the subject.
+        Raises `StreamNotFound` if the name is unknown, and `NoStream` if no stream has the subject.
         """
         literal = check_subject(subject)
         return await self._of(literal, name, deadline)
@@ -39,7 +39,10 @@ class PromisedStreams:
     async def named(
         self, name: str, promise: str, holes_of: Callable[[StreamConfig], list[Hole]]
     ) -> Stream:
-        """Return the stream of a name, or raise `NotPromised`."""
+        """Return the stream called `name`. Raises `NotPromised` if its settings leave gaps.
+
+        `promise` describes the guarantee, and `holes_of` returns the gaps in it.
+        """
         return self._checked(await self._of(b"", name), promise, holes_of)
 
     async def _of(
@@ -65,7 +68,7 @@ class PromisedStreams:
         holes_of: Callable[[StreamConfig], list[Hole]],
         deadline: Deadline,
     ) -> Stream:
-        """Return the stream, or raise `NotPromised` with the gaps that its settings leave."""
+        """Return the stream as `of` does. Raises `NotPromised` if its settings leave gaps."""
         return self._checked(await self.of(subject, name, deadline), promise, holes_of)
 
     def _checked(
@@ -73,17 +76,17 @@ class PromisedStreams:
     ) -> Stream:
         holes = holes_of(stream.config)
         if holes:
-            # The settings may be corrected before the next try.
+            # The user may correct the settings before the next call.
             self.forget(stream.name)
             raise NotPromised(stream.name, promise, tuple(holes))
         return stream
 
     def forget(self, name: str) -> None:
-        """Look up the stream again next time: a response contradicts the known settings."""
+        """Remove a stream from the cache, because its settings may have changed."""
         self._known.pop(name, None)
 
     def _find(self, subject: bytes) -> Stream | None:
-        # Iterate over a copy: others look up other subjects meanwhile.
+        # Iterate over a copy: other callers add streams meanwhile.
         for stream in list(self._known.values()):
             matches = matcher(stream.config.subjects or [stream.name])
             if matches is None or matches(subject):

@@ -1,1 +1,1 @@
-"""Features on top of streams and consumers, one module each: counters, schedules, health."""
+"""Features on top of streams and consumers: counters, schedules, health checks."""

@@ -1,4 +1,4 @@
-"""Counters: integers of any size with concurrent additions (ADR-49)."""
+"""Counters: integers of any size to which several clients may add concurrently (ADR-49)."""
 
 from __future__ import annotations
 
@@ -41,14 +41,15 @@ if TYPE_CHECKING:
 __all__ = ["Counters"]
 
 _SINCE: Final = (2, 12, 0)
-# Timeout of one attempt, the least time for a response, and the pause between attempts, in seconds.
+# In seconds: the timeout of one attempt, the minimum time for its response, and the pause between
+# two attempts.
 _ATTEMPT: Final = 2.0
 _ANSWER: Final = 0.25
 _PAUSE: Final = 0.1
 
 
 class Counters:
-    """The counters of a stream, one per subject. Created by `JetStream.counters`."""
+    """The counters of a stream, one per subject. `JetStream.counters` creates it."""
 
     def __init__(self, api: Api, stream: Stream) -> None:
         self._api: Final = api
@@ -59,7 +60,10 @@ class Counters:
 
     @classmethod
     async def _open(cls, api: Api, name: str) -> Counters:
-        """Check a stream and return its counters."""
+        """Return the counters of a stream, after a check that the stream allows counters.
+
+        Raises `Unsupported` if the server is older than 2.12.
+        """
         await api.transport.ready(api.deadline())
         api.require(_SINCE, "counters")
         info = await api.stream_info(name)
@@ -82,18 +86,19 @@ class Counters:
         msg_id: str | None = None,
         timeout: Seconds | None = None,
     ) -> int:
-        """Add to a counter, which starts at 0, and return its new value. `delta` may be negative.
+        """Add to a counter and return its new value. A new counter starts at 0.
 
-        Every addition has a message id, so it is repeated until `timeout` while no response comes,
-        and counted once. After a repetition, the returned value is the one right after the
-        addition, or the current one if the stream keeps no more.
+        Every addition has a message id, so it can be repeated while no response arrives, and is
+        still counted once. If a repetition was needed, the call reads the value from the stored
+        message of the addition. If the stream no longer has that message, it returns the current
+        value of the counter.
 
         Args:
             subject: Subject of the counter.
-            delta: Amount to add.
-            msg_id: Message id, by default a random one. With an id of your own you can repeat the
+            delta: Amount to add; may be negative.
+            msg_id: Message id, by default a random one. If you choose the id, you can repeat the
                 call later, within the stream's duplicate window.
-            timeout: Seconds, the default is that of the API.
+            timeout: Seconds; the default is that of the API.
 
         Raises:
             OutcomeUnknown: It is unknown whether the addition was counted.
@@ -118,19 +123,23 @@ class Counters:
         return (await self._stored(subject, ack)).value
 
     async def _check_subject(self, subject: str, deadline: Deadline) -> None:
-        """Raise `BadArgument` if another stream has the subject: it would count the addition."""
+        """Raise `BadArgument` if another stream has the subject, and so would store the message."""
         literal = check_subject(subject)
         if self._matches is None or self._matches(literal):
             return
         async for name in pager.StreamNames(self._api, subject, deadline.remaining()):
             if name != self.stream:
                 raise BadArgument(f"{subject} is no counter of {self.stream}: {name} has it")
-            # The stream got the subject since the last check.
+            # The subject was added to the stream after the last check.
             config = (await self._stream.info(timeout=deadline.remaining())).config
             self._matches = matcher(config.subjects or [self.stream])
 
     async def _publish(self, request: PublishRequest, deadline: Deadline) -> PubAck:
-        """Publish until the message is acknowledged, while the server surely remembers its id."""
+        """Publish the message, and repeat that until the server acknowledges it.
+
+        Repetitions end at the deadline or with the duplicate window: later, the server may have
+        forgotten the message id, and would count the addition again.
+        """
         headers = publish_headers(request)
         with self._api.told("publish", request.subject, len(headers), self.stream) as call:
             return await self._insist(request, headers, deadline, call)
@@ -153,10 +162,10 @@ class Counters:
             except NoResponders as error:
                 problem = error
             except MessageIdInProcess as error:
-                # The server is probably storing an earlier attempt.
+                # The server is storing a message with this id, probably of an earlier attempt.
                 problem = error
                 may_be_stored = True
-            # An attempt without time for its response would only leave an unknown outcome.
+            # Do not begin an attempt whose response could not arrive before the deadline.
             if deadline.remaining() <= _PAUSE + _ANSWER or last_repeat.remaining() <= _PAUSE:
                 if may_be_stored:
                     raise _unknown(request) from problem
@@ -166,18 +175,18 @@ class Counters:
                 call.attempts += 1
 
     async def _stored(self, subject: str, ack: PubAck) -> Counter:
-        """Return the counter after an earlier attempt, or its current state."""
+        """Return the counter as stored by an earlier attempt, or as it is now."""
         if ack.seq:
             try:
                 return counter_of(await self._stream.get_message(ack.seq))
             except MessageNotFound:
-                pass  # later additions replaced it
+                pass  # later additions have replaced the message
         return await self.get(subject)
 
     async def get(self, subject: str) -> Counter:
-        """Return a counter, read from the leader.
+        """Return a counter as stored by the leader of the stream.
 
-        Raises `MessageNotFound` if there is none, and `BadArgument` for a wildcard.
+        Raises `MessageNotFound` if the counter does not exist, and `BadArgument` for a wildcard.
         """
         check_subject(subject)
         return counter_of(await self._stream.get_last_message(subject))
@@ -185,8 +194,11 @@ class Counters:
     async def get_many(self, subjects: str | Sequence[str] = ">") -> Generated[Counter]:
         """Iterate over all counters whose subjects match any of the filters, as of one moment.
 
-        The result includes every addition that was acknowledged before the call. The counters are
-        read at once with `Stream.snapshot`, with its errors.
+        The counters include every addition that was acknowledged before the call. They are read
+        with `Stream.snapshot` before the first one is returned. Raises the errors of that method.
+
+        Args:
+            subjects: One filter or several. The default matches all counters of the stream.
         """
         for message in (await self._stream.snapshot(subjects)).values():
             yield counter_of(message)
@@ -196,9 +208,14 @@ class Counters:
     ) -> int:
         """Reset a counter to 0 by adding the negative of its value; return the new value.
 
-        The value is not 0 if others added meanwhile: no addition is lost. Streams that source this
-        one follow. `drop_history` also removes the older messages of the subject. Raises
-        `MessageNotFound` if the counter does not exist.
+        No addition is lost: the new value is not 0 if another client added meanwhile. Counters of
+        streams that source this stream are reset, too. Raises `MessageNotFound` if the counter does
+        not exist, and the errors of `add`.
+
+        Args:
+            subject: Subject of the counter.
+            drop_history: Also remove the older messages of the subject.
+            timeout: Seconds for the addition; the default is that of the API.
         """
         counter = await self.get(subject)
         value = await self.add(subject, -counter.value, timeout=timeout)

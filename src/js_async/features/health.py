@@ -1,4 +1,4 @@
-"""Check the health of streams and consumers by comparing two samples."""
+"""The health check of streams and consumers, which compares two samples of their state."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
 __all__ = ["health"]
 
-# Error codes from here on are server problems; lower ones are errors of the request.
+# JetStream errors with this code or a higher one are problems of the server; lower codes are errors
+# of the request.
 _TROUBLE: Final = 500
 
 
@@ -37,7 +38,10 @@ async def health(
     interval: float,
     thresholds: Thresholds,
 ) -> Health:
-    """Return the findings about one stream or all streams, and about their consumers."""
+    """Take two samples, `interval` seconds apart, and return the findings.
+
+    The findings cover one stream, or all streams if `stream` is None, and their consumers.
+    """
     check_kind(thresholds, Thresholds, "thresholds", "a Thresholds, as Thresholds(full=0.8)")
     before = await _Look(api).sample(stream)
     await sleep(interval)
@@ -47,7 +51,7 @@ async def health(
         try:
             subjects[key] = (await Stream(api, key[0], None).get_message(seq)).subject
         except (MessageNotFound, StreamNotFound):
-            # Deleted meanwhile, or not a message of this consumer: report only the sequence.
+            # The message or the stream was deleted: report only the sequence of the message.
             continue
         except (RequestTimeout, JetStreamError) as error:
             if not _is_silence(error, api.transport):
@@ -56,7 +60,7 @@ async def health(
 
 
 class _Look:
-    """Collects one `Sample`: the state of one stream or all streams, with their consumers."""
+    """The collector of one `Sample`: the state of one stream or all streams, and consumers."""
 
     def __init__(self, api: Api) -> None:
         self._api: Final = api
@@ -100,7 +104,7 @@ class _Look:
             async for consumer in listing:
                 self._consumers[stream, consumer.name] = consumer
         except StreamNotFound:
-            # Deleted between two requests.
+            # The stream was deleted after the list of streams was requested.
             return
         except (RequestTimeout, JetStreamError) as error:
             if not _is_silence(error, self._transport):
@@ -122,7 +126,8 @@ class _Look:
 def _is_silence(error: TwinstreamError, transport: Transport) -> bool:
     """Return whether an error means that the servers are reachable but cannot answer the request.
 
-    Such an error is a finding. Without a connection or JetStream there is nothing to judge.
+    Such an error is a finding of the health check. Other errors are raised, for example if the
+    client is not connected or JetStream is off.
     """
     if isinstance(error, JetStreamError):
         return error.code >= _TROUBLE and not isinstance(error, JetStreamOff)

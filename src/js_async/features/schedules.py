@@ -1,4 +1,4 @@
-"""Schedules: messages that the server publishes later, or repeatedly (ADR-51)."""
+"""Schedules: messages that the server publishes later, once or repeatedly (ADR-51)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _SINCE: Final = (2, 12, 0)
 
 
 class Schedules:
-    """The schedules of a stream. Created by `JetStream.schedules`."""
+    """The schedules of a stream. `JetStream.schedules` creates it."""
 
     def __init__(self, api: Api, stream: Stream) -> None:
         self._api: Final = api
@@ -44,7 +44,10 @@ class Schedules:
 
     @classmethod
     async def _open(cls, api: Api, name: str) -> Schedules:
-        """Check a stream and return its schedules."""
+        """Return the schedules of a stream, after a check that the stream allows schedules.
+
+        Raises `Unsupported` if the server is older than 2.12.
+        """
         await api.transport.ready(api.deadline())
         api.require(_SINCE, "message scheduling")
         info = await api.stream_info(name)
@@ -74,24 +77,25 @@ class Schedules:
         msg_id: str | None = None,
         timeout: Seconds | None = None,
     ) -> PubAck:
-        """Store a schedule under a unique subject; an existing one is replaced.
+        """Store a schedule. It replaces the schedule with the same subject, if there is one.
 
-        At its times the server publishes `data` with `headers` to `target`. A stream with interest
-        retention keeps a schedule only if a consumer's filter covers its subject.
+        At the times of the schedule, the server publishes `data` with `headers` to `target`. A
+        stream with interest retention keeps a schedule only if the filter of a consumer matches its
+        subject.
 
         Args:
             subject: Subject of the schedule.
-            schedule: The times.
+            schedule: The times at which the server publishes.
             target: Subject to publish to, another subject of the same stream.
-            data: Payload.
-            headers: Headers.
+            data: Payload of the published messages.
+            headers: Headers of the published messages.
             source: Publish the last message of this subject instead of `data` (server 2.14).
             ttl: Time to live of the published messages in seconds. `"never"` keeps them beyond the
                 stream's `max_age`. Needs `allow_msg_ttl`.
             rollup: Let each published message replace the target's messages (server 2.14).
-            lifetime: Time to live of the schedule itself, as `ttl`.
+            lifetime: Time to live of the schedule itself, in the form of `ttl`.
             msg_id: Message id of the schedule.
-            timeout: Seconds, the default is that of the API.
+            timeout: Seconds; the default is that of the API.
 
         Raises:
             Unsupported: The server does not support the schedule.
@@ -112,10 +116,10 @@ class Schedules:
         try:
             return await publish(self._api, request, RetryPolicy(waits_for_leader=True), timeout)
         except JetStreamError as error:
-            told = explained(error, target, source)
-            if told is None:
+            explanation = explained(error, target, source)
+            if explanation is None:
                 raise
-            raise told from error
+            raise explanation from error
 
     async def get(self, subject: str) -> StoredSchedule:
         """Return the schedule of a subject.
@@ -129,9 +133,12 @@ class Schedules:
     async def list(self, subjects: str | Sequence[str] = ">") -> Generated[StoredSchedule]:
         """Iterate over the schedules whose subjects match any of the filters, as of one moment.
 
-        The result includes every schedule that was acknowledged before the call. The last message
-        of each matching subject is read at once with `Stream.snapshot`, so narrow filters are
-        cheap. Raises the errors of that method.
+        The result includes every schedule that was acknowledged before the call. The call reads the
+        last message of each matching subject with `Stream.snapshot`, so narrow filters are faster.
+        Raises the errors of that method.
+
+        Args:
+            subjects: One filter or several. The default matches all schedules of the stream.
         """
         for message in (await self._stream.snapshot(subjects)).values():
             if is_schedule(message):
@@ -140,8 +147,8 @@ class Schedules:
     async def cancel(self, subject: str) -> StoredSchedule:
         """Remove the schedule of a subject and return it.
 
-        Messages that it published stay. Raises the errors of `get`, or a `JetStreamError` if the
-        stream denies deletions.
+        Messages that the server has published already stay. Raises the errors of `get`, and
+        `JetStreamError` if the stream denies deletions.
         """
         found = await self.get(subject)
         await self._stream.delete_message(found.seq)
@@ -159,9 +166,17 @@ class Schedules:
     ) -> PubAck:
         """Store a message and cancel a schedule, both or neither.
 
+        Args:
+            schedule: The schedule to cancel, as returned by `get` or `list`.
+            subject: Subject of the message, another one than that of the schedule.
+            data: Payload of the message.
+            headers: Headers of the message.
+            msg_id: Message id of the message.
+            timeout: Seconds; the default is that of the API.
+
         Raises:
-            WrongLastSequence: The schedule was replaced, cancelled or done meanwhile. Nothing is
-                stored.
+            WrongLastSequence: The schedule was replaced, was cancelled or has ended meanwhile.
+                Nothing is stored.
             BadArgument: An argument is invalid.
             TwinstreamError: Any error of `JetStream.publish`.
         """
@@ -178,7 +193,10 @@ class Schedules:
 
 
 def _joined(own: dict[str, str], headers: HeaderValues | None) -> HeaderValues:
-    """Return the schedule's headers merged with those of the user."""
+    """Return the user's headers and the schedule's `own` ones in one mapping.
+
+    Raises `BadArgument` if the user sets a header of schedules.
+    """
     if not headers:
         return own
     both: dict[str, str | Iterable[str]] = {}

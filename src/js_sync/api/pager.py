@@ -31,7 +31,7 @@ _Answer: TypeAlias = (
 
 
 def _body(offset: int, subject: str | None = None) -> dict[str, Any] | None:
-    # All server versions take an empty body as "everything from the start".
+    # An empty body requests the first page without a filter, in all server versions.
     body: dict[str, Any] = {"offset": offset} if offset else {}
     if subject is not None:
         body["subject"] = subject
@@ -39,7 +39,10 @@ def _body(offset: int, subject: str | None = None) -> dict[str, Any] | None:
 
 
 class _Pages(Listing[T]):
-    """The pages of one API call; `subject` is a filter."""
+    """The base class of lists whose pages are responses to an API request.
+
+    `target` is the request subject. `subject` limits the list to streams with that subject.
+    """
 
     def __init__(
         self, api: Api, target: str, timeout: Seconds | None, subject: str | None = None
@@ -58,7 +61,7 @@ class _Pages(Listing[T]):
 
 
 class StreamInfos(_Pages[StreamInfo]):
-    """Stream infos, 256 a page."""
+    """An iterator over the infos of streams, 256 a page."""
 
     def __init__(self, api: Api, subject: str | None, timeout: Seconds | None = None) -> None:
         super().__init__(api, api.subjects.streams("LIST"), timeout, subject)
@@ -69,7 +72,7 @@ class StreamInfos(_Pages[StreamInfo]):
 
 
 class StreamNames(_Pages[str]):
-    """Stream names, 1,024 a page."""
+    """An iterator over the names of streams, 1,024 a page."""
 
     def __init__(self, api: Api, subject: str | None, timeout: Seconds | None = None) -> None:
         super().__init__(api, api.subjects.streams("NAMES"), timeout, subject)
@@ -80,7 +83,7 @@ class StreamNames(_Pages[str]):
 
 
 class ConsumerInfos(_Pages[ConsumerInfo]):
-    """The consumer infos of a stream, 256 a page."""
+    """An iterator over the infos of a stream's consumers, 256 a page."""
 
     def __init__(self, api: Api, stream: str, timeout: Seconds | None) -> None:
         super().__init__(api, api.subjects.consumers("LIST", stream), timeout)
@@ -91,7 +94,7 @@ class ConsumerInfos(_Pages[ConsumerInfo]):
 
 
 class ConsumerNames(_Pages[str]):
-    """The consumer names of a stream, 1,024 a page."""
+    """An iterator over the names of a stream's consumers, 1,024 a page."""
 
     def __init__(self, api: Api, stream: str, timeout: Seconds | None) -> None:
         super().__init__(api, api.subjects.consumers("NAMES", stream), timeout)
@@ -113,7 +116,7 @@ def _page(
 def subjects(
     api: Api, stream: str, filter_subject: str, timeout: Seconds | None
 ) -> Generated[tuple[str, int]]:
-    """Iterate over the subjects of a stream with their counts, 100,000 a page."""
+    """Iterate over the subjects of a stream with their message counts, 100,000 a page."""
     offset, more = 0, True
     while more:
         body: dict[str, Any] = {"subjects_filter": filter_subject}
@@ -124,5 +127,5 @@ def subjects(
         for subject, count in page.items():
             yield subject, count
         offset += len(page)
-        # A response without a total is complete: the server pages only what exceeds one response.
+        # The server sends a total only if the subjects need more than one page.
         more = bool(page) and offset < (answer.total or 0)

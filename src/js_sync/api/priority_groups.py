@@ -25,7 +25,11 @@ def step_down(
     tags: Sequence[str],
     deadline: Deadline,
 ) -> None:
-    """Ask a leader to step down, in favour of a specific server if one is described."""
+    """Request that a leader steps down, in favour of the server that the arguments describe.
+
+    `preferred` is the name of a server, `cluster` that of a cluster, and `tags` are those of a
+    server. If all are empty, the servers elect any new leader.
+    """
     body = step_down_body(preferred, cluster, tags)
     if body is not None:
         api.require((2, 11, 0), "choosing the next leader")

@@ -21,7 +21,10 @@ __all__ = ["double_ack"]
 def double_ack(
     transport: Transport, messages: Sequence[Message], deadline: Deadline
 ) -> list[Message]:
-    """Acknowledge messages; return those whose acknowledgement is not confirmed to count."""
+    """Acknowledge messages; return those whose acknowledgement may not count.
+
+    That is the case if the confirmation is missing, or if it arrived after ack_wait.
+    """
     for message in messages:
         message._check_open()
     transport.ready(deadline)
@@ -30,7 +33,7 @@ def double_ack(
     try:
         for message in messages:
             answers.append(replies.send(message._reply_bytes, b"", ACK, signal))
-        _all_here(transport, answers, signal, deadline)
+        _wait_for_all(transport, answers, signal, deadline)
     finally:
         for answer in answers:
             replies.forget(answer)
@@ -41,14 +44,14 @@ def double_ack(
     ]
 
 
-def _all_here(
+def _wait_for_all(
     transport: Transport, answers: list[Answer], signal: Signal, deadline: Deadline
 ) -> None:
-    here = 0
+    arrived = 0
     while True:
         # Clear the signal before checking the responses, so that no arrival is missed.
         signal.clear()
-        while here < len(answers) and answers[here].is_here():
-            here += 1
-        if here == len(answers) or not transport.wait(signal, deadline):
+        while arrived < len(answers) and answers[arrived].is_here():
+            arrived += 1
+        if arrived == len(answers) or not transport.wait(signal, deadline):
             return
