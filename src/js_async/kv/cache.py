@@ -187,14 +187,14 @@ class KeyValueCache(Owned, BlockHint, LoopHint, Generic[V]):
     async def put(
         self, key: str, value: V, *, ttl: Ttl | None = None, timeout: Seconds | None = None
     ) -> int:
-        """Store a value like `KeyValue.put`, also in the cache, and return the new revision."""
+        """Store a value as `KeyValue.put` does, update the cache, and return the new revision."""
         revision = await self._bucket.put(key, value, ttl=ttl, timeout=timeout)
         return await self._wrote(key, value, revision, KeyValueOperation.PUT)
 
     async def create(
         self, key: str, value: V, *, ttl: Ttl | None = None, timeout: Seconds | None = None
     ) -> int:
-        """Store a value like `KeyValue.create`, also in the cache, and return its revision."""
+        """Store a value as `KeyValue.create` does, update the cache, and return the revision."""
         revision = await self._bucket.create(key, value, ttl=ttl, timeout=timeout)
         return await self._wrote(key, value, revision, KeyValueOperation.PUT)
 
@@ -207,21 +207,21 @@ class KeyValueCache(Owned, BlockHint, LoopHint, Generic[V]):
         ttl: Ttl | None = None,
         timeout: Seconds | None = None,
     ) -> int:
-        """Replace a value like `KeyValue.update`, also in the cache; return the new revision."""
+        """Replace a value as `KeyValue.update` does, update the cache; return the revision."""
         new = await self._bucket.update(key, value, revision, ttl=ttl, timeout=timeout)
         return await self._wrote(key, value, new, KeyValueOperation.PUT)
 
     async def delete(
         self, key: str, *, revision: int | None = None, timeout: Seconds | None = None
     ) -> int:
-        """Delete a key like `KeyValue.delete`, also from the cache; return the new revision."""
+        """Delete a key as `KeyValue.delete` does, update the cache, and return the revision."""
         new = await self._bucket.delete(key, revision=revision, timeout=timeout)
         return await self._wrote(key, None, new, KeyValueOperation.DELETE)
 
     async def purge(
         self, key: str, *, revision: int | None = None, timeout: Seconds | None = None
     ) -> int:
-        """Purge a key like `KeyValue.purge`, also from the cache; return the new revision."""
+        """Purge a key as `KeyValue.purge` does, update the cache, and return the revision."""
         new = await self._bucket.purge(key, revision=revision, timeout=timeout)
         return await self._wrote(key, None, new, KeyValueOperation.PURGE)
 
@@ -249,7 +249,7 @@ class KeyValueCache(Owned, BlockHint, LoopHint, Generic[V]):
             self._entries.wrote(entry)
         return revision
 
-    # ---- the end
+    # ---- closing
 
     async def close(self) -> None:
         """End the watch. The cache keeps its values."""

@@ -91,7 +91,7 @@ def from_nats(
 
 
 class NatsPyTransport:
-    """Adapter that provides a nats-py client with the interface of `Transport`."""
+    """An adapter that gives a nats-py client the interface of `Transport`."""
 
     def __init__(
         self, client: Client, timeout: Seconds = 5.0, on_call: Callable[[Call], None] | None = None

@@ -1,8 +1,9 @@
 """Store an object: first its chunks, with several in flight, then its description.
 
-Theory of operation ------------------- The chunks of an upload are published under a new unique
-name (NUID). Readers and other writers do not see them until a description with this NUID replaces
-the previous description.
+Theory of operation
+-------------------
+The chunks of an upload are published under a new unique name (NUID). Readers and other writers do
+not see them until a description with this NUID replaces the previous description.
 
 The description is published after every chunk is acknowledged, and only if the acknowledged
 sequences rise in the order of sending. If the server refuses a chunk and it is sent again, it may
@@ -200,7 +201,7 @@ def _unknown(name: str, error: TwinstreamError) -> OutcomeUnknown:
 
 
 class _Chunks:
-    """Sends the chunks of an object in order, with at most `window` bytes in flight."""
+    """The chunks of one object, sent in order with at most `window` bytes in flight."""
 
     def __init__(
         self,

@@ -33,11 +33,11 @@ _PAUSE: Final = 0.1
 
 
 class BatchTrace:
-    """Search for a batch in the stream, after closing the batch on the server.
+    """The search for a batch whose commit got no response.
 
-    A message out of sequence closes the batch. After the server has answered that message, it
-    refuses a commit of the batch that arrives later. So a batch that is not in the stream then will
-    never be stored.
+    The search first sends a message out of sequence, which closes the batch on the server. The
+    server refuses a commit that arrives after this message. So if the stream does not contain the
+    batch then, it never will.
     """
 
     def __init__(self, api: Api, sheet: BatchSheet, subject: str, began: float) -> None:

@@ -32,11 +32,11 @@ async def reason(
 
 
 class Reasons:
-    """Explanations of why messages were not stored, cached for one group of failures.
+    """A cache of explanations why messages were not stored.
 
-    There is one request for each subject and each stream, and no further request after the first
+    It sends one request for each subject and each stream, and no further request after the first
     timeout. So thousands of messages that failed together need not wait for thousands of requests.
-    An instance is for one use: its findings are soon outdated.
+    The explanations are soon outdated, so use an instance only for messages that failed together.
     """
 
     def __init__(self, api: Api) -> None:

@@ -26,7 +26,7 @@ class FastIngest(SentWhileRead):
     """An iterator over the outcomes of many messages, in order. Created by `fast_ingest`.
 
     An outcome is `Ingested`, or a `PublishFailure` with the error. If the iteration was left early,
-    the end of an `with` block ends the batch. Failures whose `error` was not read are raised
+    the end of a `with` block ends the batch. Failures whose `error` was not read are raised
     as in `PublishMany`. Only one task or thread at a time may use the object.
     """
 

@@ -50,7 +50,7 @@ _SUBJECTS: Final = 1000
 
 
 class Pipeline:
-    """Sends messages and determines the outcome of each.
+    """The messages in flight of one publisher, and the outcome of each.
 
     `on_done` is called with each message and its outcome before the outcome is visible, possibly in
     the receiver. It returns False if it was already called for this message: a response and a

@@ -84,7 +84,7 @@ def _end(policy: RetryPolicy, deadline: Deadline, repeatable: bool, attempts: in
 
 
 class _Publishing:
-    """One message that is being published: carries out the actions of its `PublishEngine`."""
+    """The publishing of one message. Its `PublishEngine` decides what to do after failures."""
 
     __slots__ = (
         "_api",

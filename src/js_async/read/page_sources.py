@@ -167,8 +167,8 @@ class ConsumerPages:
         self._filters = list(widest(filter_subjects))
         self._matches: Callable[[bytes], object] | None = None
         self._last_per_subject = last_per_subject
-        # Whether the current consumer delivers last messages only, and the most messages per page
-        # then.
+        # `_has_list`: whether the current consumer delivers only the last message of each subject.
+        # `_few`: the maximum number of messages per page in this case.
         self._has_list = False
         self._few = _FEW
         self._bulk: Final = bulk

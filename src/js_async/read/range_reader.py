@@ -54,7 +54,7 @@ class PageSource(Protocol):
 
 
 class RangeReader:
-    """Reads the range of `read` from one stream.
+    """A reader for a range of one stream.
 
     Args:
         api: The API.
@@ -66,8 +66,8 @@ class RangeReader:
         ahead: Request the next page before the caller needs it. One page is buffered then while
             the caller processes another.
         bulk: Return Arrow arrays where possible.
-        direct: Whether the source uses direct gets. If a mirror answers, which may lack messages,
-            the following pages are read from the stream itself.
+        direct: Whether the source uses direct gets. If a mirror answers, the following pages are
+            read from the stream itself, because a mirror may lack messages.
     """
 
     def __init__(

@@ -1,9 +1,10 @@
 """Read the last message of each subject of a stream as of one sequence, despite concurrent writes.
 
-Theory of operation ------------------- A single direct get returns up to 1,024 subjects. The
-answering replica evaluates it at one moment and reports its last sequence in the end marker of the
-response. The result is a consistent snapshot if this sequence is not lower than the leader's last
-sequence at the start.
+Theory of operation
+-------------------
+A single direct get returns up to 1,024 subjects. The answering replica evaluates it at one moment
+and reports its last sequence in the end marker of the response. The result is a consistent snapshot
+if this sequence is not lower than the leader's last sequence at the start.
 
 More subjects need several responses, so the stream may change between them. There are two cases:
 
@@ -59,8 +60,8 @@ __all__ = ["collect", "take_snapshot"]
 # gets from streams with file storage were right.
 _LISTS_SINCE: Final = (2, 12, 5)
 
-# Maximum filters, with one leader request each, for a snapshot of the past. With more filters the
-# whole range is read.
+# Maximum number of filters for a snapshot of the past by direct get, which needs a request to the
+# leader for each filter. With more filters, the whole range is read.
 _FEW_FILTERS: Final = 32
 
 
@@ -95,7 +96,7 @@ async def collect(
 
 
 class _Snapshot:
-    """One snapshot in progress; see the module's theory of operation."""
+    """A snapshot in progress; see the module's theory of operation."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Read a range of a stream, up to an end that is proven, without a consumer of the user."""
+"""Read a range of a stream to a proven end. The user need not create a consumer."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ class StreamRead(Owned, BlockHint, LoopHint):
 
         return table([batch async for batch in self.arrow_batches()])
 
-    # ---- beginning and end
+    # ---- opening and closing
 
     async def _begin(self, *, bulk: bool) -> _Range:
         api, request = self._api, self._request

@@ -68,7 +68,7 @@ _FILTERS: Final = {"filter_subject", "filter_subjects"}
 
 
 class GroupWorker(Runnable):
-    """Works as a member of a consumer group. Created by the group's method `worker`.
+    """A worker for a member of a consumer group. Created by the group's method `worker`.
 
     Call `run`, which works until the program receives a signal or the group is deleted. Or use it
     in a `with` block, or call `start` and `stop`. The messages of the member's partitions are

@@ -32,10 +32,10 @@ _PAUSE: Final = 0.05
 
 
 class Takeover:
-    """Returns the messages of a consumer in the order of the stream.
+    """The messages of a consumer in the order of the stream, after an instance became active.
 
-    At first it buffers messages, until the server has redelivered all messages that an earlier
-    instance has not acknowledged. It returns the buffered messages sorted by stream sequence.
+    At first `take` buffers messages, until the server has redelivered all messages that an earlier
+    instance has not acknowledged. Then it returns the buffered messages sorted by stream sequence.
     """
 
     def __init__(

@@ -383,7 +383,7 @@ class KeyValue(Generic[V]):
 
         return purge_markers(self._place, older_than, seconds(timeout))
 
-    # ---- other views of the same bucket
+    # ---- codecs and caches
 
     @overload
     def with_codecs(self, *, key: KeyCodec) -> KeyValue[V]: ...

@@ -111,7 +111,7 @@ class PurgedMarkers:
     removed: int
     """The number of keys whose markers and older revisions were removed."""
     kept: int
-    """The number of keys with a marker too young to remove; only older revisions were removed."""
+    """The number of keys with a marker that is too young to remove."""
 
 
 def _is_value(frame: Frame) -> bool:

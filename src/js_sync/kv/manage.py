@@ -55,7 +55,8 @@ def create_bucket(api: Api, config: KeyValueConfig, deadline: Deadline) -> Place
         create_stream(api, name, wanted, False, deadline)
     except StreamExists as error:
         raise _exists(config.bucket, error) from error
-    # The domain is only in the response to an info request, not in that to the creation.
+    # Only the response to an info request contains the domain. The response to the creation lacks
+    # it.
     return get_bucket(api, config.bucket, deadline)
 
 

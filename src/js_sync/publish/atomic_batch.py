@@ -153,10 +153,10 @@ class AtomicBatch(Owned, BlockHint):
     ) -> None:
         """Add a message to the batch.
 
-        The first message returns when the server has accepted it, later ones when they are written
-        to the connection. All messages must be for the same stream. The server checks expectations
-        at the commit, against the state before the batch. If the stream knows a `msg_id` already,
-        the server refuses the whole batch (server 2.12.1).
+        The first call returns when the server has accepted the message. Later calls return when the
+        message is written to the connection. All messages must be for the same stream. The server
+        checks expectations at the commit, against the state before the batch. If the stream knows a
+        `msg_id` already, the server refuses the whole batch (server 2.12.1).
 
         Args:
             subject: Subject, as in `JetStream.publish`, like all further arguments.

@@ -89,7 +89,7 @@ class Entry:
 
 
 class Ingest:
-    """Sends messages into one stream and determines the outcome of each.
+    """The messages that are sent into one stream, and the outcome of each.
 
     The caller's task or thread sends. A background task or thread ends batches that are idle.
     """
@@ -129,7 +129,7 @@ class Ingest:
         name = self._transport.tokens.name()
         return FastBatch(self._inbox, name, self._stream, interval, self._gaps)
 
-    # ---- beginning and end
+    # ---- opening and closing
 
     def open(self) -> None:
         """Check the server and the stream, then subscribe to the inbox of the batches.
@@ -154,7 +154,7 @@ class Ingest:
             self._transport.replies.unwatch(self)
             self._transport.close_mailbox(box)
 
-    # ---- the owner's interface
+    # ---- interface for `FastIngest`
 
     def prepare(self, given: Publishable) -> Entry:
         """Return the entry of a message; if the message is invalid, its outcome is the error.

@@ -28,7 +28,7 @@ class PublishMany(SentWhileRead):
     """An iterator over the outcomes of many messages, in order. Created by `publish_many`.
 
     An outcome is the acknowledgement, or a `PublishFailure` with the error. The iteration sends the
-    messages; the end of an `with` block waits for those that are still in flight.
+    messages. The end of a `with` block waits for those that are still in flight.
 
     The end of the block raises `PublishFailures` if there are failures whose `error` was not read,
     unless `raise_failures` is off. Without a block, the end of the iteration raises it.
@@ -154,7 +154,8 @@ class PublishMany(SentWhileRead):
         self._note_failures(error)
 
     def _tend(self, now: float) -> None:
-        # Called by time, not only when the window is full: a slow producer may never fill it.
+        # This runs at intervals, not only when the window is full: a slow producer may never fill
+        # it.
         self._look_at = now + _LOOK
         self._pipeline.look()
         self._pipeline.tend()

@@ -116,7 +116,7 @@ class _Work:
 
 
 class Publisher(Leaving):
-    """Sends messages without waiting for acknowledgements. Created by `JetStream.publisher`.
+    """A sender that does not wait for acknowledgements. Created by `JetStream.publisher`.
 
     The end of a `with` block waits for all messages in flight. Then it raises
     `PublishFailures` for the failures that no `PublishHandle.result` has raised, unless

@@ -34,12 +34,13 @@ _BACKOFF: Final = Backoff(0.05, 1.0)
 def prove(
     api: Api, request: PublishRequest, refusal: TwinstreamError, deadline: Deadline
 ) -> PubAck:
-    """Return the acknowledgement of the earlier attempt, if the stream stored its message.
+    """Return the acknowledgement of an attempt without a response, if it stored the message.
 
-    A single server checks expectations before the message id, so the earlier attempt itself may
-    have caused the refusal of the retry. To find out, the function sends a probe: a message with
-    the same id and an invalid rollup value. The server acknowledges a known id again, refuses an
-    unknown id, and never stores the probe (server 2.12 to 2.15, single and in clusters).
+    The next attempt was refused with the error `refusal`. A single server checks expectations
+    before the message id, so the earlier attempt itself may have caused the refusal of the retry.
+    To find out, the function sends a probe: a message with the same id and an invalid rollup value.
+    The server acknowledges a known id again, refuses an unknown id, and never stores the probe
+    (server 2.12 to 2.15, single and in clusters).
 
     Before 2.12, a probe would make a cluster treat the id as one that is being stored. For these
     servers the function reads the last message of the subject instead. That is weaker evidence: a

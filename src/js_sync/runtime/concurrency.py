@@ -187,7 +187,7 @@ class TimedLock:
 
 
 Home = threading.Thread | None
-"""The thread that started some work."""
+"""The thread that has started the work, or None if the work has not started."""
 
 
 def here() -> Home:
@@ -237,9 +237,9 @@ class Inheritable(Protocol):
 
 
 class Forks:
-    """Counts the forks that led to this process, and closes inherited descriptors.
+    """The forks that led to this process, and the objects to close in a forked child.
 
-    By this count, a connection detects without a system call that it belongs to a parent process.
+    By the count, a connection detects without a system call that it belongs to a parent process.
     """
 
     count = 0
@@ -394,7 +394,7 @@ def closed(sock: object) -> None:
 
 
 class Waker:
-    """Interrupts the poll of the reading thread, by a pair of sockets."""
+    """A pair of sockets that interrupts the poll of the reading thread."""
 
     def __init__(self) -> None:
         self.busy = False

@@ -217,7 +217,7 @@ class Reader(Sender):
             if gate.lock in self._sleepers:
                 self._sleepers.remove(gate.lock)
 
-    # ---- the keeper, which reads while no other thread does
+    # ---- the keeper
 
     @staticmethod
     def stand_in(of: Callable[[], Reader | None], signal: Signal, deadline: Deadline) -> None:

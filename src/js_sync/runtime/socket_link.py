@@ -58,7 +58,7 @@ def _nothing() -> None:
 
 
 class Link(Reader):
-    """Sends and receives the bytes of a connection, over one socket at a time.
+    """The bytes that a connection sends and receives, over one socket at a time.
 
     `on_bytes` is called with received data; its result is ignored. `on_end` is called once when an
     opened socket ends. During its first `busy_poll` seconds, a wait polls without sleeping.

@@ -95,7 +95,7 @@ class TlsSocket:
             raise TimeoutError("no TLS handshake in time")
         poll_for(events, self._sock.fileno()).poll(min(deadline.remaining(), 1.0) * 1000)
 
-    # ---- the calls of a socket
+    # ---- methods of a socket
 
     def fileno(self) -> int:
         """Return the file descriptor, or -1 if it is closed."""

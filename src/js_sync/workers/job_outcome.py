@@ -27,7 +27,7 @@ _LINE: Final = 400
 
 
 class Outcomes:
-    """Acknowledges, naks or terminates messages by the results of handlers, and counts them."""
+    """The outcomes of a worker's messages: acknowledges, naks or terminates and counts them."""
 
     def __init__(
         self,

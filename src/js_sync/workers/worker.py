@@ -57,7 +57,7 @@ _BETWEEN_LOOKS: Final = 5.0
 
 
 class Worker(Runnable):
-    """Calls a handler for each message of a consumer. Created by `JetStream.worker`.
+    """A worker that calls a handler for each message. Created by `JetStream.worker`.
 
     Call `run`, which works until the program receives a signal. Or use the worker in a `with`
     block, or call `start` and `stop`. A message is acknowledged when its handler returns, unless
