@@ -110,7 +110,7 @@ class GroupWorker(Runnable):
         self._worker: MemberWorker | None = None
         self._created: Timestamp | None = None
         self._counts = (0, 0, 0)
-        self._news: Final[deque[Found]] = deque()
+        self._changes: Final[deque[Found]] = deque()
         self._watch: Watch[bytes] | None = None
         self._watch_error: Exception | None = None
         self._was_in_use = False
@@ -129,7 +129,7 @@ class GroupWorker(Runnable):
 
     @property
     def partitions(self) -> tuple[int, ...]:
-        """The partitions that this instance consumes or stands by for."""
+        """The member's partitions while this instance is active or stands by, otherwise empty."""
         return () if self._membership is None else self._membership.partitions
 
     @property
@@ -266,15 +266,15 @@ class GroupWorker(Runnable):
                     generation, is_there = watch.generation, False
                 if entry is not None:
                     is_there = True
-                    self._hear(self._judge(entry))
+                    self._note_change(self._judge(entry))
                 elif not is_there:
-                    self._hear(None)
+                    self._note_change(None)
         except Exception as error:
             self._watch_error = error
             self._woken.set()
 
-    def _hear(self, found: Found) -> None:
-        self._news.append(found)
+    def _note_change(self, found: Found) -> None:
+        self._changes.append(found)
         self._woken.set()
 
     # ---- the membership
@@ -313,20 +313,20 @@ class GroupWorker(Runnable):
     async def _next_step(self, membership: Membership) -> Step:
         if self._watch_error is not None:
             raise self._watch_error
-        if self._news:
-            return membership.heard(self._news.popleft(), monotonic())
+        if self._changes:
+            return membership.heard(self._changes.popleft(), monotonic())
         worker = self._worker
         if worker is not None and worker.has_ended:
             self._gone = worker.gone
             await self._leave(membership, "the consumer was deleted", hands_over=False)
         if self._gone is not None:
-            return await self._look_again(membership, self._gone)
+            return await self._explain_loss(membership, self._gone)
         if worker is not None and worker.lost_pin:
             # The server will deliver the buffered messages to the pinned instance.
             return Leave("another instance is pinned")
         return membership.due(monotonic())
 
-    async def _look_again(self, membership: Membership, gone: Exception) -> Step:
+    async def _explain_loss(self, membership: Membership, gone: Exception) -> Step:
         """Find out why the consumer does not exist any more: the group may have been deleted."""
         try:
             found = await self._store.find(self._api.deadline())

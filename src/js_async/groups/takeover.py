@@ -48,7 +48,7 @@ class Takeover:
         self._consumer: Final = consumer
         self._patience: Final = patience(config)
         self._report: Final = report
-        self._came: Final[dict[int, Message]] = {}
+        self._buffered: Final[dict[int, Message]] = {}
         self._sorted: Final[deque[Message]] = deque()
         self._is_over = False
 
@@ -79,17 +79,17 @@ class Takeover:
                 break
             if not await self._take_more(Deadline.after(_PAUSE)):
                 return
-        self._sorted.extend(self._came[seq] for seq in sorted(self._came))
-        self._came.clear()
+        self._sorted.extend(self._buffered[seq] for seq in sorted(self._buffered))
+        self._buffered.clear()
         self._is_over = True
 
     def _keep(self, message: Message) -> None:
         held, seq = self._messages._held, message.metadata.stream_seq
-        earlier = self._came.get(seq)
+        earlier = self._buffered.get(seq)
         if earlier is not None:
             held.release(earlier)
         held.hold(message)
-        self._came[seq] = message
+        self._buffered[seq] = message
 
     async def _has_all(self) -> bool:
         try:
@@ -103,8 +103,8 @@ class Takeover:
         # All messages that the server sent before the info have arrived, so buffer them.
         if not await self._take_more(Deadline.after(0)):
             return False
-        came = {seq: each.metadata.consumer_seq for seq, each in self._came.items()}
-        return has_all(info, came)
+        sequences = {seq: each.metadata.consumer_seq for seq, each in self._buffered.items()}
+        return has_all(info, sequences)
 
     async def _take_more(self, deadline: Deadline) -> bool:
         """Buffer the messages that have arrived or arrive before the deadline.
@@ -122,8 +122,8 @@ class Takeover:
 
     async def give_back(self) -> None:
         """Return the buffered messages to the server (nak), in the order of the stream."""
-        rest = [*(self._came[seq] for seq in sorted(self._came)), *self._sorted]
-        self._came.clear()
+        rest = [*(self._buffered[seq] for seq in sorted(self._buffered)), *self._sorted]
+        self._buffered.clear()
         self._sorted.clear()
         with suppress(*FAILED_REQUEST):
             for message in rest:

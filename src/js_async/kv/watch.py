@@ -34,7 +34,7 @@ S = TypeVar("S")
 V = TypeVar("V")
 
 Reader = Callable[[Frame, Position], S | None]
-"""A function that converts a message and its position; None skips the message."""
+"""A function that converts a message and its position to a result, or to None to skip it."""
 
 _NO_HEADERS: Final = Headers()
 
@@ -259,7 +259,10 @@ class KeyWatch(Iteration["S | CaughtUp"], Generic[S]):
             self._revision, self._has_more = revision, position[3] > 0
 
     async def _initial(self, deadline: Deadline) -> Message | None:
-        """Return the next message, or None if the server has no stored message to deliver."""
+        """Return the next message, or None if there was none in the time of one request.
+
+        After None, the caller checks whether the initial values are complete.
+        """
         if self._has_more:
             # The next message is almost always in flight, so wait before sending a request for it.
             self._has_more = False

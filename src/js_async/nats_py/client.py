@@ -50,7 +50,7 @@ _ACK: Final = b"$JS.ACK."
 # Interval at which the state of a broken connection is checked (seconds). There is no event for it,
 # because the callbacks of nats-py belong to the application.
 _LOOK: Final = 0.05
-_LINK_BROKE: Final = "the connection of the nats-py client broke before the answer came"
+_CONNECTION_BROKE: Final = "the connection of the nats-py client broke before the answer came"
 
 
 def from_nats(
@@ -226,7 +226,7 @@ class NatsPyTransport:
         return box
 
     async def close_mailbox(self, *boxes: Box, settle: bool = False) -> None:
-        """Unsubscribe. The frames in the mailboxes stay there.
+        """Unsubscribe. The mailboxes keep their frames.
 
         With `settle`, messages that the server sent before are received first. Does nothing in a
         forked child, where iterators of the parent may end.
@@ -269,7 +269,7 @@ class NatsPyTransport:
         while not signal.is_set() and not deadline.expired():
             if self.epoch != epoch or self._client.is_connected != connected:
                 self._replies.fail(
-                    self.closed_error() if self.is_closed else ConnectionLost(_LINK_BROKE)
+                    self.closed_error() if self.is_closed else ConnectionLost(_CONNECTION_BROKE)
                 )
                 return True
             slice_ = Deadline.after(min(deadline.remaining(), _LOOK))

@@ -146,7 +146,7 @@ class ObjectPlace:
         return info
 
     async def followed(self, name: str) -> tuple[ObjectPlace, ObjectInfo]:
-        """Return the place and the description of an object; for a link, those of its target.
+        """Return the place and the description of an object, or of the target of a link.
 
         Raises `LinkError` if the link cannot be followed.
         """

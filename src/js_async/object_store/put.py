@@ -54,7 +54,7 @@ WINDOW: Final = 8 << 20
 _SMALL: Final = 16 * 1024
 _LOG: Final = Log("object")
 # Errors that are raised unchanged. Any other error becomes the cause of a `PutFailed`.
-_AS_THEY_ARE: Final = (BadArgument, DigestMismatch)
+_RAISED_UNCHANGED: Final = (BadArgument, DigestMismatch)
 # Errors after which it is unknown whether the description was stored.
 _UNKNOWN: Final = (
     BadAnswer,
@@ -116,7 +116,7 @@ class ObjectUpload:
                 raise
             failed = PutFailed(f"object {name!r} is not stored: {error}")
             failed.cleaned = await self._cleaned(error)
-            if isinstance(error, TwinstreamError) and not isinstance(error, _AS_THEY_ARE):
+            if isinstance(error, TwinstreamError) and not isinstance(error, _RAISED_UNCHANGED):
                 raise failed from error
             raise
         await self._remove_old(replaced)
@@ -160,7 +160,7 @@ class ObjectUpload:
             self._on_progress(ObjectProgress(name=name, transferred=transferred, size=self._size))
 
     async def _cleaned(self, error: BaseException) -> bool:
-        """Remove the chunks, even if the caller is cancelled; return whether that succeeded."""
+        """Remove the chunks, even after a cancellation; return whether that succeeded."""
         failures: list[TwinstreamError] = []
 
         async def clean() -> None:

@@ -93,13 +93,13 @@ class ObjectReader(Owned, BlockHint, LoopHint):
         # Pieces that were received and may be returned to the caller.
         self._ready: Final[deque[bytes]] = deque()
         # Number of bytes returned so far, plus those that an earlier call wrote to a file.
-        self._handed = content.size if isinstance(content, Content) else 0
+        self._returned = content.size if isinstance(content, Content) else 0
         self._closed = False
         # The error because of which the read cannot continue. Each further call raises it.
         self._error: TwinstreamError | None = None
 
     def __repr__(self) -> str:
-        return f"<ObjectReader {self.info.name!r}: {self._handed} bytes read>"
+        return f"<ObjectReader {self.info.name!r}: {self._returned} bytes read>"
 
     def __aiter__(self) -> Self:
         return self
@@ -109,7 +109,7 @@ class ObjectReader(Owned, BlockHint, LoopHint):
         await self._fill()
         if not self._ready:
             raise StopAsyncIteration
-        return self._hand_over(self._ready.popleft())
+        return self._counted(self._ready.popleft())
 
     async def read(self, size: int = -1) -> bytes:
         """Return up to `size` bytes, by default all remaining bytes. Empty at the end."""
@@ -122,7 +122,7 @@ class ObjectReader(Owned, BlockHint, LoopHint):
         if len(piece) > size:
             self._ready.appendleft(piece[size:])
             piece = piece[:size]
-        return self._hand_over(piece)
+        return self._counted(piece)
 
     async def read_all(self, max_bytes: int | None = None) -> bytes:
         """Return all remaining bytes.
@@ -145,14 +145,14 @@ class ObjectReader(Owned, BlockHint, LoopHint):
         found = list(self._ready)
         self._ready.clear()
         for piece in found:
-            self._hand_over(piece)
+            self._counted(piece)
         return found
 
-    def _hand_over(self, piece: bytes) -> bytes:
-        self._handed += len(piece)
+    def _counted(self, piece: bytes) -> bytes:
+        self._returned += len(piece)
         if self._on_progress is not None:
             name, size = self.info.name, self._content.total
-            self._on_progress(ObjectProgress(name=name, transferred=self._handed, size=size))
+            self._on_progress(ObjectProgress(name=name, transferred=self._returned, size=size))
         return piece
 
     async def _fill(self) -> None:
@@ -173,8 +173,8 @@ class ObjectReader(Owned, BlockHint, LoopHint):
             if page is None:
                 await self._look_again()
                 continue
-            # A page is received only once, so it is processed completely even if the caller is
-            # cancelled. The hash is computed in a thread and does not block the event loop.
+            # A page is received only once, so it is processed completely even after a cancellation.
+            # `whole` computes the hash without blocking other tasks or threads.
             await whole(partial(self._take, page.payloads))
         if self._content.is_whole and not self._ready:
             await self.close()
@@ -215,7 +215,7 @@ class ObjectReader(Owned, BlockHint, LoopHint):
                 f" {info.chunks} chunks: the others were removed from the stream, by its limits"
                 " perhaps"
             )
-        if now is None or now.deleted or is_link(now) or self._handed or not self._is_plain:
+        if now is None or now.deleted or is_link(now) or self._returned or not self._is_plain:
             raise ObjectChanged(
                 f"object {info.name!r} of bucket {self._place.bucket} was replaced, deleted or"
                 " renamed while it was read: get it again"

@@ -39,8 +39,8 @@ def size_of(source: ObjectSource) -> int | None:
 async def pieces(source: ObjectSource) -> Generated[memoryview]:
     """Iterate over the content of a source in pieces of at most 1 MiB.
 
-    Files are read without blocking the event loop. Raises `BadArgument` if the source is not one of
-    bytes, or contains other types.
+    A slow file does not block other tasks or threads. Raises `BadArgument` if the source is none of
+    these types, or if it does not contain bytes.
     """
     if isinstance(source, bytes | bytearray | memoryview):
         whole = _view(source)

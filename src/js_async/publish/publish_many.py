@@ -134,7 +134,7 @@ class PublishMany(SentWhileRead):
             if self._is_inherited:
                 # A forked process deleted or used the object, which belongs to its parent.
                 self._closed = True
-            # After a cancellation or an interrupt there is no warning: the caller knows about it.
+            # Not after a cancellation or an interrupt: the caller knows that outcomes are unread.
             if not (self._closed or self._managed):
                 self._leave(error)
             raise

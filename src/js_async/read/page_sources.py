@@ -50,7 +50,7 @@ _UNKNOWN: Final[dict[str, Any]] = {"seq": 0}
 
 
 @frozen
-class _Asked:
+class _PageRequest:
     """A page that was requested.
 
     Its response has the subject or subject token `token`, and at most `count` messages.
@@ -105,7 +105,7 @@ class DirectPages:
         self._matches: Final = None if single else matcher(filter_subjects)
         self._bulk: Final = bulk and self._matches is None
         self._inbox: Final = Inbox(api)
-        self._asked: _Asked | None = None
+        self._pending: _PageRequest | None = None
 
     async def begin(self, ask: Page) -> None:
         """Request a page."""
@@ -119,24 +119,24 @@ class DirectPages:
         bulk = None
         if self._bulk and ask.batch >= LEAST:
             bulk = DirectBulk(box.sid, token, self._stream)
-        asked = _Asked(ask, box, transport.epoch, token, ask.batch, bulk)
+        pending = _PageRequest(ask, box, transport.epoch, token, ask.batch, bulk)
         if bulk is not None:
             transport.hold_back(bulk)
-        await transport.send(self._subject, asked.token, b"", _json(body))
-        self._asked = asked
+        await transport.send(self._subject, pending.token, b"", _json(body))
+        self._pending = pending
 
     async def page(self, ask: Page, read: RangeRead, page: StoredPage) -> PageEnd:
         """Read one page."""
-        if self._asked is None or self._asked.page != ask:
+        if self._pending is None or self._pending.page != ask:
             await self.begin(ask)
-        asked, self._asked = cast("_Asked", self._asked), None
-        answer = DirectAnswer(asked.token, self._stream, read, page, self._matches)
-        return await asked.answer(self._inbox, answer)
+        pending, self._pending = cast("_PageRequest", self._pending), None
+        answer = DirectAnswer(pending.token, self._stream, read, page, self._matches)
+        return await pending.answer(self._inbox, answer)
 
     async def close(self) -> None:
         """Unsubscribe."""
-        if self._asked is not None:
-            self._asked.give_up()
+        if self._pending is not None:
+            self._pending.give_up()
         await self._inbox.close()
 
 
@@ -173,7 +173,7 @@ class ConsumerPages:
         self._few = _FEW
         self._bulk: Final = bulk
         self._inbox: Final = Inbox(api)
-        self._asked: _Asked | None = None
+        self._pending: _PageRequest | None = None
         self._name = ""
         self._whole = False
 
@@ -199,18 +199,18 @@ class ConsumerPages:
         if self._bulk and self._matches is None and body["batch"] >= LEAST:
             bulk = PullBulk(box.sid, reply.encode(), self._name, body["batch"])
             transport.hold_back(bulk)
-        asked = _Asked(ask, box, transport.epoch, token, body["batch"], bulk)
+        pending = _PageRequest(ask, box, transport.epoch, token, body["batch"], bulk)
         await transport.send(subject, reply.encode(), b"", _json(body))
-        self._asked = asked
+        self._pending = pending
 
     async def page(self, ask: Page, read: RangeRead, page: StoredPage) -> PageEnd:
         """Read one page. After an error, the next page is read from a new consumer."""
         try:
-            if self._asked is None or self._asked.page != ask:
+            if self._pending is None or self._pending.page != ask:
                 await self.begin(ask)
-            asked, self._asked = cast("_Asked", self._asked), None
-            answer = PullAnswer(asked.token, read, page, asked.count, self._matches)
-            end = await asked.answer(self._inbox, answer)
+            pending, self._pending = cast("_PageRequest", self._pending), None
+            answer = PullAnswer(pending.token, read, page, pending.count, self._matches)
+            end = await pending.answer(self._inbox, answer)
         except RequestTimeout:
             # The server does not respond, so do not wait for its response to the deletion.
             await self._drop(wait=False)
@@ -278,9 +278,9 @@ class ConsumerPages:
 
         Late messages of this consumer then cannot get into a page of the next one.
         """
-        if self._asked is not None:
-            self._asked.give_up()
-        self._asked = None
+        if self._pending is not None:
+            self._pending.give_up()
+        self._pending = None
         await self._inbox.close()
         name, self._name = self._name, ""
         if not name:
@@ -302,7 +302,8 @@ class ConsumerPages:
 class LeaderPages:
     """Pages from the leader, with one request for each message: slow, but always possible.
 
-    Used for work-queue streams without `allow_direct`, where a consumer would remove messages.
+    Used for streams without `allow_direct` if the server refuses a consumer, or if a consumer would
+    remove messages.
     """
 
     def __init__(self, api: Api, stream: str, filter_subjects: Sequence[str] = ()) -> None:

@@ -88,15 +88,15 @@ class RangeReader:
         self._read: Final = read
         self._source = source
         self._filters: Final = tuple(filters)
-        # Filters for requests to the leader. Direct get uses no filter if there are several.
-        self._asked = () if direct and len(filters) > 1 else self._filters
+        # Filters for requests to the leader. Direct get uses no filter if the user passes several.
+        self._leader_filters = () if direct and len(filters) > 1 else self._filters
         self._timeout: Final = timeout
         self._ahead: Final = ahead
         self._bulk: Final = bulk
         # Whether to check at the first failure that the stream allows direct gets.
-        self._look_at_config = direct
+        self._checks_direct = direct
         self._deadline = Deadline.after(timeout)
-        # A page whose read was cancelled. The next call continues it.
+        # A page whose read was cancelled or interrupted. The next call continues it.
         self._unfinished: StoredPage | None = None
         self._finished: StoredPage | None = None
         self._trouble = "the replicas have not caught up with the leader"
@@ -177,7 +177,7 @@ class RangeReader:
         """Continue with a page source that mirrors do not serve."""
         await self._source.close()
         self._source = await self._own_pages()
-        self._asked = self._filters
+        self._leader_filters = self._filters
 
     async def _own_pages(self) -> PageSource:
         try:
@@ -194,14 +194,14 @@ class RangeReader:
 
     async def _require_direct(self) -> None:
         """Raise `BadArgument` if the stream does not allow direct gets, which all pages need."""
-        if not self._look_at_config:
+        if not self._checks_direct:
             return
         try:
             info = await self._api.stream_info(self._stream)
         except TwinstreamError:
             # No response, or no permission for the request: the read continues until its timeout.
             return
-        self._look_at_config = False
+        self._checks_direct = False
         if not info.config.allow_direct:
             raise BadArgument(
                 f"stream {self._stream} does not allow direct gets: read with direct=False, or set"
@@ -221,7 +221,7 @@ class RangeReader:
         """Return the leader's first matching sequence from `seq` on, or None if there is none."""
         while True:
             try:
-                return await next_seq(self._api, self._stream, self._asked or (">",), seq)
+                return await next_seq(self._api, self._stream, self._leader_filters or (">",), seq)
             except TwinstreamError as error:
                 if not is_transient(error):
                     raise

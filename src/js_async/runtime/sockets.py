@@ -20,8 +20,8 @@ async def connected(
 ) -> socket.socket:
     """Connect to a host and return the non-blocking socket. Raises OSError.
 
-    The addresses of the host are tried in turn. They share the time until the deadline, so that
-    every address is tried.
+    The function tries one address of the host after another. All addresses share the time until the
+    deadline, so that each is tried.
     """
     loop = asyncio.get_running_loop()
     found = spread(await _resolved(loop, host, port), shuffle)

@@ -54,7 +54,7 @@ class Turn:
             sleeper.go_on()
         except BaseException as error:
             if os.getpid() != self._process:
-                # The task has forked, and this is the child process. No other task may resume here.
+                # The task has forked, and this is the child process, in which no task may resume.
                 raise
             # The exception ends the loop. It is raised in a callback, because some loops treat an
             # exception in a reader as the end of the socket.

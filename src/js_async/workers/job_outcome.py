@@ -26,7 +26,7 @@ _LINE: Final = 400
 
 
 class Outcomes:
-    """The outcomes of a worker's messages: acknowledges, naks or terminates and counts them."""
+    """The outcomes of a worker's messages, which are counted and sent to the server."""
 
     def __init__(
         self,

@@ -79,7 +79,7 @@ class JobsHere:
         return job
 
     def done(self, job: Job) -> None:
-        """Remove a message from those that wait or are being handled."""
+        """Record that a message is no longer waiting or being handled."""
         about = _about(job.message)
         if about is None:
             return
@@ -107,9 +107,10 @@ class JobsHere:
         return job.message
 
     def is_over(self, message: Message) -> bool:
-        """Return whether a message is a redelivery of one that was finished a moment ago.
+        """Return whether a message is a redelivery of a message that was finished a moment ago.
 
-        If so, the message was redelivered before the server received the ack, or the ack was lost.
+        In this case the server redelivered the message before it received the ack, or the ack was
+        lost.
         """
         about = message.metadata
         self._follow(about)

@@ -52,7 +52,7 @@ class Take(Protocol):
 
 _UNCONFIRMED: Final = (*FAILED_REQUEST, PermissionDenied)
 # After a redelivery the consumer's settings are requested, but not more often (seconds).
-_BETWEEN_LOOKS: Final = 5.0
+_REFRESH_INTERVAL: Final = 5.0
 
 
 class Worker(Runnable):
@@ -94,7 +94,7 @@ class Worker(Runnable):
         self._end_is_logged = False
         self._numbers = 0
         self._here: Final = JobsHere(settings.room)
-        self._next_look = Deadline.after(0)
+        self._next_refresh = Deadline.after(0)
 
     def __repr__(self) -> str:
         counts = f"{self.handled} handled, {self.in_hand} in progress, {self.waiting} waiting"
@@ -281,7 +281,7 @@ class Worker(Runnable):
         """
         if not is_repeated(message):
             return False
-        await self._look_again(messages)
+        await self._refresh_settings(messages)
         async with self._lock:
             earlier = self._here.waiting(message)
             is_over = self._here.is_over(message)
@@ -293,15 +293,15 @@ class Worker(Runnable):
                 await earlier.in_progress()
         return is_over or earlier is not None
 
-    async def _look_again(self, messages: Messages) -> None:
+    async def _refresh_settings(self, messages: Messages) -> None:
         """Request the consumer's settings, which may have been changed, at most every 5 seconds."""
-        if self._consumer is None or not self._next_look.expired():
+        if self._consumer is None or not self._next_refresh.expired():
             return
-        self._next_look = Deadline.after(_BETWEEN_LOOKS)
+        self._next_refresh = Deadline.after(_REFRESH_INTERVAL)
         try:
             info = await self._consumer.info()
         except PermissionDenied:
-            self._next_look = NEVER
+            self._next_refresh = NEVER
             return
         except _UNCONFIRMED:
             return
@@ -321,7 +321,7 @@ class Worker(Runnable):
         return False
 
     def _fail(self, error: BaseException) -> None:
-        """Keep the error, unless there was an earlier one, and stop."""
+        """Stop the worker. The error is kept if it is the first one."""
         self._keep_error(error, f"the worker on {self._stream}")
         self._stop_taking()
 

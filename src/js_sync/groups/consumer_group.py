@@ -53,9 +53,10 @@ __all__ = ["ConsumerGroup", "ElasticConsumerGroup", "GroupOrder", "StaticConsume
 C = TypeVar("C", StaticGroupConfig, ElasticGroupConfig)
 
 GroupOrder = Literal["partition", "none", "subject", "total"] | Callable[[GroupMessage], Hashable]
-"""Which messages are handled one after the other: those of one partition (`"partition"`), of one
-subject (`"subject"`), or with the same key (a function that returns the key); all messages
-(`"total"`) or none (`"none"`).
+"""Which messages are handled sequentially.
+
+`"partition"`: the messages of one partition; `"subject"`: the messages of one subject; `"total"`:
+all messages; `"none"`: no messages; a function that returns a key: the messages with the same key.
 """
 
 # The first server with pinned clients (ADR-42).
@@ -138,11 +139,11 @@ class ConsumerGroup(Generic[C]):
 
         Args:
             member: Name of the member. Several processes may work as the same member: one is
-                active, the others stand by.
+                active, the other processes stand by.
             handler: Function to call with each message. The message's `subject` does not include
                 the partition.
             concurrency: Maximum number of handlers that run at the same time.
-            order: Which messages are handled one after the other. By default those of a partition,
+            order: Which messages are handled sequentially; by default the messages of a partition,
                 which include all messages of a key.
             retry: When to retry, and how often.
             dead_letters: Where to store messages that are not retried any more.

@@ -41,11 +41,11 @@ def create_member_consumer(
     *,
     looks_first: bool = False,
 ) -> Consumer:
-    """Create the consumer of a member, or return the one that another instance created.
+    """Create the consumer of a member, or return it if another instance has created it.
 
-    In an elastic group, a consumer with other settings is replaced, unless another instance may
-    still work on its messages: then `ConsumerExists` is raised. Pass `looks_first=True` to the next
-    attempt after such an error.
+    Raises `ConsumerExists` if the consumer has other settings. In an elastic group, the function
+    replaces such a consumer instead, unless another instance may still work on its messages. After
+    this error, pass `looks_first=True` to the next attempt.
     """
     config = member_consumer(names, member, filters, template)
     if looks_first:

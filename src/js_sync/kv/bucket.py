@@ -201,7 +201,7 @@ class KeyValue(Generic[V]):
             StoreRefused: The bucket is full.
             Unsupported: The bucket has no TTL for keys.
             InvalidKey: The key contains invalid characters.
-            JetStreamError: Other errors, as from `JetStream.publish`.
+            JetStreamError: And the other errors of `JetStream.publish`.
         """
         stored, data = self._codecs.encode_key(key), self._codecs.encode_value(value)
         if ttl is not None:

@@ -263,7 +263,7 @@ class AtomicBatch(Owned, BlockHint):
         except BaseException as error:
             self._give_up(error)
             raise
-        # If the commit is cancelled from here on, the outcome stays `UNKNOWN`.
+        # If the commit is cancelled or interrupted from here on, the outcome stays `UNKNOWN`.
         self._outcome = AtomicOutcome.UNKNOWN
         self._reason = "the commit was sent and no response was read"
         began = monotonic()

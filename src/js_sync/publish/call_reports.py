@@ -22,8 +22,8 @@ def telling(
 ) -> Callable[[UnderWay, Outcome], bool]:
     """Return an `on_done` callback for a `Pipeline` that also reports each message to `on_call`.
 
-    `on_done` is the pipeline owner's callback, if the owner has one. `forget` is the pipeline's
-    method that removes a message from those in flight.
+    `on_done` is the pipeline owner's callback, if the owner has one. `forget` is the method
+    `Pipeline.forget`.
     """
 
     def is_first(entry: UnderWay, outcome: Outcome) -> bool:

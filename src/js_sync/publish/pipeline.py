@@ -294,7 +294,10 @@ class Pipeline:
             self.note(None, error)
 
     def _look_for_denial(self) -> None:
-        """Fail messages that `deny` did not see, because they were sent at the same time."""
+        """Fail the messages in flight if the server has refused the inbox.
+
+        `deny` does not see messages that were sent at the time of the refusal.
+        """
         box = self._box
         if box is not None and box.error is not None and self._waiting:
             self.note(None, box.error)
@@ -307,7 +310,7 @@ class Pipeline:
         return entry.engine
 
     def _fail(self, entry: UnderWay, error: TwinstreamError) -> None:
-        """Let the engine decide what follows the failure of an attempt."""
+        """Pass the error of an attempt to the engine, and carry out the engine's action."""
         engine = self._engine(entry)
         if entry.action is None:
             self._act(entry, engine.failed(error, self._left(entry)))

@@ -53,7 +53,7 @@ def publish(
     repeatable = bool(headers) and request.is_repeatable
     end = _end(policy, deadline, repeatable, 0)
     if answer is not None:
-        # Most messages are acknowledged here, without the steps of `_Publishing`.
+        # Fast path: most messages are acknowledged without the steps of `_Publishing`.
         try:
             transport.wait(answer.signal, end)
         except BaseException:

@@ -51,7 +51,7 @@ _UNKNOWN: Final[dict[str, Any]] = {"seq": 0}
 
 
 @frozen
-class _Asked:
+class _PageRequest:
     """A page that was requested.
 
     Its response has the subject or subject token `token`, and at most `count` messages.
@@ -106,7 +106,7 @@ class DirectPages:
         self._matches: Final = None if single else matcher(filter_subjects)
         self._bulk: Final = bulk and self._matches is None
         self._inbox: Final = Inbox(api)
-        self._asked: _Asked | None = None
+        self._pending: _PageRequest | None = None
 
     def begin(self, ask: Page) -> None:
         """Request a page."""
@@ -120,24 +120,24 @@ class DirectPages:
         bulk = None
         if self._bulk and ask.batch >= LEAST:
             bulk = DirectBulk(box.sid, token, self._stream)
-        asked = _Asked(ask, box, transport.epoch, token, ask.batch, bulk)
+        pending = _PageRequest(ask, box, transport.epoch, token, ask.batch, bulk)
         if bulk is not None:
             transport.hold_back(bulk)
-        transport.send(self._subject, asked.token, b"", _json(body))
-        self._asked = asked
+        transport.send(self._subject, pending.token, b"", _json(body))
+        self._pending = pending
 
     def page(self, ask: Page, read: RangeRead, page: StoredPage) -> PageEnd:
         """Read one page."""
-        if self._asked is None or self._asked.page != ask:
+        if self._pending is None or self._pending.page != ask:
             self.begin(ask)
-        asked, self._asked = cast("_Asked", self._asked), None
-        answer = DirectAnswer(asked.token, self._stream, read, page, self._matches)
-        return asked.answer(self._inbox, answer)
+        pending, self._pending = cast("_PageRequest", self._pending), None
+        answer = DirectAnswer(pending.token, self._stream, read, page, self._matches)
+        return pending.answer(self._inbox, answer)
 
     def close(self) -> None:
         """Unsubscribe."""
-        if self._asked is not None:
-            self._asked.give_up()
+        if self._pending is not None:
+            self._pending.give_up()
         self._inbox.close()
 
 
@@ -174,7 +174,7 @@ class ConsumerPages:
         self._few = _FEW
         self._bulk: Final = bulk
         self._inbox: Final = Inbox(api)
-        self._asked: _Asked | None = None
+        self._pending: _PageRequest | None = None
         self._name = ""
         self._whole = False
 
@@ -200,18 +200,18 @@ class ConsumerPages:
         if self._bulk and self._matches is None and body["batch"] >= LEAST:
             bulk = PullBulk(box.sid, reply.encode(), self._name, body["batch"])
             transport.hold_back(bulk)
-        asked = _Asked(ask, box, transport.epoch, token, body["batch"], bulk)
+        pending = _PageRequest(ask, box, transport.epoch, token, body["batch"], bulk)
         transport.send(subject, reply.encode(), b"", _json(body))
-        self._asked = asked
+        self._pending = pending
 
     def page(self, ask: Page, read: RangeRead, page: StoredPage) -> PageEnd:
         """Read one page. After an error, the next page is read from a new consumer."""
         try:
-            if self._asked is None or self._asked.page != ask:
+            if self._pending is None or self._pending.page != ask:
                 self.begin(ask)
-            asked, self._asked = cast("_Asked", self._asked), None
-            answer = PullAnswer(asked.token, read, page, asked.count, self._matches)
-            end = asked.answer(self._inbox, answer)
+            pending, self._pending = cast("_PageRequest", self._pending), None
+            answer = PullAnswer(pending.token, read, page, pending.count, self._matches)
+            end = pending.answer(self._inbox, answer)
         except RequestTimeout:
             # The server does not respond, so do not wait for its response to the deletion.
             self._drop(wait=False)
@@ -279,9 +279,9 @@ class ConsumerPages:
 
         Late messages of this consumer then cannot get into a page of the next one.
         """
-        if self._asked is not None:
-            self._asked.give_up()
-        self._asked = None
+        if self._pending is not None:
+            self._pending.give_up()
+        self._pending = None
         self._inbox.close()
         name, self._name = self._name, ""
         if not name:
@@ -303,7 +303,8 @@ class ConsumerPages:
 class LeaderPages:
     """Pages from the leader, with one request for each message: slow, but always possible.
 
-    Used for work-queue streams without `allow_direct`, where a consumer would remove messages.
+    Used for streams without `allow_direct` if the server refuses a consumer, or if a consumer would
+    remove messages.
     """
 
     def __init__(self, api: Api, stream: str, filter_subjects: Sequence[str] = ()) -> None:

@@ -65,7 +65,7 @@ class StreamRead(Owned, BlockHint, LoopHint):
         self._at = 0
         self._messages = 0
         self._position = 0
-        self._asked = 0
+        self._expected_seq = 0
         self._overtaken: int | None = None
         self._closed = False
         self._ended = False
@@ -131,16 +131,16 @@ class StreamRead(Owned, BlockHint, LoopHint):
         page = range_.reader.next_page()
         looked = self._may_be_overtaken(page, range_.end)
         if looked:
-            self._look_at_the_beginning()
+            self._check_first_seq()
         if page is None:
             range_.reader.close()
             if not (looked or self._ended):
-                self._prove_the_same()
+                self._check_same_stream()
             self._ended = True
             self._position = range_.end
             return None
         self._messages += len(page)
-        self._asked = self._position = page.last_seq + 1
+        self._expected_seq = self._position = page.last_seq + 1
         return page
 
     def arrow_batches(self) -> Generated[pa.RecordBatch]:
@@ -184,7 +184,7 @@ class StreamRead(Owned, BlockHint, LoopHint):
             ahead=True,
             bulk=bulk,
         )
-        self._asked = self._position = start
+        self._expected_seq = self._position = start
         self._range = _Range(start, end, read, reader, via, info.created)
         return self._range
 
@@ -206,10 +206,10 @@ class StreamRead(Owned, BlockHint, LoopHint):
     def _may_be_overtaken(self, page: StoredPage | None, end: int) -> bool:
         """Return whether the stream's limits may have removed messages before they were read."""
         if page is None:
-            return self._asked < end
-        return page.has_gaps or page.first_seq > self._asked
+            return self._expected_seq < end
+        return page.has_gaps or page.first_seq > self._expected_seq
 
-    def _prove_the_same(self) -> None:
+    def _check_same_stream(self) -> None:
         """Raise `StreamNotFound` if the stream was re-created during the read."""
         if not self._messages:
             return
@@ -231,11 +231,11 @@ class StreamRead(Owned, BlockHint, LoopHint):
             err_code=STREAM_NOT_FOUND,
         )
 
-    def _look_at_the_beginning(self) -> None:
+    def _check_first_seq(self) -> None:
         info = self._info()
         self._check_created(info)
         first = info.state.first_seq
-        if self._overtaken is None and first > self._asked:
+        if self._overtaken is None and first > self._expected_seq:
             self._overtaken = first
 
     def close(self) -> None:

@@ -89,9 +89,9 @@ class Reader(Sender):
             self._drop(sock, error)
 
     def _lead(self, signal: Signal, deadline: Deadline) -> None:
-        """Read for all threads until `signal` is set, the deadline has passed or the socket ended.
+        """Be the leader: read for all threads until `signal` is set or the deadline has passed.
 
-        This thread is the leader meanwhile.
+        Also returns when the socket has ended.
         """
         waker = self._waker
         waker.busy = False

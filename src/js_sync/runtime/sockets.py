@@ -66,8 +66,8 @@ def connected(
 ) -> socket.socket:
     """Connect to a host and return the non-blocking socket. Raises OSError.
 
-    The addresses of the host are tried in turn. They share the time until the deadline, so that
-    every address is tried.
+    The function tries one address of the host after another. They share the time until the
+    deadline, so that every address is tried.
     """
     addresses = socket.getaddrinfo(resolvable(host), port, type=socket.SOCK_STREAM)
     found = spread(addresses, shuffle)

@@ -1,6 +1,6 @@
 """TLS on a non-blocking socket.
 
-OpenSSL only encrypts and decrypts here, in memory; this module reads and writes the socket. An
+OpenSSL only encrypts and decrypts data in memory. This module reads and writes the socket. An
 `ssl.SSLSocket` makes two system calls for each record, and the records of a server are short (1 KiB
 at first, 16 KiB at most). With one read for all available data, reading over TLS takes 0.6 of the
 CPU time, and publishing many messages takes 0.7.

@@ -162,19 +162,19 @@ class DeadLetters(Owned, WorksBeside):
     # ---- creating dead letters
 
     def collect(self, *, timeout: Seconds = 1.0) -> int:
-        """Process the captured advisories, and return the number of those processed.
+        """Process the captured advisories, and return the number of processed advisories.
 
         Returns when no advisory arrives for `timeout` seconds. A failure that cannot be processed
         now is reported to `on_report`, and its advisory is redelivered after a second or later.
         """
         keeper = self._keeper()
-        dealt_with = 0
+        processed = 0
         while batch := keeper.fetch(_BATCH, timeout=timeout, wait="first"):
             for advisory in batch:
-                dealt_with += self._deal_with(advisory)
-        return dealt_with
+                processed += self._process(advisory)
+        return processed
 
-    def _deal_with(self, advisory: Message) -> bool:
+    def _process(self, advisory: Message) -> bool:
         """Create a dead letter and acknowledge the advisory; return False if that failed."""
         found = read_failure(advisory.data)
         try:
@@ -331,7 +331,7 @@ class DeadLetters(Owned, WorksBeside):
             return
         try:
             for advisory in messages:
-                self._deal_with(advisory)
+                self._process(advisory)
         except Exception as error:
             self._keep_error(error, f"{self._names.stream}: the creation of dead letters")
 
@@ -448,14 +448,14 @@ class DeadLetters(Owned, WorksBeside):
         them.
         """
         found = [letter for letter in self.letters() if letter.consumer == consumer]
-        there = [letter.stream_seq for letter in found if not letter.gone]
-        if not there:
+        present = [letter.stream_seq for letter in found if not letter.gone]
+        if not present:
             raise BadArgument(f"no dead letter of consumer {consumer} has its message")
-        consumer_admin.reset(self._api, self._names.stream, consumer, min(there))
+        consumer_admin.reset(self._api, self._names.stream, consumer, min(present))
         for letter in found:
             if not letter.gone:
                 self.discard(letter)
-        return min(there)
+        return min(present)
 
 
 @contextmanager

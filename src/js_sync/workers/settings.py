@@ -18,8 +18,10 @@ from twinstream.models.records import frozen
 __all__ = ["KeyOf", "WorkSettings"]
 
 KeyOf = Literal["none", "subject", "total"] | Callable[[Message], Hashable]
-"""Which messages are handled one after the other: those of a subject (`"subject"`), those with the
-same key (a function that returns the key), all (`"total"`) or none (`"none"`).
+"""Which messages are handled sequentially.
+
+`"subject"`: the messages of one subject; `"total"`: all messages; `"none"`: no messages; a function
+that returns a key: the messages with the same key.
 """
 
 # `_AHEAD`: buffered messages per handler without an order. `_ORDERED`: buffered messages with an
@@ -80,7 +82,7 @@ class WorkSettings:
         return _ORDERED if self.is_ordered else self.concurrency * _AHEAD
 
     def key(self, message: Message, number: int) -> Hashable:
-        """Return a message's key. Messages with the same key are handled one after the other."""
+        """Return a message's key. Messages with the same key are handled sequentially."""
         if callable(self.order):
             return self.order(message)
         if self.order == "none":
