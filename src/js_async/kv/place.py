@@ -113,9 +113,10 @@ class Place:
     async def last(
         self, key: str, *, stale: bool, deadline: Deadline, answer: Frame | None = None
     ) -> StreamMessage | None:
-        """Return the last revision of a stored key, or None if the key has none.
+        """Return the last revision of a stored key, or None if there is no revision.
 
-        `answer` is the response that `ask_directly` returned.
+        `answer` is the response that `ask_directly` returned, if any. The leader is asked if the
+        response has no message of this stream.
         """
         request = {"last_by_subj": self.subjects.stored + key}
         if answer is None:

@@ -76,10 +76,8 @@ def _is_at_end(number: int) -> bool:
 class _Receiver(asyncio.BufferedProtocol):
     """The protocol object of asyncio, which passes received bytes to a `Link`.
 
-    The same buffer is used for every read.
-
-    The event loop refers to this object, which has only a weak reference to the link. So the link
-    is deleted when the user drops it.
+    The same buffer is used for every read. The event loop refers to this object, which has only a
+    weak reference to the `Link`. So the `Link` is deleted when the user drops it.
     """
 
     def __init__(self, link: Link) -> None:
@@ -201,12 +199,12 @@ class Link:
 
     @property
     def is_inherited(self) -> bool:
-        """Whether this process was forked after the link was created."""
+        """Whether this process was forked after the `Link` was created."""
         return self._forks != Forks.count
 
     @property
     def unsent(self) -> int:
-        """Number of bytes written to the link that were not passed to the system yet."""
+        """Number of bytes written to the `Link` that were not passed to the system yet."""
         buffered = 0 if self._transport is None else self._transport.get_write_buffer_size()
         return self._out_size + buffered
 
@@ -313,7 +311,7 @@ class Link:
             self.flush()
         if signal.raised:
             return True
-        # The same as `Signal.sleep`, but with one timer per link instead of one per wait.
+        # The same as `Signal.sleep`, but with one timer per `Link` instead of one per wait.
         sleeper = Sleeper(self._loop, self._turn)
         signal.sleepers.append(sleeper)
         self._alarm.set(sleeper, deadline.at)
@@ -343,7 +341,8 @@ class Link:
     ) -> bool:
         """Wait until the signal is set or the deadline has passed; return whether it is set.
 
-        `of` returns the link, or None if the user dropped it. This method keeps no reference to it.
+        `of` returns the `Link`, or None if the user dropped it. This method keeps no reference to
+        it.
         """
         return await signal.sleep(deadline)
 
@@ -498,7 +497,7 @@ class Link:
             _cut(transport)
 
     def drop(self, flag: Signal) -> None:
-        """Flush and close a link whose user dropped the connection.
+        """Flush and close a `Link` whose user dropped the connection.
 
         Called by the garbage collector in any thread. A slow peer has `_LATE` seconds to read the
         data. `flag` wakes up the connection's background task.
@@ -518,7 +517,7 @@ class Link:
             self._loop.call_later(_LATE, _cut, transport)
 
     async def close(self) -> None:
-        """Flush and close the link permanently.
+        """Flush and close the `Link` permanently.
 
         Returns when the socket is closed, after `_CLOSE_TIME` even if the peer does not read.
         """

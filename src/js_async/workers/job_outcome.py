@@ -57,11 +57,10 @@ class Outcomes:
                 self._warn(job, "acknowledged", error)
 
     async def failed(self, job: Job, error: Exception) -> float | None:
-        """Process a failure of a handler.
+        """Process a handler's failure; return the seconds until this worker retries, or None.
 
-        If messages are handled in order, returns the seconds until this worker retries, because
-        later messages have to wait. Otherwise the server redelivers the message, and the result is
-        None. The result is also None if the message is not retried.
+        The worker itself retries if messages are handled in order, because later messages have to
+        wait. Otherwise it leaves the retry to the server, unless the message is given up.
         """
         delay = None if self._is_hopeless(job, error) else self._delay(job, error)
         about = job.message.metadata

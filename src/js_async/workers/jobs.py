@@ -122,8 +122,7 @@ class JobsHere:
     def _follow(self, about: Metadata) -> None:
         """Forget finished messages if the consumer was reset, so that they are handled again."""
         newest, self._newest = self._newest, about
-        # After a reset, the delivery sequence begins again. `is_over` and `add` may pass the same
-        # object.
-
+        # After a reset, the delivery sequence begins again. A second call for the same delivery,
+        # by `is_over` and by `add`, is no reset.
         if newest is not None and newest is not about and about.consumer_seq <= newest.consumer_seq:
             self._over.clear()

@@ -92,7 +92,7 @@ class ConsumerGroup(Generic[C]):
     def source(self) -> str:
         """The name of the stream that has the consumers of the members.
 
-        For a static group it is `stream`. An elastic group has a stream for itself.
+        For a static group it is `stream`, for an elastic group the group's own stream.
         """
         return self._names.source
 

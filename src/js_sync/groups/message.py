@@ -32,6 +32,6 @@ def group_message(message: Message) -> GroupMessage:
     made._done = message._done
     made._partition = token
     if hasattr(message, "_told_at"):
-        # The worker has sent `in_progress` for the message, at this time.
+        # The time at which the worker has sent `in_progress` while the message waited.
         made._told_at = message._told_at
     return made

@@ -430,7 +430,9 @@ class ObjectStore:
     def sweep(
         self, *, older_than: Seconds = _DAY, dry_run: bool = False, timeout: Seconds = _PATIENCE
     ) -> Swept:
-        """Remove content that belongs to no object, for example of uploads that were killed.
+        """Remove content that belongs to no object, and return the number of uploads and chunks.
+
+        Such content remains after an upload was killed, for example.
 
         Args:
             older_than: Keep content whose last chunk was stored less than this number of seconds

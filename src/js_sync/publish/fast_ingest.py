@@ -117,7 +117,7 @@ class FastIngest(SentWhileRead):
             if self._is_inherited:
                 # A forked process deleted or used the object, which belongs to its parent.
                 self._closed = True
-            # Not after a cancellation or an interrupt: the caller knows that outcomes are unread.
+            # Nothing is reported after a cancellation or an interrupt, which the caller knows about.
             if not (self._closed or self._managed):
                 warn_of_unseen("fast_ingest", len(order))
                 self._note_rest()

@@ -214,7 +214,8 @@ class Ingest:
             elif batch.has_room:
                 self._put(batch, self._backlog[0])
             elif self._is_stuck():
-                # After an election, a leader may answer pings and wait for messages that are lost.
+                # After an election, the leader may answer pings but wait for messages that are lost.
+                # The end of the batch shows which messages are lost.
                 self._commit()
             else:
                 self._wait(batch, batch.ping_reply)
@@ -231,7 +232,8 @@ class Ingest:
             headers = publish_headers(entry.request._replace(expected_stream=stream))
             self._subject = entry.subject
         self._sent_at = monotonic()
-        # Append before the write: the server's refusal may arrive before the write returns.
+        # The entry is appended before the write: the server's refusal may arrive before the write
+        # returns.
         entry.number = batch.sent + 1
         self._flight.append(entry)
         try:
@@ -273,9 +275,10 @@ class Ingest:
             batch.fail(error)
 
     def _wait(self, batch: FastBatch, reply: Callable[[], bytes]) -> None:
-        """Wait for a response to the request with the subject `reply()`.
+        """Wait for a message of the server.
 
-        If none comes, repeat the request; after the timeout, fail the batch.
+        If no message comes, send a request with the reply subject `reply()`, to which the server
+        responds. After the timeout, fail the batch.
         """
         patience = self._limits.timeout
         began = monotonic() if self._stuck_since is None else self._stuck_since

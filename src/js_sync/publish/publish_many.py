@@ -135,7 +135,7 @@ class PublishMany(SentWhileRead):
             if self._is_inherited:
                 # A forked process deleted or used the object, which belongs to its parent.
                 self._closed = True
-            # Not after a cancellation or an interrupt: the caller knows that outcomes are unread.
+            # Nothing is reported after a cancellation or an interrupt, which the caller knows about.
             if not (self._closed or self._managed):
                 self._leave(error)
             raise

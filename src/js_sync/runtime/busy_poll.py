@@ -32,8 +32,8 @@ give_way: Final = _C.sched_yield
 """Yield the CPU to another process that is ready to run, if there is one.
 
 The system tends to wake up a server on the CPU of the process that wrote to it. While this process
-busy-polls for the response, the server has to wait for milliseconds. Of requests at intervals of 3
-ms, one in a hundred took 4.9 ms; with this function, it takes 0.4.
+busy-polls for the response, the server has to wait for milliseconds. The 99th percentile of the
+duration of requests, sent at intervals of 3 ms, was 4.9 ms. With this function it is 0.4 ms.
 """
 give_way.argtypes = ()
 
@@ -59,7 +59,10 @@ class KeepingSocket(socket.socket):
         return _checked(sent)
 
     def sendmsg(self, buffers: Iterable[Buffer], *rest: Any) -> int:
-        """Send one short piece by `send`; several or longer pieces without keeping the GIL."""
+        """Send data and return the number of sent bytes.
+
+        Only one piece of at most 64 KiB is sent with the GIL, as by `send`.
+        """
         pieces = list(buffers)
         if rest or len(pieces) != 1 or memoryview(pieces[0]).nbytes > _SIZE:
             return super().sendmsg(pieces, *rest)

@@ -158,7 +158,7 @@ class TimedLock:
     """A lock whose `acquire` has a deadline.
 
     An interrupt may come after a thread has acquired the lock and before the caller knows that. So
-    the lock is reentrant: it records which thread holds it, and `release` does nothing in others.
+    the lock is reentrant: it records its thread, and `release` does nothing in other threads.
     """
 
     __slots__ = ("_lock",)
@@ -382,8 +382,8 @@ _SOCKETS: Final[set[object]] = set()
 def keep_until_closed(sock: object) -> None:
     """Keep a reference to an open socket, until `closed` is called.
 
-    When a connection is dropped, the garbage collector finalizes its objects in any order. This
-    reference prevents that the socket is closed before its link is flushed.
+    When a connection is dropped, the garbage collector finalizes its objects in any order. The
+    reference keeps the socket open until its `Link` has sent the buffered data.
     """
     _SOCKETS.add(sock)
 

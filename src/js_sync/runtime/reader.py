@@ -37,7 +37,7 @@ GLANCE: Final = 0.0005
 
 
 class Reader(Sender):
-    """The reading half of a link.
+    """The reading half of a `Link`.
 
     `on_bytes` is called with received data; its result is ignored. During its first `busy_poll`
     seconds, a wait polls without sleeping.
@@ -113,8 +113,8 @@ class Reader(Sender):
                     else:
                         waker.busy = True
                         self._receive(sock)
-                        # Cleared before the flag is checked: from here on, `Signal.set` has to wake
-                        # up this thread.
+                        # `busy` is cleared before the flag is checked, so that from now on
+                        # `Signal.set` wakes up this thread.
                         waker.busy = False
         finally:
             waker.busy = False
@@ -134,7 +134,7 @@ class Reader(Sender):
                 reached("link: before spin", self)
             give_way()
             self._receive(sock)
-        # Cleared before the caller checks the flag again.
+        # `busy` is cleared before the caller checks the flag again.
         self._waker.busy = False
 
     def _look(self, signal: Signal) -> None:
@@ -167,7 +167,7 @@ class Reader(Sender):
     def _is_behind(self) -> bool:
         """Return whether there is data that the reading thread has not processed."""
         sock = self._socket
-        # Checked in this order, because the reader sets `busy` before it reads from the socket.
+        # The order of the checks matters: the reader sets `busy` before it reads from the socket.
         return sock is not None and (has_bytes(sock) or self._waker.busy)
 
     def _try_to_lead(self, yields: bool) -> bool:
@@ -223,7 +223,7 @@ class Reader(Sender):
     def stand_in(of: Callable[[], Reader | None], signal: Signal, deadline: Deadline) -> None:
         """Read in the background until `signal` is set, the deadline has passed or a thread waits.
 
-        While this method sleeps, it keeps no reference to the link. So a dropped link is
+        While this method sleeps, it keeps no reference to the `Link`. So a dropped `Link` is
         garbage-collected.
         """
         if HOOKS:

@@ -17,13 +17,13 @@ from twinstream.core.wire.write_buffers import Piece, to_write
 __all__ = ["CUT_SHORT", "Sender"]
 
 CUT_SHORT: Final = ConnectionError("the program was interrupted while it read or wrote")
-"""The error of a link after an interrupt, when it is unknown which bytes were sent or processed."""
+"""The error of a `Link` after an interrupt, if it is unknown which bytes were transferred."""
 
 
 class Sender(ABC):
-    """The sending half of a link.
+    """The sending half of a `Link`.
 
-    The subclass implements reconnects and sending in the background.
+    The subclass handles the end of a socket, and sends the remaining data in the background.
     """
 
     def __init__(self) -> None:
@@ -105,8 +105,9 @@ class Sender(ABC):
             raise
 
     def _flush(self, *, block: bool) -> None:
-        # Only writers may block if the peer does not read. With `block=False`, the background
-        # thread, which detects a dead peer, and a closing thread do not wait for them.
+        # Only writers may block if the peer does not read. The background thread, which has to
+        # detect a dead peer, and a closing thread pass `block=False`. So they never wait for a
+        # writer.
         try:
             while self._out and self._socket is not None:
                 # The sending thread also sends this data: it checks `_out` after each send.

@@ -88,12 +88,12 @@ class Link(Reader):
 
     @property
     def is_inherited(self) -> bool:
-        """Whether this process was forked after the link was created."""
+        """Whether this process was forked after the `Link` was created."""
         return self._forks != Forks.count
 
     @property
     def unsent(self) -> int:
-        """Number of bytes written to the link that were not passed to the system yet."""
+        """Number of bytes written to the `Link` that were not passed to the system yet."""
         return sum(map(len, self._out)) + self._in_hand
 
     def let_go(self) -> None:
@@ -220,8 +220,8 @@ class Link(Reader):
     def wait_behind(of: Callable[[], Link | None], signal: Signal, deadline: Deadline) -> bool:
         """Wait in the background; return whether the signal is set.
 
-        The calling thread only reads while no other thread waits. `of` returns the link, or None if
-        the user dropped it. While this method sleeps, it keeps no reference to the link.
+        The calling thread only reads while no other thread waits. `of` returns the `Link`, or None
+        if the user dropped it. While this method sleeps, it keeps no reference to the `Link`.
         """
         while not signal.is_set() and not deadline.expired():
             link = of()
@@ -229,7 +229,8 @@ class Link(Reader):
                 break
             waits = link._waits
             del link
-            # Do not sleep until the deadline: data that arrives before it must be read before it.
+            # Sleep for a part of the time only: all data that arrives before the deadline must be
+            # read before the deadline.
             Link._doze(of, signal, min(max(deadline.remaining() / 2, 0.001), _KEEPER_NAP))
             link = of()
             if link is None:
@@ -410,7 +411,7 @@ class Link(Reader):
             self._end(sock, _nothing)
 
     def drop(self, flag: Signal) -> None:
-        """Flush and close a link whose user dropped the connection.
+        """Flush and close a `Link` whose user dropped the connection.
 
         Called by the garbage collector. If the peer is slow, a new thread waits for it for `_LATE`
         seconds. `flag` wakes up the keeper.
@@ -441,7 +442,7 @@ class Link(Reader):
             warnings.warn(text, RuntimeWarning, stacklevel=1)
 
     def close(self) -> None:
-        """Flush and close the link permanently."""
+        """Flush and close the `Link` permanently."""
         with self._mutex:
             self._closed = True
         self.shut()

@@ -34,7 +34,7 @@ _HEADER: Final = 5
 class TlsSocket:
     """A TLS connection with the methods of a non-blocking socket. Each may raise OSError.
 
-    Its lock is reentrant, because a signal handler may close the link during a call.
+    Its lock is reentrant, because a signal handler may close the `Link` during a call.
     """
 
     def __init__(self, sock: socket.socket, context: ssl.SSLContext, server_name: str) -> None:
