@@ -53,7 +53,7 @@ _UNKNOWN: Final[dict[str, Any]] = {"seq": 0}
 class _PageRequest:
     """A page that was requested.
 
-    Its response has the subject or subject token `token`, and at most `count` messages.
+    By `token`, the messages of the response are recognised. `count` is their maximum number.
     """
 
     page: Page

@@ -374,6 +374,7 @@ class KeyValue(Generic[V]):
         self, *, older_than: Seconds = _HALF_AN_HOUR, timeout: Seconds = _PATIENCE
     ) -> PurgedMarkers:
         """Remove the markers and the older revisions of deleted keys; return the numbers of keys.
+
         Markers younger than `older_than` seconds are kept, because a watch that was disconnected
         still needs them. A value that another client writes during the call is kept. `timeout` is
         the maximum number of seconds without progress.

@@ -117,7 +117,7 @@ class FastIngest(SentWhileRead):
             if self._is_inherited:
                 # A forked process deleted or used the object, which belongs to its parent.
                 self._closed = True
-            # Nothing is reported after a cancellation or an interrupt, which the caller knows about.
+            # Nothing is reported after a cancellation or an interrupt: the caller knows about it.
             if not (self._closed or self._managed):
                 warn_of_unseen("fast_ingest", len(order))
                 self._note_rest()

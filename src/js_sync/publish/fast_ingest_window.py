@@ -214,7 +214,7 @@ class Ingest:
             elif batch.has_room:
                 self._put(batch, self._backlog[0])
             elif self._is_stuck():
-                # After an election, the leader may answer pings but wait for messages that are lost.
+                # After an election, the leader may answer pings and wait for lost messages.
                 # The end of the batch shows which messages are lost.
                 self._commit()
             else:

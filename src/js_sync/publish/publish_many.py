@@ -135,7 +135,7 @@ class PublishMany(SentWhileRead):
             if self._is_inherited:
                 # A forked process deleted or used the object, which belongs to its parent.
                 self._closed = True
-            # Nothing is reported after a cancellation or an interrupt, which the caller knows about.
+            # Nothing is reported after a cancellation or an interrupt: the caller knows about it.
             if not (self._closed or self._managed):
                 self._leave(error)
             raise
