@@ -63,7 +63,7 @@ def _check_expiry(config: StreamConfig) -> None:
     if config.max_age and not config.subject_delete_marker_ttl and config.mirror is None:
         because = "the server sends nothing to watchers when a value expires"
         hole = Hole("ttl", config.max_age, because, "set limit_marker_ttl (server 2.11), or ttl=0")
-        raise NotPromised(config.name or "", "a cache that forgets what expired", (hole,))
+        raise NotPromised(config.name or "", "a cache without expired values", (hole,))
 
 
 class KeyValueCache(Owned, BlockHint, LoopHint, Generic[V]):

@@ -203,7 +203,9 @@ class BucketWrites:
                     self._place.saw(outcome.seq)
                     return outcome.seq
                 if outcome.message is None:
-                    raise BadAnswer(f"key {key!r}: the server takes the create for a repeat")
+                    raise BadAnswer(
+                        f"key {key!r}: the server reports a duplicate, but the message id is new"
+                    )
                 entry = maker.of_stored(outcome.message, tolerant=True)
                 if entry.is_value:
                     raise KeyExists.at(entry)

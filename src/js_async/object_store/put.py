@@ -196,7 +196,7 @@ def _is_refusal(error: BaseException) -> bool:
 
 def _unknown(name: str, error: TwinstreamError) -> OutcomeUnknown:
     return OutcomeUnknown(
-        f"object {name!r}: whether it was stored is not known, ask for its info: {error}"
+        f"object {name!r}: it is unknown whether it was stored, request its info: {error}"
     )
 
 

@@ -93,7 +93,9 @@ class ObjectWatch(Owned, BlockHint, LoopHint):
         held = await self._taking.acquire(deadline)
         try:
             if not held:
-                raise RequestTimeout("nothing came in time: others wait for this watch, too")
+                raise RequestTimeout(
+                    "no description in time: another caller is waiting for this watch"
+                )
             return await self._take_next(deadline)
         finally:
             self._taking.release(held)

@@ -357,7 +357,7 @@ class ObjectStore:
             place.remove(place.subjects.info(new_name), new.revision or 0)
             raise ObjectChanged(
                 f"object {name!r} of bucket {self.bucket} was changed while it got the name"
-                f" {new_name!r}: it keeps its own"
+                f" {new_name!r}: it was not renamed"
             )
         place.remove(now.subject, now.seq)
         return new

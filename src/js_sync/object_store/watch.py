@@ -94,7 +94,9 @@ class ObjectWatch(Owned, BlockHint, LoopHint):
         held = self._taking.acquire(deadline)
         try:
             if not held:
-                raise RequestTimeout("nothing came in time: others wait for this watch, too")
+                raise RequestTimeout(
+                    "no description in time: another caller is waiting for this watch"
+                )
             return self._take_next(deadline)
         finally:
             self._taking.release(held)
