@@ -1,7 +1,7 @@
-"""The entry point by which Spark finds the data source ``jetstream``.
+"""The module by which Spark finds the data source `jetstream`.
 
-Spark imports every installed top-level module whose name starts with ``pyspark_`` and registers
-its ``DefaultSource``.
+Spark imports every installed top-level module whose name starts with `pyspark_`, and registers the
+class `DefaultSource` of the module.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Workers of a consumer group's members, which adapt to each change of the members."""
+"""`GroupWorker`: work as a member of a consumer group, and follow changes of the members."""
 
 from __future__ import annotations
 
@@ -59,24 +59,24 @@ if TYPE_CHECKING:
 
 __all__ = ["GroupWorker"]
 
-# After these errors, the consumer does not exist, or its positions are needed once the
-# configuration is repaired.
+# Errors after which `_end` keeps the consumer: it does not exist, or its positions are needed when
+# the configuration has been repaired.
 _KEEPS_CONSUMER: Final = (ConsumerDeleted, NoResponders, BadGroupConfig)
 _FOREVER: Final = float("inf")
 _FILTERS: Final = {"filter_subject", "filter_subjects"}
 
 
 class GroupWorker(Runnable):
-    """Works as a member of a consumer group. Created by `worker` of a consumer group.
+    """A worker for a member of a consumer group. Created by the group's method `worker`.
 
     Call `run`, which works until the program receives a signal or the group is deleted. Or use it
     in a `with` block, or call `start` and `stop`. The messages of the member's partitions are
     handled as by a `Worker`. When the members of an elastic group change, the worker switches to
     its member's new partitions.
 
-    Each process that works as the same member is an instance of it. One of them is active, the
-    others stand by. If the work ended with an error that no call raised, a `RuntimeWarning` is
-    issued when the object is deleted.
+    Each process that works as the same member is an instance of the member. One instance is active,
+    the others stand by. If the work ended with an error that no call has raised, the object issues
+    a `RuntimeWarning` when it is deleted.
     """
 
     _area = "groups"
@@ -99,7 +99,7 @@ class GroupWorker(Runnable):
         self._names: Final = names
         self._store: Final[GroupStore[Any]] = store
         self._member: Final = member
-        # `settings.adapt` converts each message to a `GroupMessage`.
+        # `settings.adapt` converts each message to a `GroupMessage` before the handler is called.
         self._handler: Final = cast("Handler[Message]", handler)
         self._settings: Final = settings
         self._template: Final = template
@@ -110,7 +110,7 @@ class GroupWorker(Runnable):
         self._worker: MemberWorker | None = None
         self._created: Timestamp | None = None
         self._counts = (0, 0, 0)
-        self._news: Final[deque[Found]] = deque()
+        self._changes: Final[deque[Found]] = deque()
         self._watch: Watch[bytes] | None = None
         self._watch_error: Exception | None = None
         self._was_in_use = False
@@ -129,7 +129,7 @@ class GroupWorker(Runnable):
 
     @property
     def partitions(self) -> tuple[int, ...]:
-        """The partitions that this instance consumes or stands by for at the moment."""
+        """The member's partitions while this instance is active or stands by, otherwise empty."""
         return () if self._membership is None else self._membership.partitions
 
     @property
@@ -139,12 +139,12 @@ class GroupWorker(Runnable):
 
     @property
     def retried(self) -> int:
-        """Number of failures after which the message was, or will be, retried."""
+        """Number of handler failures after which the message was, or will be, retried."""
         return self._count(1)
 
     @property
     def rejected(self) -> int:
-        """Number of messages that were rejected for good."""
+        """Number of messages that were rejected and will not be retried."""
         return self._count(2)
 
     def _count(self, place: int) -> int:
@@ -157,9 +157,10 @@ class GroupWorker(Runnable):
         """Start to work in the background.
 
         Raises:
-            GroupNotFound: There is no such group.
-            BadGroupConfig: Its configuration is invalid.
-            BadArgument: The group is static, and the member does not belong to it.
+            GroupNotFound: The group does not exist.
+            BadGroupConfig: The stored settings of the group are invalid.
+            BadArgument: The worker was started before, or the group is static and does not have the
+                member.
             ConsumerExists: The group is static, and the member's consumer exists with other
                 settings.
             JetStreamError: The server refused the consumer.
@@ -184,7 +185,7 @@ class GroupWorker(Runnable):
             raise self._store.missing() from error
 
     async def _begin(self, watch: Watch[bytes]) -> None:
-        """Read the configuration, and join if the member has partitions."""
+        """Read the first configuration, and create the consumer if the member has partitions."""
         config = self._judge(await watch.next(self._api.timeout))
         if config is None:
             raise self._store.missing()
@@ -203,10 +204,10 @@ class GroupWorker(Runnable):
         return self._store.judge(entry)
 
     async def stop(self, timeout: Seconds = 30.0) -> None:
-        """Stop gracefully: running handlers may finish, other messages return to the server.
+        """Wait for the running handlers, return other messages to the server, and end the work.
 
         The server pins another instance of the member at once. If a handler or `on_report` calls
-        `stop`, it returns immediately and the work ends later.
+        `stop`, the call returns immediately and the work ends later.
 
         Raises:
             RequestTimeout: A handler takes longer than `timeout` seconds; the work ends after it.
@@ -228,10 +229,10 @@ class GroupWorker(Runnable):
         return any(task.is_current() for task in self._tasks)
 
     async def wait(self, timeout: Seconds | None = None) -> None:
-        """Wait until the work has ended: by `stop`, the end of the group, or an error.
+        """Wait until the work has ended: by `stop`, with the group, or by an error.
 
         Raises:
-            RequestTimeout: It has not ended after `timeout` seconds; it continues.
+            RequestTimeout: The work has not ended after `timeout` seconds. It continues.
             NotStarted: The worker was not started.
             Exception: The error that ended the work.
         """
@@ -256,24 +257,24 @@ class GroupWorker(Runnable):
         watch = self._watch
         if watch is None:
             return
-        # `start` has taken the first entry.
+        # `start` has read the first entry.
         generation, is_there = watch.generation, True
         try:
             async for entry in watch:
                 if watch.generation != generation:
-                    # The bucket was re-created, so its whole state is delivered again.
+                    # The bucket was re-created, so the watch delivers its whole state again.
                     generation, is_there = watch.generation, False
                 if entry is not None:
                     is_there = True
-                    self._hear(self._judge(entry))
+                    self._note_change(self._judge(entry))
                 elif not is_there:
-                    self._hear(None)
+                    self._note_change(None)
         except Exception as error:
             self._watch_error = error
             self._woken.set()
 
-    def _hear(self, found: Found) -> None:
-        self._news.append(found)
+    def _note_change(self, found: Found) -> None:
+        self._changes.append(found)
         self._woken.set()
 
     # ---- the membership
@@ -285,7 +286,7 @@ class GroupWorker(Runnable):
         try:
             await self._stay_member(membership)
         except BaseException as error:
-            # Keep any exception, even a handler's `SystemExit`: `stop` and `wait` raise it.
+            # Keep every exception, even `SystemExit` of a handler: `stop` and `wait` raise it.
             self._keep_error(error, self._what_it_is)
         finally:
             self._ended.set()
@@ -312,21 +313,21 @@ class GroupWorker(Runnable):
     async def _next_step(self, membership: Membership) -> Step:
         if self._watch_error is not None:
             raise self._watch_error
-        if self._news:
-            return membership.heard(self._news.popleft(), monotonic())
+        if self._changes:
+            return membership.heard(self._changes.popleft(), monotonic())
         worker = self._worker
         if worker is not None and worker.has_ended:
             self._gone = worker.gone
             await self._leave(membership, "the consumer was deleted", hands_over=False)
         if self._gone is not None:
-            return await self._look_again(membership, self._gone)
+            return await self._explain_loss(membership, self._gone)
         if worker is not None and worker.lost_pin:
-            # The worker's buffered messages now belong to the other instance.
+            # The server will deliver the buffered messages to the pinned instance.
             return Leave("another instance is pinned")
         return membership.due(monotonic())
 
-    async def _look_again(self, membership: Membership, gone: Exception) -> Step:
-        """Find out why the consumer is gone; the group may have been deleted."""
+    async def _explain_loss(self, membership: Membership, gone: Exception) -> Step:
+        """Find out why the consumer does not exist any more: the group may have been deleted."""
         try:
             found = await self._store.find(self._api.deadline())
         except FAILED_REQUEST as error:
@@ -360,9 +361,9 @@ class GroupWorker(Runnable):
         membership.joined(join)
 
     def _may_pass(self, error: Exception) -> bool:
-        """Return whether the refusal is temporary.
+        """Return whether a refusal of the consumer is temporary.
 
-        It ends once other members or instances have left.
+        A temporary refusal ends when other members or instances have left.
         """
         if self._names.kind == "static" or not isinstance(error, JetStreamError):
             return False
@@ -370,9 +371,9 @@ class GroupWorker(Runnable):
         return not_unique or isinstance(error, ConsumerExists)
 
     def _is_usual(self, error: Exception) -> bool:
-        """Return whether the refusal is expected while the members change."""
+        """Return whether a refusal of the consumer is expected while the members change."""
         if isinstance(error, ConsumerExists):
-            # If other settings than the filters differ, the instances were given different ones.
+            # If more than the filters differs, the instances were started with different settings.
             return {each.field for each in error.differences} <= _FILTERS
         return self._may_pass(error)
 
@@ -387,9 +388,9 @@ class GroupWorker(Runnable):
     async def _leave(
         self, membership: Membership, reason: str, *, hands_over: bool = True
     ) -> MemberWorker | None:
-        """Stop consuming when the running handlers have ended.
+        """Stop consuming after the running handlers have ended.
 
-        Return the ended worker, or None if there was none.
+        Returns the ended worker, or None if the member had no consumer.
         """
         worker, partitions = self._worker, membership.partitions
         if worker is None:
@@ -403,7 +404,7 @@ class GroupWorker(Runnable):
         names = self._names
         self._report(PartitionsRevoked(names.stream, names.group, self._member, partitions, reason))
         if worker.lost_pin:
-            # The server may have pinned an earlier pull of this instance again.
+            # The server may have pinned an older pull request of this instance again.
             await release_pin(worker)
         elif hands_over and names.kind == "elastic":
             wanted = filters_of(membership.config, self._member)
@@ -413,7 +414,7 @@ class GroupWorker(Runnable):
     async def _end(self, membership: Membership, end: End) -> None:
         await self._leave(membership, end.reason, hands_over=False)
         if self._names.kind == "static" and not isinstance(end.error, _KEEPS_CONSUMER):
-            # The consumer's filters come from a configuration that no longer applies.
+            # The consumer has filters of a configuration that is no longer valid.
             with suppress(*FAILED_REQUEST):
                 await delete_member_consumer(
                     self._api, self._names, self._member, created=self._created

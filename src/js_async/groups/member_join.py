@@ -1,4 +1,4 @@
-"""Create a member's consumer, and hand it over to the next instance."""
+"""Create the consumer of a member, and release it for the next instance."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ async def create_member_consumer(
     *,
     looks_first: bool = False,
 ) -> Consumer:
-    """Create the consumer of a member, or return the one that another instance created.
+    """Create the consumer of a member, or return it if another instance has created it.
 
-    For an elastic group, a consumer with other settings is replaced. If another instance uses it,
-    and so may still work on its messages, `ConsumerExists` is raised. Pass `looks_first=True` to
-    the attempt after that.
+    Raises `ConsumerExists` if the consumer has other settings. In an elastic group, the function
+    replaces such a consumer instead, unless another instance may still work on its messages. After
+    this error, pass `looks_first=True` to the next attempt.
     """
     config = member_consumer(names, member, filters, template)
     if looks_first:
@@ -68,16 +68,16 @@ async def _create(api: Api, stream: str, config: ConsumerConfig) -> Consumer:
     except JetStreamError as error:
         if error.err_code != CONSUMER_CREATE:
             raise
-    # The server may still be removing the folder of an inactive consumer.
+    # The server may still be deleting the directory of an inactive consumer.
     await sleep(DELETION)
     return await Consumer.create(api, stream, config, "create")
 
 
 async def _wait_for_deletion(api: Api, stream: str, member: str) -> None:
-    """If the conflicting consumer is gone, wait until its deletion is complete.
+    """If the member's consumer does not exist any more, wait until its deletion is complete.
 
-    A consumer created earlier may inherit its delivery state, and skip messages of a newly assigned
-    partition.
+    A consumer that is created earlier may inherit the delivery state of the deleted one. It would
+    then skip messages of a partition that is new to the member.
     """
     try:
         await consumer_admin.info(api, stream, member)
@@ -90,8 +90,8 @@ async def delete_member_consumer(
 ) -> None:
     """Delete the consumer of a member, if it exists.
 
-    With `created`, only the consumer that was created at this time: a new group of the same name
-    may have one, too.
+    With `created`, the consumer is only deleted if it was created at this time. So the consumer of
+    a new group with the same name is kept.
     """
     consumer = names.consumer(member)
     with suppress(ConsumerNotFound, StreamNotFound):
@@ -103,10 +103,10 @@ async def delete_member_consumer(
 
 
 async def hand_over(worker: MemberWorker, wanted: tuple[str, ...]) -> float:
-    """Delete the consumer of a stopped worker if `deletes_consumer` says so.
+    """Delete the consumer of a stopped worker if this instance is responsible for it.
 
-    Return the seconds to wait before it is created again, so that the instance that is pinned to it
-    can delete it first.
+    Returns the seconds to wait before the consumer is created again. In this time, the instance
+    that is pinned to the consumer can delete it.
     """
     consumer = worker.consumer
     try:
@@ -117,7 +117,7 @@ async def hand_over(worker: MemberWorker, wanted: tuple[str, ...]) -> float:
     except ConsumerNotFound:
         return 0.0
     except FAILED_REQUEST:
-        # The server deletes it after its `inactive_threshold`.
+        # The server deletes the consumer after its `inactive_threshold`.
         return PAUSE
     return PAUSE
 

@@ -1,4 +1,4 @@
-"""The worker that runs while a member has a consumer."""
+"""The worker of a group member for one consumer."""
 
 from __future__ import annotations
 
@@ -19,7 +19,11 @@ __all__ = ["MemberWorker"]
 
 
 class MemberWorker(Worker):
-    """A worker that sets `woken` when it ends, without an error if its consumer was deleted."""
+    """A `Worker` for the consumer of a group member.
+
+    It sets `woken` when it ends. If the consumer was deleted, it ends without an error, and `gone`
+    is set.
+    """
 
     def __init__(
         self,
@@ -33,9 +37,9 @@ class MemberWorker(Worker):
         self.consumer: Final = consumer
         self._woken: Final = woken
         self.gone: ConsumerDeleted | NoResponders | None = None
-        """The error that showed that the consumer was deleted.
+        """The error that showed that the consumer was deleted, or None.
 
-        It is `NoResponders` if this client may not request its info.
+        It is `NoResponders` if the client has no permission to request the consumer's info.
         """
         self.lost_pin = False
         """Whether another instance of the member was pinned."""
@@ -44,12 +48,12 @@ class MemberWorker(Worker):
 
     @property
     def has_ended(self) -> bool:
-        """Whether the work has ended, or is about to."""
+        """Whether the work has ended or is ending."""
         return self._stopping
 
     @property
     def pin(self) -> str | None:
-        """The id of this instance's pin, as far as the client knows; None without one."""
+        """The id of this instance's pin as last reported by the server, or None without a pin."""
         return self.consumer._channels.pins.get(PRIORITY_GROUP)
 
     def is_handler(self) -> bool:
@@ -59,14 +63,15 @@ class MemberWorker(Worker):
     def _note_lost_pin(self) -> None:
         self.lost_pin = True
         if self._messages is not None:
-            # Otherwise the server could pin a pull of an inbox that is about to close.
+            # Stop pulling, so that the server does not pin a pull request whose inbox is about to
+            # close.
             self._messages._stop_pulling()
         self._woken.set()
 
     def _taking(self, messages: Messages) -> Take:
         info = self.consumer.cached_info
         config = info.config if info is not None else None
-        # With max_ack_pending=1, or if no order is requested, there is nothing to sort.
+        # No sorting is needed for one message at a time, or if the user requires no order.
         if config is None or config.max_ack_pending == 1 or not self._settings.is_ordered:
             return super()._taking(messages)
         report = self._outcomes.report

@@ -1,4 +1,4 @@
-"""Messages of partitioned consumer groups."""
+"""The messages of partitioned consumer groups."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ __all__ = ["GroupMessage", "group_message"]
 class GroupMessage(Message):
     """A `Message` of a consumer group.
 
-    `subject` is the published subject, without the partition; `partition` is the number. `metadata`
-    names the stream and the consumer of the group.
+    `subject` is the subject without the partition, as it was published. `metadata` contains the
+    names of the group's stream and of the member's consumer.
     """
 
     __slots__ = ("_partition",)
@@ -25,12 +25,12 @@ class GroupMessage(Message):
 
 
 def group_message(message: Message) -> GroupMessage:
-    """Return a received message without the first token of its subject, which is the partition."""
+    """Return a received message as a `GroupMessage`, without the partition in its subject."""
     token, _, subject = message._frame[0].partition(b".")
     made = GroupMessage((subject, *message._frame[1:]), message._delivery)
     made._done = message._done
     made._partition = token
     if hasattr(message, "_told_at"):
-        # The message waited in the worker, which reported progress meanwhile.
+        # The time at which the worker has sent `in_progress` while the message waited.
         made._told_at = message._told_at
     return made

@@ -1,4 +1,4 @@
-"""The stored configuration of a consumer group: read, created, changed, deleted."""
+"""The stored configuration of a consumer group: read, create, change and delete it."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ __all__ = ["GroupStore", "group_names"]
 
 C = TypeVar("C", StaticGroupConfig, ElasticGroupConfig)
 
-# Pause before retrying after a conflicting change by another client (seconds).
+# Pause before an `edit` is retried, after another client changed the group (seconds).
 _PAUSE: Final = 0.01
 
 
 class GroupStore(Generic[C]):
-    """The key that holds the configuration of a group."""
+    """The configuration of a group, which is stored in a key of a bucket."""
 
     def __init__(self, api: Api, names: GroupNames, cls: type[C]) -> None:
         self._api: Final = api
@@ -40,14 +40,15 @@ class GroupStore(Generic[C]):
     def bucket(self) -> KeyValue[bytes]:
         """A new handle of the bucket.
 
-        Without cached stream info, a handle reads from the leader, so the result is current.
+        A new handle has no cached stream info. So it reads from the stream's leader, and its
+        results are current.
         """
         return handle(Place(self._api, self._names.bucket, None))
 
     def judge(self, entry: Entry[bytes] | None) -> C | BadGroupConfig | None:
-        """Return the configuration in an entry, or the error if it is invalid.
+        """Return the configuration in an entry, or an error if it is invalid.
 
-        Return None for a marker or no entry.
+        Returns None if the entry is None or a marker.
         """
         if entry is None or not entry.is_value:
             return None
@@ -57,7 +58,7 @@ class GroupStore(Generic[C]):
             return error
 
     async def find(self, deadline: Deadline) -> C | BadGroupConfig | None:
-        """Return the configuration, or the error if it is invalid; None without a group."""
+        """Return the configuration, an error if it is invalid, or None if there is no group."""
         return self.judge(await self._entry(deadline))
 
     async def _entry(self, deadline: Deadline) -> Entry[bytes] | None:
@@ -67,7 +68,7 @@ class GroupStore(Generic[C]):
             return None
 
     async def read(self, deadline: Deadline) -> GroupInfo[C]:
-        """Return the configuration. Raises `GroupNotFound`, `BadGroupConfig`."""
+        """Return the configuration and its revision. Raises `GroupNotFound`, `BadGroupConfig`."""
         entry = await self._entry(deadline)
         found = self.judge(entry)
         if entry is None or found is None:
@@ -83,7 +84,8 @@ class GroupStore(Generic[C]):
     async def create(self, config: C, replicas: int | None, deadline: Deadline) -> GroupInfo[C]:
         """Store the configuration of a new group.
 
-        Return the existing group if its settings are the same.
+        If the group exists with the same settings, it is returned. Raises `GroupExists` if the
+        settings differ.
         """
         await self._make_bucket(replicas, deadline)
         key, remaining = self._names.key, deadline.remaining()
@@ -96,7 +98,7 @@ class GroupStore(Generic[C]):
     async def check_same(self, config: C, deadline: Deadline) -> GroupInfo[C]:
         """Return the existing group.
 
-        Raises `GroupExists` if settings that cannot be changed differ.
+        Raises `GroupExists` if settings differ that cannot be changed.
         """
         info = await self.read(deadline)
         wrong = differences(info.config, config)
@@ -108,7 +110,7 @@ class GroupStore(Generic[C]):
         return info
 
     async def _make_bucket(self, replicas: int | None, deadline: Deadline) -> None:
-        """Create the bucket if it is missing, as other clients do."""
+        """Create the bucket if it does not exist, with the settings that other clients use."""
         bucket = self._names.bucket
         try:
             await get_bucket(self._api, bucket, deadline)
@@ -119,13 +121,13 @@ class GroupStore(Generic[C]):
             try:
                 await create_bucket(self._api, config, deadline)
             except BucketExists:
-                # Another client created it first, with another number of replicas.
+                # Another client has just created the bucket with another number of replicas.
                 return
 
     async def edit(self, change: Callable[[C], C], deadline: Deadline) -> GroupInfo[C]:
-        """Apply `change` to the current configuration.
+        """Apply `change` to the configuration, store the result, and return it.
 
-        Retry if another client changes it concurrently.
+        The change is repeated if another client changes the configuration at the same time.
         """
         while True:
             before = await self.read(deadline)
@@ -158,5 +160,5 @@ async def group_names(api: Api, kind: GroupKind, stream: str, timeout: float) ->
         async for key in bucket.keys(f"{stream}.*", timeout=timeout):
             yield group_of_key(key)
     except BucketNotFound:
-        # There never was a group.
+        # The bucket does not exist, so no group was ever created.
         return

@@ -1,4 +1,4 @@
-"""Buffer new messages until those of an earlier instance have been redelivered."""
+"""`Takeover`: keep the order of messages when another instance of a member becomes active."""
 
 from __future__ import annotations
 
@@ -26,14 +26,15 @@ if TYPE_CHECKING:
 
 __all__ = ["Takeover"]
 
-# Interval between consumer info requests (seconds).
+# Interval between requests for the consumer info (seconds).
 _PAUSE: Final = 0.05
 
 
 class Takeover:
-    """Takes the messages of a consumer.
+    """The messages of a consumer in the order of the stream, after an instance became active.
 
-    Those that arrive during the takeover are sorted by stream sequence.
+    At first `take` buffers messages, until the server has redelivered all messages that an earlier
+    instance has not acknowledged. Then it returns the buffered messages sorted by stream sequence.
     """
 
     def __init__(
@@ -47,7 +48,7 @@ class Takeover:
         self._consumer: Final = consumer
         self._patience: Final = patience(config)
         self._report: Final = report
-        self._came: Final[dict[int, Message]] = {}
+        self._buffered: Final[dict[int, Message]] = {}
         self._sorted: Final[deque[Message]] = deque()
         self._is_over = False
 
@@ -62,9 +63,9 @@ class Takeover:
         return await self._messages._take(deadline)
 
     async def _settle(self) -> None:
-        """Wait for the first message, then for the redelivery of an earlier instance's messages.
+        """Wait for a message, and then until all unacknowledged messages were redelivered.
 
-        These are all that it has not acknowledged.
+        Does not wait longer than `patience` allows.
         """
         first = await self._messages._take(NEVER)
         if first is None:
@@ -78,37 +79,37 @@ class Takeover:
                 break
             if not await self._take_more(Deadline.after(_PAUSE)):
                 return
-        self._sorted.extend(self._came[seq] for seq in sorted(self._came))
-        self._came.clear()
+        self._sorted.extend(self._buffered[seq] for seq in sorted(self._buffered))
+        self._buffered.clear()
         self._is_over = True
 
     def _keep(self, message: Message) -> None:
         held, seq = self._messages._held, message.metadata.stream_seq
-        earlier = self._came.get(seq)
+        earlier = self._buffered.get(seq)
         if earlier is not None:
             held.release(earlier)
         held.hold(message)
-        self._came[seq] = message
+        self._buffered[seq] = message
 
     async def _has_all(self) -> bool:
         try:
             info = await self._consumer.info()
         except ConsumerNotFound:
-            # The consumer was deleted, so nothing is redelivered to this instance.
+            # The consumer was deleted, so the server redelivers nothing.
             return True
         except FAILED_REQUEST:
             await sleep(_PAUSE)
             return False
-        # All messages that the server sent before this response have arrived.
+        # All messages that the server sent before the info have arrived, so buffer them.
         if not await self._take_more(Deadline.after(0)):
             return False
-        came = {seq: each.metadata.consumer_seq for seq, each in self._came.items()}
-        return has_all(info, came)
+        sequences = {seq: each.metadata.consumer_seq for seq, each in self._buffered.items()}
+        return has_all(info, sequences)
 
     async def _take_more(self, deadline: Deadline) -> bool:
-        """Take the messages that are buffered or arrive before the deadline.
+        """Buffer the messages that have arrived or arrive before the deadline.
 
-        Return False at the end of the messages.
+        Returns False at the end of the messages.
         """
         try:
             while True:
@@ -120,9 +121,9 @@ class Takeover:
             return True
 
     async def give_back(self) -> None:
-        """Nak the messages that were not handed to the worker, in stream order."""
-        rest = [*(self._came[seq] for seq in sorted(self._came)), *self._sorted]
-        self._came.clear()
+        """Return the buffered messages to the server (nak), in the order of the stream."""
+        rest = [*(self._buffered[seq] for seq in sorted(self._buffered)), *self._sorted]
+        self._buffered.clear()
         self._sorted.clear()
         with suppress(*FAILED_REQUEST):
             for message in rest:

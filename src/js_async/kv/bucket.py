@@ -40,7 +40,7 @@ _PATIENCE: Final = 120.0
 
 
 def handle(place: Place) -> KeyValue[bytes]:
-    """Return the handle of a bucket, with values as they are stored."""
+    """Return a `KeyValue` without codecs, whose values are the stored bytes."""
     return KeyValue(place, PLAIN_CODECS)
 
 
@@ -49,11 +49,12 @@ class KeyValue(Generic[V]):
     """A bucket of keys and values. Get one from `JetStream.get_key_value` or `create_key_value`.
 
     A key consists of tokens separated by dots; tokens contain A-Z a-z 0-9 - / _ =. A value is
-    bytes. Each write creates a revision, a number that increases over all keys of the bucket. The
-    `timeout` of a call is in seconds; its default is that of the context.
+    bytes, unless a codec converts it. Each write creates a revision, whose number increases over
+    all keys of the bucket. The `timeout` of a call is in seconds; its default is that of the
+    context.
 
-    Reads see every write that was acknowledged before them. Reads with `stale=True` may be answered
-    by any replica, which may lag behind.
+    Reads see every write that was acknowledged before them. With `stale=True`, any replica may
+    answer a read, and the replica may lag behind.
     """
 
     def __init__(self, place: Place, codecs: Codecs[V]) -> None:
@@ -74,26 +75,36 @@ class KeyValue(Generic[V]):
 
     @property
     def stream(self) -> Stream:
-        """The stream of the bucket, with stored subjects and without codecs."""
+        """The stream of the bucket.
+
+        Its subjects are the stored keys, its payloads the stored values.
+        """
         return self._place.stream
 
     @property
     def cached_status(self) -> KeyValueStatus:
-        """The last status that the server reported. Raises `BadArgument` if there is none yet."""
+        """The status in the server's last response.
+
+        Raises `BadArgument` if there was no response yet.
+        """
         return KeyValueStatus.of(self._place.stream.cached_info)
 
     async def status(self, *, timeout: Seconds | None = None) -> KeyValueStatus:
-        """Request settings and state. Raises `BucketNotFound`."""
+        """Request the settings and the state of the bucket. Raises `BucketNotFound`."""
         try:
             return KeyValueStatus.of(await self._place.stream.info(timeout=timeout))
         except TwinstreamError as error:
             raise_for_bucket(self.bucket, error)
 
     async def change(self, edit: Edit, *, timeout: Seconds | None = None) -> KeyValueStatus:
-        """Read the settings, let `edit` return a changed copy, and store the differences.
+        """Change the settings of the bucket and return its new status.
 
-        Stream settings that are not settings of a bucket are kept. Raises `BucketNotFound`, and
-        `InvalidConfig` for changes that the server does not support, such as another storage.
+        The call reads the settings, passes them to `edit`, which returns a changed copy, and stores
+        the differences. Settings of the stream that are not settings of a bucket stay as they are.
+
+        Raises:
+            BucketNotFound: The bucket does not exist.
+            InvalidConfig: The server does not support a change, for example of the storage type.
         """
         from js_async.kv.manage import change_bucket
 
@@ -114,8 +125,12 @@ class KeyValue(Generic[V]):
     ) -> Entry[V]:
         """Return the last entry of a key, or its entry at `revision`.
 
-        Raises `KeyNotFound`. If the key was deleted or purged, or its value expired, this is a
-        `KeyDeleted` with the marker as its `entry`. Also raises `InvalidKey`, `BucketNotFound`.
+        Raises:
+            KeyNotFound: There is no such entry.
+            KeyDeleted: The entry is a marker: the key was deleted or purged, or its value expired.
+                This is a `KeyNotFound` with the marker as its `entry`.
+            InvalidKey: The key contains invalid characters.
+            BucketNotFound: The bucket does not exist.
         """
         entry = await self._find(key, revision, stale, timeout)
         if entry is None:
@@ -137,7 +152,7 @@ class KeyValue(Generic[V]):
     ) -> Entry[V] | None:
         """Return the last entry of a key, or its entry at `revision`, or None.
 
-        The entry may be a value or a marker. If a codec cannot decode it, its `error` is set.
+        The entry is a value or a marker. If a codec cannot decode it, its `error` is set.
         """
         return await self._find(key, revision, stale, timeout)
 
@@ -169,7 +184,7 @@ class KeyValue(Generic[V]):
         ttl: Ttl | None = None,
         timeout: Seconds | None = None,
     ) -> int:
-        """Store a value, regardless of the key's current one, and return the new revision.
+        """Store a value, whatever the current value is, and return the new revision.
 
         With `ttl` (seconds, rounded up to whole ones) the value expires; this requires a bucket
         with `limit_marker_ttl` and a history of 1. Without `ttl` the new value does not expire,
@@ -185,7 +200,7 @@ class KeyValue(Generic[V]):
             StoreRefused: The bucket is full.
             Unsupported: The bucket has no TTL for keys.
             InvalidKey: The key contains invalid characters.
-            JetStreamError: And whatever else `JetStream.publish` raises.
+            JetStreamError: And the other errors of `JetStream.publish`.
         """
         stored, data = self._codecs.encode_key(key), self._codecs.encode_value(value)
         if ttl is not None:
@@ -200,12 +215,16 @@ class KeyValue(Generic[V]):
         ttl: Ttl | None = None,
         timeout: Seconds | None = None,
     ) -> int:
-        """Store a value if the key has none, and return its revision.
+        """Store a value if the key has no value, and return its revision.
 
-        A key has no value if it was deleted or purged, or if its value expired. `ttl` is as in
-        `put`, but with any history: the key's older revisions are then removed. Raises
-        `OutcomeUnknown`, `KeyExists` with the existing `entry` if the key has a value, and the
-        errors of `put`.
+        A key has no value after it was deleted or purged, or after its value expired. `ttl` is in
+        seconds, as in `put`, but the bucket may have any history; a value with a `ttl` removes the
+        older revisions of the key.
+
+        Raises:
+            KeyExists: The key has a value, which is the `entry` of the error.
+            OutcomeUnknown: A response was lost, and it is unknown whether the value was stored.
+            JetStreamError: And the other errors of `put`.
         """
         stored, data = self._codecs.encode_key(key), self._codecs.encode_value(value)
         ttl = await self._writes.key_ttl(ttl, single=False)
@@ -222,8 +241,10 @@ class KeyValue(Generic[V]):
     ) -> int:
         """Replace the value of a key if it is still at `revision`, and return the new revision.
 
-        Raises the errors of `put`, `RevisionMismatch` if another client was faster, and
-        `OutcomeUnknown` if a lost response leaves the outcome unknown.
+        Raises:
+            RevisionMismatch: The key is at another revision.
+            OutcomeUnknown: A response was lost, and it is unknown whether the value was stored.
+            JetStreamError: And the other errors of `put`.
         """
         stored, data = self._codecs.encode_key(key), self._codecs.encode_value(value)
         check_revision(revision, instead="; create stores a key that has no value")
@@ -233,10 +254,10 @@ class KeyValue(Generic[V]):
     async def delete(
         self, key: str, *, revision: int | None = None, timeout: Seconds | None = None
     ) -> int:
-        """Mark a key as deleted and return the marker's revision. The history is kept.
+        """Mark a key as deleted and return the revision of the marker. The history is kept.
 
-        With `revision`, delete only if the key is still at this revision; otherwise raise
-        `RevisionMismatch`. A key without a value gets a marker, too.
+        A key without a value gets a marker as well. With `revision`, the key is only deleted if it
+        is still at this revision; otherwise `RevisionMismatch` is raised.
         """
         stored = self._codecs.encode_key(key)
         if revision is None:
@@ -252,10 +273,11 @@ class KeyValue(Generic[V]):
         ttl: Ttl | None = None,
         timeout: Seconds | None = None,
     ) -> int:
-        """Remove all revisions of a key, leave a marker, and return the marker's revision.
+        """Remove all revisions of a key, store a marker, and return the revision of the marker.
 
-        `revision` is as in `delete`. `ttl` is as in `put`, but with any history: the server then
-        removes the marker without sending anything to watchers.
+        `revision` is as in `delete`. `ttl` (seconds) is the time until the server removes the
+        marker, which it does not report to watchers. It requires `limit_marker_ttl`, as in `put`,
+        but the bucket may have any history.
         """
         stored = self._codecs.encode_key(key)
         ttl = await self._writes.key_ttl(ttl, single=False)
@@ -271,10 +293,11 @@ class KeyValue(Generic[V]):
     # ---- many keys
 
     def keys(self, *filters: str, timeout: Seconds = _PATIENCE) -> Generated[str]:
-        """Iterate over the keys that have a value, each once; `filters` may contain wildcards.
+        """Iterate over the keys that have a value and match one of `filters`, by default all keys.
 
-        A key that is written meanwhile is neither missed nor returned twice. `timeout` is the
-        maximum time without progress. Raises `BucketNotFound`, `InvalidKey` or `RequestTimeout`.
+        Filters may contain wildcards. Each key is returned once, even if it is written during the
+        iteration. `timeout` is the maximum number of seconds without progress. Raises
+        `BucketNotFound`, `InvalidKey` or `RequestTimeout`.
         """
         from js_async.kv.keys import keys_of
 
@@ -282,9 +305,10 @@ class KeyValue(Generic[V]):
         return keys_of(self._place, self._maker, stored, seconds(timeout))
 
     async def history(self, key: str, *, timeout: Seconds = _PATIENCE) -> list[Entry[V]]:
-        """Return the kept revisions of a key, oldest first, including markers.
+        """Return the stored revisions of a key, oldest first, including markers.
 
-        Raises `KeyNotFound` if there are none.
+        `timeout` is the maximum number of seconds without progress. Raises `KeyNotFound` if the key
+        has no revision.
         """
         from js_async.kv.keys import history_of
 
@@ -294,10 +318,12 @@ class KeyValue(Generic[V]):
     async def get_many(
         self, *filters: str, at_revision: int | None = None, timeout: Seconds = _PATIENCE
     ) -> Entries[V]:
-        """Return the values of keys or filters (by default of all keys), as of one revision.
+        """Return the values of keys, as of one revision.
 
-        The result includes every write that was acknowledged before the call. With `at_revision`,
-        the result is the state right after that revision, as far as the bucket still stores it.
+        The keys match one of `filters`; by default these are all keys. The result includes every
+        write that was acknowledged before the call. With `at_revision`, it is the state right after
+        this revision, without values that the bucket no longer stores. `timeout` is the maximum
+        number of seconds without progress.
         """
         from js_async.kv.keys import entries_of
 
@@ -318,12 +344,12 @@ class KeyValue(Generic[V]):
 
         Args:
             filters: Only watch keys that match one of these; by default all keys.
-            history: Begin with all kept revisions instead of the last ones.
+            history: Begin with all stored revisions instead of the last entry of each key.
             updates_only: Skip the existing entries.
-            resume_from: Begin at this revision.
             deletes: Whether to return markers of deleted keys.
             meta_only: Return entries without values.
-            on_report: Called when the consumer was lost or re-created.
+            resume_from: Begin at this revision.
+            on_report: Called when the watch's consumer was lost or re-created.
 
         Raises:
             BucketNotFound: The bucket does not exist.
@@ -346,16 +372,17 @@ class KeyValue(Generic[V]):
     async def purge_deletes(
         self, *, older_than: Seconds = _HALF_AN_HOUR, timeout: Seconds = _PATIENCE
     ) -> PurgedMarkers:
-        """Remove the remains of deleted keys, except markers younger than `older_than` seconds.
+        """Remove the markers and the older revisions of deleted keys; return the numbers of keys.
 
-        A watch that is disconnected for longer than `older_than` misses these deletes. A value that
-        another client writes meanwhile is kept.
+        Markers younger than `older_than` seconds are kept, because a watch that was disconnected
+        still needs them. A value that another client writes during the call is kept. `timeout` is
+        the maximum number of seconds without progress.
         """
         from js_async.kv.keys import purge_markers
 
         return await purge_markers(self._place, older_than, seconds(timeout))
 
-    # ---- other views of the same bucket
+    # ---- codecs and caches
 
     @overload
     def with_codecs(self, *, key: KeyCodec) -> KeyValue[V]: ...
@@ -366,7 +393,7 @@ class KeyValue(Generic[V]):
     def with_codecs(
         self, *, key: KeyCodec | None = None, value: ValueCodec[W] | None = None
     ) -> KeyValue[V] | KeyValue[W]:
-        """Return the bucket with additional codecs, applied before the existing ones (ADR-54)."""
+        """Return the bucket with additional codecs, which encode before the others (ADR-54)."""
         codecs = self._codecs.with_codecs(key, value)
         return cast("KeyValue[V] | KeyValue[W]", KeyValue(self._place, cast("Codecs[V]", codecs)))
 
@@ -379,16 +406,23 @@ class KeyValue(Generic[V]):
         """Return an in-memory copy of the bucket, or of the keys that match `filters`.
 
         A watch keeps the copy current. Writes through the copy can be read from it immediately.
-        `on_change` is called with each new revision that the watch delivers; it is a plain function
-        in both twins and must be quick. Raises `NotPromised` for a bucket with a `ttl` but without
-        `limit_marker_ttl`, where nothing reports that a value expired.
+
+        Args:
+            filters: Filters, which may contain wildcards; by default all keys.
+            on_change: Called with each new revision that the watch delivers. It is a plain function
+                in both twins and must return quickly.
+            on_report: Called when the watch's consumer was lost or re-created.
+
+        Raises:
+            NotPromised: The bucket has a `ttl` but no `limit_marker_ttl`, so the server does not
+                report when a value expires.
         """
         from js_async.kv.cache import open_cache
 
         return opening(open_cache(self, filters, on_change, on_report))
 
     def typed(self, model: type[W]) -> KeyValue[W]:
-        """Return the bucket with values of a class, stored as JSON; see `JsonValues`."""
+        """Return the bucket with values of type `model`, stored as JSON; see `JsonValues`."""
         from twinstream.core.kv.codecs import JsonValues
 
         return self.with_codecs(value=JsonValues(model))

@@ -1,4 +1,4 @@
-"""A local copy of a bucket, updated by a watch, for settings that are read often."""
+"""An in-memory copy of a bucket, updated by a watch, for values that are read often."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ __all__ = ["KeyValueCache", "open_cache"]
 V = TypeVar("V")
 D = TypeVar("D")
 
-# Seconds to wait for the watch to end.
+# Maximum time for `close` to wait until the background task or thread has ended (seconds).
 _PATIENCE: Final = 10.0
 
 
@@ -44,7 +44,7 @@ async def open_cache(
     on_change: Callable[[Entry[V]], None] | None,
     on_report: Callable[[PullReport], None] | None,
 ) -> KeyValueCache[V]:
-    """Return a cache that contains the state of the bucket."""
+    """Create a cache, and return it when it contains the current state of the bucket."""
     config = await bucket._place.known(bucket._place.api.deadline())
     _check_expiry(config)
     watch = await bucket.watch(*filters, on_report=on_report)
@@ -59,23 +59,23 @@ async def open_cache(
 
 
 def _check_expiry(config: StreamConfig) -> None:
-    """Raise `NotPromised` if the server would not report expired values to watchers."""
+    """Raise `NotPromised` if the server does not report to watchers that a value expired."""
     if config.max_age and not config.subject_delete_marker_ttl and config.mirror is None:
         because = "the server sends nothing to watchers when a value expires"
         hole = Hole("ttl", config.max_age, because, "set limit_marker_ttl (server 2.11), or ttl=0")
-        raise NotPromised(config.name or "", "a cache that forgets what expired", (hole,))
+        raise NotPromised(config.name or "", "a cache without expired values", (hole,))
 
 
 class KeyValueCache(Owned, BlockHint, LoopHint, Generic[V]):
-    """The values of a bucket in memory. Created by `KeyValue.cached`. Close it when done.
+    """The values of a bucket in memory. Created by `KeyValue.cached`; call `close` at the end.
 
-    `cache[key]`, `get`, `entry`, `in`, `len` and iteration read from memory, without a request.
-    Another client's write is visible once the watch delivers it; a write through this cache is
-    visible when the call returns. While the connection is down, the values may be out of date: see
+    `cache[key]`, `get`, `entry`, `in`, `len` and iteration read from memory, without a request. A
+    write by another client is visible when the watch delivers it. A write through this cache is
+    visible when the call returns. While the connection is down, the values may be outdated: see
     `is_current`.
 
-    After the watch has ended, reading raises its error: `BucketNotFound` if the bucket was deleted,
-    or `ConnectionClosed`.
+    After the watch has failed, every read raises the error of the watch: `BucketNotFound` if the
+    bucket was deleted, or `ConnectionClosed`.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class KeyValueCache(Owned, BlockHint, LoopHint, Generic[V]):
         self._matches: Final = matches
         self._on_change: Final = on_change
         self._entries: Final[CachedEntries[V]] = CachedEntries()
-        # A write may run in one thread while the watch delivers in another.
+        # A write may run in one thread while the watch delivers entries in another.
         self._changing: Final = Lock()
         self._error: BaseException | None = None
         self._task: Task | None = None
@@ -123,22 +123,25 @@ class KeyValueCache(Owned, BlockHint, LoopHint, Generic[V]):
 
     @property
     def bucket(self) -> KeyValue[V]:
-        """The underlying bucket. Writes through it are visible once the watch delivers them."""
+        """The bucket. The cache shows writes through `bucket` when the watch delivers them."""
         return self._bucket
 
     @property
     def is_current(self) -> bool:
-        """Whether the cache receives changes: the connection is up and the watch is running."""
+        """Whether the cache receives changes: the client is connected and the watch is running."""
         connected = self._bucket._place.api.transport.is_connected
         return connected and self._error is None and not self._watch.is_ended
 
     @property
     def revision(self) -> int:
-        """The revision of the bucket up to which the watch has delivered everything."""
+        """The revision up to which the watch has delivered all changes."""
         return self._watch.position
 
     def entry(self, key: str) -> Entry[V] | None:
-        """Return the entry of a key, or None if it has no value."""
+        """Return the entry of a key, or None if the key has no value.
+
+        Raises the error of a codec that cannot decode the entry.
+        """
         self._raise()
         entry = self._entries.find(key)
         if entry is None or _is_over(entry):
@@ -148,7 +151,7 @@ class KeyValueCache(Owned, BlockHint, LoopHint, Generic[V]):
         return entry
 
     def get(self, key: str, default: D | None = None) -> V | D | None:
-        """Return the value of a key, or `default` if it has none."""
+        """Return the value of a key, or `default` if the key has no value."""
         entry = self.entry(key)
         return default if entry is None else entry.value
 
@@ -184,14 +187,14 @@ class KeyValueCache(Owned, BlockHint, LoopHint, Generic[V]):
     async def put(
         self, key: str, value: V, *, ttl: Ttl | None = None, timeout: Seconds | None = None
     ) -> int:
-        """Do the same as `KeyValue.put`; the cache contains the value when the call returns."""
+        """Store a value as `KeyValue.put` does, update the cache, and return the new revision."""
         revision = await self._bucket.put(key, value, ttl=ttl, timeout=timeout)
         return await self._wrote(key, value, revision, KeyValueOperation.PUT)
 
     async def create(
         self, key: str, value: V, *, ttl: Ttl | None = None, timeout: Seconds | None = None
     ) -> int:
-        """Do the same as `KeyValue.create`; the cache contains the value when the call returns."""
+        """Store a value as `KeyValue.create` does, update the cache, and return the revision."""
         revision = await self._bucket.create(key, value, ttl=ttl, timeout=timeout)
         return await self._wrote(key, value, revision, KeyValueOperation.PUT)
 
@@ -204,21 +207,21 @@ class KeyValueCache(Owned, BlockHint, LoopHint, Generic[V]):
         ttl: Ttl | None = None,
         timeout: Seconds | None = None,
     ) -> int:
-        """Do the same as `KeyValue.update`; the cache contains the value when the call returns."""
+        """Replace a value as `KeyValue.update` does, update the cache; return the revision."""
         new = await self._bucket.update(key, value, revision, ttl=ttl, timeout=timeout)
         return await self._wrote(key, value, new, KeyValueOperation.PUT)
 
     async def delete(
         self, key: str, *, revision: int | None = None, timeout: Seconds | None = None
     ) -> int:
-        """Do the same as `KeyValue.delete`; the cache lacks the key when the call returns."""
+        """Delete a key as `KeyValue.delete` does, update the cache, and return the revision."""
         new = await self._bucket.delete(key, revision=revision, timeout=timeout)
         return await self._wrote(key, None, new, KeyValueOperation.DELETE)
 
     async def purge(
         self, key: str, *, revision: int | None = None, timeout: Seconds | None = None
     ) -> int:
-        """Do the same as `KeyValue.purge`; the cache lacks the key when the call returns."""
+        """Purge a key as `KeyValue.purge` does, update the cache, and return the revision."""
         new = await self._bucket.purge(key, revision=revision, timeout=timeout)
         return await self._wrote(key, None, new, KeyValueOperation.PURGE)
 
@@ -235,7 +238,7 @@ class KeyValueCache(Owned, BlockHint, LoopHint, Generic[V]):
             value=value,
             revision=revision,
             operation=operation,
-            # Replaced by the server's time when the watch delivers the entry.
+            # The entry that the watch delivers later has the server's time.
             timestamp_ns=_now(),
             size=len(data),
             headers=Headers(),
@@ -246,10 +249,10 @@ class KeyValueCache(Owned, BlockHint, LoopHint, Generic[V]):
             self._entries.wrote(entry)
         return revision
 
-    # ---- the end
+    # ---- closing
 
     async def close(self) -> None:
-        """End the watch. The cached values remain unchanged."""
+        """End the watch. The cache keeps its values."""
         await self._watch.close()
         task = self._task
         if task is not None and not task.is_current():
@@ -264,7 +267,10 @@ class KeyValueCache(Owned, BlockHint, LoopHint, Generic[V]):
 
 
 def _is_over(entry: Entry[V]) -> bool:
-    """Return whether a value's own TTL has passed. Without markers the watch does not report it."""
+    """Return whether the TTL of a value has passed.
+
+    The watch does not report this if the bucket has no markers for expired values.
+    """
     if not entry.headers:
         return False
     ttl = natural(entry.headers.get(TTL))

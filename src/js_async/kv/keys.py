@@ -1,4 +1,4 @@
-"""Read the names, the history or the values of many keys, and remove old markers."""
+"""Operations on many keys: list keys, read revisions and values, and remove old markers."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ V = TypeVar("V")
 async def keys_of(
     place: Place, maker: EntryMaker[V], filters: Sequence[str], timeout: float
 ) -> Generated[str]:
-    """Iterate over the keys that have a value, each once, despite concurrent writes.
+    """Iterate over the keys that have a value; each is returned once, despite concurrent writes.
 
-    For each key that existed at the start, only a hash of 8 bytes is kept. It detects that a key
-    which is written during the iteration was already returned.
+    For each key that existed at the start, only a hash of 8 bytes is kept. The hash shows whether a
+    key that was written during the iteration was returned before.
     """
     watch = KeyWatch(place, _key_reader(maker), filters, WatchOptions(meta_only=True))
-    # For each key written since the start, whether it has a value.
+    # Maps each key written during the iteration to whether its last entry is a value.
     written: dict[str, bool] = {}
     numbers = array("q")
     generation = 1
@@ -47,7 +47,7 @@ async def keys_of(
             if step is None or isinstance(step, CaughtUp):
                 break
             if watch.state.generation != generation:
-                # The bucket was re-created, so its whole state is delivered again.
+                # The bucket was re-created, so the watch delivers its whole state again.
                 generation = watch.state.generation
                 written.clear()
             key, revision, is_value = step
@@ -67,7 +67,10 @@ async def keys_of(
 async def history_of(
     place: Place, maker: EntryMaker[V], key: str, shown: str, timeout: float
 ) -> list[Entry[V]]:
-    """Return the revisions of a stored key, oldest first, including markers."""
+    """Return the revisions of the stored key `key`, oldest first, including markers.
+
+    Errors show the name `shown`. Raises `KeyNotFound` if the key has no revision.
+    """
     subject = place.subjects.stored + key
     try:
         reading = place.stream.read(subjects=subject, timeout=timeout)
@@ -86,7 +89,10 @@ async def entries_of(
     at_revision: int | None,
     timeout: float,
 ) -> Entries[V]:
-    """Return the values of keys, all as of one revision."""
+    """Return the values of the keys that match `filters`, as of one revision.
+
+    Without filters, the result contains all keys.
+    """
     stored = place.subjects.stored
     subjects = [stored + each for each in filters] or [f"{stored}>"]
     try:
@@ -104,7 +110,7 @@ class PurgedMarkers:
     removed: int
     """The number of keys whose markers and older revisions were removed."""
     kept: int
-    """The number of keys with a marker too young to remove; only older revisions were removed."""
+    """The number of keys with a marker that is too young to remove."""
 
 
 def _is_value(frame: Frame) -> bool:
@@ -116,7 +122,7 @@ def _is_value(frame: Frame) -> bool:
 
 
 def _key_reader(maker: EntryMaker[V]) -> Reader[tuple[str, int, bool]]:
-    """Return a function that reads a message's key, its revision, and whether it is a value."""
+    """Return a function that reads a message's key and revision, and whether it is a value."""
     key = maker.key
 
     def read(frame: Frame, position: Position) -> tuple[str, int, bool]:
@@ -126,14 +132,14 @@ def _key_reader(maker: EntryMaker[V]) -> Reader[tuple[str, int, bool]]:
 
 
 def _read_marker(frame: Frame, position: Position) -> tuple[str, int, int] | None:
-    """Return the subject, revision and time of a marker, or None for a value."""
+    """Return the subject, revision and time (Unix, ns) of a marker, or None for a value."""
     if _is_value(frame):
         return None
     return frame[0].decode("utf-8", "surrogateescape"), position[0], position[2]
 
 
 async def purge_markers(place: Place, older_than: Seconds, timeout: float) -> PurgedMarkers:
-    """Remove the remains of deleted keys. A value that is written meanwhile is kept."""
+    """Remove markers and older revisions of deleted keys; see `KeyValue.purge_deletes`."""
     age = timedelta(seconds=seconds(older_than, "older_than"))
     watch = KeyWatch(place, _read_marker, (), WatchOptions(meta_only=True))
     markers: list[tuple[str, int, int]] = []
@@ -147,12 +153,12 @@ async def purge_markers(place: Place, older_than: Seconds, timeout: float) -> Pu
         info = await place.stream.info()
     finally:
         await watch.close()
-    # Based on the server's clock, which also timestamped the markers.
+    # The age is computed with the server's clock, because the markers have the server's time.
     limit = Timestamp.of((info.ts or datetime.now(UTC)) - age).ns
     removed = kept = 0
     for subject, revision, created in markers:
         is_old = created <= limit
-        # Purge only up to the marker: a value that was written since has a higher revision.
+        # Remove revisions up to the marker only. A value written since has a higher revision.
         before = revision + 1 if is_old else revision
         await place.stream.purge(subject=subject, before_seq=before)
         removed, kept = removed + is_old, kept + (not is_old)

@@ -1,4 +1,4 @@
-"""Create, change, delete and list buckets."""
+"""Create, read, change, delete and list buckets."""
 
 from __future__ import annotations
 
@@ -37,12 +37,15 @@ __all__ = [
 ]
 
 _LIMIT_MARKERS_SINCE: Final = (2, 11, 0)
-# Pause before another create or update while other clients create or delete the bucket (seconds).
+# Pause before `create_or_update_bucket` tries again (seconds).
 _PAUSE: Final = 0.01
 
 
 async def create_bucket(api: Api, config: KeyValueConfig, deadline: Deadline) -> Place:
-    """Create a bucket. An existing bucket with equal settings is accepted."""
+    """Create a bucket and return it; an existing bucket with equal settings is returned as it is.
+
+    Raises `BucketExists` if the bucket exists with other settings.
+    """
     wanted = stream_config(config)
     name = wanted.name or ""
     if config.limit_marker_ttl:
@@ -51,7 +54,8 @@ async def create_bucket(api: Api, config: KeyValueConfig, deadline: Deadline) ->
         await create_stream(api, name, wanted, False, deadline)
     except StreamExists as error:
         raise _exists(config.bucket, error) from error
-    # A second request is needed: the response to a stream's creation lacks the domain.
+    # Only the response to an info request contains the domain. The response to the creation lacks
+    # it.
     return await get_bucket(api, config.bucket, deadline)
 
 
@@ -68,7 +72,7 @@ def _exists(bucket: str, error: StreamExists) -> BucketExists:
 
 
 async def get_bucket(api: Api, bucket: str, deadline: Deadline) -> Place:
-    """Return an existing bucket. Raises `BucketNotFound` or `NotABucket`."""
+    """Request the info of a bucket and return it. Raises `BucketNotFound` or `NotABucket`."""
     info = await _info(api, bucket, deadline)
     check_is_bucket(info.config)
     return Place(api, bucket, info)
@@ -83,7 +87,7 @@ async def _info(api: Api, bucket: str, deadline: Deadline) -> StreamInfo:
 
 
 async def update_bucket(api: Api, config: KeyValueConfig, deadline: Deadline) -> Place:
-    """Change the settings that a configuration sets. Raises `BucketNotFound`."""
+    """Change the settings that `config` sets, and return the bucket. Raises `BucketNotFound`."""
     stream_config(config)
     return await change_bucket(
         api, config.bucket, lambda current: merged(current, config), deadline
@@ -91,7 +95,7 @@ async def update_bucket(api: Api, config: KeyValueConfig, deadline: Deadline) ->
 
 
 async def change_bucket(api: Api, bucket: str, edit: Edit, deadline: Deadline) -> Place:
-    """Read the settings of a bucket, and store what `edit` returns for them."""
+    """Pass the settings of a bucket to `edit`, store what it returns, and return the bucket."""
     place = await get_bucket(api, bucket, deadline)
     stream = place.stream.config
     before = key_value_config(stream)
@@ -114,9 +118,10 @@ async def change_bucket(api: Api, bucket: str, edit: Edit, deadline: Deadline) -
 
 
 async def create_or_update_bucket(api: Api, config: KeyValueConfig, deadline: Deadline) -> Place:
-    """Change a bucket, or create it if it does not exist.
+    """Change a bucket, or create it if it does not exist, and return it.
 
-    Other clients may create or delete it meanwhile, so both are tried until the deadline.
+    Other clients may create or delete the bucket at the same time. So the function tries both until
+    the deadline.
     """
     while True:
         try:
@@ -140,7 +145,7 @@ async def delete_bucket(api: Api, bucket: str, timeout: Seconds | None) -> None:
 
 
 class Buckets(StatusesOfKind[KeyValueStatus]):
-    """The status of each bucket."""
+    """An iterator over the status of each bucket."""
 
     def _has_name(self, stream: str) -> bool:
         return stream.startswith(PREFIX)
@@ -153,7 +158,7 @@ class Buckets(StatusesOfKind[KeyValueStatus]):
 
 
 class BucketNames(NamesOfKind):
-    """The names of buckets, derived from the stream names with the prefix of buckets."""
+    """An iterator over the names of the buckets."""
 
     def _name(self, stream: str) -> str | None:
         return bucket_of(stream) if stream.startswith(PREFIX) else None

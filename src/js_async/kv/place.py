@@ -1,4 +1,4 @@
-"""The streams that the keys of a bucket are read from and written to."""
+"""`Place`: the streams in which the keys of a bucket are stored."""
 
 from __future__ import annotations
 
@@ -20,14 +20,15 @@ from twinstream.models import StreamConfig, StreamInfo
 
 __all__ = ["Place"]
 
-# A subject with a longer key (characters) may be too long, which `last` checks.
+# Longest key in characters for the fast path. `get_message` checks longer subjects.
 _LONG_KEY: Final = 1000
 
 
 class Place:
-    """The stream of a bucket and, if the bucket is a mirror, the stream of its origin.
+    """The stream of a bucket and, if the bucket is a mirror, also the stream that it mirrors.
 
-    If `info` is None, the bucket is assumed not to be a mirror.
+    Reads use the first stream, writes the second. If `info` is None, the bucket is treated as if it
+    were not a mirror.
     """
 
     def __init__(self, api: Api, bucket: str, info: StreamInfo | None) -> None:
@@ -41,20 +42,20 @@ class Place:
         self._direct_last: Final = direct.encode()
         self._origin: Stream | None = None
         self.seen = 0 if info is None else info.state.last_seq
-        """The last revision of the bucket that this process has seen."""
+        """The highest revision of the bucket that this object has seen in a response."""
 
     def saw(self, revision: int) -> None:
-        """Record a revision that the server acknowledged or delivered."""
+        """Update `seen` with a revision that the server acknowledged or delivered."""
         if revision > self.seen:
             self.seen = revision
 
     @property
     def config(self) -> StreamConfig | None:
-        """The last known configuration of the stream, or None if it was never requested."""
+        """The configuration in the stream's last known info, or None if there is none."""
         return None if self.stream._info is None else self.stream.config
 
     async def known(self, deadline: Deadline) -> StreamConfig:
-        """Return the configuration. Requests it only the first time."""
+        """Return the configuration of the stream. Only the first call sends a request."""
         if self.stream._info is None:
             try:
                 await self.stream.info(timeout=deadline.remaining())
@@ -63,7 +64,7 @@ class Place:
         return self.stream.config
 
     async def target(self, deadline: Deadline) -> Stream:
-        """Return the stream for writes, with its info loaded."""
+        """Return the stream for writes, after its info was requested."""
         if not self.is_mirror:
             await self.known(deadline)
             return self.stream
@@ -75,7 +76,7 @@ class Place:
 
     @property
     def target_api(self) -> Api:
-        """The API of the stream that `target` returns."""
+        """The API context for the stream that `target` returns."""
         prefix = self.subjects.origin_api
         if prefix is None:
             return self.api
@@ -84,9 +85,12 @@ class Place:
     # ---- reading one message
 
     async def ask_directly(self, key: str, *, stale: bool, deadline: Deadline) -> Frame | None:
-        """Return the response to a direct get for the last revision of a stored key.
+        """Send a direct get for the last revision of a stored key and return the response.
 
-        A fast path for the usual case, with a third of the steps. Returns None in other cases.
+        This is a fast path with a third of the steps of `last`. It returns None, without a request,
+        if the bucket or the call needs the normal path.
+
+        Raises `RequestTimeout` if there is no response until the deadline.
         """
         api = self.api
         if not self._reads_directly(stale) or api.is_told or len(key) > _LONG_KEY:
@@ -109,7 +113,11 @@ class Place:
     async def last(
         self, key: str, *, stale: bool, deadline: Deadline, answer: Frame | None = None
     ) -> StreamMessage | None:
-        """Return the last revision of a stored key, or None; `answer` is that of a direct get."""
+        """Return the last revision of a stored key, or None if there is no revision.
+
+        `answer` is the response that `ask_directly` returned, if any. The leader is asked if the
+        response has no message of this stream.
+        """
         request = {"last_by_subj": self.subjects.stored + key}
         if answer is None:
             return await self._get(request, self._reads_directly(stale), deadline)
@@ -117,7 +125,10 @@ class Place:
         return found or await self._get(request, False, deadline)
 
     async def at(self, key: str, revision: int, deadline: Deadline) -> StreamMessage | None:
-        """Return one revision of a stored key, or None. Stored revisions never change."""
+        """Return one revision of a stored key, or None if this revision is not stored.
+
+        A direct get is safe even from a replica, because a stored revision never changes.
+        """
         config = self.config
         direct = config is None or bool(config.allow_direct)
         found = await self._get({"seq": revision}, direct, deadline)
@@ -126,10 +137,10 @@ class Place:
         return found
 
     def _reads_directly(self, stale: bool) -> bool:
-        """Return whether to use a direct get instead of asking the leader.
+        """Return whether to use a direct get instead of a request to the stream's leader.
 
-        With one replica, only the leader or a mirror answers a direct get, and the answer of a
-        mirror is recognised by its stream name.
+        With one replica, only the leader or a mirror answers a direct get. A mirror's response
+        contains another stream name, so it can be rejected.
         """
         config = self.config
         if config is None:
@@ -145,7 +156,8 @@ class Place:
                 found = await self._ask(request, True, deadline)
                 if found is not None and found.stream == name:
                     return found
-                # A replica or a mirror answered, which may lag behind, so ask the leader.
+                # The response is from a mirror, or there was no message. A replica or a mirror may
+                # lag behind, so the leader is asked.
             return await self._ask(request, False, deadline)
         except TwinstreamError as error:
             raise_for_bucket(self.bucket, error)
@@ -163,13 +175,13 @@ class Place:
 
 
 def _found(answer: Frame, stream: str) -> StreamMessage | None:
-    """Return the message in the response to a direct get, if `stream` sent one."""
+    """Return the message in the response to a direct get, or None if `stream` sent no message."""
     if is_unserved(answer):
-        # Direct gets are off, or the stream has no leader.
+        # The stream allows no direct gets, or it has no leader.
         return None
     try:
         found = from_direct(answer, stream)
     except MessageNotFound:
         return None
-    # Another stream is a mirror, which may be behind.
+    # Another stream name is that of a mirror, which may lag behind.
     return found if found.stream == stream else None

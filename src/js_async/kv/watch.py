@@ -1,4 +1,4 @@
-"""Watch keys: the state of a bucket, then each change, across reconnects."""
+"""Watch keys: read the current state of a bucket, then each change, across reconnects."""
 
 from __future__ import annotations
 
@@ -34,27 +34,27 @@ S = TypeVar("S")
 V = TypeVar("V")
 
 Reader = Callable[[Frame, Position], S | None]
-"""Converts a message and its position to a step of a watch, or to None to skip the message."""
+"""A function that converts a message and its position to a result, or to None to skip it."""
 
 _NO_HEADERS: Final = Headers()
 
-# Pause between requests while a replica lags behind the leader (seconds).
+# Pause between info requests while the responding replica lags behind (seconds).
 _PAUSE: Final = 0.01
-# Messages to request ahead if they have no values: this doubles the rate of the default.
+# Messages per pull request if they have no values. Doubles the rate of the default number.
 _WITHOUT_VALUES: Final = 5000
-# How long to wait for a message that the server announced before sending a request (seconds).
+# Time to wait for a message that the server announced, before sending a request (seconds).
 _EXPECTED: Final = 0.05
 
 
 class CaughtUp:
-    """The marker for the end of the initial values."""
+    """The type of `CAUGHT_UP`, which follows the initial values of a watch."""
 
 
 CAUGHT_UP: Final = CaughtUp()
 
 
 class WatchOptions:
-    """The options of a watch. Raises `BadArgument` for options that exclude each other."""
+    """The options of a watch. Raises `BadArgument` if they exclude each other."""
 
     def __init__(
         self,
@@ -95,7 +95,10 @@ async def open_watch(
     options: WatchOptions,
     on_report: Callable[[PullReport], None] | None,
 ) -> Watch[V]:
-    """Return a watch with a created consumer, so that it sees every later write."""
+    """Create the consumer of a watch and return the watch.
+
+    The watch delivers every write that follows.
+    """
     steps = KeyWatch(place, _reader(maker, options), filters, options, on_report)
     try:
         await steps.open()
@@ -121,7 +124,10 @@ def _reader(maker: EntryMaker[V], options: WatchOptions) -> Reader[Entry[V]]:
 
 
 class KeyWatch(Iteration["S | CaughtUp"], Generic[S]):
-    """The steps of a watch: the results of `read`, and `CAUGHT_UP` once for each state."""
+    """An iterator over the results of `read`, for each message that matches the filters.
+
+    `CAUGHT_UP` follows the initial values, again after the bucket was re-created.
+    """
 
     def __init__(
         self,
@@ -138,8 +144,8 @@ class KeyWatch(Iteration["S | CaughtUp"], Generic[S]):
         self._on_report: Final = on_report
         self.state: Final = WatchState(updates_only=options.updates_only)
         self.ready: Final[deque[S]] = deque()
-        """Steps that were read and not handed over yet."""
-        # The revision of the last message, and whether the server had more to deliver after it.
+        """Results of `read` that were not returned yet."""
+        # The revision of the last message, and whether the server has more messages to deliver.
         self._revision = 0
         self._has_more = False
         stored = place.subjects.stored
@@ -162,7 +168,10 @@ class KeyWatch(Iteration["S | CaughtUp"], Generic[S]):
             self._on_report(report)
 
     async def open(self) -> None:
-        """Create the consumer. Raises `BucketNotFound` or `BadArgument`."""
+        """Create the consumer.
+
+        Raises `BucketNotFound`, or `BadArgument` if `resume_from` is too high.
+        """
         resume_from = self._options.resume_from
         try:
             if resume_from is not None:
@@ -183,7 +192,7 @@ class KeyWatch(Iteration["S | CaughtUp"], Generic[S]):
 
     @property
     def buffered(self) -> int:
-        """The number of buffered revisions."""
+        """The number of revisions that were received and not returned yet."""
         return len(self.ready) + self.messages.buffered
 
     async def close(self) -> None:
@@ -198,12 +207,12 @@ class KeyWatch(Iteration["S | CaughtUp"], Generic[S]):
         return await super()._take(deadline) if step is None else step
 
     def at_hand(self) -> S | None:
-        """Return the next step if it was read before."""
+        """Return the next result in `ready`, or None if it is empty."""
         if self.ready:
             try:
                 return self.ready.popleft()
             except IndexError:
-                # Another thread took it, or closes the watch.
+                # Another thread took the last result, or closed the watch.
                 pass
         return None
 
@@ -212,7 +221,7 @@ class KeyWatch(Iteration["S | CaughtUp"], Generic[S]):
         try:
             while True:
                 if messages.is_ended:
-                    # Closed, perhaps by another caller while messages were read.
+                    # The watch was closed, possibly by another caller during the wait.
                     self.ready.clear()
                     return None
                 step = self.at_hand()
@@ -238,7 +247,10 @@ class KeyWatch(Iteration["S | CaughtUp"], Generic[S]):
             raise_for_bucket(self._place.bucket, error)
 
     def _keep(self, frame: Frame, position: Position) -> None:
-        """Read a message, unless an interrupted call has read it."""
+        """Append the result of `read` to `ready`, unless the message was already read.
+
+        A message comes twice if a call was interrupted after it had read the message.
+        """
         revision = position[0]
         if revision > self._revision:
             step = self._read(frame, position)
@@ -247,9 +259,12 @@ class KeyWatch(Iteration["S | CaughtUp"], Generic[S]):
             self._revision, self._has_more = revision, position[3] > 0
 
     async def _initial(self, deadline: Deadline) -> Message | None:
-        """Return the next message, or None if all stored messages were delivered."""
+        """Return the next message, or None if there was none in the time of one request.
+
+        After None, the caller checks whether the initial values are complete.
+        """
         if self._has_more:
-            # The next message is almost always in flight, so a request would usually be wasted.
+            # The next message is almost always in flight, so wait before sending a request for it.
             self._has_more = False
             try:
                 return await self.messages._take(deadline.earlier(monotonic() + _EXPECTED))
@@ -260,19 +275,21 @@ class KeyWatch(Iteration["S | CaughtUp"], Generic[S]):
             if batch:
                 return batch[0]
             if batch.reason is BatchEnd.EXPIRED:
-                # Error responses count as signs of life, so missed heartbeats cannot detect this
-                # case.
+                # The server answers with errors, so the ordered consumer sees no missed heartbeat.
                 await self.messages._renew("it did not answer within the time of a request")
         except IterationEnded:
             return None
         except RequestTimeout:
-            # The server did not answer in the time of one request. The watch keeps waiting.
+            # One request got no response in time. Unless the deadline has passed, keep waiting.
             if deadline.expired():
                 raise
         return None
 
     async def _judge(self, deadline: Deadline) -> None:
-        """Find out whether the state is complete, once the read has progressed far enough."""
+        """Check whether the initial values are complete, and if so, set `state.is_live`.
+
+        Requests the stream's last sequence when the watch has read up to the last known one.
+        """
         place, messages, state = self._place, self.messages, self.state
         if not (messages.is_current and state.reached(messages.scanned)):
             return
@@ -290,12 +307,12 @@ class KeyWatch(Iteration["S | CaughtUp"], Generic[S]):
 
 
 class Watch(Owned, BlockHint, LoopHint, Generic[V]):
-    """Iterates over the revisions of keys until it is closed. Created by `KeyValue.watch`.
+    """An iterator over the revisions of keys, until `close`. Created by `KeyValue.watch`.
 
-    The initial values come first, followed by None once: the watch has caught up. Then each new
-    revision comes, once and in order, even if the connection, the consumer or its leader changes.
-    If the bucket is deleted and re-created, the watch delivers its new state and None again. Tasks
-    or threads may share a watch.
+    The watch returns the initial values, then None once, then each new revision. Each revision is
+    returned once and in order, even if the connection, the consumer or its leader changes. If the
+    bucket is deleted and re-created, the watch returns the new state and None again. Tasks or
+    threads may share a watch.
 
     Raises `BucketNotFound` if the bucket was deleted, and `ConnectionClosed` if the connection was
     closed.
@@ -311,7 +328,7 @@ class Watch(Owned, BlockHint, LoopHint, Generic[V]):
 
     @property
     def is_current(self) -> bool:
-        """Whether the watch has delivered the initial values."""
+        """Whether the watch has delivered all initial values."""
         return self._steps.state.is_live
 
     @property
@@ -326,7 +343,10 @@ class Watch(Owned, BlockHint, LoopHint, Generic[V]):
 
     @property
     def position(self) -> int:
-        """The revision up to which everything was delivered. To resume, pass the next one."""
+        """The revision up to which the watch has returned everything.
+
+        To resume, pass the following revision as `resume_from`.
+        """
         scanned = self._steps.messages.scanned
         try:
             return min(scanned, self._steps.ready[0].revision - 1)
@@ -335,14 +355,14 @@ class Watch(Owned, BlockHint, LoopHint, Generic[V]):
 
     @property
     def buffered(self) -> int:
-        """The number of buffered revisions."""
+        """The number of revisions that were received and not returned yet."""
         return self._steps.buffered
 
     def __aiter__(self) -> Self:
         return self
 
     async def __anext__(self) -> Entry[V] | None:
-        """Return the next revision, or None once the initial values are complete."""
+        """Return the next revision, or None when the initial values are complete."""
         entry = self._steps.at_hand()
         if entry is not None:
             return entry
@@ -352,10 +372,14 @@ class Watch(Owned, BlockHint, LoopHint, Generic[V]):
         return None if isinstance(step, CaughtUp) else step
 
     async def next(self, timeout: Seconds | None = None) -> Entry[V] | None:
-        """Return the next revision within `timeout` seconds, or None: the watch has caught up.
+        """Return the next revision, or None when the initial values are complete.
 
-        Without a timeout it waits without a limit. Raises `RequestTimeout`, and `IterationEnded`
-        after the end.
+        Args:
+            timeout: Maximum time to wait in seconds; by default there is no limit.
+
+        Raises:
+            RequestTimeout: The time has passed.
+            IterationEnded: The watch was closed.
         """
         step = await self._steps.next(timeout)
         return None if isinstance(step, CaughtUp) else step
@@ -363,7 +387,7 @@ class Watch(Owned, BlockHint, LoopHint, Generic[V]):
     async def initial(self) -> Generated[Entry[V]]:
         """Iterate over the initial values only.
 
-        The watch stays open afterwards: iterate over it to get the updates.
+        The watch stays open. Iterate over the watch itself to get the updates.
         """
         while not self._steps.state.is_marked:
             step = await self._steps._take(NEVER)

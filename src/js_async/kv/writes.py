@@ -1,10 +1,11 @@
-"""Write the keys of a bucket, and find out what was stored if a response is lost.
+"""Write the keys of a bucket, and find out whether a value was stored if a response is lost.
 
-Conditional writes carry a unique id, by which the server detects duplicates and the client finds
-its own message. Unconditional writes do not: the server would keep the id of each put in memory for
-the duplicate window, and a put took a quarter longer (server 2.15.1). If the response to an
-unconditional write is lost with the connection, the client reads the key and repeats the write
-conditionally.
+A conditional write requires that the key is still at a given revision. It has a unique message id,
+by which the server detects duplicates and the client recognises its own message.
+
+An unconditional write has no id: the server would keep the id of each put in memory for the
+duplicate window, and a put took a quarter longer (server 2.15.1). If the connection breaks before
+the response to such a write arrives, the client reads the key and repeats the write conditionally.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ _RETRY: Final = retry_policy(None, 0.25)
 
 
 class BucketWrites:
-    """Writes stored keys of one bucket."""
+    """The write operations of a bucket, for keys and values that are already encoded."""
 
     def __init__(self, place: Place) -> None:
         self._place: Final = place
@@ -66,7 +67,7 @@ class BucketWrites:
         ttl: Ttl | None = None,
         timeout: Seconds | None = None,
     ) -> int:
-        """Store a revision, regardless of the key's current one, and return its number."""
+        """Store a revision, whatever the key's current revision is, and return its number."""
         place, seen = self._place, self._place.seen
         request = PublishRequest(self._prefix + key, data, headers, rollup=rollup, ttl=ttl)
         deadline = None if timeout is None else place.api.deadline(timeout)
@@ -98,10 +99,10 @@ class BucketWrites:
     ) -> int:
         """Return the revision of a write whose response was lost with the connection.
 
-        The key is read. If it contains the written value in a revision newer than all known before,
-        the write succeeded. If it still has an older revision, the write is repeated on the
+        The function reads the key. If the key has a revision newer than `seen` with the same value,
+        the write succeeded. If the key has an older revision, the function repeats the write on the
         condition that this revision is unchanged. Otherwise another client wrote the key, before or
-        after this write.
+        after this write, and `OutcomeUnknown` is raised.
         """
         tries = Tries(deadline)
         tries.lost()
@@ -122,7 +123,7 @@ class BucketWrites:
                 return again
 
     async def _look(self, key: str, request: PublishRequest, tries: Tries) -> StreamMessage | None:
-        """Return the last message of the key, as stored by the leader."""
+        """Return the last message of the key from the stream's leader, or None."""
         while True:
             try:
                 stream = await self._place.target(tries.deadline)
@@ -139,7 +140,7 @@ class BucketWrites:
     async def _repeated(
         self, key: str, request: PublishRequest, at: int, tries: Tries
     ) -> int | None:
-        """Store a message again if the key is still at a revision; otherwise return None."""
+        """Store a message again if the key is still at revision `at`; return None if it is not."""
         rest = (request.headers, request.rollup, request.ttl)
         write = await self._conditional(key, request.data, at, *rest, tries.deadline)
         if at == 0:
@@ -162,7 +163,10 @@ class BucketWrites:
         ttl: Ttl | None = None,
         timeout: Seconds | None = None,
     ) -> int:
-        """Replace a revision. Raises `RevisionMismatch` if the key has another one."""
+        """Replace `revision` of a key and return the new revision.
+
+        Raises `RevisionMismatch` if the key is at another revision.
+        """
         deadline = self._place.api.deadline(timeout)
         try:
             write = await self._conditional(key, data, revision, headers, rollup, ttl, deadline)
@@ -184,11 +188,11 @@ class BucketWrites:
         ttl: Ttl | None = None,
         timeout: Seconds | None = None,
     ) -> int:
-        """Store a value if the key has none. Raises `KeyExists`."""
+        """Store a value if the key has no value, and return its revision. Raises `KeyExists`."""
         deadline = self._place.api.deadline(timeout)
         tries = Tries(deadline)
         try:
-            # Older revisions below a value with a TTL would reappear when it expires.
+            # Remove older revisions: they would reappear when the new value expires.
             rollup: Rollup | None = None
             if ttl is not None and (await self._place.known(deadline)).max_msgs_per_subject != 1:
                 rollup = "sub"
@@ -199,7 +203,9 @@ class BucketWrites:
                     self._place.saw(outcome.seq)
                     return outcome.seq
                 if outcome.message is None:
-                    raise BadAnswer(f"key {key!r}: the server takes the create for a repeat")
+                    raise BadAnswer(
+                        f"key {key!r}: the server reports a duplicate, but the message id is new"
+                    )
                 entry = maker.of_stored(outcome.message, tolerant=True)
                 if entry.is_value:
                     raise KeyExists.at(entry)
@@ -224,14 +230,14 @@ class BucketWrites:
         ttl: Ttl | None,
         tries: Tries,
     ) -> int | None:
-        """Create a key by replacing its marker. Return None if another client was faster."""
+        """Replace the marker of a key by a value; return the revision, or None to try again."""
         write = await self._conditional(
             key, data, marker.revision, None, rollup, ttl, tries.deadline
         )
         try:
             return (await write.update(marker.revision)).seq
         except WrongLastSequence as error:
-            # The marker expired, or another write is in flight, which may fail.
+            # The marker expired, or another client's write is in progress, which may still fail.
             await sleep(tries.pause(error, key))
             return None
 
@@ -260,9 +266,9 @@ class BucketWrites:
         return SubjectWrite(self._writes, stream, request, Tries(deadline), self._stored + key)
 
     async def _raise(self, error: TwinstreamError) -> None:
-        """Raise the bucket's error for an error of a conditional write."""
+        """Raise the bucket's own error for an error of a conditional write, if there is one."""
         if isinstance(error, NoResponders):
-            # The bucket may have been deleted since its status was last read.
+            # The bucket may have been deleted since its info was last requested.
             try:
                 await self._place.stream.info()
             except StreamNotFound as missing:
@@ -272,9 +278,10 @@ class BucketWrites:
     # ---- TTL of keys
 
     async def key_ttl(self, ttl: Seconds | str | None, *, single: bool) -> Ttl | None:
-        """Return the TTL of a key in the server's format. With `single`, the history must be 1.
+        """Return the TTL of a key in the server's format, or None if `ttl` is None.
 
-        Raises `BadArgument`, and `Unsupported` if the bucket has no TTL for keys.
+        With `single`, the bucket must have a history of 1. Raises `BadArgument`, and `Unsupported`
+        if the bucket has no TTL for keys.
         """
         if ttl is None:
             return None
@@ -282,7 +289,7 @@ class BucketWrites:
         place = self._place
         config = await place.known(place.api.deadline())
         if not config.allow_msg_ttl and not place.is_mirror:
-            # The cached configuration may be outdated, so request the current one.
+            # The cached configuration may be outdated, so the current one is requested.
             config = (await place.stream.info()).config
             if not config.allow_msg_ttl:
                 raise Unsupported(
@@ -294,7 +301,7 @@ class BucketWrites:
 
 
 def _is_same(found: StreamMessage, request: PublishRequest) -> bool:
-    """Return whether a stored message equals the requested write."""
+    """Return whether a stored message has the value, operation and TTL of the requested write."""
     given = request.headers or {}
     return (
         found.data == request.data

@@ -1,8 +1,8 @@
-"""Optional replacement of a nats-py client's parser by ours.
+"""Replace the parser of a nats-py client by ours (optional).
 
-nats-py takes three microseconds for a message until its callback runs, twice the cost of everything
-else. The parser is a private attribute, so it is only replaced in known releases. Messages of other
-subscriptions are passed on to nats-py, in order.
+nats-py takes three microseconds to parse a message and to run its callback, twice the cost of all
+other steps. The parser is a private attribute, so it is only replaced in known releases. Our parser
+passes the messages of other subscriptions to nats-py, in order.
 """
 
 from __future__ import annotations
@@ -22,14 +22,15 @@ if TYPE_CHECKING:
 
 __all__ = ["OwnParser", "take_over"]
 
-# Releases of nats-py (major and minor) whose parser, and the calls that it makes, are known.
+# Releases (major, minor) of nats-py in which the parser, and the methods that it calls, are known.
 _KNOWN: Final = frozenset((2, minor) for minor in range(11, 17))
 
 
 def take_over(client: Client) -> OwnParser:
-    """Return our parser of a client, after installing it if necessary.
+    """Replace the parser of a client by ours and return our parser.
 
-    Raises `LookupError` for an unknown release of nats-py.
+    If the client already has our parser, it is returned. Raises `LookupError` for an unknown
+    release of nats-py.
     """
     release = version("nats-py")
     place: Any = client
@@ -45,7 +46,7 @@ def take_over(client: Client) -> OwnParser:
 
 
 class _Sinks(dict[bytes, Sink]):
-    """The sinks of our subscriptions; frames of others are kept for nats-py."""
+    """The sinks of our subscriptions by id. Frames of other subscriptions are kept for nats-py."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -53,7 +54,7 @@ class _Sinks(dict[bytes, Sink]):
         self.served = 0
 
     def get(self, sid: bytes, default: Any = None) -> Any:
-        """Return the sink of a subscription; called once for each message."""
+        """Return the sink of a subscription. Called once for each message."""
         sink = super().get(sid)
         if sink is None:
             return self._keeper(sid)
@@ -73,11 +74,11 @@ def _sid(subscription: Subscription) -> bytes:
 
 
 class OwnParser:
-    """The parser that a nats-py client calls with the data that it reads."""
+    """The parser that a nats-py client calls with received data."""
 
     def __init__(self, client: Any, before: Any) -> None:
         self._client: Final = client
-        # nats-py's parser, until it is between two messages.
+        # The parser of nats-py, until it has finished its current message; then None.
         self._before: Any = before
         self._sinks: Final = _Sinks()
         self._boxes: Final[dict[bytes, Box]] = {}
@@ -90,27 +91,27 @@ class OwnParser:
         return parser
 
     def serve(self, subscription: Subscription, box: Box, take: Sink) -> None:
-        """Handle the messages of a subscription here, unless one has been delivered already."""
-        # Otherwise new messages could overtake those that nats-py passes to its callback later.
+        """Parse the messages of a subscription here, unless nats-py has already received one."""
+        # nats-py calls callbacks later, so new messages could overtake the messages it has got.
         if not subscription.delivered:
             sid = _sid(subscription)
             self._boxes[sid] = box
             self._sinks[sid] = take
 
     def forget(self, subscription: Subscription) -> None:
-        """Leave an ended subscription to nats-py."""
+        """Let nats-py handle a subscription that has ended."""
         sid = _sid(subscription)
         self._boxes.pop(sid, None)
         self._sinks.pop(sid, None)
 
     def reset(self) -> None:
-        """Start over after a reconnect."""
+        """Discard the state of the previous connection. Called by nats-py after a reconnect."""
         self._before = None
         self._sinks.others.clear()
         self._parser = self._new_parser()
 
     async def parse(self, data: bytes = b"") -> None:
-        """Parse the next data. Raises nats-py's own error for invalid protocol data."""
+        """Parse received data. Raises nats-py's `ProtocolError` for invalid data."""
         from nats.errors import ProtocolError as TheirProtocolError
 
         if self._before is not None:
@@ -125,10 +126,10 @@ class OwnParser:
             await self._handle(event)
 
     async def _succeed(self, data: bytes) -> bytes:
-        """Let nats-py's parser finish its message; return the data for ours."""
+        """Let the parser of nats-py finish its message; return the remaining data."""
         before = self._before
         if before.state != 1:
-            # nats-py has parsed the first line of the message already.
+            # nats-py has already parsed the first line of this message.
             await before.parse(data)
             data = b""
         if before.state == 1:
@@ -144,14 +145,15 @@ class OwnParser:
             if box is not None:
                 box.heard_at = now
                 box.signal.set()
-        # The bytes of our messages are approximate, with their lines. nats-py counts its own.
+        # The byte count includes the protocol lines of our messages, so it is approximate. nats-py
+        # counts its own messages.
         stats = self._client.stats
         stats["in_msgs"] += self._sinks.served
         self._sinks.served = 0
         stats["in_bytes"] += size - sum(len(frame[3]) for _, frame in self._sinks.others)
 
     async def _pass_on(self) -> None:
-        """Pass messages of other subscriptions to nats-py."""
+        """Pass the messages of other subscriptions to nats-py."""
         others = self._sinks.others
         waiting, others[:] = list(others), []
         for sid, (subject, reply, size, body) in waiting:

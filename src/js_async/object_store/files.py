@@ -1,4 +1,7 @@
-"""Write objects to files: into a temporary file first, which is renamed once it is verified."""
+"""Write the content of an object to a file.
+
+The content is written to a temporary file, which gets its final name after it was verified.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +33,11 @@ async def get_file(
     timeout: float,
     on_progress: Callable[[ObjectProgress], None] | None,
 ) -> ObjectInfo:
-    """Write the content of an object to a file, whole or not at all."""
+    """Write the content of an object to a file and return the object's description.
+
+    The file is written completely or not at all. With `resume`, the incomplete temporary file of a
+    failed call stays, and the next call continues it.
+    """
     token = info.nuid if resume else place.api.transport.tokens.name()
     part = path.with_name(f".{path.name}.{token}.part")
     content, seq = None, 1
@@ -48,7 +55,7 @@ async def get_file(
                 await whole(file.close)
         await whole(lambda: _moved(part, path))
     except BaseException as error:
-        # Resuming with wrong content could never succeed.
+        # With wrong content, a resumed call could never succeed.
         if not resume or isinstance(error, DigestMismatch):
             await whole(lambda: part.unlink(missing_ok=True))
         raise
@@ -57,13 +64,16 @@ async def get_file(
 
 def _opened(part: Path) -> BinaryIO:
     if part.exists():
-        # `_resumed` verified that it is a regular file.
+        # `_resumed` has verified that this is a regular file.
         return open(part, "ab")
     return create_private(part)
 
 
 def _resumed(part: Path, index: list[StoredChunk], content: Content) -> int:
-    """Truncate an earlier attempt's file to whole chunks; return the next chunk's sequence."""
+    """Truncate the temporary file of an earlier call to whole chunks; add them to `content`.
+
+    Returns the sequence of the next chunk, or 1 if there is none.
+    """
     with open_regular(part) as file:
         count, size = resumed_at(index, os.fstat(file.fileno()).st_size)
         left = size

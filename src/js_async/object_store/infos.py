@@ -1,7 +1,7 @@
 """Read and write the descriptions of objects.
 
-Descriptions are read from the leader, which knows every acknowledged write. A description is
-written only if it replaces the description that was read.
+Descriptions are read from the stream's leader, which has every acknowledged write. A description is
+only written if the description that was read is still the last one.
 """
 
 from __future__ import annotations
@@ -50,24 +50,24 @@ from twinstream.models import (
 
 __all__ = ["ObjectPlace", "Replaced", "object_place"]
 
-# Pause before a retry if another client writes the same description (seconds).
+# Pauses before a retry, if another client writes the same description (seconds).
 _BACKOFF: Final = Backoff(0.005, 0.25)
 
 
 async def object_place(api: Api, bucket: str, stream: Stream) -> ObjectPlace:
-    """Return the stream of a bucket. Requests the stream's info if it is not cached."""
+    """Return the `ObjectPlace` of a bucket. Requests the stream's info if it is not cached."""
     info = stream._info or await stream.info()
     origin = origin_of(info.config)
-    # The subjects of a mirror are those of its origin.
+    # A mirror stores the messages under the subjects of the mirrored store.
     subjects = ObjectSubjects(origin or bucket)
-    # The response to a stream's creation lacks the domain.
+    # The response to the creation of a stream does not contain the domain.
     domain = info.domain or api.subjects.domain
     return ObjectPlace(api, bucket, stream, subjects, info.config, domain)
 
 
 @frozen
 class Replaced:
-    """The previous description of an object, and the new one."""
+    """The descriptions of an object before and after a change."""
 
     old: ObjectInfo | None
     new: ObjectInfo
@@ -75,7 +75,7 @@ class Replaced:
 
 @frozen
 class ObjectPlace:
-    """The stream of a bucket, with the subjects of its objects."""
+    """The stream of a bucket, the subjects of its objects, and the requests for descriptions."""
 
     api: Api
     bucket: str
@@ -87,7 +87,7 @@ class ObjectPlace:
     def check_ack(self, ack: PubAck) -> None:
         """Raise `BadAnswer` if a store of the same name in another domain stored a message.
 
-        The stores of all domains have the same subjects.
+        Stores of the same name have the same subjects in all domains.
         """
         if self.domain and ack.domain and ack.domain != self.domain:
             raise BadAnswer(
@@ -96,7 +96,7 @@ class ObjectPlace:
             )
 
     def check_writable(self) -> None:
-        """Raise `BadArgument` for a mirror."""
+        """Raise `BadArgument` if the bucket is a mirror."""
         if self.config.mirror is not None:
             raise BadArgument(
                 f"bucket {self.bucket} is a mirror of {self.subjects.bucket}, which can only be"
@@ -106,7 +106,7 @@ class ObjectPlace:
     # ---- reading
 
     async def last(self, name: str) -> StreamMessage | None:
-        """Return the message with an object's description, or None."""
+        """Return the message with the description of an object, or None."""
         subjects = self.subjects
         for subject in (subjects.info(name), subjects.other_info(name)):
             if subject is None:
@@ -120,19 +120,22 @@ class ObjectPlace:
         return None
 
     async def find(self, name: str) -> ObjectInfo | None:
-        """Return an object's description, even if it was deleted. Raises `BadObjectInfo`."""
+        """Return the description of an object, even a deleted one, or None.
+
+        Raises `BadObjectInfo`.
+        """
         message = await self.last(name)
         return None if message is None else read_info(message, self.bucket)
 
     async def info(self, name: str, *, deleted: bool = False) -> ObjectInfo:
-        """Return an object's description. Raises `ObjectNotFound` or `ObjectDeleted`."""
+        """Return the description of an object. Raises `ObjectNotFound` or `ObjectDeleted`."""
         return self.existing(name, await self.find(name), deleted=deleted)
 
     def existing(self, name: str, info: ObjectInfo | None, *, deleted: bool = False) -> ObjectInfo:
-        """Return `info`.
+        """Return `info` if the object exists.
 
-        Raises `ObjectNotFound` if it is None, and `ObjectDeleted` if the object was deleted and
-        `deleted` is false.
+        Raises `ObjectNotFound` if `info` is None. Raises `ObjectDeleted` if the object was deleted,
+        unless `deleted` is set.
         """
         if info is None:
             raise ObjectNotFound(f"bucket {self.bucket} has no object {name!r}")
@@ -143,7 +146,10 @@ class ObjectPlace:
         return info
 
     async def followed(self, name: str) -> tuple[ObjectPlace, ObjectInfo]:
-        """Return an object's description; for a link, that of the link's target."""
+        """Return the place and the description of an object, or of the target of a link.
+
+        Raises `LinkError` if the link cannot be followed.
+        """
         info = await self.info(name)
         link = info.options.link if info.options is not None and is_link(info) else None
         if link is None:
@@ -160,7 +166,7 @@ class ObjectPlace:
             place = await self._other(link.bucket)
             target = await place.info(link.name)
         except (BadArgument, ObjectNotFound, StreamNotFound) as error:
-            # nats.net writes the link's own name as the target's name in a link to a bucket.
+            # In a link to a bucket, nats.net writes the link's own name as the name of the target.
             whole = ", or it is a link to the whole bucket" if link.name == name else ""
             raise _link_error(
                 f"{what}, which does not exist{whole}", link.bucket, link.name
@@ -170,7 +176,10 @@ class ObjectPlace:
         return place, target
 
     async def target(self, wanted: ObjectInfo) -> ObjectInfo:
-        """Return the current description of a link's target. Raises `LinkError`."""
+        """Return the current description of an object to which a link shall point.
+
+        Raises `LinkError` if the object does not exist.
+        """
         try:
             place = await self._other(wanted.bucket or self.bucket)
             return await place.info(wanted.name, deleted=True)
@@ -184,7 +193,7 @@ class ObjectPlace:
     async def is_older(self, subject: str, age: float) -> bool:
         """Return whether the last message of a subject was stored more than `age` seconds ago.
 
-        The age is measured with the server's clock if the server reports its time.
+        The server's time is used, if the server reports it. Returns False if there is no message.
         """
         info = await self.stream.info()
         now = info.ts or datetime.now(UTC)
@@ -210,10 +219,11 @@ class ObjectPlace:
         make: Callable[[ObjectInfo | None], ObjectInfo],
         deadline: Deadline | None = None,
     ) -> Replaced:
-        """Store the description that `make` returns for the current one.
+        """Store the description that `make` returns for the current description.
 
-        If another client writes first, `make` is called again with the newer description. `make`
-        receives None if the current description cannot be read. Raises what `publish` raises.
+        If another client writes first, `make` is called again with the newer description. The
+        argument of `make` is None if there is no current description or it is invalid. Raises the
+        errors of `publish`.
         """
         self.check_writable()
         deadline = deadline or self.api.deadline()
@@ -225,7 +235,7 @@ class ObjectPlace:
                 try:
                     old = read_info(message, self.bucket)
                 except BadObjectInfo:
-                    # The unreadable description is replaced.
+                    # An invalid description is replaced.
                     pass
             new = make(old)
             subject = self.subjects.info(name)
@@ -257,14 +267,14 @@ class ObjectPlace:
         self.check_ack(ack)
         return evolve(info, revision=ack.seq, mtime=Timestamp.of(now))
 
-    # The following requests are idempotent, so they are repeated if the response is lost.
+    # The following requests are idempotent: if the response is lost, they are sent again.
 
     async def remove(self, subject: str, seq: int) -> None:
-        """Remove the description at `seq` and all earlier messages of its subject."""
+        """Remove the message at `seq` and all earlier messages of its subject."""
         await self._purge({"filter": subject, "seq": seq + 1})
 
     async def remove_content(self, nuid: str | None) -> int:
-        """Remove the content with a NUID and return the number of removed messages."""
+        """Remove the content with a NUID. Returns the number of removed messages."""
         return await self._purge({"filter": self.subjects.chunks(nuid)})
 
     async def _purge(self, body: dict[str, Any]) -> int:
@@ -273,13 +283,13 @@ class ObjectPlace:
         return answer.purged or 0
 
     async def remove_message(self, seq: int) -> None:
-        """Remove a message if it exists."""
+        """Remove a message, if it exists."""
         target = self.api.subjects.message("DELETE", self.stream.name)
         body = {"seq": seq, "no_erase": True}
         try:
             await self.api.call(target, body, StreamMessageDeleteResponse, repeatable=True)
         except MessageNotFound:
-            # An earlier attempt, whose response was lost, removed the message.
+            # An earlier attempt, whose response was lost, has removed the message.
             pass
 
 

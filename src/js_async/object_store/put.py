@@ -1,14 +1,14 @@
-"""Store an object: its chunks first, with several in flight, then its description.
+"""Store an object: first its chunks, with several in flight, then its description.
 
 Theory of operation
 -------------------
 The chunks of an upload are published under a new unique name (NUID). Readers and other writers do
-not see them until the description that contains this NUID replaces the previous description.
+not see them until a description with this NUID replaces the previous description.
 
-The description is published only after every chunk is acknowledged and the acknowledged sequences
-rise in the order of sending. A chunk that the server refused and that was sent again may be stored
-after its successors. In this case the successors are removed and sent again, with fewer bytes in
-flight. So the source is read only once, and memory holds only the bytes in flight.
+The description is published after every chunk is acknowledged, and only if the acknowledged
+sequences rise in the order of sending. If the server refuses a chunk and it is sent again, it may
+be stored after later chunks. In this case the later chunks are removed and sent again, with fewer
+bytes in flight. So the source is read only once, and only the bytes in flight are in memory.
 
 If anything fails before the description is sent, the chunks are removed. If it is unknown whether
 the description was stored, the chunks are kept, because the object may exist.
@@ -53,9 +53,9 @@ WINDOW: Final = 8 << 20
 
 _SMALL: Final = 16 * 1024
 _LOG: Final = Log("object")
-# Raised unchanged. Any other error becomes the cause of a `PutFailed`.
-_AS_THEY_ARE: Final = (BadArgument, DigestMismatch)
-# After these errors it is unknown whether the description was stored.
+# Errors that are raised unchanged. Any other error becomes the cause of a `PutFailed`.
+_RAISED_UNCHANGED: Final = (BadArgument, DigestMismatch)
+# Errors after which it is unknown whether the description was stored.
 _UNKNOWN: Final = (
     BadAnswer,
     ConnectionClosed,
@@ -66,7 +66,7 @@ _UNKNOWN: Final = (
 
 
 class ObjectUpload:
-    """The upload of one object."""
+    """A single upload of an object."""
 
     def __init__(
         self,
@@ -95,7 +95,7 @@ class ObjectUpload:
         self._size: int | None = None
 
     async def run(self, source: ObjectSource) -> ObjectInfo:
-        """Store the content of a source and return its description."""
+        """Store the content of a source and return the description of the object."""
         self._size = size_of(source)
         name, is_sent = self._meta.name, False
 
@@ -116,7 +116,7 @@ class ObjectUpload:
                 raise
             failed = PutFailed(f"object {name!r} is not stored: {error}")
             failed.cleaned = await self._cleaned(error)
-            if isinstance(error, TwinstreamError) and not isinstance(error, _AS_THEY_ARE):
+            if isinstance(error, TwinstreamError) and not isinstance(error, _RAISED_UNCHANGED):
                 raise failed from error
             raise
         await self._remove_old(replaced)
@@ -160,7 +160,7 @@ class ObjectUpload:
             self._on_progress(ObjectProgress(name=name, transferred=transferred, size=self._size))
 
     async def _cleaned(self, error: BaseException) -> bool:
-        """Remove the chunks, even if the caller was cancelled; return whether that succeeded."""
+        """Remove the chunks, even after a cancellation; return whether that succeeded."""
         failures: list[TwinstreamError] = []
 
         async def clean() -> None:
@@ -179,7 +179,7 @@ class ObjectUpload:
         return not failures
 
     async def _remove_old(self, replaced: Replaced) -> None:
-        """Remove the replaced content. If that fails, the upload still succeeds."""
+        """Remove the content that was replaced. A failure is logged and not raised."""
         old = replaced.old
         if old is None or not old.nuid or old.nuid == self._nuid:
             return
@@ -196,12 +196,12 @@ def _is_refusal(error: BaseException) -> bool:
 
 def _unknown(name: str, error: TwinstreamError) -> OutcomeUnknown:
     return OutcomeUnknown(
-        f"object {name!r}: whether it was stored is not known, ask for its info: {error}"
+        f"object {name!r}: it is unknown whether it was stored, request its info: {error}"
     )
 
 
 class _Chunks:
-    """The chunks of an object, in order, with at most `window` bytes in flight."""
+    """The chunks of one object, sent in order with at most `window` bytes in flight."""
 
     def __init__(
         self,
@@ -225,7 +225,7 @@ class _Chunks:
         self._last_seq = 0
         self._sent = 0
         self.count = 0
-        """The number of chunks so far."""
+        """The number of chunks that `send` has received."""
 
     async def send(self, chunk: bytes) -> None:
         """Send a chunk. Waits while the window is full."""
@@ -240,8 +240,8 @@ class _Chunks:
     async def _send(self, chunk: bytes) -> None:
         while self._in_flight and self._bytes + len(chunk) > self._window:
             await self._settle()
-        # A chunk that is sent again after its removal needs a new message id: with the
-        # old one, the server would drop it as a duplicate.
+        # A chunk that is sent again after its removal needs a new message id: the server would drop
+        # it as a duplicate otherwise.
         self._sent += 1
         request = PublishRequest(
             self._subject,
@@ -268,7 +268,7 @@ class _Chunks:
         self._report(self._stored)
 
     async def _roll_back(self) -> None:
-        """Remove the chunks in flight, which were stored out of order, and send them again."""
+        """Remove the chunks in flight, which are stored in the wrong order, and send them again."""
         acks = [await handle.result() for handle in self._in_flight]
         for ack in acks:
             self._place.check_ack(ack)

@@ -1,4 +1,4 @@
-"""Read the content of an object, in order and in bounded memory."""
+"""Read the content of an object in order, with a limited amount of memory."""
 
 from __future__ import annotations
 
@@ -29,14 +29,17 @@ from twinstream.models import ObjectInfo
 
 __all__ = ["ObjectReader", "chunk_index"]
 
-# Limits of a page in messages and bytes. One page is read ahead.
+# Maximum messages and bytes of a page. One further page is requested ahead.
 _PAGE_MESSAGES: Final = 20_000
 _PAGE_BYTES: Final = 8 << 20
 _SIZE: Final = "Nats-Msg-Size"
 
 
 async def chunk_index(place: ObjectPlace, info: ObjectInfo) -> list[StoredChunk]:
-    """Return where the chunks of an object are stored. Raises `ObjectIncomplete`."""
+    """Return the sequence and the size of each chunk of an object, in order.
+
+    Raises `ObjectIncomplete` if chunks are missing.
+    """
     found: list[StoredChunk] = []
     if info.chunks:
         subject = place.subjects.chunks(info.nuid)
@@ -55,9 +58,9 @@ async def chunk_index(place: ObjectPlace, info: ObjectInfo) -> list[StoredChunk]
 class ObjectReader(Owned, BlockHint, LoopHint):
     """The content of an object. Created by `ObjectStore.get`.
 
-    Iterate over it in pieces of arbitrary size, or `read` it like a file. The last piece is
-    returned only after the content was verified against the stored digest. If the object is
-    replaced before the first piece was returned, the reader starts over with the new content.
+    Iterate over it in pieces of arbitrary size, or `read` it like a file. The last piece is only
+    returned after the content was verified with the stored digest. If the object is replaced before
+    the first piece was returned, the reader starts again with the new content.
 
     Raises:
         DigestMismatch: The content does not match the stored digest.
@@ -82,21 +85,21 @@ class ObjectReader(Owned, BlockHint, LoopHint):
         self._place: Final = place
         self._timeout: Final = timeout
         self._on_progress: Final = on_progress
-        # A read of the whole object from its beginning, which can therefore start over.
+        # Whether this reads the whole object from its beginning. Only such a read can start again.
         self._is_plain: Final = content is None
         self._content = content or Content(info)
         self._first_seq: Final = first_seq
         self._reader: RangeReader | None = None
-        # Verified pieces that the caller can read.
+        # Pieces that were received and may be returned to the caller.
         self._ready: Final[deque[bytes]] = deque()
-        # Bytes of content so far, including those that an earlier reader received.
-        self._handed = content.size if isinstance(content, Content) else 0
+        # Number of bytes returned so far, plus those that an earlier call wrote to a file.
+        self._returned = content.size if isinstance(content, Content) else 0
         self._closed = False
-        # Why the content cannot be read to its end. Each further read raises it.
+        # The error because of which the read cannot continue. Each further call raises it.
         self._error: TwinstreamError | None = None
 
     def __repr__(self) -> str:
-        return f"<ObjectReader {self.info.name!r}: {self._handed} bytes read>"
+        return f"<ObjectReader {self.info.name!r}: {self._returned} bytes read>"
 
     def __aiter__(self) -> Self:
         return self
@@ -106,10 +109,10 @@ class ObjectReader(Owned, BlockHint, LoopHint):
         await self._fill()
         if not self._ready:
             raise StopAsyncIteration
-        return self._hand_over(self._ready.popleft())
+        return self._counted(self._ready.popleft())
 
     async def read(self, size: int = -1) -> bytes:
-        """Return up to `size` bytes, by default all remaining bytes; empty at the end."""
+        """Return up to `size` bytes, by default all remaining bytes. Empty at the end."""
         if size < 0:
             return await self.read_all()
         await self._fill()
@@ -119,10 +122,13 @@ class ObjectReader(Owned, BlockHint, LoopHint):
         if len(piece) > size:
             self._ready.appendleft(piece[size:])
             piece = piece[:size]
-        return self._hand_over(piece)
+        return self._counted(piece)
 
     async def read_all(self, max_bytes: int | None = None) -> bytes:
-        """Return all remaining bytes. Raises `BadArgument` if the object exceeds `max_bytes`."""
+        """Return all remaining bytes.
+
+        Raises `BadArgument` if the object has more than `max_bytes` bytes.
+        """
         if max_bytes is not None and (self.info.size or 0) > max_bytes:
             raise BadArgument(
                 f"object {self.info.name!r} has {self.info.size} bytes, more than"
@@ -134,23 +140,23 @@ class ObjectReader(Owned, BlockHint, LoopHint):
         return b"".join(found)
 
     async def _portion(self) -> list[bytes]:
-        """Return all received pieces, at least one unless the content has ended."""
+        """Return all received pieces. The list is only empty at the end of the content."""
         await self._fill()
         found = list(self._ready)
         self._ready.clear()
         for piece in found:
-            self._hand_over(piece)
+            self._counted(piece)
         return found
 
-    def _hand_over(self, piece: bytes) -> bytes:
-        self._handed += len(piece)
+    def _counted(self, piece: bytes) -> bytes:
+        self._returned += len(piece)
         if self._on_progress is not None:
             name, size = self.info.name, self._content.total
-            self._on_progress(ObjectProgress(name=name, transferred=self._handed, size=size))
+            self._on_progress(ObjectProgress(name=name, transferred=self._returned, size=size))
         return piece
 
     async def _fill(self) -> None:
-        """Receive until a piece can be returned or the content has ended."""
+        """Receive data until a piece can be returned or the content has ended."""
         if self._error is not None:
             raise self._error
         try:
@@ -167,8 +173,8 @@ class ObjectReader(Owned, BlockHint, LoopHint):
             if page is None:
                 await self._look_again()
                 continue
-            # A page is delivered only once, so it is processed completely, even on cancellation.
-            # Hashing does not block the event loop.
+            # A page is received only once, so it is processed completely even after a cancellation.
+            # `whole` computes the hash without blocking other tasks or threads.
             await whole(partial(self._take, page.payloads))
         if self._content.is_whole and not self._ready:
             await self.close()
@@ -197,7 +203,7 @@ class ObjectReader(Owned, BlockHint, LoopHint):
         )
 
     async def _look_again(self) -> None:
-        """Start over if the object was replaced; otherwise raise why chunks are missing."""
+        """Start again if the object was replaced; otherwise raise an error for missing chunks."""
         info, content = self.info, self._content
         if self._reader is not None:
             await self._reader.close()
@@ -209,7 +215,7 @@ class ObjectReader(Owned, BlockHint, LoopHint):
                 f" {info.chunks} chunks: the others were removed from the stream, by its limits"
                 " perhaps"
             )
-        if now is None or now.deleted or is_link(now) or self._handed or not self._is_plain:
+        if now is None or now.deleted or is_link(now) or self._returned or not self._is_plain:
             raise ObjectChanged(
                 f"object {info.name!r} of bucket {self._place.bucket} was replaced, deleted or"
                 " renamed while it was read: get it again"

@@ -1,4 +1,4 @@
-"""The sources of an object's content: bytes, a binary file, or an iterable of bytes."""
+"""Sources of an object's content: bytes, a binary file, or an iterable of bytes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from twinstream.errors import BadArgument
 
 __all__ = ["ObjectSource", "Readable", "pieces", "size_of"]
 
-# Bytes per read. Large enough that switching threads for each read costs little.
+# Bytes per read. Each read of a file switches threads, which costs little at this size.
 _PIECE: Final = 1 << 20
 
 
@@ -20,7 +20,7 @@ class Readable(Protocol):
     """A binary file, or another object with its `read` method."""
 
     def read(self, size: int, /) -> bytes:
-        """Return up to `size` bytes; empty at the end."""
+        """Return up to `size` bytes. The result is empty at the end."""
         ...
 
 
@@ -37,9 +37,10 @@ def size_of(source: ObjectSource) -> int | None:
 
 
 async def pieces(source: ObjectSource) -> Generated[memoryview]:
-    """Iterate over the bytes of a source, in pieces of arbitrary size. Raises `BadArgument`.
+    """Iterate over the content of a source in pieces of at most 1 MiB.
 
-    Files are read in pieces of 1 MiB, without blocking the event loop.
+    A slow file does not block other tasks or threads. Raises `BadArgument` if the source is none of
+    these types, or if it does not contain bytes.
     """
     if isinstance(source, bytes | bytearray | memoryview):
         whole = _view(source)
@@ -49,7 +50,7 @@ async def pieces(source: ObjectSource) -> Generated[memoryview]:
     if isinstance(source, str):
         raise BadArgument("the content of an object is bytes, got a text: encode it")
     read = getattr(source, "read", None)
-    # An object without a plain `read` is treated as an iterable.
+    # An object without a plain `read` function is used as an iterable.
     if callable(read) and not iscoroutinefunction(read):
         while True:
             data = await aside(lambda: cast("Readable", source).read(_PIECE))

@@ -1,4 +1,4 @@
-"""A store of objects of arbitrary size, kept in one stream (ADR-20)."""
+"""An object store: objects of arbitrary size in one stream (ADR-20)."""
 
 from __future__ import annotations
 
@@ -43,16 +43,16 @@ if TYPE_CHECKING:
 __all__ = ["ObjectStore"]
 
 _PATIENCE: Final = 120.0
-# A chunk is sent again after a third of this time without an acknowledgement.
+# Default timeout of `put`. A chunk is sent again after a third of it without an acknowledgement.
 _FOR_A_CHUNK: Final = 60.0
 _DAY: Final = 86_400.0
 
 
 class ObjectStore:
-    """Named objects of arbitrary size. Created by `JetStream.get_object_store` and similar methods.
+    """A store of named objects. Get one from `JetStream.get_object_store` or `create_object_store`.
 
-    An object is a sequence of bytes with a description (`ObjectInfo`). While an object is replaced,
-    readers get either the old or the new content, never a mixture.
+    An object is a sequence of bytes of any length with a description (`ObjectInfo`). While an
+    object is being replaced, readers get either the old or the new content, never a mixture.
     """
 
     def __init__(self, api: Api, bucket: str, info: StreamInfo | None) -> None:
@@ -85,17 +85,16 @@ class ObjectStore:
     ) -> ObjectInfo:
         """Store an object under its name, replacing an existing one, and return its description.
 
-        If two clients store the same name at the same time, the later one wins. If the call fails,
-        the previous object remains.
+        If two clients store the same name at the same time, the later write replaces the other. If
+        the call fails, the previous object remains.
 
         Args:
             name: The name of the object, or an `ObjectMeta` with further settings.
             source: Bytes, a binary file or an iterable of bytes. It is read only once.
             digest: The expected digest of the content: `SHA-256=` and the hash in base64.
-            window: Maximum bytes in flight, which is about the memory that the call uses.
-            timeout: Seconds that a chunk may wait for its acknowledgement, including the time
-            behind
-                the chunks that were sent before it.
+            window: Maximum bytes in flight. The call uses about this amount of memory.
+            timeout: Maximum seconds until a chunk is acknowledged, including the time for the
+                chunks that were sent before it.
             on_progress: Called with the progress after each acknowledgement.
 
         Raises:
@@ -103,7 +102,7 @@ class ObjectStore:
             DigestMismatch: The content does not have the given `digest`.
             BadArgument: An argument is invalid.
             OutcomeUnknown: The description may or may not have been stored.
-            Exception: Whatever the source raises.
+            Exception: The error that the source raised.
         """
         meta = ObjectMeta.of(name)
         upload = ObjectUpload(
@@ -126,9 +125,10 @@ class ObjectStore:
         timeout: Seconds = _FOR_A_CHUNK,
         on_progress: Callable[[ObjectProgress], None] | None = None,
     ) -> ObjectInfo:
-        """Store a local file. The default name is the file's name without its folders.
+        """Store a local file as an object, and return its description.
 
-        Raises `OSError` and the errors of `put`.
+        The default name is the name of the file without its directories. The other arguments are
+        those of `put`. Raises `OSError` and the errors of `put`.
         """
         from js_async.backup.disk import open_regular
         from twinstream.core.base.local_path import local_path
@@ -170,7 +170,7 @@ class ObjectStore:
             end: The end of the range, exclusive; by default the end of the object.
             follow: Whether to follow a link.
             timeout: Maximum seconds without progress.
-            on_progress: Called with the progress after each page.
+            on_progress: Called with the progress when a piece is returned.
 
         Raises:
             ObjectNotFound: There is no object of this name.
@@ -213,10 +213,10 @@ class ObjectStore:
     async def get_bytes(
         self, name: str, *, max_bytes: int | None = None, timeout: Seconds = _PATIENCE
     ) -> bytes:
-        """Return the content of an object as bytes, all in memory.
+        """Return the whole content of an object as bytes.
 
-        Raises the errors of `get` and its reader, and `BadArgument` if the object exceeds
-        `max_bytes`.
+        `timeout` is the maximum number of seconds without progress. Raises the errors of `get` and
+        `ObjectReader`, and `BadArgument` if the object has more than `max_bytes` bytes.
         """
         async with self.get(name, timeout=timeout) as reader:
             return await reader.read_all(max_bytes)
@@ -230,12 +230,24 @@ class ObjectStore:
         timeout: Seconds = _PATIENCE,
         on_progress: Callable[[ObjectProgress], None] | None = None,
     ) -> ObjectInfo:
-        """Write the content of an object to a file, replacing an existing file.
+        """Write the content of an object to a file, and return the object's description.
 
-        The file appears under its name once its content is verified and synced to disk. Only its
-        owner may read it. With `resume`, an incomplete file of a failed call stays in the same
-        folder under a hidden name, and the next call continues it. Raises `OSError`, and what `get`
-        and its reader raise.
+        An existing file is replaced when the new content is verified and synced to disk. Only the
+        owner of the file may read it.
+
+        Args:
+            name: The name of the object.
+            path: The path of the file.
+            resume: If the call fails, keep the incomplete file under a hidden name in the same
+                directory; the next call continues it.
+            timeout: Maximum seconds without progress.
+            on_progress: Called with the progress when data was received.
+
+        Raises:
+            OSError: The file could not be written.
+            ObjectNotFound: There is no object of this name.
+            LinkError: The object is a link that cannot be followed.
+            DigestMismatch: And the other errors of `ObjectReader`.
         """
         from js_async.object_store.files import get_file
         from twinstream.core.base.local_path import local_path
@@ -254,10 +266,10 @@ class ObjectStore:
     # ---- descriptions
 
     async def info(self, name: str, *, deleted: bool = False) -> ObjectInfo:
-        """Return the description of an object. For a link, it is the link's own description.
+        """Return the description of an object. For a link, this is the description of the link.
 
-        With `deleted`, deleted objects are included. Raises `ObjectNotFound`, `ObjectDeleted` or
-        `BadObjectInfo`.
+        With `deleted`, the description of a deleted object is returned as well. Raises
+        `ObjectNotFound`, `ObjectDeleted` or `BadObjectInfo`.
         """
         return await (await self._place()).info(check_object_name(name), deleted=deleted)
 
@@ -266,9 +278,9 @@ class ObjectStore:
     ) -> Generated[ObjectInfo]:
         """Iterate over the descriptions of all objects, as of one moment, oldest first.
 
-        All descriptions are in memory at once. `timeout` is the maximum time without progress, in
-        seconds. A description that cannot be read has only a name, and the reason as `error` in its
-        `unknown` members.
+        With `deleted`, this includes deleted objects. All descriptions are in memory at once.
+        `timeout` is the maximum number of seconds without progress. A description that cannot be
+        read only has a name, and the reason as `error` in its `unknown` members.
         """
         place = await self._place()
         stored = await place.stream.snapshot(place.subjects.all_infos, timeout=timeout)
@@ -278,10 +290,10 @@ class ObjectStore:
                 yield info
 
     def watch(self, *, updates_only: bool = False, deletes: bool = True) -> Opening[ObjectWatch]:
-        """Iterate over the current descriptions of all objects, and then over all changes.
+        """Iterate over the current descriptions of all objects, then None, then each change.
 
-        The iteration returns None once, after the current descriptions. With `updates_only` it
-        skips these and begins with None. Without `deletes` it skips deleted objects.
+        With `updates_only`, the current descriptions are skipped, and the iteration begins with
+        None. Without `deletes`, deleted objects are skipped.
         """
         return opening(self._watch(updates_only, deletes))
 
@@ -303,15 +315,15 @@ class ObjectStore:
     ) -> ObjectInfo:
         """Change an object's name or description, and return the new description.
 
-        Omitted arguments leave their part unchanged; None removes it. The content is not sent
-        again. Renaming an object breaks the links to it.
+        An argument that is omitted leaves its part unchanged; None removes it. The content is not
+        sent again. Renaming an object breaks the links to it.
 
         Raises:
             ObjectNotFound: There is no object of this name.
             ObjectDeleted: The object was deleted.
             ObjectExists: The new name is in use.
             ObjectChanged: Another client replaced the object while it was renamed.
-            JetStreamError: And whatever else `JetStream.publish` raises.
+            JetStreamError: And the other errors of `JetStream.publish`.
         """
         place = await self._place()
         check_object_name(name)
@@ -341,19 +353,21 @@ class ObjectStore:
         new = (await place.replace(new_name, edit)).new
         now = await place.last(name)
         if now is None or now.seq != old.revision:
-            # The content was removed or has a new owner, so the new name must not refer to it.
+            # The content was removed or belongs to another object now, so the new name must not
+            # refer to it.
             await place.remove(place.subjects.info(new_name), new.revision or 0)
             raise ObjectChanged(
                 f"object {name!r} of bucket {self.bucket} was changed while it got the name"
-                f" {new_name!r}: it keeps its own"
+                f" {new_name!r}: it was not renamed"
             )
         await place.remove(now.subject, now.seq)
         return new
 
     async def delete(self, name: str) -> ObjectInfo:
-        """Delete an object with its content, and return the remaining description.
+        """Delete an object with its content, and return the description of the deleted object.
 
-        Deleting it again removes any content that a failed call left. Raises `ObjectNotFound`.
+        If the object was deleted before, content that a failed call has not removed is removed.
+        Raises `ObjectNotFound`.
         """
         place = await self._place()
         check_object_name(name)
@@ -379,10 +393,10 @@ class ObjectStore:
         return await self._link(name, found.bucket or self.bucket, found)
 
     async def add_bucket_link(self, name: str | ObjectMeta, bucket: str) -> ObjectInfo:
-        """Create a link to a whole store, and return the link's description.
+        """Create a link to a whole store, and return the description of the link.
 
-        Programs find the linked store as `info(name).options.link.bucket`. Raises `ObjectExists`,
-        and `LinkError` if the link points to its own store.
+        Programs read the name of the linked store from `info(name).options.link.bucket`. Raises
+        `ObjectExists`, and `LinkError` if the link points to its own store.
         """
         if check_bucket(bucket) == self.bucket:
             raise LinkError(f"a link in bucket {bucket} cannot lead to the bucket itself")
@@ -409,21 +423,30 @@ class ObjectStore:
         return ObjectStoreStatus.of(await self.stream.info(timeout=timeout))
 
     async def seal(self, *, timeout: Seconds | None = None) -> ObjectStoreStatus:
-        """Make the store permanently read-only. Its `ttl` no longer removes objects either.
+        """Make the store permanently read-only, and return its status.
 
-        Content that failed uploads left behind stays as well, so call `sweep` first.
+        The `ttl` of the store no longer removes objects then. The content of failed uploads also
+        stays, so call `sweep` first.
         """
         return ObjectStoreStatus.of(await self.stream.seal(timeout=timeout))
 
     async def sweep(
         self, *, older_than: Seconds = _DAY, dry_run: bool = False, timeout: Seconds = _PATIENCE
     ) -> Swept:
-        """Remove content that belongs to no object, such as that of uploads that were killed.
+        """Remove content that belongs to no object, and return the number of uploads and chunks.
 
-        Content is kept if its last chunk was stored less than `older_than` seconds ago, because the
-        upload may still be running. With `dry_run` nothing is removed. `timeout` is the longest
-        time without progress, in seconds. Raises `BadObjectInfo` if the description of an object
-        cannot be read, because it is then unknown which content belongs to that object.
+        Such content remains after an upload was killed, for example.
+
+        Args:
+            older_than: Keep content whose last chunk was stored less than this number of seconds
+                ago, because the upload may still be running.
+            dry_run: Only count the content, remove nothing.
+            timeout: Maximum seconds without progress.
+
+        Raises:
+            BadObjectInfo: The description of an object cannot be read, so it is unknown which
+                content belongs to it.
+            BadArgument: The store is a mirror.
         """
         age = seconds(older_than, "older_than")
         place = await self._place()

@@ -1,4 +1,4 @@
-"""Create, change, find and delete object stores."""
+"""Create, get, change, list and delete object stores."""
 
 from __future__ import annotations
 
@@ -29,22 +29,28 @@ _PAUSE: Final = 0.01
 
 
 async def create(api: Api, config: ObjectStoreConfig, deadline: Deadline) -> ObjectStore:
-    """Create a store. Raises `StreamExists` with the differences."""
+    """Create a store and return it; an existing store with equal settings is returned.
+
+    Raises `StreamExists`, with the differences, if the store has other settings.
+    """
     wanted = store_stream_config(config)
     info = await create_stream(api, stream_of(config.bucket), wanted, False, deadline)
     return ObjectStore(api, config.bucket, info)
 
 
 async def get(api: Api, bucket: str, deadline: Deadline) -> ObjectStore:
-    """Return an existing store."""
+    """Return an existing store. Raises `ObjectStoreNotFound` or `NotAnObjectStore`."""
     info = await _info(api, bucket, deadline)
-    # Raises `NotAnObjectStore` if the stream is not an object store.
+    # This call raises `NotAnObjectStore` if the stream is not an object store.
     store_config(info.config)
     return ObjectStore(api, bucket, info)
 
 
 async def update(api: Api, config: ObjectStoreConfig, deadline: Deadline) -> ObjectStore:
-    """Replace the settings of an existing store."""
+    """Replace the settings of an existing store, and return the store.
+
+    Raises `ObjectStoreNotFound` or `NotAnObjectStore`.
+    """
     bucket = check_store_config(config).bucket
     present = (await _info(api, bucket, deadline)).config
     store_config(present)
@@ -54,9 +60,10 @@ async def update(api: Api, config: ObjectStoreConfig, deadline: Deadline) -> Obj
 
 
 async def create_or_update(api: Api, config: ObjectStoreConfig, deadline: Deadline) -> ObjectStore:
-    """Replace the settings of a store, or create it if it does not exist.
+    """Replace the settings of a store, or create it if it does not exist, and return it.
 
-    Another client may create or delete it meanwhile, so both are tried until the deadline.
+    Other clients may create or delete the store at the same time. So the function tries both until
+    the deadline.
     """
     while True:
         try:
@@ -72,7 +79,7 @@ async def create_or_update(api: Api, config: ObjectStoreConfig, deadline: Deadli
 
 
 async def delete(api: Api, bucket: str, timeout: Seconds | None) -> None:
-    """Delete a store with its objects."""
+    """Delete a store with its objects. Raises `ObjectStoreNotFound`."""
     try:
         await Stream(api, stream_of(bucket), None).delete(timeout=timeout)
     except StreamNotFound as error:
@@ -96,7 +103,7 @@ def _not_found(bucket: str, error: StreamNotFound) -> ObjectStoreNotFound:
 
 
 class Statuses(StatusesOfKind[ObjectStoreStatus]):
-    """The status of each store."""
+    """An iterator over the status of each store."""
 
     def _has_name(self, stream: str) -> bool:
         return bucket_of(stream) is not None
@@ -109,7 +116,7 @@ class Statuses(StatusesOfKind[ObjectStoreStatus]):
 
 
 class Names(NamesOfKind):
-    """The bucket of each store."""
+    """An iterator over the names of the stores."""
 
     def _name(self, stream: str) -> str | None:
         return bucket_of(stream)

@@ -23,7 +23,7 @@ _BATCH: Final = 500
 
 
 async def open_watch(place: ObjectPlace, *, updates_only: bool, deletes: bool) -> ObjectWatch:
-    """Return a watch that starts now."""
+    """Create a watch and return it. It returns every change that follows."""
     subjects = place.subjects.all_infos
     if updates_only:
         behind = (await place.stream.info(confirmed=True)).state.last_seq + 1
@@ -34,11 +34,12 @@ async def open_watch(place: ObjectPlace, *, updates_only: bool, deletes: bool) -
 
 
 class ObjectWatch(Owned, BlockHint, LoopHint):
-    """Iterates over the current and later descriptions. Created by `ObjectStore.watch`.
+    """An iterator over current and later descriptions. Created by `ObjectStore.watch`.
 
-    After all descriptions that existed when the watch began, the iteration returns None once. It
-    continues through reconnects and leader changes until it is closed. A description that cannot be
-    read has only a name, and the reason as `error` in its `unknown` members.
+    The watch returns the descriptions that existed at its beginning, then None once, then every
+    later description. It continues through reconnects and leader changes until it is closed. A
+    description that cannot be read only has a name, and the reason as `error` in its `unknown`
+    members.
 
     Raises `StreamNotFound` if the store was deleted, and `ConnectionClosed` if the connection was
     closed.
@@ -55,14 +56,15 @@ class ObjectWatch(Owned, BlockHint, LoopHint):
         self._initial: Final[deque[ObjectInfo]] = deque()
         self._has_all = updates_only
         self.is_current = False
-        """Whether None was returned: all descriptions of the beginning were returned before."""
+        """Whether None was returned, which follows the descriptions that existed at the beginning.
+        """
 
     def __repr__(self) -> str:
         return f"<ObjectWatch of {self._place.bucket} at {self.revision}>"
 
     @property
     def revision(self) -> int:
-        """The revision of the last received description."""
+        """The revision of the last description that was received."""
         return self._messages.position
 
     def __aiter__(self) -> Self:
@@ -76,10 +78,14 @@ class ObjectWatch(Owned, BlockHint, LoopHint):
             raise StopAsyncIteration from None
 
     async def next(self, timeout: Seconds | None = None) -> ObjectInfo | None:
-        """Return the next description or None, as the iteration does, within `timeout` seconds.
+        """Return the next description, or None once after the initial descriptions.
 
-        Without a timeout it waits without a limit. Raises `RequestTimeout`, and `IterationEnded`
-        after the end.
+        Args:
+            timeout: Maximum time to wait in seconds; by default there is no limit.
+
+        Raises:
+            RequestTimeout: The time has passed.
+            IterationEnded: The watch was closed.
         """
         return await self._take(Deadline.after(timeout))
 
@@ -87,7 +93,9 @@ class ObjectWatch(Owned, BlockHint, LoopHint):
         held = await self._taking.acquire(deadline)
         try:
             if not held:
-                raise RequestTimeout("nothing came in time: others wait for this watch, too")
+                raise RequestTimeout(
+                    "no description in time: another caller is waiting for this watch"
+                )
             return await self._take_next(deadline)
         finally:
             self._taking.release(held)
@@ -111,7 +119,7 @@ class ObjectWatch(Owned, BlockHint, LoopHint):
                 return info
 
     async def _receive(self, deadline: Deadline) -> None:
-        """Receive the current descriptions. Waits while no server answers."""
+        """Receive the next batch of initial descriptions. Returns early if the server is silent."""
         try:
             batch = await self._messages.fetch(_BATCH, wait="none")
         except RequestTimeout:
@@ -135,7 +143,7 @@ class ObjectWatch(Owned, BlockHint, LoopHint):
         return info if self._deletes or not info.deleted else None
 
     async def close(self) -> None:
-        """End the watch. It leaves nothing on the server. Further calls do nothing."""
+        """End the watch. Further calls do nothing."""
         await self._messages.close()
 
     async def __aenter__(self) -> Self:

@@ -1,4 +1,4 @@
-"""Find out the outcome of a batch whose commit had no response, without sending it again."""
+"""Find out whether an atomic batch was stored, if its commit got no response."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ from twinstream.models import (
 
 __all__ = ["BatchTrace"]
 
-# How far the server's clock may have been set back meanwhile, in nanoseconds.
+# Nanoseconds by which the server's clock may have been set back since the batch began.
 _MARGIN: Final = 5_000_000_000
 _PAUSE: Final = 0.1
 
 
 class BatchTrace:
-    """Closes a batch on the server, then looks for it in the stream.
+    """The search for a batch whose commit got no response.
 
-    Closing means to send a message out of sequence. Once the server has answered that, a commit
-    that is still in flight comes too late. So if the stream does not contain the batch then, it
-    never will.
+    The search first sends a message out of sequence, which closes the batch on the server. The
+    server refuses a commit that arrives after this message. So if the stream does not contain the
+    batch then, it never will.
     """
 
     def __init__(self, api: Api, sheet: BatchSheet, subject: str, began: float) -> None:
@@ -48,10 +48,13 @@ class BatchTrace:
         self.is_absent = False
         """Whether the batch is certainly not stored."""
         self.found = "nothing was found out"
-        """Readable description of the result."""
+        """The result of the search, as text for error messages."""
 
     async def find(self, deadline: Deadline) -> PubAck | None:
-        """Return the acknowledgement of a stored batch; None if it was not found."""
+        """Return the acknowledgement of the batch, or None if the batch was not found.
+
+        After None, `is_absent` and `found` describe the result. Server errors do not raise.
+        """
         while not deadline.expired():
             try:
                 ack = await self._look(deadline)
@@ -85,7 +88,7 @@ class BatchTrace:
         try:
             read_pub_ack(frame, self._subject)
         except JetStreamError:
-            return  # the server's answer to a message out of sequence
+            return  # the server refused the message out of sequence, so the batch is closed
 
     async def _stream(self, deadline: Deadline) -> str:
         timeout = deadline.remaining()
@@ -94,12 +97,15 @@ class BatchTrace:
         raise NoResponders(f"{self._subject}: no stream has this subject now")
 
     def _since(self, info: StreamInfo) -> Timestamp:
-        """Return a time before the commit, by the server's clock."""
+        """Return a time before the batch was sent, by the server's clock."""
         now = info.ts.ns if info.ts is not None else 0
         return Timestamp.from_ns(now - int((monotonic() - self._began) * 1e9) - _MARGIN)
 
     async def _search(self, info: StreamInfo, since: Timestamp, deadline: Deadline) -> int:
-        """Return the sequence of the batch's last message, 0 if the stream does not contain it."""
+        """Return the sequence of the batch's last message, or 0 if the stream does not contain it.
+
+        Only messages stored at `since` or later are read.
+        """
         target = self._api.subjects.message("GET", info.config.name or "")
         subject = self._subject if info.config.subject_transform is None else ">"
         body: dict[str, Any] = {"start_time": since.rfc3339(), "next_by_subj": subject}

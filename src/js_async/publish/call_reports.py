@@ -1,4 +1,4 @@
-"""Reports of publish calls to `on_call`, each when its message has an outcome."""
+"""Reports to `on_call` for publishers: one report for each valid message when it has an outcome."""
 
 from __future__ import annotations
 
@@ -19,7 +19,11 @@ def telling(
     on_done: Callable[[UnderWay, Outcome], bool] | None,
     forget: Callable[[UnderWay], None],
 ) -> Callable[[UnderWay, Outcome], bool]:
-    """Return an `on_done` for a pipeline that also reports calls; `forget` is the pipeline's."""
+    """Return an `on_done` callback for a `Pipeline` that also reports each message to `on_call`.
+
+    `on_done` is the pipeline owner's callback, if the owner has one. `forget` is the method
+    `Pipeline.forget`.
+    """
 
     def is_first(entry: UnderWay, outcome: Outcome) -> bool:
         if on_done is not None:
@@ -35,7 +39,8 @@ def telling(
             if not isinstance(call.error, BadArgument):
                 tell(on_call, call)
         except BaseException:
-            # Interrupted after the report: no other code would set the outcome.
+            # An interrupt came after the report. The pipeline will not set the outcome, so it is
+            # set here.
             if entry.is_told:
                 entry.outcome = outcome
                 forget(entry)

@@ -1,4 +1,4 @@
-"""Find out why no stream stored a message. Nothing here runs while publishing succeeds."""
+"""Find out why no stream stored a message. This code runs only after a failure."""
 
 from __future__ import annotations
 
@@ -20,22 +20,23 @@ from twinstream.models.error_codes import CLUSTER_NOT_AVAILABLE, CLUSTER_NOT_LEA
 
 __all__ = ["Reasons", "reason"]
 
-# Seconds for finding an explanation; the failure itself is certain already.
+# Maximum duration of a diagnosis (seconds).
 _PATIENCE: Final = 1.0
 
 
 async def reason(
     api: Api, subject: str, deadline: Deadline, *, silent: bool = False
 ) -> NoResponders:
-    """Return the error that explains why no stream stores messages of a subject; see `Reasons`."""
+    """Return an error that explains why no stream stored a message; see `Reasons.of`."""
     return await Reasons(api).of(subject, deadline, silent=silent)
 
 
 class Reasons:
-    """Finds out why messages that failed together were not stored.
+    """A cache of explanations why messages were not stored.
 
-    One request is sent for each subject and each stream, and none after the first timeout, so that
-    thousands of failures do not wait for one another. The findings are soon outdated.
+    It sends one request for each subject and each stream, and no further request after the first
+    timeout. So thousands of messages that failed together need not wait for thousands of requests.
+    The explanations are soon outdated, so use an instance only for messages that failed together.
     """
 
     def __init__(self, api: Api) -> None:
@@ -45,10 +46,10 @@ class Reasons:
         self._silence: RequestTimeout | None = None
 
     async def of(self, subject: str, deadline: Deadline, *, silent: bool = False) -> NoResponders:
-        """Return the error that explains why no stream stores messages of a subject.
+        """Return an error that explains why no stream stored a message with this subject.
 
-        Set `silent` if the message had no response at all, not even `no responders`: the error
-        leaves open then whether it was stored.
+        Set `silent` if the message got no reply at all, not even `no responders`. The message may
+        be stored in this case, and the error then makes no statement about that.
         """
         found = self._found.get((subject, silent))
         if found is None:
@@ -87,7 +88,7 @@ class Reasons:
 
     async def _stream_of(self, subject: str, deadline: Deadline) -> str | None:
         target = self._api.subjects.streams("NAMES")
-        # A cluster without a leader is a result here, so the request is not repeated.
+        # `repeatable=False`: if the cluster has no leader, that is the explanation, so no retry.
         names = await self._api.call(
             target,
             {"subject": subject},
@@ -100,7 +101,7 @@ class Reasons:
     async def _stream(
         self, name: str, deadline: Deadline
     ) -> twinstream.models.StreamInfo | TwinstreamError:
-        """Return the info of a stream that did not store a message, or the error of the request."""
+        """Return the info of a stream, or the error of the info request."""
         stream = self._streams.get(name)
         if stream is None:
             stream = self._streams[name] = await self._ask_stream(name, deadline)
@@ -126,7 +127,7 @@ def _state(stream: twinstream.models.StreamInfo | TwinstreamError) -> str:
 
 
 def _leaderless(subject: str, name: str, state: str, *, silent: bool) -> NoLeader:
-    if silent:  # it may be stored: do not advise to publish it again
+    if silent:  # the message may be stored, so do not advise to publish it again
         return NoLeader(f"{subject}: stream {name} did not respond; {state}")
     return NoLeader(f"{subject}: stream {name} did not take the message; {state}. Publish it again")
 

@@ -1,4 +1,7 @@
-"""Fast ingest: many messages into one stream, acknowledged in intervals (server 2.14, ADR-50)."""
+"""Fast ingest: send many messages into one stream that acknowledges groups of messages.
+
+Needs server 2.14 (ADR-50).
+"""
 
 from __future__ import annotations
 
@@ -20,11 +23,11 @@ __all__ = ["FastIngest"]
 
 
 class FastIngest(SentWhileRead):
-    """Iterates over the outcomes of many messages, in order. Created by `fast_ingest`.
+    """An iterator over the outcomes of many messages, in order. Created by `fast_ingest`.
 
-    An outcome is `Ingested`, or a `PublishFailure` with the error. The end of an `async with` block
-    ends the batch if the iteration was left early. Failures whose `error` was not read are raised
-    as by `PublishMany`. One task or thread at a time may use it.
+    An outcome is `Ingested`, or a `PublishFailure` with the error. If the iteration was left early,
+    the end of a `with` block ends the batch. Failures whose `error` was not read are raised
+    as in `PublishMany`. Only one task or thread at a time may use the object.
     """
 
     def __init__(
@@ -39,7 +42,7 @@ class FastIngest(SentWhileRead):
         super().__init__()
         self._requests: Final = several(requests)
         self._ingest: Final = Ingest(api, stream, gaps, limits)
-        # Messages in sending order, until their outcome is returned.
+        # Messages in sending order whose outcome the iterator has not returned yet.
         self._order: Final[deque[Entry]] = deque()
         self._managed = False
         self._closed = False
@@ -49,15 +52,15 @@ class FastIngest(SentWhileRead):
 
     @property
     def under_way(self) -> int:
-        """Number of messages sent without an outcome, and of those that wait behind them."""
+        """Number of messages whose outcome the iterator has not returned yet."""
         return len(self._order)
 
     @property
     def last_ack(self) -> PubAck | None:
-        """Acknowledgement of the last finished batch: `seq` is that of its last stored message.
+        """The acknowledgement of the last finished batch, or None before the first batch ends.
 
-        The value is None before the first batch ends. A batch also ends when nothing was sent for a
-        second.
+        Its `seq` is the sequence of the batch's last stored message. A batch also ends if no
+        message is sent for a second.
         """
         return self._ingest.last_ack
 
@@ -70,9 +73,9 @@ class FastIngest(SentWhileRead):
         return self
 
     async def close(self) -> None:
-        """Stop sending, wait for the messages in flight; raises `PublishFailures`.
+        """Stop sending, wait for the messages in flight, then raise `PublishFailures`.
 
-        Closing again does nothing.
+        Only failures whose `error` was not read are raised. A second call does not wait again.
         """
         if not self._closed:
             self._closed = True
@@ -84,7 +87,7 @@ class FastIngest(SentWhileRead):
         self._raise_unread()
 
     def _note_rest(self) -> None:
-        """Count the failures whose outcomes were not taken."""
+        """Collect the failures that the iterator has not returned."""
         for entry in self._order:
             if isinstance(entry.outcome, PublishFailure):
                 self._unseen.add(entry.outcome)
@@ -111,9 +114,9 @@ class FastIngest(SentWhileRead):
                     return
         except (Exception, GeneratorExit) as error:
             if self._is_inherited:
-                # Dropped or misused in a forked process: the object belongs to the parent.
+                # A forked process deleted or used the object, which belongs to its parent.
                 self._closed = True
-            # A cancelled or interrupted caller knows that it did not wait for the outcomes.
+            # Nothing is reported after a cancellation or an interrupt: the caller knows about it.
             if not (self._closed or self._managed):
                 warn_of_unseen("fast_ingest", len(order))
                 self._note_rest()

@@ -1,8 +1,8 @@
-"""Fast ingest: batches one after the other, and the outcome of each message.
+"""Fast ingest: a sequence of batches into one stream, and the outcome of each message.
 
-Messages that the server certainly did not store because a batch ended early go into the next batch,
-in the same order. A batch is committed after a quiet period: only its end acknowledges its last
-messages, and the server drops idle batches.
+If a batch ends early, the messages that the server certainly did not store are sent in the next
+batch, in the same order. A batch is also committed when no messages are sent for a while: its last
+messages are acknowledged at its end only, and the server drops idle batches.
 """
 
 from __future__ import annotations
@@ -49,15 +49,15 @@ from twinstream.models import PubAck
 __all__ = ["Entry", "Ingest"]
 
 _SINCE: Final = (2, 14, 0)
-# The server drops a batch after 10 idle seconds; outcomes should come sooner.
+# Commit an idle batch after this time (seconds). The server would drop it after 10 seconds.
 _QUIET: Final = 1.0
 _LOOK: Final = 0.25
-# A missing response is requested again after this fraction of the timeout.
+# A request without a response is repeated after the timeout divided by this number.
 _SHARES: Final = 4
 
 
 class Entry:
-    """A message and, in the end, its outcome."""
+    """A message and, once known, its outcome."""
 
     __slots__ = ("headers", "may_be_stored", "number", "outcome", "request", "size", "subject")
 
@@ -68,12 +68,16 @@ class Entry:
         self.size = len(request.data) + len(headers) + len(subject)
         self.number = 0
         self.outcome: Ingested | PublishFailure | None = None
-        # Whether an earlier batch may have stored the message.
+        # Whether an earlier batch with an unknown outcome contained the message.
         self.may_be_stored = False
 
     @property
     def is_repeatable(self) -> bool:
-        """Whether a retry after an unknown outcome cannot be stored twice, nor be refused."""
+        """Whether the message can be sent again after an unknown outcome.
+
+        The message needs an id, so that it is not stored twice. It must have no expectation about
+        the last message, because the server could refuse the retry for it.
+        """
         request = self.request
         return request.msg_id is not None and request == request._replace(
             expected_last_seq=None,
@@ -84,9 +88,9 @@ class Entry:
 
 
 class Ingest:
-    """Sends messages into one stream and determines the outcome of each.
+    """The messages that are sent into one stream, and the outcome of each.
 
-    The caller's task or thread sends; a background task or thread ends batches that are idle.
+    The caller's task or thread sends. A background task or thread ends batches that are idle.
     """
 
     def __init__(self, api: Api, stream: str, gaps: Gaps, limits: PublishLimits) -> None:
@@ -97,20 +101,22 @@ class Ingest:
         self._limits: Final = limits
         self._inbox: Final = api.transport.tokens.inbox().encode()
         self._batch = self._new_batch()
-        # Sent in this batch (flight), and to be sent for the first time or again (backlog).
+        # `_flight`: messages sent in the current batch. `_backlog`: messages to be sent, for the
+        # first time or again.
         self._flight: deque[Entry] = deque()
         self._backlog: deque[Entry] = deque()
         self._bytes = 0
-        # The subject at which to commit: that of the batch's first message.
+        # The subject of the batch's first message, to which the commit is sent.
         self._subject = b""
         self._sent_at = 0.0
         self._stuck_since: float | None = None
-        # Batches in a row without a new outcome.
+        # Number of successive batches that gave no message an outcome.
         self._barren = 0
         self._moved = False
         self._signal: Final = Signal()
-        # Serialises sends: a number out of order would end the batch. It is held while the
-        # connection blocks; only the keeper has to wait for it.
+        # The lock keeps messages in the order of their numbers, because a wrong order would end the
+        # batch. The lock is also held while the connection blocks. Only `_keep` has to wait for it
+        # then.
         self._lock: Final = Lock()
         self._ended: Final = Signal()
         self._box: Box | None = None
@@ -122,10 +128,15 @@ class Ingest:
         name = self._transport.tokens.name()
         return FastBatch(self._inbox, name, self._stream, interval, self._gaps)
 
-    # ---- beginning and end
+    # ---- opening and closing
 
     async def open(self) -> None:
-        """Check server and stream, then subscribe. Raises `Unsupported` or `BadArgument`."""
+        """Check the server and the stream, then subscribe to the inbox of the batches.
+
+        Raises:
+            Unsupported: The server is older than 2.14.
+            BadArgument: The stream does not allow fast ingest.
+        """
         deadline = Deadline.after(self._limits.timeout)
         await self._transport.ready(deadline)
         self._api.require(_SINCE, "fast ingest")
@@ -135,19 +146,19 @@ class Ingest:
         self._keeper = spawn(self._keep, "twinstream-fast-ingest")
 
     async def close(self) -> None:
-        """Unsubscribe; messages that are still in flight stay without an outcome."""
+        """Unsubscribe. Messages that are still in flight stay without an outcome."""
         self._ended.set()
         box, self._box = self._box, None
         if box is not None:
             self._transport.replies.unwatch(self)
             await self._transport.close_mailbox(box)
 
-    # ---- the owner's interface
+    # ---- interface for `FastIngest`
 
     def prepare(self, given: Publishable) -> Entry:
-        """Return an entry for a message; if the message is invalid, the error is its outcome.
+        """Return the entry of a message; if the message is invalid, its outcome is the error.
 
-        Raises `BadArgument` if `given` is not a message at all.
+        Raises `BadArgument` if `given` is neither a pair nor a `PublishRequest`.
         """
         request = as_request(given)
         try:
@@ -155,13 +166,13 @@ class Ingest:
             check_headers(headers)
             return Entry(request, check_subject(request.subject), headers)
         except TwinstreamError as error:
-            # Not the request itself: its data may be of a type without a length.
+            # The entry gets a new request without data: the given data may have no length.
             entry = Entry(PublishRequest(str(request.subject)), b"", b"")
             entry.outcome = PublishFailure(request, error)
             return entry
 
     async def send(self, entry: Entry) -> None:
-        """Send a message once the server accepts more; an error becomes its outcome."""
+        """Send a message when the batch has room for it. A failure to send becomes its outcome."""
         async with self._lock:
             self._bytes += entry.size
             self._backlog.append(entry)
@@ -180,7 +191,7 @@ class Ingest:
                 await self._renew()
 
     async def _keep(self) -> None:
-        """Commit while no messages are sent."""
+        """Commit the current batch when no message was sent for `_QUIET` seconds."""
         while not await self._ended.sleep(Deadline.after(_LOOK)):
             if self._flight and monotonic() - self._sent_at >= _QUIET:
                 async with self._lock:
@@ -196,12 +207,14 @@ class Ingest:
             if batch.is_over:
                 await self._renew()
             elif batch.is_broken or (self._flight and self._bytes > self._limits.window_bytes):
-                # Acknowledgements are by number, so only the end of the batch frees the bytes.
+                # An acknowledgement has a number and no size: only the end of the batch frees
+                # bytes.
                 await self._commit()
             elif batch.has_room:
                 await self._put(batch, self._backlog[0])
             elif self._is_stuck():
-                # After an election a leader may answer pings and wait for messages that are lost.
+                # After an election, the leader may answer pings and wait for lost messages.
+                # The end of the batch shows which messages are lost.
                 await self._commit()
             else:
                 await self._wait(batch, batch.ping_reply)
@@ -213,12 +226,13 @@ class Ingest:
     async def _put(self, batch: FastBatch, entry: Entry) -> None:
         headers = entry.headers
         if not batch.sent:
-            # Otherwise any stream with fast ingest on this subject could open the batch.
+            # Without this header, another stream with the subject could open the batch.
             stream = entry.request.expected_stream or self._stream
             headers = publish_headers(entry.request._replace(expected_stream=stream))
             self._subject = entry.subject
         self._sent_at = monotonic()
-        # Append before the write: a refusal may be reported before the write returns.
+        # The entry is appended before the write: the server's refusal may arrive before the write
+        # returns.
         entry.number = batch.sent + 1
         self._flight.append(entry)
         try:
@@ -230,7 +244,7 @@ class Ingest:
                 raise
             if not isinstance(error, BadArgument):
                 batch.fail(error)
-            # Otherwise the message is too large and uses no number.
+            # A message that is too large gets no number, and the batch continues.
             self._backlog.popleft()
             self._conclude(entry, self._failure(entry, error))
             return
@@ -245,7 +259,7 @@ class Ingest:
             await transport.send(subject, reply, headers, data)
 
     async def _commit(self) -> None:
-        """End the batch; return when the server has confirmed that, or cannot any more."""
+        """End the batch. Return when the server has confirmed the end, or the batch has failed."""
         batch = self._batch
         self._stuck_since = None
         if not batch.is_over:
@@ -260,14 +274,18 @@ class Ingest:
             batch.fail(error)
 
     async def _wait(self, batch: FastBatch, reply: Callable[[], bytes]) -> None:
-        """Wait for a response; repeat the request after silence, and finally give up."""
+        """Wait for a message of the server.
+
+        If no message comes, send a request with the reply subject `reply()`, to which the server
+        responds. After the timeout, fail the batch.
+        """
         patience = self._limits.timeout
         began = monotonic() if self._stuck_since is None else self._stuck_since
         self._stuck_since = began
         passed = batch.passed
         box = self._box
         if box is not None and box.error is not None:
-            # The error came before this batch, or before the mailbox was assigned.
+            # The subscription was refused before this batch began, or before `_box` was assigned.
             batch.fail(box.error)
         try:
             if not batch.is_over:
@@ -302,12 +320,15 @@ class Ingest:
         self._signal.set()
 
     def note(self, subject: bytes | None, error: TwinstreamError) -> None:
-        """Handle the report that messages to a subject, or all if None, get no response."""
+        """Handle the report that messages will get no response, because of `error`.
+
+        `subject` is the subject of these messages; None means all messages.
+        """
         batch = self._batch
         if subject is None:
             batch.fail(error)
         else:
-            # Case-insensitive: nats-py converts the server's error text to lower case.
+            # Compare without case: nats-py converts the server's error text to lower case.
             for entry in list(self._flight):
                 if entry.subject.lower() == subject:
                     batch.refused[entry.number] = error
@@ -316,20 +337,20 @@ class Ingest:
         self._signal.set()
 
     def deny(self, box: Box, error: TwinstreamError) -> None:
-        """Handle a refused subscription: without it no response arrives."""
+        """Fail the batch if the server refused the subscription to the inbox."""
         if box is self._box:
             self.note(None, error)
 
     # ---- outcomes
 
     def _settle(self) -> None:
-        """Set the outcome of the messages that the server has processed."""
+        """Set the outcome of each message that the server has processed."""
         batch, flight = self._batch, self._flight
         while flight and flight[0].number <= batch.passed:
             self._judge(batch, flight.popleft())
 
     async def _renew(self) -> None:
-        """Start a new batch with the messages that the previous one certainly did not store."""
+        """Start a new batch, which first sends the messages that the last one did not store."""
         batch, self._batch = self._batch, self._new_batch()
         again = [entry for entry in self._flight if not self._judge(batch, entry)]
         self._flight.clear()
@@ -345,7 +366,7 @@ class Ingest:
             await sleep(self._limits.retry.wait)
 
     async def _give_up(self, batch: FastBatch) -> None:
-        """Fail the first message that could not be stored, or all if no server responds."""
+        """Fail the first message of the backlog, or all of them if no server responds."""
         silent = isinstance(batch.trouble, RequestTimeout)
         refusal = batch.refused.get(1) or batch.trouble
         for _ in range(len(self._backlog) if silent else min(1, len(self._backlog))):
@@ -355,11 +376,11 @@ class Ingest:
                 deadline = Deadline.after(self._limits.timeout)
                 error = await reason(self._api, entry.request.subject, deadline)
             self._conclude(entry, self._failure(entry, error))
-        # The next message gets one attempt: either it is refused at once, or all continue.
+        # The next message gets one attempt. If it succeeds, the remaining messages are sent.
         self._moved = False
 
     def _judge(self, batch: FastBatch, entry: Entry) -> bool:
-        """Set a message's outcome; return False if it has none and must be sent again."""
+        """Set the outcome of a message; return False if it must be sent again instead."""
         fate = batch.fate(entry.number)
         if fate is Fate.UNKNOWN:
             if entry.is_repeatable:

@@ -1,4 +1,4 @@
-"""A published message in flight."""
+"""`UnderWay`: a published message that waits for its acknowledgement."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ Outcome = PubAck | PublishFailure
 
 
 class UnderWay:
-    """A message in flight and, in the end, its outcome. Created by `under_way`."""
+    """A message in flight and, once known, its outcome. Created by `under_way`."""
 
-    # The slots are for safety, not for speed: on Python 3.11, two threads that create an object's
-    # `__dict__` at the same time (by accessing it, or by a new attribute) can crash the
-    # interpreter, if a callback of the garbage collector lets the other thread run in between.
+    # The slots are for safety, not for speed. On Python 3.11 the interpreter can crash if two
+    # threads create the `__dict__` of an object at the same time (by reading `__dict__`, or by
+    # setting a new attribute) and a garbage collection callback lets the other thread run in
+    # between.
     __slots__ = (
         "action",
         "data",
@@ -50,27 +51,27 @@ class UnderWay:
 
     @property
     def request(self) -> PublishRequest:
-        """The message as a `PublishRequest`, also if a pair was given."""
+        """The message as a `PublishRequest`; a `(subject, data)` pair is converted."""
         return as_request(self.given)
 
     @property
     def attempts(self) -> int:
-        """Number of times that it was sent."""
+        """Number of times the message was sent."""
         return 1 if self.engine is None else self.engine.attempts
 
     @property
     def repeatable(self) -> bool:
-        """Whether a retry cannot store the message twice."""
+        """Whether sending the message again cannot store it twice."""
         return bool(self.headers) and self.request.is_repeatable
 
 
 def under_way(
     given: Publishable, subject: bytes, reply: bytes, headers: bytes, now: float
 ) -> UnderWay:
-    """Return the entry of a message that is about to be sent.
+    """Return the entry of a message that is about to be sent at the time `now`.
 
-    The entry is made without a constructor: 0.5 µs a message instead of 0.7 (Python 3.11 and 3.13),
-    as a plain function call stays within the interpreter's Python frames.
+    The attributes are set here and not in a constructor: 0.5 µs a message instead of 0.7 (Python
+    3.11 and 3.13), because a plain function call stays within the interpreter's frames.
     """
     entry = UnderWay()
     entry.given = given

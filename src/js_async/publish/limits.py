@@ -1,4 +1,4 @@
-"""The limits of publishers, from the arguments of a call."""
+"""Make the limits of a publisher from the arguments of a public method."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ def limits_of(
     retries: int | None = None,
     retry_wait: Seconds = 0.25,
 ) -> PublishLimits:
-    """Return the checked limits of a publisher; the default `timeout` is that of the context."""
+    """Check the arguments and return them as `PublishLimits`.
+
+    Without `timeout`, the timeout of `api` is used. Raises `BadArgument` for invalid values.
+    """
     return PublishLimits(
         window=window,
         window_bytes=window_bytes,

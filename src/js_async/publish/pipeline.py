@@ -1,8 +1,9 @@
-"""Messages in flight to streams: sent one after the other, acknowledgements matched as they arrive.
+"""Messages in flight: send them without waiting, and match acknowledgements to messages.
 
-Why it is fast: one inbox with a number per message; acknowledgements are cut out of a whole read or
-compared with the last one instead of parsed; the receiver stores each in the entry of its message;
-and waiting callers share one signal, instead of one for each message.
+Four measures keep this fast. All acknowledgements come to one inbox, with a number for each
+message. Acknowledgements are extracted from a whole read of the socket at once, or compared with
+the previous one, instead of being parsed. The receiver stores each outcome in the message's entry.
+Callers that wait for the same message share one signal.
 """
 
 from __future__ import annotations
@@ -44,16 +45,16 @@ from twinstream.models import PubAck
 
 __all__ = ["Pipeline"]
 
-# Number of checked subjects to cache.
+# Maximum number of checked subjects to cache.
 _SUBJECTS: Final = 1000
 
 
 class Pipeline:
-    """Sends messages and determines the outcome of each; `on_done` is called with it.
+    """The messages in flight of one publisher, and the outcome of each.
 
-    `on_done` may run in the receiver. It is called before the outcome is visible, and returns False
-    if it was called for the message before: a response and a timeout may come at the same time.
-    Limiting the number of messages in flight is up to the owner.
+    `on_done` is called with each message and its outcome before the outcome is visible, possibly in
+    the receiver. It returns False if it was already called for this message: a response and a
+    timeout may come at the same time. The pipeline's owner limits the number of messages in flight.
     """
 
     def __init__(
@@ -72,14 +73,15 @@ class Pipeline:
             on_done = telling(api.on_call, on_done, self.forget)
         self._on_done: Final = on_done
         share = limits.retry.patience(limits.timeout, True, 0)
-        # Seconds without a response after which an attempt is checked.
+        # Seconds without a response after which an attempt counts as failed.
         self._share: Final = share
         self._prefix: Final = api.transport.tokens.inbox().encode() + b"."
-        # The reply subject, with a placeholder for the number.
+        # Template of reply subjects; `%d` is replaced by the number of the message.
         self._inbox: Final = self._prefix.replace(b"%", b"%%") + b"%d"
         self._number = 0
         self._waiting: dict[bytes, UnderWay] = {}
-        # Entries of `_waiting` that wait for a connection.
+        # Reply subjects of messages in `_waiting` that cannot be sent before the connection is
+        # ready.
         self._unsent: Final[set[bytes]] = set()
         self._to_recover: deque[UnderWay] = deque()
         self._subjects: dict[str, bytes] = {}
@@ -90,25 +92,25 @@ class Pipeline:
 
     @property
     def oldest(self) -> UnderWay | None:
-        """The message that has been in flight for the longest time."""
+        """The message that has been in flight for the longest time, or None."""
         while True:
             try:
                 return next(iter(self._waiting.values()), None)
             except RuntimeError:
-                # Another thread changed the dict just now (free-threaded interpreter).
+                # Another thread changed the dict during `next` (free-threaded interpreter).
                 continue
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing is in flight and the connection is closed for good."""
+        """Whether the connection is closed permanently and no message is in flight."""
         return self._transport.is_closed and not self._waiting
 
     def under_way(self) -> list[UnderWay]:
-        """Return all messages without an outcome, in sending order."""
+        """Return all messages in flight, in sending order."""
         return list(self._waiting.values())
 
     async def open(self) -> None:
-        """Subscribe to the inbox once the client is connected."""
+        """Wait for the connection, then subscribe to the inbox. Does nothing if already open."""
         if self._box is None:
             await self._transport.ready(Deadline.after(self._timeout))
             self._box = await self._transport.open_mailbox(self._prefix + b"*", sink=self._sink)
@@ -117,7 +119,7 @@ class Pipeline:
             self._transport.replies.watch(self)
 
     async def close(self) -> None:
-        """Unsubscribe; the outcome of messages that are still in flight becomes unknown."""
+        """Unsubscribe. Messages still in flight get the outcome `OutcomeUnknown`."""
         box = self._box
         if box is not None:
             self._transport.replies.unwatch(self)
@@ -125,17 +127,17 @@ class Pipeline:
                 text = f"{entry.request.subject}: closed before it was acknowledged, may be stored"
                 self._finish(entry, PublishFailure(entry.request, OutcomeUnknown(text)))
             await self._transport.close_mailbox(box)
-            # Cleared last: if closing the mailbox is interrupted, the next `close` repeats it.
+            # `_box` is cleared last, so that `close` can be called again after an interrupted call.
             self._box = None
 
     # ---- sending
 
     def prepare(self, given: Publishable) -> UnderWay:
-        """Return an entry for a message; if the message is invalid, the error is its outcome.
+        """Return the entry of a message; if the message is invalid, its outcome is the error.
 
-        Raises `BadArgument` if `given` is not a message at all.
+        Raises `BadArgument` if `given` is neither a pair nor a `PublishRequest`.
         """
-        # A valid pair is returned unchanged.
+        # A valid `(subject, data)` pair needs no conversion.
         plain = type(given) is tuple and len(given) == 2 and type(given[1]) is bytes
         if not plain:
             given = as_request(given)
@@ -145,10 +147,10 @@ class Pipeline:
             try:
                 subject = self._subjects.get(given[0]) or self._check(given[0])
             except TypeError:
-                # Unhashable: not a string.
+                # The subject is unhashable, so it is no string: `check_subject` raises.
                 subject = check_subject(given[0])
         except TwinstreamError as error:
-            # Not the request itself: its data may be of a type without a length.
+            # The entry gets a new request without data: the given data may have no length.
             entry = under_way(PublishRequest(str(given[0])), b"", b"", b"", 0.0)
             entry.outcome = PublishFailure(as_request(given), error)
             return entry
@@ -162,24 +164,27 @@ class Pipeline:
         return encoded
 
     def expect(self, entry: UnderWay) -> None:
-        """Count a message as in flight before it is sent."""
+        """Count a message as in flight. Called before the message is sent."""
         self._waiting[entry.reply] = entry
 
     def forget(self, entry: UnderWay) -> None:
-        """Stop counting a message as in flight."""
+        """Stop counting a message as in flight, and wake up the callers that wait for it."""
         self._waiting.pop(entry.reply, None)
         if entry.signal is not None:
             entry.signal.set()
 
     def try_send(self, entry: UnderWay) -> bool:
-        """Send a message if that needs no waiting; if it returns False, use `send`."""
+        """Send a message if possible without waiting. If the result is False, call `send`."""
         if HOOKS:
             reached("publish: before send", entry)
         self._waiting[entry.reply] = entry
         return self._transport.try_send(entry.subject, entry.reply, entry.headers, entry.data)
 
     async def send(self, entry: UnderWay) -> None:
-        """Send a message, waiting for the connection if necessary; errors become its outcome."""
+        """Send a message, after waiting for the connection if necessary.
+
+        A failure to send becomes the outcome of the message, possibly after retries.
+        """
         self._waiting[entry.reply] = entry
         try:
             await self._send(entry)
@@ -189,7 +194,8 @@ class Pipeline:
 
     async def _send(self, entry: UnderWay) -> None:
         try:
-            # Protects this entry if the connection is found to be lost now: it was not sent.
+            # `note` skips the messages in `_unsent`: if the connection is lost now, they were not
+            # sent.
             self._unsent.add(entry.reply)
             try:
                 await self._transport.ready(Deadline(self._end(entry)))
@@ -206,10 +212,11 @@ class Pipeline:
 
     def _deliver(self, frame: Frame) -> None:
         entry = self._waiting.get(frame[0])
-        # A second response, or one that came after the timeout.
+        # The message has an outcome already: a second response, or one after the timeout.
         if entry is None:
             return
-        # Fast path: most acknowledgements look like the last one and take two calls, not five.
+        # Most acknowledgements differ from the previous one in the sequence only. For these, two
+        # function calls suffice instead of five.
         guarded = entry.headers and entry.request.expected_stream is not None
         ack = None if guarded else self._acks.like_last(frame)
         if ack is None or entry.outcome is not None:
@@ -220,29 +227,29 @@ class Pipeline:
         self._finish(entry, ack)
 
     def _deliver_all(self, replies: list[bytes], acks: list[PubAck]) -> None:
-        """Process acknowledgements that arrived together."""
+        """Process acknowledgements that were received in one read."""
         waiting = self._waiting
         for reply, ack in zip(replies, acks, strict=True):
             entry = waiting.get(reply)
             if entry is None:
                 continue
-            # Expectations are in the headers.
+            # `expected_stream` is sent as a header, so only messages with headers can have it.
             if entry.headers and not self._is_expected(entry, ack):
                 continue
             self._finish(entry, ack)
 
     def _is_expected(self, entry: UnderWay, ack: PubAck) -> bool:
-        """Check that an acknowledgement comes from the stream that the request expects."""
+        """Return whether an acknowledgement is from the stream that the request expects, if any."""
         expected = entry.request.expected_stream
         if expected in {None, ack.stream}:
             return True
-        # Another responder on this subject; the stream's own response may still arrive.
+        # Another responder acknowledged the message. The expected stream may still respond.
         text = f"{entry.request.subject}: {ack.stream} is not the expected stream"
         self._engine(entry).stray = BadAnswer(text)
         return False
 
     def _judge(self, entry: UnderWay, frame: Frame) -> None:
-        """Parse a response."""
+        """Parse a response and set the outcome of its message, or handle the failure."""
         request = entry.request
         try:
             if is_unserved(frame):
@@ -257,7 +264,7 @@ class Pipeline:
                 self._finish(entry, ack)
 
     def _finish(self, entry: UnderWay, outcome: Outcome) -> None:
-        # The first result counts: a response, or the timeout.
+        # A response and a timeout may come at the same time; the first one is the outcome.
         if entry.outcome is None:
             if HOOKS:
                 reached("publish: before outcome", entry)
@@ -269,43 +276,49 @@ class Pipeline:
             entry.signal.set()
 
     def note(self, subject: bytes | None, error: TwinstreamError) -> None:
-        """Handle the report that messages to a subject, or all if None, get no response."""
+        """Handle the report that messages will get no response, because of `error`.
+
+        `subject` is the subject of these messages; None means all messages.
+        """
         for entry in list(self._waiting.values()):
             if entry.reply in self._unsent:
                 continue
-            # Case-insensitive: nats-py converts the server's error text to lower case.
+            # Compare without case: nats-py converts the server's error text to lower case.
             if subject is None or entry.subject.lower() == subject:
                 self._fail(entry, error)
 
     def deny(self, box: Box, error: TwinstreamError) -> None:
-        """Handle a refused subscription: without it no response arrives."""
+        """Fail all messages in flight if the server refused the subscription to the inbox."""
         if box is self._box:
             self.note(None, error)
 
     def _look_for_denial(self) -> None:
-        """Fail messages that were sent around the time when the inbox was refused."""
+        """Fail the messages in flight if the server has refused the inbox.
+
+        `deny` does not see messages that were sent at the time of the refusal.
+        """
         box = self._box
         if box is not None and box.error is not None and self._waiting:
             self.note(None, box.error)
 
     def _engine(self, entry: UnderWay) -> PublishEngine:
-        """Return the engine of a message, which exists once something went wrong."""
+        """Return the engine of a message; it is created at the first failure."""
         if entry.engine is None:
             request = entry.request
             entry.engine = PublishEngine(request.subject, self._policy, entry.repeatable)
         return entry.engine
 
     def _fail(self, entry: UnderWay, error: TwinstreamError) -> None:
-        """Handle the failure of an attempt."""
+        """Pass the error of an attempt to the engine, and carry out the engine's action."""
         engine = self._engine(entry)
         if entry.action is None:
             self._act(entry, engine.failed(error, self._left(entry)))
         elif isinstance(error, NoResponders) and isinstance(entry.action, Explain):
-            # The reason of a missing response is being requested, and a response arrives after all.
+            # `_explain` is looking for the reason of a timeout, and now the response arrived.
             engine.error = error
 
     def _act(self, entry: UnderWay, action: Action) -> None:
-        """Carry out an action of a message's engine, or leave it to the callers that wait."""
+        """Set the outcome if the action is `Fail`, else queue the message for `recover`."""
         if isinstance(action, Fail):
             self._finish(entry, PublishFailure(entry.request, action.error))
             return
@@ -323,23 +336,25 @@ class Pipeline:
     # ---- waiting
 
     async def until(self, entry: UnderWay) -> Outcome:
-        """Return a message's outcome; handle failures of any message meanwhile."""
+        """Wait for the outcome of a message and return it.
+
+        A caller that waits also carries out the retries of all other messages.
+        """
         while entry.outcome is None:
-            # Check in this order: an entry gets its outcome before it is removed.
+            # The order of these checks matters: an entry gets its outcome before it is removed.
             if entry.reply not in self._waiting and entry.outcome is None:
-                # The message's sender was cancelled or interrupted, so nothing waits for its
-                # response.
+                # The sender was cancelled or interrupted, so no response is expected.
                 text = f"{entry.request.subject}: interrupted during the send, may be stored"
                 return PublishFailure(entry.request, OutcomeUnknown(text))
             if self._to_recover:
                 await self.recover()
                 continue
             self._look_for_denial()
-            # All callers share the signal. The caller that clears it checks the state again.
+            # Callers share the signal. Each checks the state again after it cleared the signal.
             signal = await self._flag(entry)
             signal.clear()
-            # The outcome may have arrived before the signal existed. A message that another caller
-            # repairs sets the signal when it has an outcome; polling would only slow that down.
+            # The outcome may have arrived before the signal was created. While another caller
+            # retries the message, wait for the signal: polling would slow down that caller.
             if entry.outcome is not None or (entry.action is not None and self._to_recover):
                 signal.set()
             if not await self._transport.wait(signal, Deadline(self._next_look())):
@@ -347,7 +362,7 @@ class Pipeline:
         return entry.outcome
 
     async def _flag(self, entry: UnderWay) -> Signal:
-        """Return the signal shared by all callers that wait for a message."""
+        """Return the signal that all callers waiting for this message share."""
         async with self._flagging:
             if entry.signal is None:
                 if HOOKS:
@@ -372,7 +387,7 @@ class Pipeline:
         return self._policy.retries > 0 and entry.repeatable
 
     def expire(self) -> None:
-        """Detect messages that had no response in time, or cannot get one."""
+        """Let the engine handle each message whose attempt got no response in time."""
         self._look_for_denial()
         now = monotonic()
         for entry in list(self._waiting.values()):
@@ -382,17 +397,17 @@ class Pipeline:
     # ---- recovering
 
     async def look(self) -> None:
-        """Process responses that arrived while the program was busy elsewhere."""
+        """Process responses that arrived while the caller did not wait."""
         await self._transport.wait(Signal(), Deadline.after(0))
 
     async def tend(self) -> None:
-        """Retry and time out messages, for an owner that waits for no outcome now."""
+        """Carry out due timeouts and retries. Called by owners that do not wait for an outcome."""
         self.expire()
         if self._to_recover:
             await self.recover()
 
     async def recover(self) -> None:
-        """Carry out all actions that wait for it, and send those to be retried in their order."""
+        """Carry out the pending actions of messages; send retries in the original order."""
         if HOOKS:
             reached("publish: before recovery", self)
         batch: deque[UnderWay] = deque()
@@ -400,7 +415,7 @@ class Pipeline:
             while self._to_recover:
                 batch.append(self._to_recover.popleft())
         except IndexError:
-            # Another thread took the last message.
+            # Another thread took the last message from the deque.
             pass
         try:
             await self._recover(batch)
@@ -432,9 +447,9 @@ class Pipeline:
             batch.popleft()
 
     async def _repeat(self, entry: UnderWay) -> None:
-        # Cleared before the send: the response may arrive before the send returns.
+        # The action is cleared before the send, because the response may arrive during the send.
         action, entry.action = entry.action, None
-        # Another caller recovered the message or set its outcome meanwhile, or the owner closed.
+        # The message needs no retry: another caller sent it or set its outcome, or `close` ran.
         if (
             not isinstance(action, Send)
             or entry.outcome is not None
@@ -450,7 +465,8 @@ class Pipeline:
             if not self.try_send(entry):
                 await self._send(entry)
         except BaseException:
-            # Interrupted: the next caller recovers this message.
+            # The send was interrupted. The action is restored, and the next caller retries the
+            # message.
             engine.attempts -= 1
             entry.action = action
             raise
@@ -468,8 +484,8 @@ class Pipeline:
             self._finish(entry, found)
 
     async def _explain(self, entry: UnderWay, action: Explain, reasons: Reasons) -> None:
-        """Find out why no stream stored the message, and decide what follows."""
-        # The message's own time may be over; its failure still gets an explanation.
+        """Find out why no stream stored a message, then retry it or set its outcome."""
+        # The message's deadline may have passed; the request for an explanation gets a new one.
         deadline = Deadline.after(self._timeout)
         why = await reasons.of(entry.request.subject, deadline, silent=action.silent)
         after = self._engine(entry).explained(why, self._left(entry))

@@ -1,4 +1,4 @@
-"""Publish one message: the fast path, and the retries after failures."""
+"""Publish one message: send it, and retry after failures."""
 
 from __future__ import annotations
 
@@ -36,20 +36,23 @@ async def publish(
     timeout: Seconds | None = None,
     call: OpenCall | None = None,
 ) -> PubAck:
-    """Publish one message and return its acknowledgement, within `timeout` seconds in total."""
+    """Publish one message and return its acknowledgement.
+
+    All attempts together take at most `timeout` seconds; the default is that of `api`.
+    """
     if api.on_call is not None and call is None:
         return await _told(api, request, policy, timeout)
     headers = publish_headers(request)
     subject = known_subject(request.subject)
     given = None if timeout is None else api.deadline(timeout)
     transport = api.transport
-    # Send first: everything else is prepared while the server processes the message.
+    # The request is sent first. The code below runs while the server processes the message.
     answer = transport.replies.try_start(subject, headers, request.data, is_pub_ack)
     deadline = given or api.deadline()
     repeatable = bool(headers) and request.is_repeatable
     end = _end(policy, deadline, repeatable, 0)
     if answer is not None:
-        # Fast path for the usual case, with a tenth of the steps.
+        # Fast path: most messages are acknowledged without the steps of `_Publishing`.
         try:
             await transport.wait(answer.signal, end)
         except BaseException:
@@ -75,13 +78,13 @@ async def _told(
 
 
 def _end(policy: RetryPolicy, deadline: Deadline, repeatable: bool, attempts: int) -> Deadline:
-    """Return until when to wait for the response to the next attempt."""
+    """Return the time at which the next attempt, after `attempts` others, counts as unanswered."""
     now = monotonic()
     return Deadline(now + policy.patience(deadline.at - now, repeatable, attempts))
 
 
 class _Publishing:
-    """Carries out the actions of the engine of one message."""
+    """The publishing of one message. Its `PublishEngine` decides what to do after failures."""
 
     __slots__ = (
         "_api",
@@ -114,9 +117,10 @@ class _Publishing:
         self._engine = PublishEngine(request.subject, policy, repeatable)
 
     async def run(self, answer: Answer | None, end: Deadline, call: OpenCall | None) -> PubAck:
-        """Send the message until it has an outcome; return its acknowledgement.
+        """Send the message until it has an outcome; return the acknowledgement or raise the error.
 
-        `answer` is given if the message was sent already, and the caller waited for it.
+        If the caller has already sent the message, `answer` is its response, for which the caller
+        waited until `end`. If `answer` is None, the message is sent first.
         """
         while (ack := await self._attempt(answer, end)) is None:
             answer = None
@@ -126,7 +130,7 @@ class _Publishing:
         return ack
 
     async def _attempt(self, answer: Answer | None, end: Deadline) -> PubAck | None:
-        """Return the acknowledgement of one attempt, None to make another, or raise."""
+        """Make one attempt: return the acknowledgement, None to make another attempt, or raise."""
         transport, is_sent = self._api.transport, answer is not None
         if answer is None:
             try:
@@ -144,7 +148,7 @@ class _Publishing:
                 await self._wait_on(answer, answer.stray, end)
             return await self._judge(answer)
         finally:
-            # A response that arrived is forgotten already.
+            # `replies` forgets a response by itself when it arrives.
             if answer.frame is None:
                 transport.replies.forget(answer)
 
@@ -152,9 +156,9 @@ class _Publishing:
         return self._deadline.remaining()
 
     async def _wait_on(self, answer: Answer, stray: Frame, end: Deadline) -> None:
-        """Wait for the stream's response to an attempt that another responder answered.
+        """Wait for the stream's response after `stray`, a reply that is no acknowledgement.
 
-        Raises `BadAnswer` if there is no such stream.
+        Raises `BadAnswer` if no stream has the subject.
         """
         subject, replies = self._request.subject, self._api.transport.replies
         await replies.wait(answer, end.earlier(monotonic() + self._policy.wait))
@@ -169,7 +173,7 @@ class _Publishing:
         return f"{self._request.subject}: a responder that is no stream answered: {stray[3][:60]!r}"
 
     async def _judge(self, answer: Answer) -> PubAck | None:
-        """Return the acknowledgement of an attempt, None to make another, or raise."""
+        """Evaluate one attempt: return the acknowledgement, None for another attempt, or raise."""
         if not answer.is_here():
             return await self._after(self._engine.silent(self._left()), answer)
         try:
@@ -189,7 +193,10 @@ class _Publishing:
         return ack
 
     async def _after(self, action: Action, answer: Answer | None) -> PubAck | None:
-        """Carry out an action; `answer` is the response that may still arrive."""
+        """Carry out an action of the engine: return the acknowledgement, None to retry, or raise.
+
+        `answer` is the request of the last attempt if its response may still arrive, else None.
+        """
         engine, subject = self._engine, self._request.subject
         if isinstance(action, Explain):
             why = await reason(self._api, subject, self._deadline, silent=action.silent)

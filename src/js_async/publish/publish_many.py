@@ -1,4 +1,4 @@
-"""Publish many messages without waiting for each acknowledgement."""
+"""Publish the messages of an iterable without waiting for each acknowledgement."""
 
 from __future__ import annotations
 
@@ -19,19 +19,18 @@ from twinstream.core.publish.request import Publishable, PublishFailure, UnreadF
 
 __all__ = ["PublishMany"]
 
-# Interval at which unacknowledged messages are checked while the window is not full (seconds). Each
-# check may pause before rejected messages are sent again.
+# Interval at which timeouts and retries are checked while the window is not full (seconds).
 _LOOK: Final = 0.5
 
 
 class PublishMany(SentWhileRead):
-    """Iterates over the outcomes of many messages, in order. Created by `publish_many`.
+    """An iterator over the outcomes of many messages, in order. Created by `publish_many`.
 
-    An outcome is the acknowledgement, or a `PublishFailure` with the error. At the end of an
-    `async with` block it waits for messages that are still in flight, if the iteration was left
-    early. The end of the block, or without a block the end of the iteration, raises
-    `PublishFailures` if there are failures whose `error` was not read, unless `raise_failures` is
-    off.
+    An outcome is the acknowledgement, or a `PublishFailure` with the error. The iteration sends the
+    messages. The end of a `with` block waits for those that are still in flight.
+
+    The end of the block raises `PublishFailures` if there are failures whose `error` was not read,
+    unless `raise_failures` is off. Without a block, the end of the iteration raises it.
     """
 
     def __init__(
@@ -45,7 +44,7 @@ class PublishMany(SentWhileRead):
         self._requests: Final = several(requests)
         self._limits: Final = limits
         self._pipeline: Final = Pipeline(api, limits)
-        # Messages in sending order, until their outcome is returned.
+        # Messages in sending order whose outcome the iterator has not returned yet.
         self._order: deque[UnderWay] = deque()
         self._look_at = 0.0
         self._managed = False
@@ -56,7 +55,7 @@ class PublishMany(SentWhileRead):
 
     @property
     def under_way(self) -> int:
-        """Number of messages sent without an outcome, and of those that wait behind them."""
+        """Number of messages in flight, and of finished messages sent after one of them."""
         done = takewhile(lambda entry: entry.outcome is not None, tuple(self._order))
         return len(self._order) - sum(1 for _ in done)
 
@@ -72,9 +71,9 @@ class PublishMany(SentWhileRead):
         return self
 
     async def close(self) -> None:
-        """Stop sending, wait for the messages in flight; raises `PublishFailures`.
+        """Stop sending, wait for the messages in flight, then raise `PublishFailures`.
 
-        Closing again does nothing.
+        Only failures whose `error` was not read are raised. A second call does not wait again.
         """
         if not self._closed:
             self._closed = True
@@ -98,7 +97,7 @@ class PublishMany(SentWhileRead):
         pipeline, order = self._pipeline, self._order
         window, window_bytes = self._limits.window, self._limits.window_bytes
         unseen = self._unseen
-        # Total bytes of the messages in `order`.
+        # Total size in bytes of the messages in `order`.
         held = 0
         await pipeline.open()
         self._look_at = monotonic() + _LOOK
@@ -114,8 +113,8 @@ class PublishMany(SentWhileRead):
                         await pipeline.send(entry)
                     if entry.started > self._look_at:
                         await self._tend(entry.started)
-                    # Outcomes are yielded after the send, so that no message taken from the
-                    # caller's iterable is unsent.
+                    # Yield after the send: if the caller stops here, every message taken from the
+                    # caller's iterable has been sent.
                     while order and (outcome := order[0].outcome) is not None:
                         held -= order.popleft().size
                         if type(outcome) is PublishFailure:
@@ -133,9 +132,9 @@ class PublishMany(SentWhileRead):
                     return
         except (Exception, GeneratorExit) as error:
             if self._is_inherited:
-                # Dropped or misused in a forked process: the object belongs to the parent.
+                # A forked process deleted or used the object, which belongs to its parent.
                 self._closed = True
-            # A cancelled or interrupted caller knows that it did not wait for the outcomes.
+            # Nothing is reported after a cancellation or an interrupt: the caller knows about it.
             if not (self._closed or self._managed):
                 self._leave(error)
             raise
@@ -147,20 +146,21 @@ class PublishMany(SentWhileRead):
                 await self._end()
 
     def _leave(self, error: BaseException) -> None:
-        """Report unread outcomes of an iteration without a block; `error` ends it."""
+        """Report unread outcomes when `error` ends an iteration without a block."""
         warn_of_unseen("publish_many", len(self._order))
         for entry in self._order:
             self._note(entry.outcome)
         self._note_failures(error)
 
     async def _tend(self, now: float) -> None:
-        # A slow producer may need an hour to fill the window, or never fill it.
+        # This runs at intervals, not only when the window is full: a slow producer may never fill
+        # it.
         self._look_at = now + _LOOK
         await self._pipeline.look()
         await self._pipeline.tend()
 
     async def _make_room(self) -> None:
-        # Wait for half of them at once, to wake up less often.
+        # Wait for half of the messages at once, so that the sender wakes up less often.
         order = self._order
         await self._pipeline.until(order[(len(order) - 1) // 2])
         await self._pipeline.until(order[0])

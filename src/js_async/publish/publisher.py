@@ -26,12 +26,12 @@ from twinstream.models import PubAck
 
 __all__ = ["PublishHandle", "Publisher"]
 
-# Interval at which unacknowledged messages are checked while no call waits (seconds).
+# Interval at which a background task or thread checks for timeouts and retries (seconds).
 _LOOK: Final = 0.1
 
 
 class PublishHandle:
-    """A message that was sent, with its result."""
+    """A message that a `Publisher` has sent. Its result is available later."""
 
     __slots__ = ("_entry", "_publisher")
 
@@ -46,33 +46,33 @@ class PublishHandle:
 
     @property
     def is_done(self) -> bool:
-        """Whether the result is available."""
+        """Whether `result` returns without waiting."""
         return self._entry.outcome is not None
 
     async def result(self) -> PubAck:
-        """Return the acknowledgement, or raise the error, as `JetStream.publish` does.
+        """Wait for the acknowledgement and return it, or raise the error.
 
-        An error raised here is not raised again when the publisher closes.
+        The errors are those of `JetStream.publish`. `Publisher.close` does not raise them again.
         """
         return await self._publisher._result_of(self._entry)
 
 
 class _Work:
-    """The messages that a publisher has in flight.
+    """The state of a publisher that its background task or thread uses.
 
-    The receiver and the keeper refer to this object and not to the publisher, so that a publisher
-    that its user dropped is deleted and can warn about it.
+    That task or thread and the receiver refer to this object and not to the `Publisher`. So the
+    interpreter can delete a `Publisher` that the user no longer references, and `__del__` can warn.
     """
 
     def __init__(self, api: Api, limits: PublishLimits, failures: UnreadFailures) -> None:
         self.pipeline: Final = Pipeline(api, limits, self._on_done)
         self.failures: Final = failures
-        # Sizes of finished messages: the receiver appends, senders subtract.
+        # Sizes of finished messages. The receiver appends to the deque; senders take them out.
         self.released: Final[deque[int]] = deque()
         self.is_dropped = False
 
     def release(self, entry: UnderWay) -> bool:
-        """Free a message's share of the window, once; return whether this call did it."""
+        """Count a message as finished; return False if it was counted before."""
         if entry.is_told:
             return False
         entry.is_told = True
@@ -86,7 +86,7 @@ class _Work:
             if isinstance(outcome, PublishFailure):
                 self.failures.add(outcome)
         except BaseException:
-            # Interrupted after the release: no other code would set the outcome.
+            # An interrupt came after the release. The pipeline will not set the outcome.
             if entry.is_told:
                 entry.outcome = outcome
                 self.pipeline.forget(entry)
@@ -94,12 +94,15 @@ class _Work:
         return True
 
     async def keep(self, ended: Signal) -> None:
-        """Retry messages and time them out while no call sends or waits."""
+        """Carry out retries and timeouts periodically until the publisher is closed.
+
+        Runs in the background, because retries are also due while no caller waits.
+        """
         try:
             while not await ended.sleep(Deadline.after(_LOOK)):
                 await self.pipeline.tend()
                 if self.pipeline.is_over:
-                    # The publisher was not closed. Without this check the loop would run on.
+                    # The connection was closed, but not the publisher. There is nothing more to do.
                     return
                 if self.is_dropped and self.pipeline.oldest is None:
                     await self.pipeline.close()
@@ -107,19 +110,19 @@ class _Work:
         finally:
             failures = self.failures.take() if self.is_dropped else None
             if failures is not None:
-                # Failures of messages that were in flight when the publisher was dropped.
+                # Messages in flight failed after the publisher was deleted.
                 warn_of_failures("publisher", failures)
 
 
 class Publisher(Leaving):
-    """Sends messages without waiting for acknowledgements. Created by `JetStream.publisher`.
+    """A sender that does not wait for acknowledgements. Created by `JetStream.publisher`.
 
-    At the end of an `async with` block it waits for all messages in flight, and raises
-    `PublishFailures` for the failures that no `result` of a handle has raised, unless
-    `raise_failures` is off. May be shared between tasks or threads.
+    The end of a `with` block waits for all messages in flight. Then it raises
+    `PublishFailures` for the failures that no `PublishHandle.result` has raised, unless
+    `raise_failures` is off. Tasks or threads may share a publisher.
     """
 
-    # A default for `__del__` after an `__init__` that raised.
+    # A default for `__del__`, which also runs if `__init__` raised.
     _keeper: Task | None = None
 
     def __init__(self, api: Api, limits: PublishLimits, raise_failures: bool) -> None:
@@ -160,7 +163,7 @@ class Publisher(Leaving):
             await self._pipeline.open()
             self._keeper = spawn(lambda: work.keep(ended), "twinstream-publisher")
         except BaseException:
-            # Interrupted while the keeper started; without this it would run on, unstoppable.
+            # The call was interrupted after the keeper was created. No other code would stop it.
             ended.set()
             await self._pipeline.close()
             raise
@@ -180,10 +183,14 @@ class Publisher(Leaving):
         rollup: Rollup | None = None,
         ttl: Ttl | None = None,
     ) -> PublishHandle:
-        """Send a message; wait only while the window is full. Arguments are those of `publish`.
+        """Send a message and return its handle. Waits only while the window is full.
 
-        Raises `BadArgument` for an invalid message, and `ConnectionClosed` if the publisher is
-        closed. `PublishHandle.result` raises all other errors.
+        The arguments are those of `JetStream.publish`. `PublishHandle.result` raises the errors
+        that occur after sending.
+
+        Raises:
+            BadArgument: The message is invalid.
+            ConnectionClosed: The publisher is closed.
         """
         request = PublishRequest(
             subject,
@@ -201,7 +208,7 @@ class Publisher(Leaving):
         return await self.send_request(request)
 
     async def send_request(self, request: PublishRequest) -> PublishHandle:
-        """Send an existing request; see `send`."""
+        """Send a `PublishRequest` and return its handle. Waits and raises as `send` does."""
         if self._keeper is None:
             await self._open()
         pipeline = self._pipeline
@@ -232,16 +239,16 @@ class Publisher(Leaving):
                 self._count -= 1
             if self._limits.is_full(self._count, self._bytes, size):
                 return False
-            # Done under the lock, because `close` waits for all admitted messages. `expect` comes
-            # first: if the share was counted first and an interrupt came in between, it would never
-            # be freed.
+            # This happens under the lock, because `close` waits for all messages that were
+            # admitted. `expect` comes first: after an interrupt between the two steps, a message
+            # that was only counted would reduce the window forever.
             self._pipeline.expect(entry)
             self._count += 1
             self._bytes += size
             return True
 
     async def _result_of(self, entry: UnderWay) -> PubAck:
-        """Return the result of a message. Called by `PublishHandle.result`."""
+        """Wait for a message; return its acknowledgement or raise its error."""
         outcome = await self._pipeline.until(entry)
         if isinstance(outcome, PublishFailure):
             raise outcome.error
@@ -250,7 +257,7 @@ class Publisher(Leaving):
     async def flush(self) -> None:
         """Wait until every message sent so far is acknowledged or has failed.
 
-        Failures are raised by the handles' `result`, or finally by `close`.
+        Does not raise failures: `PublishHandle.result` or `close` raises them.
         """
         last = self._pipeline.under_way()
         for entry in last:
@@ -259,7 +266,7 @@ class Publisher(Leaving):
     async def close(self) -> None:
         """Wait for the messages in flight, then raise `PublishFailures` for unread failures.
 
-        Closing again does nothing, or completes an interrupted close.
+        A second call does not wait again, unless the first one was interrupted.
         """
         async with self._lock:
             is_left = self._left
@@ -275,13 +282,13 @@ class Publisher(Leaving):
 
     def __del__(self) -> None:
         if self._keeper is not None and not (self._left or self._is_inherited):
-            # The keeper ends when nothing is in flight.
+            # The keeper ends when no message is in flight.
             self._work.is_dropped = True
             self._warn_of_drop()
         super().__del__()
 
     def _warn_of_drop(self) -> None:
-        # If the connection is closed, all messages have an outcome.
+        # If the connection is closed, every message has an outcome.
         if not self._pipeline.is_over:
             warnings.warn(
                 f"publisher was dropped without close, with {self.under_way} messages in flight;"

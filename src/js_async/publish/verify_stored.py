@@ -1,4 +1,4 @@
-"""Find out whether a message was stored by an attempt without a response, after a refused retry."""
+"""Find out whether a message was stored by an attempt without a response."""
 
 from __future__ import annotations
 
@@ -33,16 +33,21 @@ _BACKOFF: Final = Backoff(0.05, 1.0)
 async def prove(
     api: Api, request: PublishRequest, refusal: TwinstreamError, deadline: Deadline
 ) -> PubAck:
-    """Return the acknowledgement of an earlier attempt without a response, if it was stored.
+    """Return the acknowledgement of an attempt without a response, if it stored the message.
 
-    Raises the refusal if it was not stored, and `OutcomeUnknown` if that is uncertain.
+    The next attempt was refused with the error `refusal`. A single server checks expectations
+    before the message id, so the earlier attempt itself may have caused the refusal of the retry.
+    To find out, the function sends a probe: a message with the same id and an invalid rollup value.
+    The server acknowledges a known id again, refuses an unknown id, and never stores the probe
+    (server 2.12 to 2.15, single and in clusters).
 
-    A server outside of a cluster checks expectations before the message id, so the earlier attempt
-    itself may be the reason of the refusal. The probe is a message with the same id and an invalid
-    rollup value: the server acknowledges a known id again and refuses an unknown one, and never
-    stores the probe (server 2.12 to 2.15, alone and in clusters). Before 2.12 a probe would make a
-    cluster treat the id as one that is being stored. There the subject's last message is read
-    instead, which proves less.
+    Before 2.12, a probe would make a cluster treat the id as one that is being stored. For these
+    servers the function reads the last message of the subject instead. That is weaker evidence: a
+    later message hides the one in question.
+
+    Raises:
+        TwinstreamError: The given `refusal`; the message is not stored.
+        OutcomeUnknown: Whether the message is stored could not be determined.
     """
     if request.msg_id is None:
         raise OutcomeUnknown(
@@ -64,7 +69,7 @@ async def prove(
             pause = next(pauses)
             if not is_transient(error) or deadline.remaining() <= pause:
                 raise _unknown(request.subject, error) from refusal
-        # The question may be repeated, as it stores nothing.
+        # The probe stores nothing, so it is safe to repeat.
         await sleep(pause)
 
 

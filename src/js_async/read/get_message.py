@@ -1,4 +1,4 @@
-"""Read single messages: from the leader, or by direct get from any replica."""
+"""Read single messages of a stream, from its leader or by direct get from any replica."""
 
 from __future__ import annotations
 
@@ -37,10 +37,12 @@ async def get_message(
     headers: bool,
     timeout: Seconds | None = None,
 ) -> StreamMessage:
-    """Return the message that a request selects, within `timeout` seconds.
+    """Return the message that a request selects.
 
-    With `direct` any replica may answer; if direct gets are off, the leader is asked. Raises
-    `MessageNotFound`, `StreamNotFound`, `Unsupported` or another `JetStreamError`.
+    With `direct`, any replica may answer the request. If the stream allows no direct gets, the
+    leader is asked instead. `timeout` is in seconds; its default is that of `api`.
+
+    Raises `MessageNotFound`, `StreamNotFound`, `Unsupported` or another `JetStreamError`.
     """
     if "start_time" in request:
         api.require(_START_TIME_SINCE, "reading by start_time")
@@ -49,26 +51,26 @@ async def get_message(
         try:
             return await _direct(api, stream, request, headers, deadline)
         except NoResponders:
-            pass  # allow_direct is off, or the stream does not exist: the leader knows
+            pass  # the stream allows no direct gets or does not exist: ask the leader
     return await _leader(api, stream, request, headers, deadline)
 
 
 async def first_seq_at(api: Api, stream: str, time: datetime, behind: int) -> int:
-    """Return the sequence of the first message stored at or after a time, or `behind`."""
+    """Return the first sequence stored at or after `time`, or `behind` if there is none."""
     seq = await _proven(api, stream, [next_request(EVERYTHING, start_time=time)])
     return behind if seq is None else seq
 
 
 async def next_seq(api: Api, stream: str, subjects: Sequence[str], seq: int) -> int | None:
-    """Return the first sequence at or after `seq` that matches any subject filter, or None."""
+    """Return the first sequence from `seq` on that matches one of `subjects`, or None."""
     return await _proven(api, stream, [next_request(subject, seq) for subject in subjects])
 
 
 async def _proven(api: Api, stream: str, requests: Sequence[dict[str, Any]]) -> int | None:
-    """Return the lowest sequence that the requests select; None if there certainly is none."""
+    """Return the lowest sequence that the requests select, or None if there certainly is none."""
     found = [await seq_of(api, stream, request) for request in requests]
     if None in found:
-        # The response may come from a former leader that does not know of its replacement yet.
+        # A former leader that has not noticed its replacement may have answered.
         info = await confirmed_info(api, stream)
         if info.cluster is not None:
             found = [await seq_of(api, stream, request) for request in requests]
@@ -88,7 +90,7 @@ async def check_not_hidden(api: Api, stream: str) -> None:
 
 
 async def seq_of(api: Api, stream: str, request: dict[str, Any]) -> int | None:
-    """Return the sequence of the message that a request selects, from the leader, or None."""
+    """Return the sequence of the leader's message that a request selects, or None."""
     try:
         found = await get_message(api, stream, request, direct=False, headers=False)
     except MessageNotFound:
@@ -102,11 +104,12 @@ async def _direct(
     subject, payload = None, b""
     last: str = request.get("last_by_subj", "")
     if last and "*" not in last and ">" not in last:
-        # Permissions can be granted by subject for the form with the subject in it.
+        # This form has the subject in the request subject, so permissions can be granted by
+        # subject.
         subject = api.subjects.direct_last(stream, last)
     if subject is None:
         subject, payload = api.subjects.direct_get(stream), payload_of(request)
-    # Not `no_hdr`: it would remove the headers with sequence, subject and time.
+    # `no_hdr` is not used: it would also remove the headers with sequence, subject and time.
     with api.told("direct_get", subject, len(payload), stream):
         frame = await api.transport.ask(subject, b"", payload, deadline)
         return from_direct(frame, subject, headers=headers)

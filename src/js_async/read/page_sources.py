@@ -1,8 +1,10 @@
-"""The ways to read a page of stored messages: direct get, an ephemeral consumer, the leader.
+"""Three ways to read a page of stored messages: by direct get, by a consumer, from the leader.
 
-Direct get creates nothing on the server and works for every retention policy, but it needs
-`allow_direct` and takes one subject filter. A consumer works without `allow_direct` and takes
-several filters, but work-queue streams refuse it. The leader returns one message at a time, always.
+* Direct get creates nothing on the server and works for every retention policy. It needs
+  `allow_direct` and accepts one subject filter.
+* An ephemeral consumer needs no `allow_direct` and accepts several filters. Work-queue streams
+  refuse it.
+* The leader returns one message for each request, from every stream.
 """
 
 from __future__ import annotations
@@ -32,24 +34,27 @@ from twinstream.models.records import frozen
 
 __all__ = ["ConsumerPages", "DirectPages", "LeaderPages"]
 
-# How long the server keeps an idle consumer, in nanoseconds. A reader that pauses for longer gets a
-# new one.
+# Time after which the server deletes an idle consumer (ns). After a longer pause, a reader creates
+# a new consumer.
 _IDLE: Final = 60_000_000_000
 
-# Number of messages of the first page if pages are not limited by bytes.
+# Number of messages of the first page, if the number of bytes is not limited.
 _FEW: Final = 32
 
-# Before this version, the filters of a consumer could not overlap.
+# Servers before this version refuse consumers with overlapping filters.
 _CROSSING_SINCE: Final = (2, 12, 5)
 
-# Messages of a page read from the leader one by one: some tenths of a second of round trips.
+# Maximum messages of a page from the leader: some tenths of a second of round trips.
 _LEADER_PAGE: Final = 500
 _UNKNOWN: Final[dict[str, Any]] = {"seq": 0}
 
 
 @frozen
-class _Asked:
-    """A requested page, its `token`, and the maximum `count` of its messages."""
+class _PageRequest:
+    """A page that was requested.
+
+    By `token`, the messages of the response are recognised. `count` is their maximum number.
+    """
 
     page: Page
     box: Box
@@ -59,12 +64,13 @@ class _Asked:
     bulk: BulkAnswer | None
 
     async def answer(self, inbox: Inbox, into: DirectAnswer | PullAnswer) -> PageEnd:
-        """Collect the response into a page, up to its end."""
+        """Add the messages of the response to the page of `into`, and return how the page ended."""
         bulk = self.bulk
         try:
             while True:
                 frames, end = self.box.take_all(), None
-                # Checked after taking the frames: bulk data arrived before the last of them.
+                # Check after taking the frames: the bulk data arrived before the last of these
+                # frames.
                 if bulk is not None and bulk.page is not None:
                     end = into.take_bulk(bulk.page)
                     bulk = None
@@ -76,16 +82,16 @@ class _Asked:
             self.give_up()
 
     def give_up(self) -> None:
-        """Stop bulk reception: later messages arrive as frames."""
+        """Stop receiving in bulk. Later messages arrive as frames."""
         if self.bulk is not None:
             self.bulk.give_up()
 
 
 class DirectPages:
-    """Pages by direct get batches (server 2.11). Any replica or mirror answers.
+    """Pages by direct get batches (server 2.11), which any replica or mirror may answer.
 
-    Answers of mirrors are detected. The server filters by one subject. With several, the whole
-    range is transferred and filtered here.
+    Responses of mirrors are detected. The server filters by one subject. With several subjects, the
+    server sends the whole range, and the client filters it.
     """
 
     def __init__(
@@ -99,7 +105,7 @@ class DirectPages:
         self._matches: Final = None if single else matcher(filter_subjects)
         self._bulk: Final = bulk and self._matches is None
         self._inbox: Final = Inbox(api)
-        self._asked: _Asked | None = None
+        self._pending: _PageRequest | None = None
 
     async def begin(self, ask: Page) -> None:
         """Request a page."""
@@ -113,36 +119,36 @@ class DirectPages:
         bulk = None
         if self._bulk and ask.batch >= LEAST:
             bulk = DirectBulk(box.sid, token, self._stream)
-        asked = _Asked(ask, box, transport.epoch, token, ask.batch, bulk)
+        pending = _PageRequest(ask, box, transport.epoch, token, ask.batch, bulk)
         if bulk is not None:
             transport.hold_back(bulk)
-        await transport.send(self._subject, asked.token, b"", _json(body))
-        self._asked = asked
+        await transport.send(self._subject, pending.token, b"", _json(body))
+        self._pending = pending
 
     async def page(self, ask: Page, read: RangeRead, page: StoredPage) -> PageEnd:
         """Read one page."""
-        if self._asked is None or self._asked.page != ask:
+        if self._pending is None or self._pending.page != ask:
             await self.begin(ask)
-        asked, self._asked = cast("_Asked", self._asked), None
-        answer = DirectAnswer(asked.token, self._stream, read, page, self._matches)
-        return await asked.answer(self._inbox, answer)
+        pending, self._pending = cast("_PageRequest", self._pending), None
+        answer = DirectAnswer(pending.token, self._stream, read, page, self._matches)
+        return await pending.answer(self._inbox, answer)
 
     async def close(self) -> None:
         """Unsubscribe."""
-        if self._asked is not None:
-            self._asked.give_up()
+        if self._pending is not None:
+            self._pending.give_up()
         await self._inbox.close()
 
 
 class ConsumerPages:
-    """Pages by pulls from an ephemeral consumer without acknowledgements.
+    """Pages by pull requests to an ephemeral consumer without acknowledgements.
 
-    The server filters. If it refuses overlapping filters, everything is transferred and filtered
-    here.
+    The server filters. If it refuses overlapping filters, it sends all messages, and the client
+    filters them.
 
-    With `last_per_subject` the pages are not limited by bytes: in a stream that keeps more than one
-    message of each subject, servers 2.11 to 2.15 lose a message that does not fit into a request.
-    The number of messages follows from the sizes seen so far.
+    With `last_per_subject`, pages are not limited by bytes, because servers 2.11 to 2.15 lose a
+    message that does not fit into a request (in streams that keep several messages of a subject).
+    Pages are limited by the number of messages instead, computed from the sizes seen before.
     """
 
     def __init__(
@@ -161,23 +167,24 @@ class ConsumerPages:
         self._filters = list(widest(filter_subjects))
         self._matches: Callable[[bytes], object] | None = None
         self._last_per_subject = last_per_subject
-        # Whether the current consumer delivers the last messages, and the maximum of its pages.
+        # `_has_list`: whether the current consumer delivers only the last message of each subject.
+        # `_few`: the maximum number of messages per page in this case.
         self._has_list = False
         self._few = _FEW
         self._bulk: Final = bulk
         self._inbox: Final = Inbox(api)
-        self._asked: _Asked | None = None
+        self._pending: _PageRequest | None = None
         self._name = ""
         self._whole = False
 
     async def open(self, seq: int) -> None:
-        """Create the consumer unless it exists."""
+        """Create the consumer, starting at `seq`, unless it exists."""
         await self._api.transport.ready(self._api.deadline())
         if not self._name:
             await self._create(seq)
 
     async def begin(self, ask: Page) -> None:
-        """Request a page; a lost consumer is re-created."""
+        """Request a page, after creating the consumer if necessary."""
         transport = self._api.transport
         await self.open(ask.seq)
         subject = self._api.subjects.next_message(self._stream, self._name).encode()
@@ -192,20 +199,20 @@ class ConsumerPages:
         if self._bulk and self._matches is None and body["batch"] >= LEAST:
             bulk = PullBulk(box.sid, reply.encode(), self._name, body["batch"])
             transport.hold_back(bulk)
-        asked = _Asked(ask, box, transport.epoch, token, body["batch"], bulk)
+        pending = _PageRequest(ask, box, transport.epoch, token, body["batch"], bulk)
         await transport.send(subject, reply.encode(), b"", _json(body))
-        self._asked = asked
+        self._pending = pending
 
     async def page(self, ask: Page, read: RangeRead, page: StoredPage) -> PageEnd:
-        """Read one page."""
+        """Read one page. After an error, the next page is read from a new consumer."""
         try:
-            if self._asked is None or self._asked.page != ask:
+            if self._pending is None or self._pending.page != ask:
                 await self.begin(ask)
-            asked, self._asked = cast("_Asked", self._asked), None
-            answer = PullAnswer(asked.token, read, page, asked.count, self._matches)
-            end = await asked.answer(self._inbox, answer)
+            pending, self._pending = cast("_PageRequest", self._pending), None
+            answer = PullAnswer(pending.token, read, page, pending.count, self._matches)
+            end = await pending.answer(self._inbox, answer)
         except RequestTimeout:
-            # A silent server would not answer the deletion either, until another timeout.
+            # The server does not respond, so do not wait for its response to the deletion.
             await self._drop(wait=False)
             raise
         except TwinstreamError:
@@ -216,7 +223,7 @@ class ConsumerPages:
         if self._has_list and page.payloads:
             largest = max(map(len, page.payloads)) + max(map(len, page.headers))
             self._few = min(self._few * 4, max(1, ask.max_bytes // max(1, largest)))
-        # Nothing fitted: the next message exceeds the byte limit, so request it without a limit.
+        # If no message fitted, the next one exceeds the byte limit: request it without a limit.
         self._whole = end.more and read.next_seq == ask.seq
         return end
 
@@ -226,23 +233,23 @@ class ConsumerPages:
             self._matches, self._filters = matcher(self._filters), []
         name = transport.tokens.name()
         config, filters = self._config(name, seq)
-        # Only the first consumer delivers the last messages; later ones deliver all messages.
+        # The first consumer delivers the last messages; a later one all messages from `seq` on.
         self._has_list, self._last_per_subject = self._last_per_subject, False
         target = self._api.subjects.create_consumer(self._stream, name, filters)
-        # Repeatable, as the name is unique.
+        # The request may be repeated, because the name of the consumer is unique.
         body = {"stream_name": self._stream, "config": config}
         try:
             await self._api.call_raw(target, body, repeatable=True)
         except JetStreamError as error:
             if error.err_code != INACTIVE_THRESHOLD_EXCEEDED:
                 raise
-            # The stream's limit is lower; without a value the consumer gets that limit.
+            # The stream limits this value. Without a value, the server sets the stream's limit.
             del config["inactive_threshold"]
             await self._api.call_raw(target, body, repeatable=True)
         self._name = name
 
     def _config(self, name: str, seq: int) -> tuple[dict[str, Any], list[str]]:
-        """Return the configuration of a consumer that starts at a sequence, and its filters."""
+        """Return the configuration of a consumer that starts at `seq`, and its filters."""
         config: dict[str, Any] = {
             "name": name,
             "description": "range read",
@@ -267,10 +274,13 @@ class ConsumerPages:
         return config, filters
 
     async def _drop(self, *, wait: bool = True) -> None:
-        """Forget the consumer; its late deliveries must not reach the next one's pages."""
-        if self._asked is not None:
-            self._asked.give_up()
-        self._asked = None
+        """Delete the consumer and unsubscribe.
+
+        Late messages of this consumer then cannot get into a page of the next one.
+        """
+        if self._pending is not None:
+            self._pending.give_up()
+        self._pending = None
         await self._inbox.close()
         name, self._name = self._name, ""
         if not name:
@@ -282,7 +292,7 @@ class ConsumerPages:
         try:
             await self._api.call_raw(target, None)
         except FAILED_REQUEST:
-            pass  # deleted already, or the server deletes it when idle
+            pass  # already deleted, or the server deletes it when it is idle
 
     async def close(self) -> None:
         """Delete the consumer and unsubscribe."""
@@ -292,18 +302,19 @@ class ConsumerPages:
 class LeaderPages:
     """Pages from the leader, with one request for each message: slow, but always possible.
 
-    For work queues without `allow_direct`, where a consumer would remove messages.
+    Used for streams without `allow_direct` if the server refuses a consumer, or if a consumer would
+    remove messages.
     """
 
     def __init__(self, api: Api, stream: str, filter_subjects: Sequence[str] = ()) -> None:
         self._api: Final = api
         self._target: Final = api.subjects.message("GET", stream)
-        # The next message of each filter; None if there is none.
+        # Maps each filter to its next message, or to None if there is no further message.
         self._next: Final[dict[str, dict[str, Any] | None]] = {}
         self._filters: Final = tuple(filter_subjects) or (EVERYTHING,)
 
     async def begin(self, ask: Page) -> None:
-        """Do nothing: messages are requested one at a time."""
+        """Do nothing: `page` sends the requests."""
 
     async def page(self, ask: Page, read: RangeRead, page: StoredPage) -> PageEnd:
         """Read one page."""
@@ -325,7 +336,7 @@ class LeaderPages:
         return PageEnd(more=True)
 
     async def _after(self, seq: int) -> dict[str, Any] | None:
-        """Return the first message at or after a sequence that matches a filter."""
+        """Return the first message from `seq` on that matches a filter, or None."""
         for subject in self._filters:
             known = self._next.get(subject, _UNKNOWN)
             if known is not None and int(known["seq"]) < seq:
@@ -345,7 +356,7 @@ class LeaderPages:
         return message
 
     async def close(self) -> None:
-        """Do nothing: there is nothing to delete on the server."""
+        """Do nothing: the server keeps no state for these requests."""
 
 
 def _seq(message: dict[str, Any]) -> int:

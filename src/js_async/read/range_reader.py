@@ -1,6 +1,6 @@
-"""Read a range of a stream's sequences, page by page, complete even if replicas lag.
+"""Read a range of a stream's sequences page by page, completely even if replicas lag.
 
-The decisions are in `twinstream.core.read.range_read`; this module carries them out.
+`twinstream.core.read.range_read` decides the next step. This module carries it out.
 """
 
 from __future__ import annotations
@@ -33,41 +33,41 @@ from twinstream.models._sequences import HIDDEN_FROM
 
 __all__ = ["PageSource", "RangeReader"]
 
-# Pause before the leader is asked again (seconds): elections take some tenths.
+# Pause before a request to the leader is repeated (seconds). Elections take some tenths.
 _RETRY_PAUSE: Final = 0.1
 
 
 class PageSource(Protocol):
-    """A way to read pages: direct get, an ephemeral consumer, or the leader."""
+    """A way to read pages: by direct get, by an ephemeral consumer, or from the leader."""
 
     async def begin(self, ask: Page) -> None:
-        """Request a page; `page` with the same argument then receives the response."""
+        """Request a page, whose response is received by `page` with the same `ask`."""
         ...
 
     async def page(self, ask: Page, read: RangeRead, page: StoredPage) -> PageEnd:
-        """Read one page into `page`: the messages whose sequences `read` accepts."""
+        """Read a page: add the messages that `read` accepts to `page`, and return how it ended."""
         ...
 
     async def close(self) -> None:
-        """Release server-side resources."""
+        """Release resources of the client and the server."""
         ...
 
 
 class RangeReader:
-    """Reads the range of `read` from one stream.
+    """A reader for a range of one stream.
 
     Args:
         api: The API.
         stream: Name of the stream.
-        read: The engine that decides what to read.
+        read: The engine that decides what to read next.
         source: The page source.
-        filters: Subject filters of the source, needed to ask the leader.
-        timeout: Seconds without progress after which the read fails, not its total time.
-        ahead: Request the next page before the last one is returned, so that one page waits in
-            memory while another is processed.
+        filters: Subject filters of the source, also used for requests to the leader.
+        timeout: Seconds without progress after which the read fails.
+        ahead: Request the next page before the caller needs it. One page is buffered then while
+            the caller processes another.
         bulk: Return Arrow arrays where possible.
-        direct: Whether the source reads by direct get. If a mirror answers, which may lack
-            messages, the rest is read from the stream itself.
+        direct: Whether the source uses direct gets. If a mirror answers, the following pages are
+            read from the stream itself, because a mirror may lack messages.
     """
 
     def __init__(
@@ -88,26 +88,26 @@ class RangeReader:
         self._read: Final = read
         self._source = source
         self._filters: Final = tuple(filters)
-        # Direct get filters by one subject or not at all; ask the leader for the same.
-        self._asked = () if direct and len(filters) > 1 else self._filters
+        # Filters for requests to the leader. Direct get uses no filter if the user passes several.
+        self._leader_filters = () if direct and len(filters) > 1 else self._filters
         self._timeout: Final = timeout
         self._ahead: Final = ahead
         self._bulk: Final = bulk
-        # Whether to check, at the first failure, that the stream allows direct gets.
-        self._look_at_config = direct
+        # Whether to check at the first failure that the stream allows direct gets.
+        self._checks_direct = direct
         self._deadline = Deadline.after(timeout)
-        # Messages of a page that was interrupted by a cancellation; the next call continues it.
+        # A page whose read was cancelled or interrupted. The next call continues it.
         self._unfinished: StoredPage | None = None
         self._finished: StoredPage | None = None
         self._trouble = "the replicas have not caught up with the leader"
 
     @property
     def first_seq(self) -> int:
-        """The first sequence found so far, 0 if there is none."""
+        """The lowest sequence read so far, or 0 before the first message."""
         return self._read.first_seq
 
     async def next_page(self) -> StoredPage | None:
-        """Return the next messages, at least one, or None if the range is complete.
+        """Return the next page, with at least one message, or None if the range is complete.
 
         Raises:
             StreamNotFound: The stream does not exist.
@@ -138,7 +138,7 @@ class RangeReader:
         return page
 
     async def close(self) -> None:
-        """Release the server-side resources of this read."""
+        """Release the resources of this read."""
         await self._source.close()
 
     async def _look_ahead(self) -> None:
@@ -148,7 +148,7 @@ class RangeReader:
         try:
             await self._source.begin(step)
         except TwinstreamError as error:
-            self._trouble = str(error)  # the page is requested again when it is needed
+            self._trouble = str(error)  # `_page` requests the page again
 
     async def _page(self, step: Page) -> StoredPage:
         page = self._unfinished = self._unfinished or StoredPage()
@@ -163,7 +163,8 @@ class RangeReader:
             if end.mirror:
                 await self._leave_mirrors()
             elif end.missing:
-                # No responders: the leader knows whether the stream is deleted or moving.
+                # Nothing responded. The leader reports whether the stream was deleted or is being
+                # moved.
                 await self._ask_leader(step.seq)
                 await self._require_direct()
             self._read.page_failed()
@@ -173,34 +174,34 @@ class RangeReader:
         return page
 
     async def _leave_mirrors(self) -> None:
-        """Continue with a source that only the stream itself serves."""
+        """Continue with a page source that mirrors do not serve."""
         await self._source.close()
         self._source = await self._own_pages()
-        self._asked = self._filters
+        self._leader_filters = self._filters
 
     async def _own_pages(self) -> PageSource:
         try:
             info = await self._api.stream_info(self._stream)
-            # With other policies a consumer would change what the stream retains.
+            # With another retention policy, a consumer could remove messages from the stream.
             if info.config.retention in (None, RetentionPolicy.LIMITS):
                 pages = ConsumerPages(self._api, self._stream, self._filters, bulk=self._bulk)
                 await pages.open(self._read.next_seq)
                 return pages
         except TwinstreamError:
-            # No permission, or no further consumer allowed: read from the leader instead.
+            # The consumer was refused, by permissions or by a limit. Read from the leader instead.
             pass
         return LeaderPages(self._api, self._stream, self._filters)
 
     async def _require_direct(self) -> None:
-        """Raise `BadArgument` if the stream does not allow direct gets: no page can succeed."""
-        if not self._look_at_config:
+        """Raise `BadArgument` if the stream does not allow direct gets, which all pages need."""
+        if not self._checks_direct:
             return
         try:
             info = await self._api.stream_info(self._stream)
         except TwinstreamError:
-            # No response now, or no permission: the read continues until its timeout.
+            # No response, or no permission for the request: the read continues until its timeout.
             return
-        self._look_at_config = False
+        self._checks_direct = False
         if not info.config.allow_direct:
             raise BadArgument(
                 f"stream {self._stream} does not allow direct gets: read with direct=False, or set"
@@ -217,10 +218,10 @@ class RangeReader:
         self._read.paused()
 
     async def _ask_leader(self, seq: int) -> int | None:
-        """Return the leader's next sequence at or after `seq`, None if there is none."""
+        """Return the leader's first matching sequence from `seq` on, or None if there is none."""
         while True:
             try:
-                return await next_seq(self._api, self._stream, self._asked or (">",), seq)
+                return await next_seq(self._api, self._stream, self._leader_filters or (">",), seq)
             except TwinstreamError as error:
                 if not is_transient(error):
                     raise

@@ -1,22 +1,25 @@
-"""Take the state of a stream by subject as of one sequence, despite concurrent writes.
+"""Read the last message of each subject of a stream as of one sequence, despite concurrent writes.
 
 Theory of operation
 -------------------
-Up to 1,024 subjects take one direct get, which the answering replica evaluates at one moment. Its
-end marker reports the replica's last sequence. The result is a consistent snapshot if the replica
-had at least the sequence that the leader had at the start.
+A single direct get returns up to 1,024 subjects. The answering replica evaluates it at one moment
+and reports its last sequence in the end marker of the response. The result is a consistent snapshot
+if this sequence is not lower than the leader's last sequence at the start.
 
-More subjects take several responses. A stream that keeps overwritten messages can be read step by
-step up to a sequence that was its last one meanwhile: a consumer returns the last message of each
-subject and everything stored since. A stream that keeps a limited number per subject may lose a
-message before it was read, because a message after the end replaces it. There the read continues,
-in order, up to a moment when nothing is pending. No subject's last message can have been missed
-then, as it is still stored and was passed. A direct get sees such a moment even during writes, as
-the server does not wait between its messages: its end marker reports that nothing is pending. A
-replica that answered before may have been ahead of the one that reports this. Therefore it only
-counts from the last message on that the leader had after all other responses. Without direct gets
-the leader itself must have nothing further, which needs a pause between writes as long as a
-request.
+More subjects need several responses, so the stream may change between them. There are two cases:
+
+* The stream keeps overwritten messages. It can be read step by step up to one fixed sequence: a
+  consumer returns the last message of each subject and then everything stored since.
+* The stream limits the number of messages per subject. Then a later write can remove a message
+  before it was read. So the read continues in order until a moment when nothing is pending. At this
+  moment every subject's last message is stored and was passed by the read, so none is missing.
+
+A direct get sees such a moment even during writes, because the server does not pause between the
+messages of a response: the end marker reports that nothing is pending. However, an earlier response
+may come from a replica that was ahead of this one. Therefore the report only counts if the read has
+reached the leader's last message, as requested after all other responses. Without direct gets, the
+leader must report that it has no further message. This needs a pause between writes that is as long
+as one request.
 """
 
 from __future__ import annotations
@@ -52,17 +55,18 @@ from twinstream.models._sequences import HIDDEN_FROM
 
 __all__ = ["collect", "take_snapshot"]
 
-# After single messages were deleted, servers before this version may omit subjects from their lists
-# of last messages, or list a removed message (seen on 2.11.11 and 2.12.0 to 2.12.4). Only direct
+# Servers before this version may omit subjects from their lists of last messages, or list a removed
+# message, after single messages were deleted (seen on 2.11.11 and 2.12.0 to 2.12.4). Only direct
 # gets from streams with file storage were right.
 _LISTS_SINCE: Final = (2, 12, 5)
 
-# Maximum leader requests for a snapshot of the past; with more filters everything is read.
+# Maximum number of filters for a snapshot of the past by direct get, which needs a request to the
+# leader for each filter. With more filters, the whole range is read.
 _FEW_FILTERS: Final = 32
 
 
 async def take_snapshot(api: Api, stream: str, request: SnapshotRequest) -> Snapshot:
-    """Return the last message of each subject that matches the request's filters."""
+    """Return the last message of each subject that matches the filters of `request`."""
     latest = Latest()
     return latest.snapshot(stream, await collect(api, stream, request, latest))
 
@@ -70,9 +74,9 @@ async def take_snapshot(api: Api, stream: str, request: SnapshotRequest) -> Snap
 async def collect(
     api: Api, stream: str, request: SnapshotRequest, latest: Latest | LastSeqs
 ) -> int:
-    """Collect the last message of each subject in `latest`; return the sequence it is as of.
+    """Add the last message of each subject to `latest`; return the sequence of the snapshot.
 
-    For `LastSeqs`, which keeps no messages, payloads are not transferred if possible.
+    `LastSeqs` keeps no messages. For it, payloads are not transferred if possible.
     """
     info = await confirmed_info(api, stream, Deadline.after(request.timeout))
     last_seq, at_seq = info.state.last_seq, request.at_seq
@@ -92,7 +96,7 @@ async def collect(
 
 
 class _Snapshot:
-    """One snapshot in progress."""
+    """A snapshot in progress; see the module's theory of operation."""
 
     def __init__(
         self,
@@ -124,8 +128,11 @@ class _Snapshot:
     # ---- the current state
 
     async def of_now(self, last_seq: int) -> int:
-        """Collect the state at `last_seq`, which the leader had at the start, or later."""
-        # Requests for many subjects cannot leave out the payloads.
+        """Collect the current state and return its sequence, which is `last_seq` or later.
+
+        `last_seq` is the leader's last sequence at the start.
+        """
+        # A direct get for many subjects always returns payloads.
         if not self._direct or self._headers_only:
             return await self._by_reading(last_seq)
         parts = chunks(self._filters or (EVERYTHING,))
@@ -140,10 +147,10 @@ class _Snapshot:
         return await self._catch_up(last_seq)
 
     async def _ask_until(self, part: Sequence[str], last_seq: int) -> list[int] | None:
-        """Ask replicas for a part until one had reached `last_seq`; return the last sequences.
+        """Repeat a direct get for some filters until a replica has reached `last_seq`.
 
-        There are several if the response did not fit. Returns None if requests of this kind
-        cannot provide the part.
+        Returns the last sequences of the answering replicas: several if the messages needed several
+        responses. Returns None if direct gets cannot return these messages.
         """
         seq: int | None = None
         seqs: list[int] = []
@@ -151,12 +158,12 @@ class _Snapshot:
             page = StoredPage()
             end = await self._ask(multi_request(part, seq=seq), page)
             if end.mirror:
-                # The replica would answer again, so the rest is read from the stream itself.
+                # The same mirror may answer again, so the stream itself is read instead.
                 self._direct = False
             if end.too_many or end.mirror:
                 return None
             if not end.failure and not end.up_to and not page.seqs:
-                # The response has no message, and does not report the replica's last sequence.
+                # The response has no message and no last sequence, so it proves nothing.
                 return None
             if end.failure or end.up_to < last_seq:
                 reason = end.failure or f"a replica had sequence {end.up_to} of {last_seq}"
@@ -169,7 +176,11 @@ class _Snapshot:
             seq = page.seqs[-1] + 1
 
     async def _by_reading(self, last_seq: int) -> int:
-        """Read everything, or only the last messages if a consumer is harmless."""
+        """Collect the state by reading a range, and return its sequence.
+
+        If a consumer removes no messages from the stream, it delivers only the last messages of the
+        subjects. Otherwise the whole stream is read.
+        """
         config, filters = self._config, self._filters
         if config.retention in (None, RetentionPolicy.LIMITS):
             pages = ConsumerPages(
@@ -178,7 +189,7 @@ class _Snapshot:
                 headers_only=self._headers_only,
             )
             refused = not await self._opens(pages)
-            # The consumer leaves out only messages older than this sequence.
+            # The consumer omits only messages that are older than this sequence.
             info = await confirmed_info(self._api, self._stream, self._deadline)
             last_seq = info.state.last_seq
             read = RangeRead(1, last_seq + 1)
@@ -202,7 +213,7 @@ class _Snapshot:
         return max(last_seq, self._latest.last_seq)
 
     async def _opens(self, pages: ConsumerPages) -> bool:
-        """Create a consumer; return False if the server refuses it where direct gets do."""
+        """Create a consumer. Return False if the server refuses it and direct gets are possible."""
         try:
             await pages.open(1)
         except (JetStreamError, PermissionDenied):
@@ -213,11 +224,11 @@ class _Snapshot:
         return True
 
     def _has_right_lists(self, state: StreamState) -> bool:
-        """Return whether the server's lists of last messages are right."""
+        """Return whether the server's lists of last messages are complete and correct."""
         return self._version >= _LISTS_SINCE or not state.num_deleted
 
     def _plain(self, read: RangeRead, via: Via | None = None) -> RangeReader:
-        """Return a reader for all messages."""
+        """Return a reader that reads all messages, not only the last ones."""
         via = choose(via, len(self._filters), self._config, self._version)
         return open_range(
             self._api, self._stream, read, via, self._filters, timeout=self._timeout, ahead=True
@@ -237,7 +248,7 @@ class _Snapshot:
             await reader.close()
 
     async def _catch_up(self, seq: int) -> int:
-        """Read on after `seq` up to a moment when nothing is pending."""
+        """Read from `seq + 1` until a moment when nothing is pending; return the last sequence."""
         filters = self._filters if len(self._filters) == 1 else (EVERYTHING,)
         pages = DirectPages(self._api, self._stream, self._filters)
         read = RangeRead(seq + 1, OPEN_END)
@@ -253,7 +264,7 @@ class _Snapshot:
                 except NO_RESPONSE as error:
                     end = PageEnd(failure=str(error))
                 self._latest.add(page)
-                # Nothing is pending, and not only because a replica lags.
+                # Nothing is pending, and this is not because the replica lags behind the leader.
                 if not (end.failure or end.more) and read.next_seq > max(newest, asked):
                     break
                 if end.failure or read.next_seq == asked or self._deadline.expired():
@@ -263,34 +274,34 @@ class _Snapshot:
         return read.next_seq - 1
 
     async def _newest(self, subject: str, seq: int) -> int:
-        """Return the sequence of the leader's last message, 0 if it has none from `seq` on."""
+        """Return the leader's last sequence for a subject, or 0 if it has none from `seq` on."""
         newest = await seq_of(self._api, self._stream, last_request(subject))
         if newest is not None:
             return newest
         if await next_seq(self._api, self._stream, (subject,), seq) is None:
             return 0
-        # The last message of the stream was deleted: then a server finds none for `>`.
+        # The last message of the stream was deleted. In this case the server finds none for `>`.
         return (await confirmed_info(self._api, self._stream, self._deadline)).state.last_seq
 
     # ---- a past state
 
     async def of_the_past(self, up_to_seq: int) -> int:
-        """Collect the state at a sequence that the leader has reached."""
+        """Collect the state at a sequence that the leader has reached, and return the sequence."""
         few = len(self._filters) <= _FEW_FILTERS
         if not (self._direct and few and await self._past(up_to_seq)):
             await self._read(RangeRead(1, up_to_seq + 1))
         return up_to_seq
 
     async def _past(self, up_to_seq: int) -> bool:
-        """Ask in one request; return whether that was possible."""
+        """Collect the state by one direct get. Return False if that is not possible."""
         filters = self._filters or (EVERYTHING,)
         while True:
             page = StoredPage()
             end = await self._ask(multi_request(filters, up_to_seq=up_to_seq), page)
             if end.too_many or end.more or end.mirror:
                 return False
-            # The replica repeats the requested bound and does not report its own last sequence.
-            # Only the leader knows whether the newest message is the last one up to the bound.
+            # The response contains the requested bound and not the replica's last sequence. So the
+            # leader is asked whether the newest message is the last one up to the bound.
             newest = max(page.seqs, default=0)
             if not end.failure and await self._is_last(newest, up_to_seq):
                 self._latest.add(page)
@@ -298,7 +309,7 @@ class _Snapshot:
             await self._wait(end.failure or "a replica has not caught up with the leader")
 
     async def _is_last(self, newest: int, up_to_seq: int) -> bool:
-        """Return whether the leader has nothing between `newest` and a sequence."""
+        """Return whether the leader has no matching message after `newest`, up to `up_to_seq`."""
         if newest >= up_to_seq:
             return True
         filters = self._filters or (EVERYTHING,)
@@ -323,7 +334,8 @@ class _Snapshot:
         except LOST_RESPONSE as error:
             return MultiEnd(failure=str(error))
         if end.missing:
-            # No responders: the leader knows whether the stream is deleted or moving.
+            # Nothing responded. The leader reports whether the stream was deleted or is being
+            # moved.
 
             await confirmed_info(self._api, self._stream, self._deadline)
         return end

@@ -1,4 +1,4 @@
-"""Readers of ranges of a stream, for each of the three page sources."""
+"""Create a reader for a range of a stream, with one of the three page sources."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ def open_range(
     ahead: bool = False,
     bulk: bool = False,
 ) -> RangeReader:
-    """Return a reader for the range of `read`; see `RangeReader`.
+    """Return a `RangeReader` that reads the range of `read` by the method `via`.
 
-    With `bulk`, pages are Arrow arrays where possible (`StoredPage.blocks`).
+    With `bulk`, pages contain Arrow arrays where possible (`StoredPage.blocks`).
     """
     source: PageSource
     if via == "direct":

@@ -1,4 +1,4 @@
-"""Read a range of a stream without a user-managed consumer, to a proven end."""
+"""Read a range of a stream to a proven end. The user need not create a consumer."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ __all__ = ["StreamRead"]
 
 @frozen
 class _Range:
-    """The bounds and the method of a read, as decided when it began."""
+    """The range and the method of a read, fixed at its beginning."""
 
     start: int
     end: int
@@ -42,14 +42,14 @@ class _Range:
 
 
 class StreamRead(Owned, BlockHint, LoopHint):
-    """Iterates over the messages of a range in order, each once. Created by `Stream.read`.
+    """An iterator over the messages of a range, in order, each once. Created by `Stream.read`.
 
-    The iterator ends when the range is complete; `report` shows how that was proven. If you may
-    leave it early, close it, preferably by using it as a context manager.
+    The iterator ends when the range is complete. `report` then shows how that was proven. Use it as
+    a context manager, or call `close`, if you may stop before the end.
 
     Raises:
-        StreamNotFound: The stream does not exist. Also at the end, if the stream was deleted and
-            re-created during the read.
+        StreamNotFound: The stream does not exist. Also raised at the end if the stream was deleted
+            and re-created during the read.
         JetStreamError: The server refused a request.
         RequestTimeout: There was no progress for the whole timeout.
     """
@@ -64,7 +64,7 @@ class StreamRead(Owned, BlockHint, LoopHint):
         self._at = 0
         self._messages = 0
         self._position = 0
-        self._asked = 0
+        self._expected_seq = 0
         self._overtaken: int | None = None
         self._closed = False
         self._ended = False
@@ -75,7 +75,7 @@ class StreamRead(Owned, BlockHint, LoopHint):
 
     @property
     def via(self) -> Via | None:
-        """The method of the read: `direct`, `consumer` or `leader`; None before the first page."""
+        """The method: `direct`, `consumer` or `leader`. None before the first page."""
         return self._range.via if self._range else None
 
     @property
@@ -103,7 +103,7 @@ class StreamRead(Owned, BlockHint, LoopHint):
         return self
 
     async def __anext__(self) -> StreamMessage:
-        """Return the next message; the iteration ends with the range, or after `close`."""
+        """Return the next message. The iteration ends with the range, or after `close`."""
         if self._at >= len(self._page):
             page = await self.next_page()
             if page is None:
@@ -117,35 +117,35 @@ class StreamRead(Owned, BlockHint, LoopHint):
     # ---- by page
 
     async def next_page(self) -> StoredPage | None:
-        """Return the next messages as columns of raw parts, or None if the range is complete."""
+        """Return the next page of messages as columns, or None if the range is complete."""
         page = await self._next_page()
-        # The messages are in arrays if `arrow_batches` began the read.
+        # If `arrow_batches` began the read, the page has arrays, which `listed` converts.
         return None if page is None else page.listed()
 
     async def _next_page(self, *, bulk: bool = False) -> StoredPage | None:
-        """Return the next page; `bulk` asks for Arrow arrays if this begins the read."""
+        """Return the next page. If this call begins the read, `bulk` requests Arrow arrays."""
         if self._closed:
             return None
         range_ = self._range or await self._begin(bulk=bulk)
         page = await range_.reader.next_page()
         looked = self._may_be_overtaken(page, range_.end)
         if looked:
-            await self._look_at_the_beginning()
+            await self._check_first_seq()
         if page is None:
             await range_.reader.close()
             if not (looked or self._ended):
-                await self._prove_the_same()
+                await self._check_same_stream()
             self._ended = True
             self._position = range_.end
             return None
         self._messages += len(page)
-        self._asked = self._position = page.last_seq + 1
+        self._expected_seq = self._position = page.last_seq + 1
         return page
 
     async def arrow_batches(self) -> Generated[pa.RecordBatch]:
         """Iterate over Arrow record batches with `arrow_schema()`, one for each page.
 
-        Needs pyarrow; raises `Unsupported` without it, and for sequences of 2**63 or more.
+        Raises `Unsupported` if pyarrow is not installed, and for sequences of 2**63 or more.
         """
         from twinstream.core.read.arrow import record_batch, require_arrow
 
@@ -154,12 +154,15 @@ class StreamRead(Owned, BlockHint, LoopHint):
             yield record_batch(page)
 
     async def to_arrow(self) -> pa.Table:
-        """Return the rest of the range as an Arrow table in memory. Needs pyarrow."""
+        """Return all messages that were not read yet as an Arrow table in memory.
+
+        Raises `Unsupported` as `arrow_batches` does.
+        """
         from twinstream.core.read.arrow import table
 
         return table([batch async for batch in self.arrow_batches()])
 
-    # ---- beginning and end
+    # ---- opening and closing
 
     async def _begin(self, *, bulk: bool) -> _Range:
         api, request = self._api, self._request
@@ -180,7 +183,7 @@ class StreamRead(Owned, BlockHint, LoopHint):
             ahead=True,
             bulk=bulk,
         )
-        self._asked = self._position = start
+        self._expected_seq = self._position = start
         self._range = _Range(start, end, read, reader, via, info.created)
         return self._range
 
@@ -200,24 +203,24 @@ class StreamRead(Owned, BlockHint, LoopHint):
         return await confirmed_info(self._api, self._stream, deadline)
 
     def _may_be_overtaken(self, page: StoredPage | None, end: int) -> bool:
-        """Return whether messages are missing that the stream's limits may have removed."""
+        """Return whether the stream's limits may have removed messages before they were read."""
         if page is None:
-            return self._asked < end
-        return page.has_gaps or page.first_seq > self._asked
+            return self._expected_seq < end
+        return page.has_gaps or page.first_seq > self._expected_seq
 
-    async def _prove_the_same(self) -> None:
-        """Raise `StreamNotFound` if the messages come from two streams of this name."""
+    async def _check_same_stream(self) -> None:
+        """Raise `StreamNotFound` if the stream was re-created during the read."""
         if not self._messages:
             return
         try:
             info = await self._info()
         except StreamNotFound:
-            # Deleted after the read, so the messages read are complete.
+            # The stream was deleted after the read, so the messages are complete.
             return
         self._check_created(info)
 
     def _check_created(self, info: StreamInfo) -> None:
-        # A re-created stream counts from 1 again, so a read might continue in it unnoticed.
+        # A re-created stream begins at sequence 1 again, so the read could continue in it.
         if self._range is None or info.created == self._range.created:
             return
         raise StreamNotFound(
@@ -227,15 +230,15 @@ class StreamRead(Owned, BlockHint, LoopHint):
             err_code=STREAM_NOT_FOUND,
         )
 
-    async def _look_at_the_beginning(self) -> None:
+    async def _check_first_seq(self) -> None:
         info = await self._info()
         self._check_created(info)
         first = info.state.first_seq
-        if self._overtaken is None and first > self._asked:
+        if self._overtaken is None and first > self._expected_seq:
             self._overtaken = first
 
     async def close(self) -> None:
-        """End the read and release its server-side resources."""
+        """End the read and release its resources."""
         if not self._closed:
             self._closed = True
             if self._range is not None:

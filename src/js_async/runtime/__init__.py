@@ -1,1 +1,1 @@
-"""The code that differs between js_async and js_sync: tasks, locks, waiting, socket I/O."""
+"""The code that differs between the twins: waiting, tasks or threads, locks, and socket I/O."""

@@ -1,8 +1,8 @@
-"""Waiting, tasks and locks of the asyncio twin: the first half of the seam between the twins.
+"""Waiting, tasks and locks of the asyncio twin.
 
-`js_sync/runtime/concurrency.py` has the same names in the same order, on threads. The second half
-is `socket_link.py`, the bytes of a connection. A diff of the two pairs is the complete list of
-intended differences between the twins.
+This is one half of the seam between the twins. `js_sync/runtime/concurrency.py` has the same names
+in the same order, based on threads. The other half is `socket_link.py`, which sends and receives
+bytes. All intended differences between the twins are in these two pairs of files.
 """
 
 from __future__ import annotations
@@ -67,13 +67,13 @@ Handler = Callable[[T], Awaitable[object]]
 """A user function that takes one argument and returns an awaitable."""
 
 Stream = AsyncGenerator[T]
-"""Return type of the generator functions of the SDK."""
+"""The return type of the SDK's generator functions."""
 
 
 async def portions(items: Iterable[T] | AsyncIterable[T]) -> AsyncGenerator[Iterable[T]]:
-    """Iterate over a plain or an asynchronous iterable in portions.
+    """Iterate over the items of a plain or an asynchronous iterable in portions.
 
-    A plain iterable is a single portion, so that its items do not pass through this generator.
+    A plain iterable is a single portion, so its items need not pass through this generator.
     """
     if isinstance(items, AsyncIterable):
         async for item in items:
@@ -83,7 +83,10 @@ async def portions(items: Iterable[T] | AsyncIterable[T]) -> AsyncGenerator[Iter
 
 
 async def call(handler: Handler[T], item: T) -> object:
-    """Call a user function and return its result; raises `WrongHandler` for a plain one."""
+    """Call a user function and return its awaited result.
+
+    Raises `WrongHandler` if the function returns no awaitable.
+    """
     result = handler(item)
     if not isinstance(result, Awaitable):
         raise WrongHandler(
@@ -95,24 +98,30 @@ async def call(handler: Handler[T], item: T) -> object:
         task = asyncio.current_task()
         if task is None or task.cancelling():
             raise
-        # The task that runs the handler was not cancelled, so this is an ordinary failure.
+        # The task that runs the handler was not cancelled, so the handler has failed.
         raise RuntimeError(f"{handler!r} awaited something that was cancelled") from error
 
 
 def check_handler(handler: object, what: str = "handler") -> None:
-    """Refuse what cannot be called with one argument. Awaitability is checked at the call."""
+    """Raise `BadArgument` if `handler` cannot be called with one argument.
+
+    `call` checks later that the function returns an awaitable.
+    """
     if not callable(handler):
         raise BadArgument(f"{what} must be a coroutine function, got {handler!r}")
     check_takes_one(handler, what)
 
 
 async def aside(work: Callable[[], T]) -> T:
-    """Run a blocking function in a thread; return its result."""
+    """Run a blocking function in a thread and return its result."""
     return await asyncio.to_thread(work)
 
 
 async def whole(work: Callable[[], T]) -> T:
-    """Run like `aside`, but a cancellation takes effect only after `work` has returned."""
+    """Run a blocking function in a thread; return its result.
+
+    A cancellation of the caller takes effect only after the function has returned.
+    """
     running = asyncio.get_running_loop().run_in_executor(None, copy_context().run, work)
     try:
         return await asyncio.shield(running)
@@ -124,11 +133,14 @@ async def whole(work: Callable[[], T]) -> T:
 
 
 _SHIELDED: Final[set[asyncio.Task[None]]] = set()
-"""Work that may outlive its caller. The event loop alone keeps only weak references to tasks."""
+"""Tasks that may outlive their caller. The event loop keeps only weak references to tasks."""
 
 
 async def shielded(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    """Run work to its end: a cancelled caller leaves at once, and the work continues."""
+    """Run `work` to its end, even if the caller is cancelled.
+
+    The caller returns at once if it is cancelled, and the work continues in a task.
+    """
     running = asyncio.get_running_loop().create_task(work())
     _SHIELDED.add(running)
     running.add_done_callback(_SHIELDED.discard)
@@ -136,7 +148,7 @@ async def shielded(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
 
 
 class Signal:
-    """A flag to wait for, like `asyncio.Event`."""
+    """A flag that tasks wait for, like `asyncio.Event`."""
 
     __slots__ = ("raised", "sleepers")
 
@@ -149,7 +161,7 @@ class Signal:
         return self.raised
 
     def set(self) -> None:
-        """Set the flag and wake up the waiters."""
+        """Set the flag and wake up all tasks that wait for it."""
         self.raised = True
         for sleeper in self.sleepers:
             sleeper.wake()
@@ -159,7 +171,7 @@ class Signal:
         self.raised = False
 
     async def sleep(self, deadline: Deadline) -> bool:
-        """Wait for the flag or the deadline; return whether the flag is set."""
+        """Wait until the flag is set or the deadline has passed; return whether it is set."""
         if self.raised:
             return True
         loop = asyncio.get_running_loop()
@@ -178,7 +190,7 @@ class Signal:
 
 
 class TimedLock:
-    """A lock with a deadline. Waiters acquire it in order."""
+    """A lock whose `acquire` has a deadline. Waiting tasks acquire it in order."""
 
     __slots__ = ("_held", "_waiting")
 
@@ -187,14 +199,14 @@ class TimedLock:
         self._waiting: Final[deque[Signal]] = deque()
 
     def try_acquire(self) -> bool:
-        """Acquire the lock if it is free; return whether that was done."""
+        """Acquire the lock if it is free; return whether the caller has acquired it."""
         if self._held:
             return False
         self._held = True
         return True
 
     async def acquire(self, deadline: Deadline) -> bool:
-        """Wait for the lock until the deadline; return whether the caller holds it."""
+        """Wait for the lock until the deadline; return whether the caller has acquired it."""
         if self.try_acquire():
             return True
         granted = Signal()
@@ -212,7 +224,7 @@ class TimedLock:
         return granted.is_set()
 
     def release(self, held: bool) -> None:
-        """Release the lock if `held` says that the caller holds it; it goes to the next waiter."""
+        """Pass the lock to the next waiting task, or free it. Does nothing if `held` is False."""
         if not held:
             return
         if self._waiting:
@@ -222,7 +234,7 @@ class TimedLock:
 
 
 Home = asyncio.AbstractEventLoop | None
-"""Where work runs: its event loop."""
+"""The event loop in which work runs, or None if the work has not started."""
 
 
 def here() -> Home:
@@ -231,7 +243,10 @@ def here() -> Home:
 
 
 def set_from_anywhere(flag: Signal, home: Home) -> None:
-    """Set a flag of work that runs in `home`, from any thread; None if it has not begun."""
+    """Set a flag from any thread. Tasks in the event loop `home` wait for the flag.
+
+    If `home` is None, no task waits for it yet.
+    """
     if home is None:
         flag.set()
     else:
@@ -239,10 +254,12 @@ def set_from_anywhere(flag: Signal, home: Home) -> None:
 
 
 class Interrupts:
-    """SIGINT and SIGTERM set a flag while this context is active; a second one acts as before.
+    """A context in which SIGINT and SIGTERM set a flag instead of ending the program.
 
-    One signal sets the flags of all active contexts. Signal handlers that the program has set in
-    its loop stay and are called, too. Only for the main thread; otherwise raises `BadArgument`.
+    The first signal sets the flags of all active contexts. A second signal has its usual effect.
+    Signal handlers that the program has set in its event loop are called as well.
+
+    Raises `BadArgument` if it is not entered in the main thread.
     """
 
     _entered: ClassVar[list[Interrupts]] = []
@@ -258,7 +275,8 @@ class Interrupts:
         self._home = here()
         if not self._entered:
             for number in (signal.SIGINT, signal.SIGTERM):
-                # Not `loop.add_signal_handler`: it replaces the handler that the loop had before.
+                # `loop.add_signal_handler` would replace a handler that the program has set in the
+                # loop.
                 self._before[number] = signal.signal(number, self._note)
         self._entered.append(self)
         return self
@@ -284,17 +302,17 @@ class Interrupts:
 
 
 class Inheritable(Protocol):
-    """An object with file descriptors, of which a forked child gets copies."""
+    """An object with file descriptors, which a forked child process inherits."""
 
     def let_go(self) -> None:
-        """Close the copies. Called in the child."""
+        """Close the inherited descriptors. Called in the child."""
         ...
 
 
 class Forks:
-    """Counts the forks that led to this process, and closes descriptors in forked children.
+    """The forks that led to this process, and the objects to close in a forked child.
 
-    The count lets a connection detect without a system call that it belongs to a parent process.
+    By the count, a connection detects without a system call that it belongs to a parent process.
     """
 
     count = 0
@@ -302,14 +320,14 @@ class Forks:
 
     @classmethod
     def watch(cls, owner: Inheritable) -> None:
-        """Call `let_go` of the owner in forked children."""
+        """Arrange that forked children call `owner.let_go`."""
         cls._owners.add(owner)
 
     @classmethod
     def note(cls) -> None:
-        """Handle a fork, in the child.
+        """Count a fork and close inherited descriptors. Called in the child.
 
-        The child's copy of a socket would keep the connection open after its owner's end.
+        Otherwise the child's descriptor would keep a connection open after the parent closed it.
         """
         cls.count += 1
         owners = list(cls._owners)
@@ -322,25 +340,25 @@ os.register_at_fork(after_in_child=Forks.note)
 
 
 class Closable(Protocol):
-    """An object that should be closed before the program ends."""
+    """An object that the program should close before it ends."""
 
     async def flush_at_exit(self, deadline: Deadline) -> None:
-        """Flush what was written, until the deadline."""
+        """Send buffered data, until the deadline."""
         ...
 
     def warn_unclosed(self) -> None:
-        """Warn if the object was not closed."""
+        """Emit a warning if the object was not closed."""
         ...
 
 
 class _Exit:
-    """Warns of the unclosed connections of this process before the interpreter ends.
+    """The unclosed connections of this process, which cause warnings when the interpreter ends.
 
-    Data was flushed before that: at the end of an event loop its tasks are cancelled, and then the
-    keeper of a connection flushes.
+    Their data has been sent before: the end of an event loop cancels all its tasks, and the
+    background task of a connection then flushes.
     """
 
-    # The `Forks.count` of the process to which the owners belong.
+    # The `Forks.count` of the process that added the owners.
     _forks = -1
     _owners: ClassVar[WeakSet[Closable]] = WeakSet()
 
@@ -358,13 +376,13 @@ class _Exit:
                 owner.warn_unclosed()
 
 
-# Registered at import: exit callbacks run in reverse order, so those of the program, which may
-# close connections, run first.
+# Registered at import, because exit callbacks run in reverse order. Callbacks of the program, which
+# may close connections, run before this one.
 atexit.register(_Exit.warn)
 
 
 def before_exit(owner: Closable) -> None:
-    """Register `owner` for a warning at interpreter exit if it is still open."""
+    """Register `owner` for a warning at the end of the interpreter if it is not closed."""
     _Exit.add(owner)
 
 
@@ -375,18 +393,18 @@ class Task:
         self._task = asyncio.get_running_loop().create_task(work, name=name)
 
     def is_current(self) -> bool:
-        """Return whether the caller is this task itself."""
+        """Return whether this task is the caller."""
         return asyncio.current_task() is self._task
 
     async def join(self, deadline: Deadline) -> bool:
-        """Wait for the task or the deadline; return whether the task is done."""
+        """Wait for the task until the deadline; return whether the task is done."""
         timeout = None if deadline is NEVER else deadline.remaining()
         done, _ = await asyncio.wait([self._task], timeout=timeout)
         return bool(done)
 
 
 def spawn(work: Callable[[], Coroutine[Any, Any, None]], name: str) -> Task:
-    """Start a background task."""
+    """Start a background task and return it."""
     task = Task(work(), name)
     if HOOKS:
         reached("task: started", (name, task))

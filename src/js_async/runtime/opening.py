@@ -1,4 +1,4 @@
-"""Return type of calls that open something; part of the seam between the twins."""
+"""`Opening`: the return type of methods that open something. Part of the seam of the twins."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ T = TypeVar("T")
 class Opening(Coroutine[Any, Any, T], BlockHint):
     """An object that is being opened: await it, or use it in `async with`, which closes it.
 
-    The class implements the coroutine interface, so that `create_task` and `asyncio.run` accept it.
+    The class has the interface of a coroutine, so that `create_task` and `asyncio.run` accept it.
     """
 
     def __init__(self, work: Coroutine[Any, Any, T]) -> None:
@@ -26,19 +26,19 @@ class Opening(Coroutine[Any, Any, T], BlockHint):
         return self._work.__await__()
 
     def send(self, value: Any) -> Any:
-        """Resume the work, as for a coroutine."""
+        """Resume the coroutine, like `coroutine.send`."""
         return self._work.send(value)
 
     def throw(self, *error: Any) -> Any:
-        """Resume the work with an error, as for a coroutine."""
+        """Raise an error in the coroutine, like `coroutine.throw`."""
         return self._work.throw(*error)
 
     def close(self) -> None:
-        """Stop the work, as for a coroutine. Whatever is open already stays open."""
+        """End the coroutine, like `coroutine.close`. Does not close an object that is open."""
         self._work.close()
 
     def _unused(self) -> None:
-        """Close the coroutine that was never awaited, to suppress Python's own warning."""
+        """Close a coroutine that was never awaited, so that Python does not warn of it."""
         self._work.close()
 
     async def __aenter__(self) -> T:
@@ -57,5 +57,5 @@ class Opening(Coroutine[Any, Any, T], BlockHint):
 
 
 def opening(work: Coroutine[Any, Any, T]) -> Opening[T]:
-    """Wrap the coroutine that opens an object."""
+    """Return an `Opening` for the coroutine `work`, which opens an object and returns it."""
     return Opening(work)

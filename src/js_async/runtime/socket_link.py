@@ -1,6 +1,7 @@
-"""The bytes of a connection of the asyncio twin: the second half of the seam between the twins.
+"""A connection that sends and receives bytes, in the asyncio twin.
 
-`js_sync/runtime/socket_link.py` has the same names in the same order, on sockets.
+This is one half of the seam between the twins; see `concurrency.py`.
+`js_sync/runtime/socket_link.py` has the same names in the same order, based on sockets.
 """
 
 from __future__ import annotations
@@ -28,25 +29,28 @@ if TYPE_CHECKING:
 
 __all__ = ["Link"]
 
-# Read sizes (bytes). A long read holds a thousand short messages: all that were requested, while
-# the server waits, and more than the CPU cache keeps. Consuming is 5 to 10 % faster with short
-# reads. With messages of 16 KiB the long reads take half the CPU for each.
+# Read sizes (bytes). Consuming short messages is 5 to 10 % faster with short reads, for two
+# reasons. A long read contains a thousand short messages, which are all that were requested, so the
+# server has nothing to send while the client processes them. And they exceed the CPU cache. With
+# messages of 16 KiB, however, long reads take half the CPU time for each message.
 _SHORT_READ: Final = 1 << 16
 _LONG_READ: Final = 1 << 18
 _LONG_MESSAGE: Final = 1 << 10
 _HIGH_WATER: Final = 1 << 20
-# Written bytes are sent when they reach this size, so that the server works meanwhile (bytes).
+# Written data is sent when it reaches this size (bytes), so that the server can start to work.
 _TOGETHER: Final = 1 << 15
-# Requests of tasks that resume together share writes, this many at a time. One write for each takes
-# 1.4 times the CPU with 64 gets or puts in flight; one for all leaves the server idle meanwhile.
+# Maximum number of requests that share a write if several tasks resume together. One write for each
+# request takes 1.4 times the CPU time (64 gets or puts in flight). With one write for all requests,
+# the server would be idle until all tasks have resumed.
 _SHARED: Final = 16
-# After a pause this long (seconds) the peer may have disconnected; the poll event for that, if the
-# system has it; and how long the loop may take to notice it (seconds).
+# `_PAUSE`: after a pause between writes this long (seconds), the next write checks whether the peer
+# has disconnected. `_END`: the poll event for that, or 0 if the system has none. `_NOTICE_TIME`:
+# how long the event loop may take to notice the end (seconds).
 _PAUSE: Final = 0.001
 _END: Final[int] = getattr(select, "POLLRDHUP", 0)
 _NOTICE_TIME: Final = 0.1
-# Time for a slow peer to take the rest of the data (seconds): at the close, after the wait for the
-# server's confirmation, and after the connection was dropped.
+# Time for a slow peer to receive the remaining data (seconds): `_CLOSE_TIME` in `close`, after the
+# server's confirmation was awaited, and `_LATE` after `drop`.
 _CLOSE_TIME: Final = 0.25
 _LATE: Final = 1.0
 
@@ -55,13 +59,13 @@ def _nothing() -> None:
     pass
 
 
-# The system tends to wake up a server on the CPU of the process that wrote to it. While that
-# process busy-polls for the response, the server would get its turn 3 ms later.
+# Yields the CPU. The system tends to wake up the server on the CPU of the process that wrote to it.
+# If this process busy-polled there for the response, the server would have to wait for 3 ms.
 _give_way: Final[Callable[[], None]] = getattr(os, "sched_yield", _nothing)
 
 
 def _is_at_end(number: int) -> bool:
-    """Return whether the peer of a socket closed the connection; there may be unread bytes."""
+    """Return whether the peer of a socket has closed the connection. There may be unread bytes."""
     if not _END or number < 0:
         return False
     poll = select.poll()
@@ -70,10 +74,10 @@ def _is_at_end(number: int) -> bool:
 
 
 class _Receiver(asyncio.BufferedProtocol):
-    """Hands received bytes to a link; the buffer is reused for each read.
+    """The protocol object of asyncio, which passes received bytes to a `Link`.
 
-    The event loop holds this object, which holds the link weakly, so that only the user keeps the
-    link alive.
+    The same buffer is used for every read. The event loop refers to this object, which has only a
+    weak reference to the `Link`. So the `Link` is deleted when the user drops it.
     """
 
     def __init__(self, link: Link) -> None:
@@ -93,7 +97,7 @@ class _Receiver(asyncio.BufferedProtocol):
             link.received(self, bytes(self._view[:nbytes]))
 
     def expect(self, size: int) -> None:
-        """Choose the read size for messages of this size (bytes; 0 if unknown)."""
+        """Choose the read size for messages of `size` bytes (0: unknown, keep the read size)."""
         if size:
             self._view = self._long if size >= _LONG_MESSAGE else self._short
 
@@ -126,14 +130,14 @@ class _Receiver(asyncio.BufferedProtocol):
 
 
 def _number_of(transport: asyncio.Transport) -> int:
-    """Return the descriptor of a transport's socket, -1 if it is closed."""
+    """Return the file descriptor of a transport's socket, or -1 if it is closed."""
     sock: socket.socket | None = transport.get_extra_info("socket")
-    # None for TLS, when the underlying transport has ended.
+    # With TLS, the socket is None after the underlying transport has ended.
     return -1 if sock is None else sock.fileno()
 
 
 def _duplicate(transport: asyncio.Transport) -> socket.socket | None:
-    """Return another descriptor of a transport's socket, if it is open and one is available."""
+    """Return a second socket object for a transport's socket, or None if that is impossible."""
     try:
         return socket.socket(fileno=os.dup(_number_of(transport)))
     except OSError:
@@ -141,25 +145,25 @@ def _duplicate(transport: asyncio.Transport) -> socket.socket | None:
 
 
 def _shut_down(sock: socket.socket | None) -> None:
-    """Shut down the connection, even if the socket has other descriptors."""
+    """Close a socket and its connection, even if other descriptors of the socket are open."""
     if sock is not None:
-        # Suppress the OSError of a connection that has ended already.
+        # OSError: the connection has already ended.
         with sock, suppress(OSError):
             sock.shutdown(socket.SHUT_RDWR)
 
 
 def _cut(transport: asyncio.Transport) -> None:
-    """Abort a connection."""
+    """Abort a connection at once."""
     _shut_down(_duplicate(transport))
     transport.abort()
 
 
 class Link:
-    """The bytes of one connection, over one socket at a time.
+    """The bytes that a connection sends and receives, over one socket at a time.
 
-    `on_bytes` receives the data and returns the size of the incomplete message (bytes; 0 if
-    unknown). `on_end` is called once when an opened socket ends. During the first `busy_poll`
-    seconds of a wait the loop does not sleep.
+    `on_bytes` is called with received data. It returns the size of the incomplete message in bytes,
+    or 0 if unknown. `on_end` is called once when an opened socket ends. During the first
+    `busy_poll` seconds of a wait, the event loop polls without sleeping.
     """
 
     def __init__(
@@ -179,7 +183,7 @@ class Link:
         self._forks: Final = Forks.count
         self._transport: asyncio.Transport | None = None
         self._receiver: _Receiver | None = None
-        # Whether the send buffer is full, so that `drain` should be awaited.
+        # Whether the send buffer is full. Callers should await `drain` then.
         self.is_full = False
         self._out: deque[bytes] = deque()
         self._out_size = 0
@@ -195,21 +199,21 @@ class Link:
 
     @property
     def is_inherited(self) -> bool:
-        """Whether this process was forked after the link was created."""
+        """Whether this process was forked after the `Link` was created."""
         return self._forks != Forks.count
 
     @property
     def unsent(self) -> int:
-        """Approximate number of written bytes that the peer has not received."""
+        """Number of bytes written to the `Link` that were not passed to the system yet."""
         buffered = 0 if self._transport is None else self._transport.get_write_buffer_size()
         return self._out_size + buffered
 
     def let_go(self) -> None:
-        """Close a forked child's copy of the descriptor. Called in the child.
+        """Close the inherited copy of the descriptor. Called in a forked child.
 
-        The descriptor is replaced by another file, as the transport still uses its number. The
-        event loop's own descriptors are shared with the parent, so whatever the child does with
-        them must not reach the socket.
+        The transport still uses the number of the descriptor, so `/dev/null` replaces the socket
+        under this number. The event loop shares its own descriptors with the parent. So what the
+        child does with its event loop must not affect the socket.
         """
         number = -1 if self._transport is None else _number_of(self._transport)
         if number >= 0:
@@ -218,26 +222,26 @@ class Link:
             os.close(nothing)
 
     def check_owner(self) -> None:
-        """Raise `WrongOwner` in a forked process and on another event loop."""
+        """Raise `WrongOwner` if this is a forked process or another event loop."""
         if self._forks != Forks.count:
             raise WrongOwner("this connection was created before a fork; connect in each process")
         if asyncio.get_running_loop() is not self._loop:
             raise WrongOwner("this connection belongs to another event loop; connect on this one")
 
     def is_at_end(self) -> bool:
-        """Return whether the peer closed the connection, even if the loop has not noticed it.
+        """Return whether the peer has closed the connection, even before the loop notices it.
 
-        Checked before the first write after a pause, in which the program may have blocked the
-        loop. Data written after the end is lost, and it would be unknown whether it arrived.
+        Called before the first write after a pause, because the program may have blocked the loop.
+        Data written after the end would be lost, without a way to find out whether it arrived.
         """
         if self._transport is not None and not _is_at_end(_number_of(self._transport)):
             return False
-        # Let the next write check again, even without a pause.
+        # The next write has to check again, even without a pause.
         self._wrote_at = 0.0
         return True
 
     async def noticed(self) -> None:
-        """Wait until the end of the socket, for which `write` returned False, was noticed."""
+        """Wait until the loop has noticed the end of the socket, after `write` returned False."""
         deadline = Deadline.after(_NOTICE_TIME)
         transport = self._transport
         while transport is not None and self._transport is transport and not deadline.expired():
@@ -245,7 +249,7 @@ class Link:
         self._wrote_at = monotonic()
 
     async def settle(self, deadline: Deadline) -> None:
-        """Wait until all data of the previous socket is processed: always the case here."""
+        """Do nothing: this twin has processed all data of the previous socket already."""
 
     async def open(
         self,
@@ -256,9 +260,10 @@ class Link:
         server_name: str,
         shuffle: Shuffle | None = None,
     ) -> None:
-        """Connect a socket, with TLS from the start if a context is given; raises OSError.
+        """Connect a socket to a host; with `tls`, start TLS first. Raises OSError.
 
-        The addresses of a host share the time, and are tried in the order of `spread`.
+        The addresses of the host share the time until the deadline. They are tried in the order of
+        `spread`.
         """
         receiver = _Receiver(self)
         name = server_name if tls is not None else None
@@ -274,7 +279,7 @@ class Link:
         self._receiver = receiver
 
     async def start_tls(self, tls: SSLContext, server_name: str, deadline: Deadline) -> None:
-        """Switch to TLS on the open socket; raises OSError."""
+        """Switch to TLS on the open socket. Raises OSError."""
         if self._transport is None or self._receiver is None:
             raise ConnectionError("the connection broke before TLS began")
         try:
@@ -296,14 +301,17 @@ class Link:
         self._transport = transport
 
     async def wait(self, signal: Signal, deadline: Deadline) -> bool:
-        """Flush, then wait for the signal or the deadline; return whether the signal is set."""
+        """Flush, then wait until the signal is set or the deadline has passed.
+
+        Returns whether the signal is set.
+        """
         if self._forks != Forks.count or asyncio.get_running_loop() is not self._loop:
             self.check_owner()
         if self._out and not self._turn.are_many:
             self.flush()
         if signal.raised:
             return True
-        # Same as `Signal.sleep`, with the link's one timer instead of a timer for each wait.
+        # The same as `Signal.sleep`, but with one timer per `Link` instead of one per wait.
         sleeper = Sleeper(self._loop, self._turn)
         signal.sleepers.append(sleeper)
         self._alarm.set(sleeper, deadline.at)
@@ -319,7 +327,7 @@ class Link:
         return signal.raised
 
     def _poll(self) -> None:
-        """Keep the loop polling for events without sleeping, while a wait has just begun."""
+        """Make the loop poll without sleeping during the first `busy_poll` seconds of a wait."""
         if HOOKS:
             reached("link: before spin", self._polls_until)
         self._polling = self._alarm.is_set and monotonic() < self._polls_until
@@ -331,14 +339,15 @@ class Link:
     async def wait_behind(
         of: Callable[[], Link | None], signal: Signal, deadline: Deadline
     ) -> bool:
-        """Wait for the signal or the deadline; return whether the signal is set.
+        """Wait until the signal is set or the deadline has passed; return whether it is set.
 
-        `of` returns the link, or None if the user dropped it; no reference is held here.
+        `of` returns the `Link`, or None if the user dropped it. This method keeps no reference to
+        it.
         """
         return await signal.sleep(deadline)
 
     def received(self, receiver: _Receiver, data: bytes) -> None:
-        """Pass on data of the current socket; an error in `on_bytes` ends the link."""
+        """Pass data of the current socket to `on_bytes`. An error in `on_bytes` ends the socket."""
         if receiver is not self._receiver and self._receiver is not None:
             return
         turn = self._turn
@@ -354,12 +363,12 @@ class Link:
         """Handle the end of a socket."""
         if receiver is self._receiver:
             if self._transport is not None:
-                # The peer reads no more, so unsent data must not delay the end.
+                # The peer does not read any more, so the transport must not wait to send data.
                 _cut(self._transport)
             self._drop(error)
 
     def abort(self, error: Exception | None) -> None:
-        """Abort the socket; `on_end` is called with the error."""
+        """Abort the socket and call `on_end` with `error`."""
         if self._transport is not None:
             _cut(self._transport)
             self._drop(error)
@@ -373,9 +382,10 @@ class Link:
         self._on_end(error)
 
     def write(self, data: bytes) -> bool:
-        """Queue data, to be sent together with other data before a wait, or soon.
+        """Buffer data, even if the send buffer is full; return False if the socket has ended.
 
-        Returns whether it was queued, as `offer` does, but also queues when the buffer is full.
+        The data is sent together with other data: before a wait, in the next iteration of the loop,
+        or when there is enough of it.
         """
         if not self._out and self._has_left():
             return False
@@ -389,9 +399,9 @@ class Link:
         return True
 
     def offer(self, data: bytes, now: bool = False) -> bool:
-        """Write data and return True, unless the buffer is full or the socket has ended.
+        """Write data; return False without writing if the buffer is full or the socket has ended.
 
-        With `now` the data is sent at once, before the caller prepares to wait for the response.
+        With `now` the data is sent at once, because the caller will wait for a response.
         """
         transport = self._transport
         if self.is_full or transport is None:
@@ -402,11 +412,11 @@ class Link:
             if self._has_left():
                 return False
             if now and not self._turn.are_many:
-                # Inlined `flush`: this runs for every request.
+                # Inlined `flush`, because this code runs for every request.
                 if not transport.is_closing():
                     transport.write(data)
                 return True
-        # Inlined `write`: this runs for every acknowledgement.
+        # Inlined `write`, because this code runs for every acknowledgement.
         self._out.append(data)
         self._out_size += len(data)
         if self._out_size > _TOGETHER or (now and self._is_due()):
@@ -417,11 +427,11 @@ class Link:
         return True
 
     def _is_due(self) -> bool:
-        """Whether to send a request now: not while tasks resume that may add more."""
+        """Return whether to send a request now, without waiting for the data of other tasks."""
         return not self._turn.are_many or len(self._out) >= _SHARED
 
     def _has_left(self) -> bool:
-        """Check for the end of the socket, at the end of a pause."""
+        """Return whether the socket has ended. Only checked after a pause."""
         now = monotonic()
         if now - self._wrote_at > _PAUSE and self.is_at_end():
             return True
@@ -429,7 +439,10 @@ class Link:
         return False
 
     def offer_pieces(self, pieces: tuple[bytes, ...]) -> bool:
-        """Write a long message without joining its pieces; otherwise like `offer`."""
+        """Write the pieces of a long message without joining them.
+
+        Otherwise the same as `offer`.
+        """
         if self.is_full or self._transport is None:
             return False
         self.check_owner()
@@ -442,28 +455,28 @@ class Link:
         return True
 
     def post(self, data: bytes) -> None:
-        """Send data at once, without ever waiting for the peer."""
+        """Send data at once, without waiting for the peer."""
         self._out.append(data)
         self.flush()
 
     def flush(self) -> None:
-        """Send what was written."""
+        """Send the buffered data."""
         self._flushing = False
         if self._out and self._transport is not None:
             data = b"".join(self._out)
             self._out.clear()
             self._out_size = 0
-            # The loop reports a broken socket in its next iteration. Until then asyncio would log a
-            # warning for each write.
+            # The loop reports a broken socket in its next iteration. Before that, asyncio would log
+            # a warning for each write.
             if not self._transport.is_closing():
                 self._transport.write(data)
 
     def hurry(self) -> None:
-        """Send what was written, as the program ends."""
+        """Send the buffered data when the program ends."""
         self.flush()
 
     async def drain(self, deadline: Deadline) -> None:
-        """Wait until the peer has caught up with what was written."""
+        """Wait until the send buffer is no longer full, or the deadline has passed."""
         receiver = self._receiver
         if receiver is not None and not receiver.writable.is_set():
             await receiver.writable.sleep(deadline)
@@ -484,15 +497,15 @@ class Link:
             _cut(transport)
 
     def drop(self, flag: Signal) -> None:
-        """Flush and close a link that its user dropped.
+        """Flush and close a `Link` whose user dropped the connection.
 
-        Called by the garbage collector, in any thread. A slow peer gets some time. `flag` wakes up
-        the keeper.
+        Called by the garbage collector in any thread. A slow peer has `_LATE` seconds to read the
+        data. `flag` wakes up the connection's background task.
         """
         if self.is_inherited:
             return
         with suppress(RuntimeError):
-            # If the loop is closed, asyncio closes the socket with the transport.
+            # RuntimeError: the loop is closed. asyncio closes the socket with the transport.
             self._loop.call_soon_threadsafe(self._close_late, flag)
 
     def _close_late(self, flag: Signal) -> None:
@@ -504,15 +517,15 @@ class Link:
             self._loop.call_later(_LATE, _cut, transport)
 
     async def close(self) -> None:
-        """Flush and close the link for good.
+        """Flush and close the `Link` permanently.
 
-        Returns when the socket is closed, soon even if the peer does not read.
+        Returns when the socket is closed, after `_CLOSE_TIME` even if the peer does not read.
         """
         self._closed = True
         transport, receiver = self._detach()
         if transport is None or receiver is None:
             return
-        # Used to shut the socket down after the transport has closed its descriptor.
+        # Needed to shut the socket down after the transport has closed its descriptor.
         same = _duplicate(transport)
         try:
             transport.close()

@@ -1,6 +1,6 @@
 """Sockets of the asyncio twin: connect to one of the addresses of a host.
 
-`js_sync/runtime/sockets.py` has the same function, and more that threads need.
+`js_sync/runtime/sockets.py` has the same function, and others that only threads need.
 """
 
 from __future__ import annotations
@@ -18,9 +18,10 @@ __all__ = ["connected"]
 async def connected(
     host: str, port: int, deadline: Deadline, shuffle: Shuffle | None
 ) -> socket.socket:
-    """Return a connected, non-blocking socket; raises OSError.
+    """Connect to a host and return the non-blocking socket. Raises OSError.
 
-    The addresses of a host share the remaining time, so that each of them is tried.
+    The function tries one address of the host after another. All addresses share the time until the
+    deadline, so that each is tried.
     """
     loop = asyncio.get_running_loop()
     found = spread(await _resolved(loop, host, port), shuffle)
@@ -37,11 +38,11 @@ async def connected(
 
 
 async def _resolved(loop: asyncio.AbstractEventLoop, host: str, port: int) -> Any:
-    """Return the addresses of a host, as `getaddrinfo` does."""
+    """Return the addresses of a host in the format of `getaddrinfo`."""
     name = resolvable(host)
     try:
-        # A numeric address needs no lookup, which would start a thread of the loop's executor. That
-        # thread would stay alive until the loop is closed.
+        # A numeric address needs no lookup. A lookup would start a thread in the executor of the
+        # loop, and that thread would stay alive until the loop is closed.
         return socket.getaddrinfo(
             name, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST | socket.AI_NUMERICSERV
         )

@@ -1,8 +1,8 @@
-"""Waiting in the asyncio twin, and waking up without another iteration of the event loop.
+"""Waits of the asyncio twin, which end without another iteration of the event loop.
 
-A future wakes up its task with a callback that the loop runs in its next iteration, after another
-poll for events. That is a sixth of all the steps of an awaited publish. The reader of a connection
-instead resumes the tasks that it woke up itself, after it has dispatched all that was read.
+A future resumes its task by a callback that the loop runs in its next iteration, after another poll
+for events. That is a sixth of all the steps of an awaited publish. The reader of a connection does
+not use futures: after it has processed all received data, it resumes the waiting tasks itself.
 """
 
 from __future__ import annotations
@@ -20,26 +20,26 @@ __all__ = ["Alarm", "Sleeper", "Turn"]
 
 
 class Turn:
-    """A loop iteration in which a connection is read; tasks woken up in it resume at its end."""
+    """One read of a connection. The tasks that it wakes up resume at its end."""
 
     __slots__ = ("_loop", "_process", "are_many", "is_on", "woken")
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop: Final = loop
         self._process: Final = os.getpid()
-        # Whether reading is in progress; set by the reader.
+        # Whether a read is in progress. Set by the reader.
         self.is_on = False
-        # Whether several tasks resume now, so that what they send is written together.
+        # Whether several tasks resume now. Their data is then written together.
         self.are_many = False
         self.woken: list[Sleeper] = []
 
     def end(self) -> None:
-        """Resume the tasks that were woken up, in order."""
+        """End the turn: resume the tasks that were woken up, in order."""
         self.is_on = False
         if not self.woken:
             return
         woken, self.woken = self.woken, []
-        # A task cannot run inside another one.
+        # A task cannot run inside another task, so these tasks resume in the next iteration.
         inside = asyncio.current_task(self._loop) is not None
         self.are_many = not inside and len(woken) > 1
         for sleeper in woken:
@@ -54,10 +54,10 @@ class Turn:
             sleeper.go_on()
         except BaseException as error:
             if os.getpid() != self._process:
-                # The task forked, and this is the child process. No other task may resume in it.
+                # The task has forked, and this is the child process, in which no task may resume.
                 raise
-            # This exception ends the loop. It is raised in a callback, as some loops treat
-            # an exception in a reader as the end of the socket.
+            # The exception ends the loop. It is raised in a callback, because some loops treat an
+            # exception in a reader as the end of the socket.
             self._loop.call_soon(_raise, error)
 
 
@@ -66,10 +66,10 @@ def _raise(error: BaseException) -> NoReturn:
 
 
 class Sleeper:
-    """One wait of one task: the subset of a future's interface that asyncio requires.
+    """A single wait of a task. It has the part of a future's interface that asyncio requires.
 
-    If it is woken up during a turn, its task resumes at the end of the turn, otherwise in the next
-    iteration.
+    If the task is woken up during a turn, it resumes at the end of the turn. Otherwise it resumes
+    in the next iteration of the loop.
     """
 
     __slots__ = (
@@ -91,12 +91,12 @@ class Sleeper:
         self.is_cancelled = False
 
     def wake(self) -> None:
-        """End the wait, unless it is over."""
+        """End the wait, unless it has ended."""
         if self.is_over:
             return
         self.is_over = True
         if self._go_on is None:
-            # No task waits yet, and none will.
+            # The task has not started to wait and will not do so.
             return
         turn = self._turn
         if turn is not None and turn.is_on:
@@ -105,35 +105,36 @@ class Sleeper:
             self.go_on_soon()
 
     def go_on(self) -> None:
-        """Resume the task now; raises exceptions that end the loop."""
+        """Resume the task now. Raises exceptions that end the loop."""
         if self._go_on is not None:
             self._context.run(self._go_on, self)
 
     def go_on_soon(self) -> None:
-        """Resume the task in the next iteration."""
+        """Resume the task in the next iteration of the loop."""
         if self._go_on is not None:
             self._loop.call_soon(self._go_on, self, context=self._context)
 
-    # ---- the interface that a task requires of a future
+    # ---- methods of a future that asyncio calls
 
     def __await__(self) -> Generator[Sleeper]:
         if not self.is_over:
-            # With this attribute a task distinguishes a future from any other yielded object.
+            # By this attribute, a task recognises a future among the objects that are yielded to
+            # it.
             self._asyncio_future_blocking = True
             yield self
 
     def add_done_callback(self, callback: Callable[[Sleeper], object], *, context: Context) -> None:
-        """Set the callback that resumes the task."""
+        """Store the callback that resumes the task. Called by asyncio."""
         self._context = context
         self._go_on = callback
 
     def result(self) -> None:
-        """Return; raise `CancelledError` if the task was cancelled."""
+        """Return None, or raise `CancelledError` if the task was cancelled."""
         if self.is_cancelled:
             raise asyncio.CancelledError(*self._message)
 
     def cancel(self, msg: object = None) -> bool:
-        """End the wait because the task is cancelled; return False if it was over before."""
+        """End the wait because the task is cancelled; return False if it has ended before."""
         if self.is_over:
             return False
         self.is_over = self.is_cancelled = True
@@ -143,11 +144,11 @@ class Sleeper:
 
 
 class Alarm:
-    """Wakes up waiters at their deadlines, with one timer for a whole connection.
+    """The timer of a connection, which wakes up waiting tasks at their deadlines.
 
-    Nearly every wait ends long before its deadline. A loop timer for each, created and cancelled,
-    is a tenth of the work of a request. Here a wait costs a dictionary entry, and the timer is only
-    replaced when it fires, or for an earlier deadline.
+    Nearly every wait ends long before its deadline. Creating and cancelling a loop timer for each
+    would be a tenth of the work of a request. With this class, a wait takes a dictionary entry. The
+    timer is only replaced when it fires, or when a wait has an earlier deadline.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -157,18 +158,18 @@ class Alarm:
         self._rings_at = math.inf
 
     def set(self, sleeper: Sleeper, at: float) -> None:
-        """Wake up a waiter at a time (monotonic; infinite is never), unless it is cleared first."""
+        """Wake up `sleeper` at the time `at` (monotonic seconds; infinity means never)."""
         self._sleepers[sleeper] = at
         if at < self._rings_at:
             self._ring_at(at)
 
     def clear(self, sleeper: Sleeper) -> None:
-        """Remove a waiter."""
+        """Do not wake up `sleeper` any more."""
         self._sleepers.pop(sleeper, None)
 
     @property
     def is_set(self) -> bool:
-        """Whether there are waiters."""
+        """Whether any task waits."""
         return bool(self._sleepers)
 
     def _ring_at(self, at: float) -> None:

@@ -1,9 +1,9 @@
-"""Dead letters: messages that could not be processed, kept in a separate stream.
+"""Dead letters: copies of messages that could not be processed, in a separate stream.
 
-A stream captures the advisories about such messages, so that none is missed. For each advisory the
-message is read and stored as a dead letter; only then the advisory is acknowledged. The subject of
-a dead letter is derived from the failure, and holds one message. So a crash in between, or a
-repetition, has no effect.
+The server reports each such message by an advisory, and a stream captures the advisories, so none
+is missed. For each advisory, the failed message is read and stored as a dead letter. Then the
+advisory is acknowledged. The subject of a dead letter is derived from the failure, and the stream
+stores one message for it. So it is safe to process an advisory again, for example after a crash.
 """
 
 from __future__ import annotations
@@ -60,16 +60,16 @@ from twinstream.models import PubAck, RetentionPolicy, StreamConfig, StreamInfo,
 
 __all__ = ["DeadLetters"]
 
-# Seconds until a failure that could not be processed is retried.
+# Seconds until an advisory that could not be processed is redelivered.
 _AGAIN: Final = 1.0
 _BATCH: Final = 50
 
 
 class DeadLetters(Owned, WorksBeside):
-    """The dead letters of a stream or one consumer. Created by `JetStream.dead_letters`.
+    """The dead letters of a stream or of one consumer. Created by `JetStream.dead_letters`.
 
     Use it in a `with` block to create dead letters in the background, or call `prepare` and
-    `collect`. Several processes may do so at once.
+    `collect`. Several processes may do so at the same time.
     """
 
     _area = "dead_letters"
@@ -94,16 +94,17 @@ class DeadLetters(Owned, WorksBeside):
         self._turns: Final = Lock()
         self._counting: Final = Lock()
         self.stored = 0
-        """Number of dead letters stored by this object."""
+        """Number of dead letters that this object has stored."""
         self.known = 0
-        """Number of failures whose dead letter existed already."""
+        """Number of failures for which a dead letter already existed."""
         self.skipped = 0
-        """Number of advisories without a dead letter, for example if the server removed the
-        message."""
+        """Number of advisories for which no dead letter is needed, for example if the message
+        expired.
+        """
 
     @property
     def names(self) -> Names:
-        """The streams and subjects in use."""
+        """The names of the streams and subjects in use."""
         return self._names
 
     # ---- creating the streams
@@ -111,7 +112,7 @@ class DeadLetters(Owned, WorksBeside):
     async def prepare(self) -> None:
         """Create the stream of dead letters and the stream that captures advisories, if missing.
 
-        Failures are captured from now on.
+        Later failures are captured, even if no program collects them yet.
 
         Raises:
             StreamNotFound: The stream whose failures to capture does not exist.
@@ -141,7 +142,7 @@ class DeadLetters(Owned, WorksBeside):
         await self._keeper()
 
     async def _made(self, config: StreamConfig) -> StreamConfig:
-        """Return the configuration of a stream, which is created if it does not exist."""
+        """Return the configuration of a stream. If the stream does not exist, it is created."""
         try:
             return (await self._api.stream_info(config.name or "")).config
         except StreamNotFound:
@@ -155,27 +156,27 @@ class DeadLetters(Owned, WorksBeside):
         name = self._names.failures
         with _noted():
             made = await Consumer.create(self._api, name, self._names.keeper_config(), "")
-        # Always the same object, which reuses its inbox for the next fetch.
+        # Always the same object, because it uses the same inbox for the next fetch.
         self._kept = self._kept or made
         return self._kept
 
     # ---- creating dead letters
 
     async def collect(self, *, timeout: Seconds = 1.0) -> int:
-        """Process all captured failures; return the number of their advisories.
+        """Process the captured advisories, and return the number of processed advisories.
 
-        Ends when none arrives for `timeout` seconds. A failure that cannot be processed now is
-        reported to `on_report`, and retried after a second or later.
+        Returns when no advisory arrives for `timeout` seconds. A failure that cannot be processed
+        now is reported to `on_report`, and its advisory is redelivered after a second or later.
         """
         keeper = await self._keeper()
-        dealt_with = 0
+        processed = 0
         while batch := await keeper.fetch(_BATCH, timeout=timeout, wait="first"):
             for advisory in batch:
-                dealt_with += await self._deal_with(advisory)
-        return dealt_with
+                processed += await self._process(advisory)
+        return processed
 
-    async def _deal_with(self, advisory: Message) -> bool:
-        """Create a dead letter, then acknowledge the advisory; return whether that was done."""
+    async def _process(self, advisory: Message) -> bool:
+        """Create a dead letter and acknowledge the advisory; return False if that failed."""
         found = read_failure(advisory.data)
         try:
             if isinstance(found, Skip):
@@ -195,7 +196,7 @@ class DeadLetters(Owned, WorksBeside):
         try:
             await advisory.nak(_AGAIN)
         except LOST_RESPONSE:
-            # The advisory is redelivered after the ack_wait of its consumer.
+            # The advisory is redelivered after the `ack_wait` of its consumer.
             return
 
     async def _keep(self, failure: Failure) -> None:
@@ -205,7 +206,11 @@ class DeadLetters(Owned, WorksBeside):
     async def _original(
         self, failure: Failure
     ) -> tuple[Timestamp | None, StreamMessage | None, str]:
-        """Return the creation time of the stream, and the message or why it is missing."""
+        """Return the creation time of the failed message's stream, the message, and a text.
+
+        If the message or the stream does not exist, the result has None instead, and the text is
+        the reason.
+        """
         where = f"message {failure.stream_seq} of stream {failure.stream}"
         stream = Stream(self._api, failure.stream, None)
         try:
@@ -262,7 +267,7 @@ class DeadLetters(Owned, WorksBeside):
         self._report.log(event)
 
     async def _insert(self, letter: PublishRequest) -> bool:
-        """Store a dead letter; return False if it exists already."""
+        """Store a dead letter. Return False if it already exists."""
         try:
             ack = await publish(
                 self._api, letter._replace(expected_stream=self._names.letters), retry_policy()
@@ -274,9 +279,9 @@ class DeadLetters(Owned, WorksBeside):
     async def store(self, message: Message, reason: str) -> None:
         """Store a received message as a dead letter, before it is terminated.
 
-        A termination removes the message from work-queue and interest streams, so that it could not
-        be read afterwards. Use `twinstream.core.workers.dead_letter.stored_reason(reason)` as the
-        reason of the TERM.
+        Work-queue and interest streams remove terminated messages, so the message could not be read
+        afterwards. Pass `twinstream.core.workers.dead_letter.stored_reason(reason)` to `term` as
+        the reason.
         """
         about = message.metadata
         stored = Timestamp.from_ns(about.timestamp_ns)
@@ -287,7 +292,7 @@ class DeadLetters(Owned, WorksBeside):
             deliveries=about.num_delivered,
             cause="rejected",
             reason=reason,
-            # Not before the message's time, even if the local clock is wrong.
+            # Not before the time of the message, even if the local clock is wrong.
             time=max(stored, Timestamp.of(datetime.now(UTC))),
         )
         info = await self._api.stream_info(about.stream)
@@ -304,10 +309,10 @@ class DeadLetters(Owned, WorksBeside):
     # ---- in the background
 
     async def start(self) -> None:
-        """Create missing streams, and create dead letters in the background from now on.
+        """Create missing streams, and start to create dead letters in the background.
 
-        May be called repeatedly, for example by a second worker: the work continues until each
-        caller has called `close`.
+        Several callers may start the same object, for example two workers. The work continues until
+        each of them has called `close`.
         """
         self._note_begun()
         async with self._turns:
@@ -329,15 +334,16 @@ class DeadLetters(Owned, WorksBeside):
             return
         try:
             async for advisory in messages:
-                await self._deal_with(advisory)
+                await self._process(advisory)
         except Exception as error:
             self._keep_error(error, f"{self._names.stream}: the creation of dead letters")
 
     async def close(self, timeout: Seconds = 30.0) -> None:
-        """Stop creating dead letters, unless another caller has started it, too.
+        """Stop creating dead letters, unless another caller has also started the work.
 
-        Raises the error that ended the work, if there was one, and `RequestTimeout` if the end
-        takes longer than `timeout` seconds.
+        Raises:
+            RequestTimeout: The work has not ended after `timeout` seconds.
+            Exception: The error that ended the work, if there was one.
         """
         async with self._turns:
             self._users = max(0, self._users - 1)
@@ -351,7 +357,7 @@ class DeadLetters(Owned, WorksBeside):
         """Wait until the work has ended, by `close` or by an error.
 
         Raises:
-            RequestTimeout: It has not ended after `timeout` seconds; it continues.
+            RequestTimeout: The work has not ended after `timeout` seconds. It continues.
             NotStarted: The work was not started.
             Exception: The error that ended the work.
         """
@@ -376,8 +382,8 @@ class DeadLetters(Owned, WorksBeside):
     async def letters(self, *, timeout: Seconds = 120.0) -> Generated[DeadLetter]:
         """Iterate over the current dead letters, the oldest first.
 
-        Foreign messages among them are reported to `on_report` and skipped. Raises `RequestTimeout`
-        if there is no progress for `timeout` seconds.
+        Messages in the stream that are no dead letters are reported to `on_report` and skipped.
+        Raises `RequestTimeout` if there is no progress for `timeout` seconds.
         """
         stream = Stream(self._api, self._names.letters, None)
         with _noted():
@@ -395,17 +401,18 @@ class DeadLetters(Owned, WorksBeside):
             return None
 
     async def get(self, seq: int) -> DeadLetter:
-        """Return one dead letter by its own sequence. Raises `MessageNotFound`."""
+        """Return the dead letter with sequence `seq` in its stream. Raises `MessageNotFound`."""
         return read_letter(await Stream(self._api, self._names.letters, None).get_message(seq))
 
     async def replay(self, letter: DeadLetter, *, subject: str | None = None) -> PubAck:
         """Publish the message of a dead letter again, then remove the dead letter.
 
-        The new message goes to the original subject, or to `subject`, and so to all consumers
-        there. A replay that was interrupted and is repeated within the stream's duplicate window
-        stores the message once. If a work queue still holds the original message without deliveries
-        left, it is removed. Raises `BadArgument` for a dead letter without its message, and the
-        errors of publishing.
+        The new message is published to the original subject, or to `subject`, so all consumers of
+        this subject receive it. If a replay is interrupted and repeated within the duplicate window
+        of the stream, the stream stores the message once. If the original message is still in a
+        work queue, which will not deliver it any more, it is removed.
+
+        Raises `BadArgument` for a dead letter without its message, and the errors of publishing.
         """
         request = replay_request(letter, subject)
         ack = await publish(self._api, request, retry_policy())
@@ -416,7 +423,7 @@ class DeadLetters(Owned, WorksBeside):
     async def _remove_original(self, letter: DeadLetter) -> None:
         """Remove the original message from a work queue, which would never deliver it again."""
         if letter.cause != "max_deliver":
-            # A termination has removed the message.
+            # The termination has already removed the message.
             return
         try:
             stream = Stream(self._api, letter.stream, None)
@@ -429,33 +436,34 @@ class DeadLetters(Owned, WorksBeside):
             return
 
     async def discard(self, letter: DeadLetter) -> None:
-        """Remove a dead letter. Does nothing if it is removed already."""
+        """Remove a dead letter. Does nothing if it does not exist."""
         try:
             await Stream(self._api, self._names.letters, None).delete_message(letter.seq)
         except MessageNotFound:
             return
 
     async def replay_by_reset(self, consumer: str) -> int:
-        """Restart a consumer at its first dead letter; return that sequence (server 2.14).
+        """Restart a consumer at its first dead letter; return the sequence (server 2.14).
 
-        The consumer gets everything from there on again, including what it has acknowledged, with
-        deliveries counted from 1, but only messages that are still in the stream. Its dead letters
-        are removed. Raises `BadArgument` if none of their messages can be delivered again.
+        The consumer receives all messages from this sequence on again, including those that it has
+        acknowledged. Deliveries are counted from 1. Its dead letters are removed, except those
+        whose message the stream no longer contains. Raises `BadArgument` if this applies to all of
+        them.
         """
         found = [letter async for letter in self.letters() if letter.consumer == consumer]
-        there = [letter.stream_seq for letter in found if not letter.gone]
-        if not there:
+        present = [letter.stream_seq for letter in found if not letter.gone]
+        if not present:
             raise BadArgument(f"no dead letter of consumer {consumer} has its message")
-        await consumer_admin.reset(self._api, self._names.stream, consumer, min(there))
+        await consumer_admin.reset(self._api, self._names.stream, consumer, min(present))
         for letter in found:
             if not letter.gone:
                 await self.discard(letter)
-        return min(there)
+        return min(present)
 
 
 @contextmanager
 def _noted() -> Generator[None]:
-    """Add a note to the error of a missing stream."""
+    """Add a note to an error for a missing stream: how to create it."""
     try:
         yield
     except StreamNotFound as error:

@@ -1,4 +1,4 @@
-"""The outcome of a message after its handler: acknowledged, retried, or rejected for good."""
+"""What happens to a message after its handler: it is acknowledged, retried or rejected."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from twinstream.models import ConsumerConfig
 
 __all__ = ["Outcomes"]
 
-# Seconds until redelivery of a message whose dead letter could not be stored.
+# Seconds until a message is redelivered whose dead letter could not be stored.
 _AGAIN: Final = 1.0
 _LINE: Final = 400
 
 
 class Outcomes:
-    """Acknowledges messages according to their outcome, and counts."""
+    """The outcomes of a worker's messages, which are counted and sent to the server."""
 
     def __init__(
         self,
@@ -46,27 +46,27 @@ class Outcomes:
         self._counting: Final = Lock()
 
     async def succeeded(self, job: Job) -> None:
-        """Acknowledge a message whose handler returned."""
+        """Acknowledge a message whose handler has returned."""
         async with self._counting:
             self.handled += 1
         if not job.message.is_acknowledged:
             try:
                 await job.message.ack()
             except FAILED_REQUEST as error:
-                # The message is redelivered after the ack_wait of its consumer.
+                # The message is redelivered after the `ack_wait` of its consumer.
                 self._warn(job, "acknowledged", error)
 
     async def failed(self, job: Job, error: Exception) -> float | None:
-        """Process a failure; return the seconds until the next attempt here, or None.
+        """Process a handler's failure; return the seconds until this worker retries, or None.
 
-        If messages are ordered, their successors wait, so that the next attempt is made here.
-        Otherwise the server redelivers the message.
+        The worker itself retries if messages are handled in order, because later messages have to
+        wait. Otherwise it leaves the retry to the server, unless the message is given up.
         """
         delay = None if self._is_hopeless(job, error) else self._delay(job, error)
         about = job.message.metadata
         self.report(HandlerFailed(job.message.subject, about.stream_seq, job.attempt, error, delay))
         if job.message.is_acknowledged:
-            # The handler has acknowledged the message.
+            # The handler has acknowledged the message itself.
             return None
         if delay is None:
             await self._give_up(job, error)
@@ -83,7 +83,7 @@ class Outcomes:
         if isinstance(error, Reject) or self._settings.retry.is_last(job.attempt):
             return True
         most = self.config.max_deliver or -1
-        # The server would not redeliver the message, so there would be no further attempt.
+        # The server will not deliver the message again, so a retry is impossible.
         spent = 0 < most <= max(job.message.metadata.num_delivered, job.deliveries)
         return spent and not self._settings.is_ordered
 
@@ -93,7 +93,7 @@ class Outcomes:
         return self._settings.retry.delay(job.attempt)
 
     async def _give_up(self, job: Job, error: Exception) -> None:
-        """Terminate a message, after storing it as a dead letter if that is enabled."""
+        """Terminate a message. If dead letters are enabled, store it as a dead letter before."""
         reason = _reason(error)
         letters = self._settings.dead_letters
         try:
@@ -114,7 +114,7 @@ class Outcomes:
             self._warn(job, "returned", error)
 
     async def give_back(self, job: Job) -> None:
-        """Return an unhandled message to the server, unless it may have been redelivered."""
+        """Return an unhandled message to the server, unless the server may have redelivered it."""
         if not (job.message.is_acknowledged or job.message.is_late):
             await self._nak(job, None)
 

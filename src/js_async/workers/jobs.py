@@ -1,4 +1,4 @@
-"""The messages in a worker: each one once, however often it is redelivered meanwhile."""
+"""The messages in a worker. Redeliveries of the same message are detected."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from twinstream.errors import NotAcknowledgeable
 
 __all__ = ["Job", "JobsHere", "is_repeated"]
 
-# Sequence and time: a re-created stream counts from 1 again.
+# Sequence and time. The sequence is not enough, because a re-created stream begins at 1 again.
 _Key = tuple[int, int]
 
 
 @define
 class Job:
-    """A message, and the number of retries since it was received."""
+    """A message in a worker, with the number of retries since it was received."""
 
     message: Message
     tries: int = 0
     deliveries: int = 0
-    """Delivery count of the newest delivery, if the server redelivered the message meanwhile."""
+    """Delivery count of the last redelivery since the message was received, or 0."""
 
     @property
     def is_over(self) -> bool:
@@ -32,7 +32,7 @@ class Job:
 
     @property
     def attempt(self) -> int:
-        """The number of this attempt over all deliveries, from 1."""
+        """The number of the current attempt, counted from 1 over all deliveries."""
         return self.message.metadata.num_delivered + self.tries
 
 
@@ -55,21 +55,21 @@ def _key(about: Metadata) -> _Key:
 
 
 class JobsHere:
-    """The messages that wait or are being handled, and those just finished.
+    """The messages that wait or are being handled, and the last finished ones.
 
-    Not thread-safe: callers that share it hold a lock.
+    The class is not thread-safe: callers have to hold a lock.
     """
 
     def __init__(self, room: int) -> None:
         self._jobs: Final[dict[_Key, Job]] = {}
-        # Delivery counts of finished messages at the time when they finished.
+        # Maps finished messages to their delivery count at that time.
         self._over: Final[dict[_Key, int]] = {}
-        # A delivery may wait behind as many messages in the buffer, and as many in the queue.
+        # A redelivery may be preceded by `room` messages in the buffer and `room` in the queue.
         self._most: Final = 2 * room
         self._newest: Metadata | None = None
 
     def add(self, message: Message) -> Job:
-        """Add a message."""
+        """Add a message and return its `Job`."""
         job = Job(message)
         about = _about(message)
         if about is not None:
@@ -79,7 +79,7 @@ class JobsHere:
         return job
 
     def done(self, job: Job) -> None:
-        """Remove a message."""
+        """Record that a message is no longer waiting or being handled."""
         about = _about(job.message)
         if about is None:
             return
@@ -92,24 +92,25 @@ class JobsHere:
                 del self._over[next(iter(self._over))]
 
     def waiting(self, message: Message) -> Message | None:
-        """Return the queued or running earlier delivery of a message, and record the redelivery.
+        """Record a redelivery; return the earlier delivery if it is queued or being handled.
 
-        The server applies an acknowledgement of any delivery to all of them.
+        Returns None otherwise. An acknowledgement of the earlier delivery is valid for both.
         """
         about = message.metadata
         job = self._jobs.get(_key(about))
         if job is None or job.message._is_returned or job.message.is_acknowledged:
             return None
-        # A consumer that was reset or re-created counts from 1 again.
+        # If the consumer was reset or re-created, deliveries are counted from 1 again.
         if about.num_delivered <= job.message.metadata.num_delivered:
             return None
         job.deliveries = about.num_delivered
         return job.message
 
     def is_over(self, message: Message) -> bool:
-        """Return whether a message was finished a moment ago.
+        """Return whether a message is a redelivery of a message that was finished a moment ago.
 
-        If so, the message was redelivered before the server received the ack, or the ack was lost.
+        In this case the server redelivered the message before it received the ack, or the ack was
+        lost.
         """
         about = message.metadata
         self._follow(about)
@@ -121,7 +122,7 @@ class JobsHere:
     def _follow(self, about: Metadata) -> None:
         """Forget finished messages if the consumer was reset, so that they are handled again."""
         newest, self._newest = self._newest, about
-        # A reset restarts the delivery sequence. A message checked here may be added after that.
-
+        # After a reset, the delivery sequence begins again. A second call for the same delivery,
+        # by `is_over` and by `add`, is no reset.
         if newest is not None and newest is not about and about.consumer_seq <= newest.consumer_seq:
             self._over.clear()

@@ -1,4 +1,4 @@
-"""What workers share: they run until a signal, or within a `with` block."""
+"""The base class of workers, which run until a signal or within a `with` block."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ __all__ = ["Runnable"]
 
 
 class Runnable(Owned, WorksBeside):
-    """Base of workers. `start` sets `_home`, which `ask_to_stop` needs to set the signal.
+    """The base class of workers.
 
-    Subclasses define the start of a `with` block themselves, because editors complete the class
-    that defines it.
+    `start` has to set `_home`, because `ask_to_stop` needs it. Subclasses define the start of a
+    `with` block themselves: editors complete the attributes of the class that defines it.
     """
 
     def __init__(self) -> None:
@@ -32,27 +32,30 @@ class Runnable(Owned, WorksBeside):
 
     @abstractmethod
     async def stop(self, timeout: Seconds = 30.0) -> None:
-        """Stop gracefully, within `timeout` seconds."""
+        """Stop after the running handlers have ended, within `timeout` seconds."""
 
     async def run(self, *, signals: bool = True, timeout: Seconds = 30.0) -> None:
-        """Work until SIGINT or SIGTERM, `ask_to_stop`, or the end of the work.
+        """Work until SIGINT or SIGTERM, a call of `ask_to_stop`, or the end of the work.
 
-        Then it ends as `stop` does, with `timeout` in seconds, and raises the error that ended the
-        work, if there was one. A second signal acts as it would without a worker. Signals reach the
-        main thread only: elsewhere pass `signals=False`.
+        The work then ends as by `stop`, and the error that ended it is raised, if there was one. A
+        second signal has its usual effect.
+
+        Args:
+            signals: Whether to end at SIGINT or SIGTERM. Only possible in the main thread.
+            timeout: Maximum seconds until running handlers have ended.
         """
         with Interrupts(self._ended) if signals else nullcontext():
             await self.start()
             try:
                 await self._ended.sleep(NEVER)
             except BaseException:
-                # After a cancellation or an interrupt, no work may continue in the background.
+                # After a cancellation or an interrupt, no work must continue in the background.
                 await self.stop(timeout)
                 raise
         await self.stop(timeout)
 
     def ask_to_stop(self) -> None:
-        """Make `run` end, and return at once. For handlers and other threads."""
+        """Make `run` end, and return at once. May be called by handlers and in other threads."""
         set_from_anywhere(self._ended, self._home)
 
     async def __aexit__(self, *_: object) -> None:

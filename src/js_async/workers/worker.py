@@ -1,4 +1,4 @@
-"""Workers: a handler for the messages of a consumer, with retries, ordering and graceful stop."""
+"""Workers: call a handler for each message of a consumer, with retries, in order if required."""
 
 from __future__ import annotations
 
@@ -43,25 +43,25 @@ __all__ = ["Take", "Worker"]
 
 
 class Take(Protocol):
-    """A function that takes the next message by a deadline; it returns None at the end."""
+    """A function that returns the next message before a deadline, or None at the end."""
 
     async def __call__(self, deadline: Deadline) -> Message | None:
-        """Raise `RequestTimeout` if there is none in time."""
+        """Return the next message. Raises `RequestTimeout` if there is none before the deadline."""
         ...
 
 
 _UNCONFIRMED: Final = (*FAILED_REQUEST, PermissionDenied)
-# Redeliveries trigger a check of the consumer's settings, at most once in this many seconds.
-_BETWEEN_LOOKS: Final = 5.0
+# After a redelivery the consumer's settings are requested, but not more often (seconds).
+_REFRESH_INTERVAL: Final = 5.0
 
 
 class Worker(Runnable):
-    """Handles the messages of a consumer. Created by `JetStream.worker`.
+    """A worker that calls a handler for each message. Created by `JetStream.worker`.
 
-    Call `run`, which works until the program receives a signal. Or use it in a `with` block, or
-    call `start` and `stop`. A message is acknowledged when its handler returns, unless the handler
-    has done so. If the work ended with an error that no call raised, a `RuntimeWarning` is issued
-    when the object is deleted.
+    Call `run`, which works until the program receives a signal. Or use the worker in a `with`
+    block, or call `start` and `stop`. A message is acknowledged when its handler returns, unless
+    the handler has acknowledged it. If the work ended with an error that no call has raised, the
+    object issues a `RuntimeWarning` when it is deleted.
     """
 
     _area = "worker"
@@ -94,7 +94,7 @@ class Worker(Runnable):
         self._end_is_logged = False
         self._numbers = 0
         self._here: Final = JobsHere(settings.room)
-        self._next_look = Deadline.after(0)
+        self._next_refresh = Deadline.after(0)
 
     def __repr__(self) -> str:
         counts = f"{self.handled} handled, {self.in_hand} in progress, {self.waiting} waiting"
@@ -107,12 +107,12 @@ class Worker(Runnable):
 
     @property
     def retried(self) -> int:
-        """Number of failures after which the message was, or will be, retried."""
+        """Number of handler failures after which the message was, or will be, retried."""
         return self._outcomes.retried
 
     @property
     def rejected(self) -> int:
-        """Number of messages that were rejected for good."""
+        """Number of messages that were rejected and will not be retried."""
         return self._outcomes.rejected
 
     @property
@@ -139,7 +139,8 @@ class Worker(Runnable):
             raise BadArgument(f"{consumer}: a worker needs ack_policy explicit")
         self._consumer = consumer
         self._outcomes = Outcomes(self._settings, config, consumer.stream, consumer.name)
-        # No more than needed: messages returned unhandled at the end count as delivered, too.
+        # Pull no more messages than needed. If the worker stops, unhandled messages are returned,
+        # and the server counts them as delivered.
         messages = consumer.messages(
             max_messages=self._settings.room,
             priority=self._settings.priority,
@@ -164,9 +165,9 @@ class Worker(Runnable):
         return await Consumer.create(self._api, self._stream, self._wanted, "create")
 
     async def stop(self, timeout: Seconds = 30.0) -> None:
-        """Stop gracefully: running handlers may finish, other messages return to the server.
+        """Wait for the running handlers, return other messages to the server, and end the work.
 
-        The server has all acknowledgements when this returns.
+        When this method returns, the server has received all acknowledgements.
 
         Raises:
             RequestTimeout: A handler takes longer than `timeout` seconds.
@@ -179,7 +180,7 @@ class Worker(Runnable):
         try:
             await self._end_work(deadline)
         finally:
-            # Close only once: other workers may use the same dead letters.
+            # Closed only once, because other workers may use the same object.
             letters, self._letters = self._letters, None
             if letters is not None:
                 await letters.close()
@@ -194,7 +195,7 @@ class Worker(Runnable):
             self._outcomes.report.log(totals)
 
     async def _end_work(self, deadline: Deadline) -> None:
-        """Wait until no handler runs and the other messages are returned."""
+        """Wait until no handler is running and the other messages are returned."""
         if not self._settings.is_ordered:
             await self._give_back(deadline)
         try:
@@ -202,17 +203,17 @@ class Worker(Runnable):
                 if not task.is_current() and not await task.join(deadline):
                     raise RequestTimeout("a handler is still running")
         finally:
-            # Returned last, so that no client gets a message while this worker still handles its
-            # predecessor.
+            # With an order, messages are returned after the handlers have ended. Otherwise another
+            # client could receive a message while this worker still handles its predecessor.
             await self._give_back(deadline)
 
     async def _confirm(self) -> None:
-        """Send any request: its response shows that the server has all earlier acks."""
+        """Send a request. Its response shows that the server has received all earlier acks."""
         try:
             if self._consumer is not None and self._error is None:
                 await self._consumer.info()
         except _UNCONFIRMED:
-            # Without a connection or permission nothing can be confirmed. The server redelivers
+            # Without a connection or permission, this is impossible. The server then redelivers the
             # messages whose ack was lost.
             return
 
@@ -226,14 +227,14 @@ class Worker(Runnable):
         if self._messages is not None:
             await self._messages.close()
         for dispatcher in self._tasks[:1]:
-            # The dispatcher may hold a message that is not queued yet.
+            # The dispatching task or thread may have a message that is not queued yet.
             await dispatcher.join(deadline)
         async with self._lock:
             jobs = self._queue.clear()
         if jobs and self._settings.is_ordered:
-            # A consumer info request makes the server drop the pulls of the closed inbox. If one of
-            # these pulls met a message to redeliver, the server would move this message to the end
-            # of the line (2.11 to 2.15).
+            # Request the consumer info, so that the server drops the pull requests of the closed
+            # inbox. Otherwise the server could use one of them for a message to redeliver, and then
+            # move this message behind the others (2.11 to 2.15).
             await self._confirm()
         for job in sorted(jobs, key=_place):
             await self._outcomes.give_back(job)
@@ -269,18 +270,18 @@ class Worker(Runnable):
             self._fail(error)
 
     def _taking(self, messages: Messages) -> Take:
-        """Return the function that takes the next message by a deadline; None at the end."""
+        """Return the function that takes the next message."""
         return messages._take
 
     async def _is_known(self, messages: Messages, message: Message) -> bool:
-        """Return whether an earlier delivery is queued or done; its outcome then counts for both.
+        """Return whether an earlier delivery of the message is queued or done.
 
-        Messages are delivered again after a long disconnect, or if the consumer's ack_wait was
-        shortened.
+        The outcome of the earlier delivery then applies to both. A message is delivered again after
+        a long disconnect, or if the consumer's `ack_wait` was shortened.
         """
         if not is_repeated(message):
             return False
-        await self._look_again(messages)
+        await self._refresh_settings(messages)
         async with self._lock:
             earlier = self._here.waiting(message)
             is_over = self._here.is_over(message)
@@ -288,19 +289,19 @@ class Worker(Runnable):
             if is_over:
                 await message.ack()
             elif earlier is not None:
-                # The message is not late any more.
+                # The server now waits for another `ack_wait` before it redelivers the message.
                 await earlier.in_progress()
         return is_over or earlier is not None
 
-    async def _look_again(self, messages: Messages) -> None:
-        """Request the consumer's settings from time to time, as they may have been changed."""
-        if self._consumer is None or not self._next_look.expired():
+    async def _refresh_settings(self, messages: Messages) -> None:
+        """Request the consumer's settings, which may have been changed, at most every 5 seconds."""
+        if self._consumer is None or not self._next_refresh.expired():
             return
-        self._next_look = Deadline.after(_BETWEEN_LOOKS)
+        self._next_refresh = Deadline.after(_REFRESH_INTERVAL)
         try:
             info = await self._consumer.info()
         except PermissionDenied:
-            self._next_look = NEVER
+            self._next_refresh = NEVER
             return
         except _UNCONFIRMED:
             return
@@ -310,7 +311,7 @@ class Worker(Runnable):
             messages._hurry(ack_wait)
 
     async def _has_room(self) -> bool:
-        """Wait for capacity for another message; return False if none is wanted any more."""
+        """Wait until the queue has space for a message; return False if the worker stops."""
         while not self._stopping:
             self._emptied.clear()
             if len(self._queue) < self._settings.room:
@@ -320,7 +321,7 @@ class Worker(Runnable):
         return False
 
     def _fail(self, error: BaseException) -> None:
-        """Keep the first error, and stop."""
+        """Stop the worker. The error is kept if it is the first one."""
         self._keep_error(error, f"the worker on {self._stream}")
         self._stop_taking()
 
@@ -334,13 +335,13 @@ class Worker(Runnable):
                     return
                 await self._handle(*taken)
         except BaseException as error:
-            # This includes `SystemExit` of a handler, which waiting for the end raises.
+            # Keep every exception, even `SystemExit` of a handler: `stop` raises it.
             self._fail(error)
 
     async def _next(self) -> tuple[Hashable, Job] | None:
-        """Return a message that may be handled, or None at the end."""
+        """Return a message that may be handled now, with its key, or None at the end."""
         while True:
-            # Clear the signal before checking the queue, so that no arrival is missed.
+            # The signal is cleared before the queue is checked, so that no new message is missed.
             self._filled.clear()
             if self._stopping:
                 self._filled.set()
@@ -350,7 +351,7 @@ class Worker(Runnable):
                 wake_at = self._queue.wake_at
                 more = self._queue.has_free
             if more:
-                # Another worker may have cleared the signal meanwhile.
+                # Wake up another handler task or thread, because this one has cleared the signal.
                 self._filled.set()
             if taken is not None:
                 return taken
@@ -374,15 +375,15 @@ class Worker(Runnable):
             self._emptied.set()
 
     async def _attempt(self, job: Job) -> float | None:
-        """Run the handler once; return the seconds until the next attempt here, or None."""
+        """Call the handler once. Return the seconds until this worker retries, or None."""
         message = job.message
         if message.is_late and not job.tries:
-            # The server redelivers the message, or has done so.
+            # The server redelivers the message, or has redelivered it.
             return None
         try:
             await call(self._handler, message)
         except WrongHandler:
-            # The handler is wrong for every message.
+            # The handler is unsuitable for every message, so the worker ends.
             raise
         except Exception as error:
             return await self._outcomes.failed(job, error)

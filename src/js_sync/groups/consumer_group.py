@@ -53,16 +53,19 @@ __all__ = ["ConsumerGroup", "ElasticConsumerGroup", "GroupOrder", "StaticConsume
 C = TypeVar("C", StaticGroupConfig, ElasticGroupConfig)
 
 GroupOrder = Literal["partition", "none", "subject", "total"] | Callable[[GroupMessage], Hashable]
-"""Which messages are handled sequentially: those of one partition, those of one subject, those with
-the same key (a function), all (`"total"`) or none."""
+"""Which messages are handled sequentially.
 
-# Pinned clients (ADR-42).
+`"partition"`: the messages of one partition; `"subject"`: the messages of one subject; `"total"`:
+all messages; `"none"`: no messages; a function that returns a key: the messages with the same key.
+"""
+
+# The first server with pinned clients (ADR-42).
 _SINCE: Final = (2, 11, 0)
 _BY_PARTITION: Final = cast("KeyOf", attrgetter("_partition"))
 
 
 class ConsumerGroup(Generic[C]):
-    """Base class of the two kinds of consumer groups. Creating an object sends no request."""
+    """The base class of the two kinds of consumer groups. Creating an object sends no request."""
 
     _kind: GroupKind
     _cls: type[C]
@@ -87,30 +90,33 @@ class ConsumerGroup(Generic[C]):
 
     @property
     def source(self) -> str:
-        """The name of the stream on which the members' consumers are created.
+        """The name of the stream that has the consumers of the members.
 
-        An elastic group has its own stream.
+        For a static group it is `stream`, for an elastic group the group's own stream.
         """
         return self._names.source
 
     def info(self, *, timeout: Seconds | None = None) -> GroupInfo[C]:
-        """Return settings and members. Raises `GroupNotFound`, `BadGroupConfig`."""
+        """Return the settings and members of the group.
+
+        Raises `GroupNotFound`, or `BadGroupConfig` if the stored settings are invalid.
+        """
         return self._store.read(self._api.deadline(timeout))
 
     def step_down(self, member: str, *, timeout: Seconds | None = None) -> None:
         """Unpin the active instance of a member, so that the server pins another one.
 
-        If there is no other instance, the same one is pinned again. Raises `ConsumerNotFound` if
+        If the member has only one instance, the server pins it again. Raises `ConsumerNotFound` if
         the member has no consumer.
         """
         deadline, consumer = self._api.deadline(timeout), self._names.consumer(member)
         consumer_admin.unpin(self._api, self._names.source, consumer, PRIORITY_GROUP, deadline)
 
     def active_members(self, *, timeout: Seconds | None = None) -> list[str]:
-        """Return the members that have an instance.
+        """Return the names of the members that have an instance.
 
-        For an elastic group, this includes members whose last instance ended less than `ack_wait`
-        ago. `timeout` is for each request. Raises `GroupNotFound`.
+        For an elastic group, the result includes members whose last instance ended less than
+        `ack_wait` ago. `timeout` (seconds) is for each request. Raises `GroupNotFound`.
         """
         members = (self.info(timeout=timeout)).members
         consumers = Stream(self._api, self._names.source, None).consumers(timeout=timeout)
@@ -133,20 +139,19 @@ class ConsumerGroup(Generic[C]):
 
         Args:
             member: Name of the member. Several processes may work as the same member: one is
-                active, the others stand by.
+                active, the other processes stand by.
             handler: Function to call with each message. The message's `subject` does not include
                 the partition.
-            concurrency: Maximum number of handlers that run at once.
-            order: Which messages are handled sequentially. By default those of one partition,
+            concurrency: Maximum number of handlers that run at the same time.
+            order: Which messages are handled sequentially; by default the messages of a partition,
                 which include all messages of a key.
             retry: When to retry, and how often.
-            dead_letters: Where to store messages that are given up.
-            config: Settings of the member's consumer. All instances must pass the same. `ack_wait`,
-                by default 5 seconds, is the time until another instance takes over from one that
-                was killed. `max_ack_pending`, by default 100, limits the messages in progress,
-                which are the ones that may be processed twice after a takeover. With 1 the order
-                is strict. The group itself sets names, filters, priority groups and, if it is
-                elastic, the `inactive_threshold`.
+            dead_letters: Where to store messages that are not retried any more.
+            config: Settings of the member's consumer, the same for all instances. `ack_wait`, by
+                default 5 seconds, is the time until another instance replaces one that was killed.
+                `max_ack_pending`, by default 100, limits the messages in progress, which may be
+                processed twice after such a change; with 1 the order is strict. The group sets the
+                names, filters, priority groups and, if it is elastic, the `inactive_threshold`.
             on_report: Callback that receives reports.
 
         Raises:
@@ -161,8 +166,9 @@ class ConsumerGroup(Generic[C]):
             order=by,
             retry=retry,
             dead_letters=dead_letters,
-            # The server delivers at most `max_ack_pending` unacknowledged messages. With a larger
-            # buffer the worker keeps pulling while handlers run, and so keeps its pin.
+            # The server delivers at most `max_ack_pending` unacknowledged messages. The buffer is
+            # larger, so the worker keeps pulling while handlers run, and the server keeps it
+            # pinned.
             max_messages=(template.max_ack_pending or 0) + check_whole(concurrency, "concurrency"),
             priority=Priority(group=PRIORITY_GROUP),
             on_report=cast("Callable[[WorkReport], None] | None", on_report),
@@ -191,9 +197,13 @@ class StaticConsumerGroup(ConsumerGroup[StaticGroupConfig]):
     def create(
         self, config: StaticGroupConfig, *, timeout: Seconds | None = None
     ) -> GroupInfo[StaticGroupConfig]:
-        """Create the group. If it exists with the same settings, return it.
+        """Create the group and return it; an existing group with the same settings is returned.
 
-        Raises `GroupExists`, `BadArgument`, `StreamNotFound`, `Unsupported` (before server 2.11).
+        Raises:
+            GroupExists: The group exists with other settings.
+            StreamNotFound: The stream does not exist.
+            Unsupported: The server is older than 2.11.
+            BadArgument: A setting is invalid.
         """
         self._checked(config)
         if not members_of(config):
@@ -203,7 +213,7 @@ class StaticConsumerGroup(ConsumerGroup[StaticGroupConfig]):
         return self._store.create(config, stream.config.num_replicas, deadline)
 
     def delete(self, *, timeout: Seconds | None = None) -> None:
-        """Delete the group and its members' consumers. The members' workers then end.
+        """Delete the group and the consumers of its members, whose workers then end.
 
         Raises `GroupNotFound`.
         """
@@ -219,9 +229,9 @@ class StaticConsumerGroup(ConsumerGroup[StaticGroupConfig]):
 class ElasticConsumerGroup(ConsumerGroup[ElasticGroupConfig]):
     """A partitioned consumer group whose members may change.
 
-    Get one from `JetStream.elastic_consumer_group`. The group has its own stream, `STREAM-GROUP`,
-    which copies the messages and adds the partition to their subjects. Each member has a consumer
-    of that stream.
+    Get one from `JetStream.elastic_consumer_group`. The group has a stream named `STREAM-GROUP`,
+    which copies the messages of the original stream and adds the partition to their subjects. Each
+    member has a consumer of the group's stream.
     """
 
     _kind = "elastic"
@@ -230,9 +240,10 @@ class ElasticConsumerGroup(ConsumerGroup[ElasticGroupConfig]):
     def create(
         self, config: ElasticGroupConfig, *, timeout: Seconds | None = None
     ) -> GroupInfo[ElasticGroupConfig]:
-        """Create the group and its stream. If it exists with the same settings, return it.
+        """Create the group and its stream, and return the group.
 
-        Members may be added later. An existing group keeps its members.
+        An existing group with the same settings is returned with its present members. Members may
+        also be added later.
 
         Raises:
             GroupExists: The group exists with other settings.
@@ -250,7 +261,7 @@ class ElasticConsumerGroup(ConsumerGroup[ElasticGroupConfig]):
             if not self._has_stream(deadline):
                 self._make_stream(info.config, deadline)
             return info
-        # Create the stream before the key: workers start as soon as the key exists.
+        # The stream is created before the key, because workers start as soon as the key exists.
         replicas = self._make_stream(config, deadline)
         return self._store.create(config, replicas, deadline)
 
@@ -262,7 +273,7 @@ class ElasticConsumerGroup(ConsumerGroup[ElasticGroupConfig]):
         return True
 
     def _make_stream(self, config: ElasticGroupConfig, deadline: Deadline) -> int | None:
-        """Create the group's stream; return its number of replicas."""
+        """Create the group's stream; return the number of replicas of the original stream."""
         if uses_whole_subject(config):
             self._api.require(WHOLE_SUBJECT_SINCE, "partitioning by the whole subject")
         source = (self._api.stream_info(self._names.stream, deadline)).config
@@ -271,31 +282,35 @@ class ElasticConsumerGroup(ConsumerGroup[ElasticGroupConfig]):
         return source.num_replicas
 
     def add_members(self, *members: str, timeout: Seconds | None = None) -> list[str]:
-        """Add members and return all of them. The partitions are redistributed.
+        """Add members, distribute the partitions among all members, and return their names.
 
         Raises `GroupNotFound`, and `BadArgument` if the members are mapped to partitions.
         """
         return self._edit(lambda config: with_members(config, members), timeout)
 
     def remove_members(self, *members: str, timeout: Seconds | None = None) -> list[str]:
-        """Remove members, and return those that remain. Raises as `add_members` does.
+        """Remove members, distribute the partitions among the others, and return their names.
 
-        If the removed member's process was killed, its partitions become available once its
-        consumer has been inactive for `ack_wait`.
+        If the process of a removed member was killed, its partitions become available when its
+        consumer has been inactive for `ack_wait`. Raises as `add_members` does.
         """
         return self._edit(lambda config: without_members(config, members), timeout)
 
     def set_mappings(
         self, mappings: Mapping[str, Iterable[int]], *, timeout: Seconds | None = None
     ) -> list[str]:
-        """Replace all members by these, each with its partitions, and return them.
+        """Replace all members by these, each with its partitions, and return their names.
 
         Each partition must be assigned exactly once. Raises `BadArgument`, `GroupNotFound`.
         """
         return self._edit(lambda config: with_mappings(config, mappings), timeout)
 
     def delete_mappings(self, *, timeout: Seconds | None = None) -> None:
-        """Remove all mapped members. `add_members` or `set_mappings` adds others."""
+        """Remove all members that are mapped to partitions.
+
+        Afterwards the group has no members until `add_members` or `set_mappings`. Raises
+        `GroupNotFound`.
+        """
         self._edit(without_mappings, timeout)
 
     def _edit(
@@ -306,7 +321,7 @@ class ElasticConsumerGroup(ConsumerGroup[ElasticGroupConfig]):
         return (self._store.edit(change, self._api.deadline(timeout))).members
 
     def delete(self, *, timeout: Seconds | None = None) -> None:
-        """Delete the group with its stream. The members' workers then end.
+        """Delete the group and its stream. The workers of the members then end.
 
         Messages that the group has not processed remain in the original stream. Raises
         `GroupNotFound`.

@@ -24,7 +24,7 @@ _BATCH: Final = 500
 
 
 def open_watch(place: ObjectPlace, *, updates_only: bool, deletes: bool) -> ObjectWatch:
-    """Return a watch that starts now."""
+    """Create a watch and return it. It returns every change that follows."""
     subjects = place.subjects.all_infos
     if updates_only:
         behind = (place.stream.info(confirmed=True)).state.last_seq + 1
@@ -35,11 +35,12 @@ def open_watch(place: ObjectPlace, *, updates_only: bool, deletes: bool) -> Obje
 
 
 class ObjectWatch(Owned, BlockHint, LoopHint):
-    """Iterates over the current and later descriptions. Created by `ObjectStore.watch`.
+    """An iterator over current and later descriptions. Created by `ObjectStore.watch`.
 
-    After all descriptions that existed when the watch began, the iteration returns None once. It
-    continues through reconnects and leader changes until it is closed. A description that cannot be
-    read has only a name, and the reason as `error` in its `unknown` members.
+    The watch returns the descriptions that existed at its beginning, then None once, then every
+    later description. It continues through reconnects and leader changes until it is closed. A
+    description that cannot be read only has a name, and the reason as `error` in its `unknown`
+    members.
 
     Raises `StreamNotFound` if the store was deleted, and `ConnectionClosed` if the connection was
     closed.
@@ -56,14 +57,15 @@ class ObjectWatch(Owned, BlockHint, LoopHint):
         self._initial: Final[deque[ObjectInfo]] = deque()
         self._has_all = updates_only
         self.is_current = False
-        """Whether None was returned: all descriptions of the beginning were returned before."""
+        """Whether None was returned, which follows the descriptions that existed at the beginning.
+        """
 
     def __repr__(self) -> str:
         return f"<ObjectWatch of {self._place.bucket} at {self.revision}>"
 
     @property
     def revision(self) -> int:
-        """The revision of the last received description."""
+        """The revision of the last description that was received."""
         return self._messages.position
 
     def __iter__(self) -> Self:
@@ -77,10 +79,14 @@ class ObjectWatch(Owned, BlockHint, LoopHint):
             raise StopIteration from None
 
     def next(self, timeout: Seconds | None = None) -> ObjectInfo | None:
-        """Return the next description or None, as the iteration does, within `timeout` seconds.
+        """Return the next description, or None once after the initial descriptions.
 
-        Without a timeout it waits without a limit. Raises `RequestTimeout`, and `IterationEnded`
-        after the end.
+        Args:
+            timeout: Maximum time to wait in seconds; by default there is no limit.
+
+        Raises:
+            RequestTimeout: The time has passed.
+            IterationEnded: The watch was closed.
         """
         return self._take(Deadline.after(timeout))
 
@@ -88,7 +94,9 @@ class ObjectWatch(Owned, BlockHint, LoopHint):
         held = self._taking.acquire(deadline)
         try:
             if not held:
-                raise RequestTimeout("nothing came in time: others wait for this watch, too")
+                raise RequestTimeout(
+                    "no description in time: another caller is waiting for this watch"
+                )
             return self._take_next(deadline)
         finally:
             self._taking.release(held)
@@ -112,7 +120,7 @@ class ObjectWatch(Owned, BlockHint, LoopHint):
                 return info
 
     def _receive(self, deadline: Deadline) -> None:
-        """Receive the current descriptions. Waits while no server answers."""
+        """Receive the next batch of initial descriptions. Returns early if the server is silent."""
         try:
             batch = self._messages.fetch(_BATCH, wait="none")
         except RequestTimeout:
@@ -136,7 +144,7 @@ class ObjectWatch(Owned, BlockHint, LoopHint):
         return info if self._deletes or not info.deleted else None
 
     def close(self) -> None:
-        """End the watch. It leaves nothing on the server. Further calls do nothing."""
+        """End the watch. Further calls do nothing."""
         self._messages.close()
 
     def __enter__(self) -> Self:

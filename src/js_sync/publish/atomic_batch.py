@@ -47,7 +47,6 @@ if TYPE_CHECKING:
 __all__ = ["AtomicBatch"]
 
 _SINCE_END_OF_BATCH: Final = (2, 14, 0)
-# Error code for a batch with a gap, or one that the server has dropped.
 
 
 @frozen
@@ -58,18 +57,19 @@ class _Part:
 
 
 class AtomicBatch(Owned, BlockHint):
-    """Messages that are stored all together or not at all. Created by `JetStream.atomic_batch`.
+    """A batch of messages that a stream stores all together or not at all.
 
-    The end of the block commits; if an exception leaves the block, nothing is stored::
+    Created by `JetStream.atomic_batch`. The end of the block commits the batch. If an exception
+    leaves the block, the stream stores nothing::
 
         with jet.atomic_batch() as batch:
             batch.add("orders.1", b"...")
             batch.add("orders.2", b"...")
         print(batch.ack.seq)
 
-    The first failure of any kind closes the batch for good, and nothing is stored. A block that
-    catches the failure and continues raises `AtomicBatchFailed` at its end. Try again with a new
-    batch. `outcome` and `reason` describe the result. One task or thread at a time may use a batch.
+    Any failure closes the batch, and the stream stores nothing. If the block catches that failure
+    and continues, its end raises `AtomicBatchFailed`. To retry, create a new batch. `outcome` and
+    `reason` describe the result. Only one task or thread at a time may use a batch.
     """
 
     def __init__(
@@ -82,7 +82,8 @@ class AtomicBatch(Owned, BlockHint):
         self._timeout: Final = None if timeout is None else seconds(timeout)
         self._signal: Final = Signal()
         self._staged: Final[deque[tuple[str, Answer]]] = deque()
-        # Servers before 2.14 commit with a message that they store, so the last one is held back.
+        # Servers before 2.14 need a stored message for the commit, so the last message is held
+        # back.
         self._held: _Part | None = None
         self._subject = ""
         self._sent = 0
@@ -94,7 +95,7 @@ class AtomicBatch(Owned, BlockHint):
         self._outcome = AtomicOutcome.OPEN
 
     def __del__(self) -> None:
-        # The attribute is missing if `__init__` raised.
+        # If `__init__` raised, the attribute does not exist.
         is_open = getattr(self, "_outcome", None) is AtomicOutcome.OPEN
         if is_open and len(self) and self._forks == Forks.count:
             warnings.warn(
@@ -106,24 +107,24 @@ class AtomicBatch(Owned, BlockHint):
 
     @property
     def id(self) -> str:
-        """The batch id; every stored message carries it in the header `Nats-Batch-Id`."""
+        """The batch id. Every stored message has it in the header `Nats-Batch-Id`."""
         return self._sheet.id
 
     @property
     def outcome(self) -> AtomicOutcome:
-        """The state or result of the batch."""
+        """The state of the batch while it is open, and its result afterwards."""
         return self._outcome
 
     @property
     def reason(self) -> str:
-        """Why the batch ended without a commit; empty while it is open or committed."""
+        """Why the batch was not committed. Empty if the batch is open or committed."""
         return self._reason
 
     @property
     def ack(self) -> PubAck:
         """The acknowledgement: `seq` is that of the last message, `count` the number of messages.
 
-        Raises `AtomicBatchFailed` while the batch is not committed.
+        Raises `AtomicBatchFailed` if the batch is not committed.
         """
         if self._ack is None:
             raise self._failed("there is no acknowledgement")
@@ -150,11 +151,12 @@ class AtomicBatch(Owned, BlockHint):
         expected_last_subject_seq_subject: str | None = None,
         ttl: Ttl | None = None,
     ) -> None:
-        """Add a message. Returns when it is written; the first one, when the server accepts it.
+        """Add a message to the batch.
 
-        All messages must be for the same stream. The server checks expectations at the commit,
-        against the state before the batch. A `msg_id` that the stream knows already makes it refuse
-        the whole batch (server 2.12.1).
+        The first call returns when the server has accepted the message. Later calls return when the
+        message is written to the connection. All messages must be for the same stream. The server
+        checks expectations at the commit, against the state before the batch. If the stream knows a
+        `msg_id` already, the server refuses the whole batch (server 2.12.1).
 
         Args:
             subject: Subject, as in `JetStream.publish`, like all further arguments.
@@ -208,7 +210,7 @@ class AtomicBatch(Owned, BlockHint):
                 self._send(held)
 
     def _ends_apart(self) -> bool:
-        """Whether the server commits with a message that it does not store."""
+        """Whether the server accepts a commit message that it does not store (since 2.14)."""
         return self._api.transport.server_info.version_numbers >= _SINCE_END_OF_BATCH
 
     def _send(self, part: _Part) -> None:
@@ -217,7 +219,8 @@ class AtomicBatch(Owned, BlockHint):
         self._sent += 1
         self._sent_at = monotonic()
         if self._sent == 1:
-            # The response shows whether the stream supports batches and has capacity for one more.
+            # Wait for the first response. It shows whether the stream supports batches, and whether
+            # the server has capacity for another batch.
             deadline = self._api.deadline(self._timeout)
             with self._told(part):
                 frame = transport.ask(part.subject, part.headers, part.data, deadline)
@@ -228,7 +231,7 @@ class AtomicBatch(Owned, BlockHint):
         self._staged.append((part.subject, answer))
 
     def _look(self) -> None:
-        """Read the responses that have arrived, without waiting for others."""
+        """Read the responses that have arrived, and raise the error if one is a refusal."""
         while self._staged and self._staged[0][1].is_here():
             subject, answer = self._staged.popleft()
             read_staged(answer.take(subject), subject)
@@ -236,11 +239,11 @@ class AtomicBatch(Owned, BlockHint):
     # ---- ending
 
     def commit(self, *, timeout: Seconds | None = None) -> PubAck:
-        """Store all messages and return the acknowledgement.
+        """Commit the batch and return the acknowledgement.
 
-        If no response comes within `timeout` seconds, or the connection breaks, the commit is not
-        sent again. Instead the batch is closed on the server, and the stream is read to see whether
-        it contains the batch, for at most `timeout` seconds more.
+        The call sends the commit once. If no response comes within `timeout` seconds, or the
+        connection breaks, the call closes the batch on the server and reads the stream to find out
+        whether the batch is stored. This takes at most `timeout` seconds more.
 
         Raises:
             BadArgument: The batch is empty.
@@ -260,7 +263,7 @@ class AtomicBatch(Owned, BlockHint):
         except BaseException as error:
             self._give_up(error)
             raise
-        # Also the correct state if the commit is cancelled from here on.
+        # If the commit is cancelled or interrupted from here on, the outcome stays `UNKNOWN`.
         self._outcome = AtomicOutcome.UNKNOWN
         self._reason = "the commit was sent and no response was read"
         began = monotonic()
@@ -275,7 +278,7 @@ class AtomicBatch(Owned, BlockHint):
         return ack
 
     def _finish(self, part: _Part, deadline: Deadline) -> PubAck:
-        """Commit, and return the acknowledgement or raise the refusal."""
+        """Send the commit; return the acknowledgement or raise the refusal."""
         try:
             with self._told(part) as call:
                 ask = self._api.transport.ask
@@ -292,21 +295,21 @@ class AtomicBatch(Owned, BlockHint):
             raise refusal from error
 
     def _told(self, part: _Part) -> AbstractContextManager[OpenCall | None]:
-        """Return the call report context of a part with an immediate response."""
+        """Return the context that reports the request for `part` to `on_call`."""
         return self._api.told("atomic_batch", part.subject, len(part.headers) + len(part.data))
 
     def _refusal_before(self) -> TwinstreamError | None:
-        """Return the refusal of a message that arrived while the commit was in flight.
+        """Return the server's refusal of an earlier message, or None.
 
-        The refusal is the reason why there is no batch to commit, which the commit's response
-        lacks.
+        The refusal may arrive while the commit is in flight. It is the reason why the commit fails,
+        which the response to the commit does not contain.
         """
         try:
             self._look()
         except (JetStreamError, NoResponders, PermissionDenied) as error:
             return error
         except TwinstreamError:
-            # Not a server's refusal.
+            # Not a refusal by the server.
             return None
         return None
 
@@ -328,7 +331,12 @@ class AtomicBatch(Owned, BlockHint):
         raise self._failed("it was not confirmed") from error
 
     def abandon(self) -> None:
-        """Discard the batch: nothing is stored. The server drops it at once, or when idle."""
+        """Discard the batch: the stream stores nothing.
+
+        The server drops its messages at once, or after 10 idle seconds if it is not reachable now.
+
+        Raises `AtomicBatchFailed` if the batch is closed.
+        """
         self._need_open()
         self._wanted = True
         self._close(AtomicOutcome.ABANDONED, "it was abandoned")
@@ -342,7 +350,7 @@ class AtomicBatch(Owned, BlockHint):
             self._drop()
 
     def _drop(self) -> None:
-        """Let the server drop the batch, as it can keep few of them at a time."""
+        """Ask the server to drop the batch now, because it can keep only few batches at a time."""
         transport = self._api.transport
         if self._sent and transport.is_connected:
             subject = check_subject(self._subject)

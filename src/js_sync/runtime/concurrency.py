@@ -1,8 +1,8 @@
-"""Waiting, threads and locks of the blocking twin: the first half of the seam between the twins.
+"""Waiting, threads and locks of the blocking twin.
 
-`js_async/runtime/concurrency.py` has the same names in the same order, on asyncio. The second half
-is `socket_link.py`, the bytes of a connection. A diff of the two pairs is the complete list of
-intended differences between the twins.
+This is one half of the seam between the twins. `js_async/runtime/concurrency.py` has the same names
+in the same order, based on asyncio. The other half is `socket_link.py`, which sends and receives
+bytes. All intended differences between the twins are in these two pairs of files.
 """
 
 from __future__ import annotations
@@ -58,20 +58,23 @@ Handler = Callable[[T], object]
 """A user function that takes one argument."""
 
 Stream = Generator[T]
-"""Return type of the generator functions of the SDK."""
+"""The return type of the SDK's generator functions."""
 
 _NO_LOOP: Final = "is a coroutine function, which is not awaited: write `def`, or use js_async"
-# Longest single wait in the kernel (seconds): locks accept timeouts of some years at most.
+# Longest single wait in the kernel (seconds). Locks accept timeouts of some years at most.
 LONGEST: Final = 3600.0
 
 
 def portions(items: Iterable[T]) -> Iterable[Iterable[T]]:
-    """Return an iterable as a single portion."""
+    """Return an iterable of one portion, which contains all items."""
     return (items,)
 
 
 def call(handler: Handler[T], item: T) -> object:
-    """Call a user function and return its result. Raises `WrongHandler` for one of asyncio."""
+    """Call a user function and return its result.
+
+    Raises `WrongHandler` if the function is a coroutine function.
+    """
     result = handler(item)
     if isinstance(result, Coroutine):
         result.close()
@@ -80,10 +83,13 @@ def call(handler: Handler[T], item: T) -> object:
 
 
 def check_handler(handler: object, what: str = "handler") -> None:
-    """Refuse what cannot be called with one argument, and functions of asyncio."""
+    """Raise `BadArgument` if `handler` cannot be called with one argument.
+
+    Raises `WrongHandler` if it is a coroutine function.
+    """
     if not callable(handler):
         raise BadArgument(f"{what} must be a function, got {handler!r}")
-    # `inspect` takes milliseconds to import, which programs without a handler save.
+    # Importing `inspect` takes milliseconds. Programs without a handler do not import it.
     from inspect import iscoroutinefunction
 
     if iscoroutinefunction(handler) or iscoroutinefunction(type(handler).__call__):
@@ -92,30 +98,30 @@ def check_handler(handler: object, what: str = "handler") -> None:
 
 
 def aside(work: Callable[[], T]) -> T:
-    """Run a blocking function; return its result."""
+    """Call a blocking function and return its result."""
     return work()
 
 
 def whole(work: Callable[[], T]) -> T:
-    """Run like `aside`."""
+    """Call a blocking function and return its result."""
     return work()
 
 
 def shielded(work: Callable[[], None]) -> None:
-    """Run work to its end: threads are not cancelled."""
+    """Run `work` to its end. Nothing can cancel a thread."""
     work()
 
 
 class Releasable(Protocol):
-    """A gate at which a thread waits."""
+    """A lock at which one thread waits until another thread releases it."""
 
     def release(self) -> None:
-        """Open the gate."""
+        """Wake up the waiting thread."""
         ...
 
 
 class Signal:
-    """A flag to wait for, like `threading.Event`."""
+    """A flag that threads wait for, like `threading.Event`."""
 
     __slots__ = ("raised", "sleepers")
 
@@ -128,7 +134,7 @@ class Signal:
         return self.raised
 
     def set(self) -> None:
-        """Set the flag and wake up the waiters."""
+        """Set the flag and wake up all threads that wait for it."""
         self.raised = True
         if self.sleepers:
             for gate in tuple(self.sleepers):
@@ -139,7 +145,7 @@ class Signal:
         self.raised = False
 
     def sleep(self, deadline: Deadline) -> bool:
-        """Wait for the flag or the deadline; return whether the flag is set."""
+        """Wait until the flag is set or the deadline has passed; return whether it is set."""
         while not self.raised:
             if deadline.expired():
                 return False
@@ -149,10 +155,10 @@ class Signal:
 
 
 class TimedLock:
-    """A lock with a deadline.
+    """A lock whose `acquire` has a deadline.
 
-    An interrupt may come between acquiring the lock and recording that. So the lock knows its
-    holder, and releasing it has no effect in any other thread.
+    An interrupt may come after a thread has acquired the lock and before the caller knows that. So
+    the lock is reentrant: it records its thread, and `release` does nothing in other threads.
     """
 
     __slots__ = ("_lock",)
@@ -161,18 +167,18 @@ class TimedLock:
         self._lock: Final = threading.RLock()
 
     def try_acquire(self) -> bool:
-        """Acquire the lock if it is free; return whether that was done."""
+        """Acquire the lock if it is free; return whether the caller has acquired it."""
         return self._lock.acquire(blocking=False)
 
     def acquire(self, deadline: Deadline) -> bool:
-        """Wait for the lock until the deadline; return whether the caller holds it."""
+        """Wait for the lock until the deadline; return whether the caller has acquired it."""
         while not self._lock.acquire(timeout=min(deadline.remaining(), LONGEST)):
             if deadline.expired():
                 return False
         return True
 
     def release(self, held: bool) -> None:
-        """Release the lock if the caller holds it."""
+        """Release the lock. Does nothing if the calling thread has not acquired it."""
         try:
             self._lock.release()
         except RuntimeError:
@@ -181,7 +187,7 @@ class TimedLock:
 
 
 Home = threading.Thread | None
-"""Where work was started: its thread."""
+"""The thread that has started the work, or None if the work has not started."""
 
 
 def here() -> Home:
@@ -190,14 +196,15 @@ def here() -> Home:
 
 
 def set_from_anywhere(flag: Signal, home: Home) -> None:
-    """Set a flag of work that was started in `home`; any thread may do so."""
+    """Set a flag from any thread."""
     flag.set()
 
 
 class Interrupts:
-    """SIGINT and SIGTERM set a flag while this context is active; a second one acts as before.
+    """A context in which SIGINT and SIGTERM set a flag instead of ending the program.
 
-    Only for the main thread; otherwise raises `BadArgument`.
+    A second signal has its usual effect. Raises `BadArgument` if it is not entered in the main
+    thread.
     """
 
     def __init__(self, flag: Signal) -> None:
@@ -222,17 +229,17 @@ class Interrupts:
 
 
 class Inheritable(Protocol):
-    """An object with file descriptors, of which a forked child gets copies."""
+    """An object with file descriptors, which a forked child process inherits."""
 
     def let_go(self) -> None:
-        """Close the copies. Called in the child."""
+        """Close the inherited descriptors. Called in the child."""
         ...
 
 
 class Forks:
-    """Counts the forks that led to this process, and closes descriptors in forked children.
+    """The forks that led to this process, and the objects to close in a forked child.
 
-    The count lets a connection detect without a system call that it belongs to a parent process.
+    By the count, a connection detects without a system call that it belongs to a parent process.
     """
 
     count = 0
@@ -240,14 +247,14 @@ class Forks:
 
     @classmethod
     def watch(cls, owner: Inheritable) -> None:
-        """Call `let_go` of the owner in forked children."""
+        """Arrange that forked children call `owner.let_go`."""
         cls._owners.add(owner)
 
     @classmethod
     def note(cls) -> None:
-        """Handle a fork, in the child.
+        """Count a fork and close inherited descriptors. Called in the child.
 
-        The child's copy of a socket would keep the connection open after its owner's end.
+        Otherwise the child's descriptor would keep a connection open after the parent closed it.
         """
         cls.count += 1
         owners = list(cls._owners)
@@ -260,21 +267,21 @@ os.register_at_fork(after_in_child=Forks.note)
 
 
 class Closable(Protocol):
-    """An object that should be closed before the program ends."""
+    """An object that the program should close before it ends."""
 
     def flush_at_exit(self, deadline: Deadline) -> None:
-        """Flush what was written, until the deadline."""
+        """Send buffered data, until the deadline."""
         ...
 
     def warn_unclosed(self) -> None:
-        """Warn if the object was not closed."""
+        """Emit a warning if the object was not closed."""
         ...
 
 
 class _Exit:
-    """Flushes the connections of this process before the interpreter ends."""
+    """The unclosed connections of this process, which are flushed when the interpreter ends."""
 
-    # The `Forks.count` of the process to which the owners belong.
+    # The `Forks.count` of the process that added the owners.
     _forks = -1
     _owners: ClassVar[WeakSet[Closable]] = WeakSet()
 
@@ -283,7 +290,7 @@ class _Exit:
         if cls._forks != Forks.count:
             cls._forks = Forks.count
             cls._owners.clear()
-            # Processes of `multiprocessing` end with os._exit(), which runs only these callbacks.
+            # Processes of `multiprocessing` end with os._exit(), which only runs these callbacks.
             util = sys.modules.get("multiprocessing.util")
             if util is not None:
                 util.Finalize(None, cls.flush, exitpriority=_LAST)
@@ -292,7 +299,7 @@ class _Exit:
     @classmethod
     def flush(cls) -> None:
         if cls._forks != Forks.count:
-            # Forked: the connections belong to the parent.
+            # This process was forked, and the connections belong to its parent.
             return
         deadline = Deadline.after(_EXIT_TIME)
         owners = list(cls._owners)
@@ -302,32 +309,32 @@ class _Exit:
             owner.warn_unclosed()
 
 
-# All connections together delay the end of a program by this at most (seconds).
+# Maximum time by which all connections together delay the end of a program (seconds).
 _EXIT_TIME: Final = 1.0
 # The priority of the last callbacks of `multiprocessing`.
 _LAST: Final = -100
 
-# Registered at import: exit callbacks run in reverse order, so those of the program, which may
-# send, run first.
+# Registered at import, because exit callbacks run in reverse order. Callbacks of the program, which
+# may send messages, run before this one.
 atexit.register(_Exit.flush)
 
 
 def before_exit(owner: Closable) -> None:
-    """Register `owner` to be flushed at interpreter exit, with a warning if it is still open."""
+    """Flush `owner` at the end of the interpreter, and let it warn if it is not closed."""
     _Exit.add(owner)
 
 
 def open_gate(gate: Releasable) -> None:
-    """Wake up the thread that waits at a gate."""
+    """Wake up the thread that waits at `gate`."""
     try:
         gate.release()
     except RuntimeError:
-        # Another thread opened the gate a moment ago; the waiter is awake and checks again.
+        # Another thread has just released the gate. The waiting thread is awake and checks again.
         pass
 
 
 class Gate:
-    """One wait of one thread for one signal."""
+    """A single wait of one thread for one signal."""
 
     __slots__ = ("_signal", "lock")
 
@@ -344,8 +351,8 @@ class Gate:
         self._signal.sleepers.remove(self.lock)
 
     def pause(self, timeout: float) -> None:
-        """Wait until the gate is opened, for `timeout` seconds at most."""
-        # The flag may have been set before the gate was listed.
+        """Wait until `open_gate` is called, for at most `timeout` seconds."""
+        # The signal may have been set before the gate was in its list.
         if not self._signal.is_set():
             self.lock.acquire(timeout=min(timeout, LONGEST))
 
@@ -354,12 +361,15 @@ class Detachable(Protocol):
     """A socket, with or without TLS."""
 
     def detach(self) -> int:
-        """Detach and return the descriptor; -1 if it is closed."""
+        """Detach the file descriptor and return it; -1 if it is closed."""
         ...
 
 
 def close_copy(sock: Detachable) -> None:
-    """Close a forked child's copy of a socket. Takes no lock: another thread may have held it."""
+    """Close the inherited copy of a socket in a forked child.
+
+    Takes no lock, because a thread of the parent may have held it during the fork.
+    """
     number = sock.detach()
     if number >= 0:
         os.close(number)
@@ -370,24 +380,25 @@ _SOCKETS: Final[set[object]] = set()
 
 
 def keep_until_closed(sock: object) -> None:
-    """Keep an open socket alive, so that the garbage collector does not close it before its owner.
+    """Keep a reference to an open socket, until `closed` is called.
 
-    The garbage collector finalizes the objects of a dropped connection in any order.
+    When a connection is dropped, the garbage collector finalizes its objects in any order. The
+    reference keeps the socket open until its `Link` has sent the buffered data.
     """
     _SOCKETS.add(sock)
 
 
 def closed(sock: object) -> None:
-    """Stop keeping a socket alive."""
+    """Drop the reference that `keep_until_closed` keeps."""
     _SOCKETS.discard(sock)
 
 
 class Waker:
-    """A pair of sockets that interrupts a poll: the gate of the reading thread."""
+    """A pair of sockets that interrupts the poll of the reading thread."""
 
     def __init__(self) -> None:
         self.busy = False
-        """Whether the reader dispatches data: it checks its flag afterwards without a wake-up."""
+        """Whether the reader processes data. It then checks its flag without a wake-up."""
         try:
             self._near, self._far = socket.socketpair()
         except OSError as error:
@@ -399,7 +410,7 @@ class Waker:
         keep_until_closed(self._far)
 
     def release(self) -> None:
-        """Wake up the reader, unless it checks its flag anyway."""
+        """Interrupt the poll, unless the reader checks its flag without that."""
         if not self.busy:
             self.wake()
 
@@ -408,24 +419,25 @@ class Waker:
         try:
             self._far.send(b"\0")
         except OSError:
-            # Full: enough wake-ups are pending. Closed: no thread polls any more.
+            # The buffer is full, so enough wake-ups are pending, or the socket is closed, so no
+            # thread polls it any more.
             pass
 
     def drain(self) -> None:
-        """Read the wake-ups."""
+        """Discard the bytes that `wake` has sent."""
         try:
             self._near.recv(4096)
         except OSError:
             pass
 
     def close(self) -> None:
-        """Close the sockets; no thread polls any more."""
+        """Close the sockets. Called when no thread polls them any more."""
         for sock in (self._near, self._far):
             sock.close()
             closed(sock)
 
     def let_go(self) -> None:
-        """Close the copies of a forked child."""
+        """Close the inherited copies of the sockets. Called in a forked child."""
         close_copy(self._near)
         close_copy(self._far)
 
@@ -438,18 +450,18 @@ class Task:
         self._thread.start()
 
     def is_current(self) -> bool:
-        """Return whether the caller is this thread itself."""
+        """Return whether this thread is the caller."""
         return threading.current_thread() is self._thread
 
     def join(self, deadline: Deadline) -> bool:
-        """Wait for the thread or the deadline; return whether the thread is done."""
+        """Wait for the thread until the deadline; return whether the thread is done."""
         while self._thread.is_alive() and not deadline.expired():
             self._thread.join(min(deadline.remaining(), LONGEST))
         return not self._thread.is_alive()
 
 
 def spawn(work: Callable[[], None], name: str) -> Task:
-    """Start a background thread."""
+    """Start a background thread and return it."""
     task = Task(work, name)
     if HOOKS:
         reached("task: started", (name, task))

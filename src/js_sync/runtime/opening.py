@@ -1,4 +1,4 @@
-"""Return value of calls that open something, which is open already; part of the seam."""
+"""`opening`: the blocking counterpart of the asyncio twin's `Opening`. Part of the seam."""
 
 from __future__ import annotations
 
@@ -10,5 +10,5 @@ T = TypeVar("T")
 
 
 def opening(work: T) -> T:
-    """Return the opened object."""
+    """Return `work`: in this twin, the object is already open."""
     return work

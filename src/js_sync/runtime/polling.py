@@ -8,7 +8,7 @@ __all__ = ["poll_for"]
 
 
 def poll_for(events: int, *numbers: int) -> select.poll:
-    """Return a poll object for events of some file descriptors."""
+    """Return a poll object that waits for `events` of the file descriptors `numbers`."""
     poll = select.poll()
     for number in numbers:
         poll.register(number, events)

@@ -1,7 +1,8 @@
-"""How the threads of the blocking twin share the reading of a connection.
+"""The reading half of a `Link` of the blocking twin. One thread at a time reads the connection.
 
-One of the waiting threads, the leader, reads for all. The other threads follow: they sleep until
-their flag is set or it is their turn to read. A keeper thread reads while no other thread does.
+One of the waiting threads, the leader, reads for all of them. The other threads sleep until their
+flag is set, or until they have to become the leader. A background thread, the keeper, reads while
+no thread waits.
 """
 
 from __future__ import annotations
@@ -21,24 +22,25 @@ from twinstream.core.deadline import Deadline, monotonic
 
 __all__ = ["GLANCE", "Reader"]
 
-# Below the allocator's threshold for mapped memory: a larger recv() costs a page fault each time.
+# Smaller than the allocator's threshold for mapped memory. With a larger size, each recv() would
+# cost a page fault.
 _READ_SIZE: Final = 1 << 16
-# A peer that never pauses must not delay the report of a timeout.
+# Maximum reads before a timeout is reported, for a peer that sends without a pause.
 _LAST_READS: Final = 256
-# Limit in seconds, for a peer whose data takes long to process or a reading thread that gets no CPU
-# time.
+# Maximum time for these reads (seconds), in case that data takes long to process, or that another
+# reading thread gets no CPU time.
 _LAST_WAIT: Final = 1.0
 # Time for the reading thread to handle the end of the stream (seconds).
 _NOTICE_WAIT: Final = 0.1
 GLANCE: Final = 0.0005
-"""Pause between two checks of what another thread is about to do (seconds)."""
+"""Pause between two checks of the state of another thread (seconds)."""
 
 
 class Reader(Sender):
-    """The reading half of a link.
+    """The reading half of a `Link`.
 
-    `on_bytes` receives the data; its result is ignored. A wait does not sleep during its first
-    `busy_poll` seconds.
+    `on_bytes` is called with received data; its result is ignored. During its first `busy_poll`
+    seconds, a wait polls without sleeping.
     """
 
     def __init__(self, on_bytes: Callable[[bytes], int], busy_poll: float) -> None:
@@ -48,9 +50,9 @@ class Reader(Sender):
         self._keeping: Final = keeping() if busy_poll else None
         self._poll = select.poll()
         self._waker: Final = Waker()
-        # Guards the state of reader and sleepers; never held during I/O.
+        # Protects `_reader`, `_reader_yields` and `_sleepers`. No thread holds it during I/O.
         self._mutex: Final = Lock()
-        # Id of the reading thread, 0 for none.
+        # The id of the reading thread, or 0.
         self._reader = 0
         self._reader_yields = False
         self._sleepers: deque[Lock] = deque()
@@ -58,11 +60,12 @@ class Reader(Sender):
         self._lingering = False
 
     def _receive(self, sock: Wire) -> None:
-        """Read once."""
+        """Read once, and process the data."""
         try:
             self._take_in(sock)
         except BaseException:
-            # Interrupted (an `Exception` is handled below): bytes may be lost, or half processed.
+            # An interrupt (`_take_in` handles each `Exception`). Data may be lost or half
+            # processed.
             self._drop(sock, CUT_SHORT)
             raise
 
@@ -86,7 +89,10 @@ class Reader(Sender):
             self._drop(sock, error)
 
     def _lead(self, signal: Signal, deadline: Deadline) -> None:
-        """Read for all until the own flag is set, the deadline passes or the socket ends."""
+        """Be the leader: read for all threads until `signal` is set or the deadline has passed.
+
+        Also returns when the socket has ended.
+        """
         waker = self._waker
         waker.busy = False
         signal.sleepers.append(waker)
@@ -107,15 +113,18 @@ class Reader(Sender):
                     else:
                         waker.busy = True
                         self._receive(sock)
-                        # Cleared before the flag is checked, so that setting the flag from now on
-                        # wakes this thread.
+                        # `busy` is cleared before the flag is checked, so that from now on
+                        # `Signal.set` wakes up this thread.
                         waker.busy = False
         finally:
             waker.busy = False
             signal.sleepers.remove(waker)
 
     def _spin(self, give_way: Callable[[], object], signal: Signal, until: float) -> None:
-        """Busy-poll for all until the own flag is set, `until`, or another thread waits."""
+        """Poll without sleeping, until `signal` is set or `until` has passed.
+
+        Also ends when another thread waits, because the spinning would delay that thread.
+        """
         self._waker.busy = True
         while not signal.raised and not self._sleepers and monotonic() < until:
             sock = self._socket
@@ -125,17 +134,17 @@ class Reader(Sender):
                 reached("link: before spin", self)
             give_way()
             self._receive(sock)
-        # Cleared before the caller checks its flag again.
+        # `busy` is cleared before the caller checks the flag again.
         self._waker.busy = False
 
     def _look(self, signal: Signal) -> None:
         """Read available data before a timeout is reported.
 
-        The program may have returned to this connection after the deadline.
+        The program may have called this connection after the deadline, when data was available.
         """
         last, end = self._reads + _LAST_READS, monotonic() + _LAST_WAIT
         while not self._try_to_lead(yields=False):
-            # Another thread reads, and may not have processed all available data yet.
+            # Another thread reads. It may not have processed all available data yet.
             if signal.raised or self._reads > last or monotonic() > end or not self._is_behind():
                 return
             if HOOKS:
@@ -158,8 +167,7 @@ class Reader(Sender):
     def _is_behind(self) -> bool:
         """Return whether there is data that the reading thread has not processed."""
         sock = self._socket
-        # Checked in this order, because the reader sets `busy` before it takes bytes out of the
-        # socket.
+        # The order of the checks matters: the reader sets `busy` before it reads from the socket.
         return sock is not None and (has_bytes(sock) or self._waker.busy)
 
     def _try_to_lead(self, yields: bool) -> bool:
@@ -179,7 +187,7 @@ class Reader(Sender):
             open_gate(heir)
 
     def _pass_on(self) -> None:
-        """Wake up one sleeper to read, unless a thread reads."""
+        """Wake up one sleeping thread to become the leader, unless a thread reads."""
         with self._mutex:
             if self._reader or not self._sleepers:
                 return
@@ -187,7 +195,7 @@ class Reader(Sender):
         open_gate(gate)
 
     def _follow(self, signal: Signal, deadline: Deadline) -> None:
-        """Sleep until the flag is set, the deadline passes or it is this thread's turn to read."""
+        """Sleep until `signal` is set, the deadline has passed or this thread has to lead."""
         with Gate(signal) as gate:
             try:
                 with self._mutex:
@@ -199,7 +207,8 @@ class Reader(Sender):
                 gate.pause(deadline.remaining())
                 self._wake_up(gate)
             except BaseException:
-                # Interrupted, perhaps before the gate was listed or after it was removed.
+                # The interrupt may have come before the gate was in the list, or after it was
+                # removed.
                 self._wake_up(gate)
                 raise
 
@@ -208,13 +217,14 @@ class Reader(Sender):
             if gate.lock in self._sleepers:
                 self._sleepers.remove(gate.lock)
 
-    # ---- the keeper, which reads while no other thread does
+    # ---- the keeper
 
     @staticmethod
     def stand_in(of: Callable[[], Reader | None], signal: Signal, deadline: Deadline) -> None:
-        """Read until the flag is set, the deadline passes or another thread waits.
+        """Read in the background until `signal` is set, the deadline has passed or a thread waits.
 
-        Sleeps without a reference to the link, so that a dropped link is garbage-collected.
+        While this method sleeps, it keeps no reference to the `Link`. So a dropped `Link` is
+        garbage-collected.
         """
         if HOOKS:
             reached("link: before keeper reads", None)
@@ -237,7 +247,7 @@ class Reader(Sender):
                 link._step_back()
 
     def _may_sleep(self, signal: Signal, deadline: Deadline) -> float:
-        """Return how long the keeper may wait for data (seconds); 0 when its turn is over."""
+        """Return how long the keeper may wait for data (seconds), or 0 if it must stop reading."""
         if signal.raised or self._socket is None or self._sleepers or self._lingering:
             return 0.0
         return min(deadline.remaining(), LONGEST)
@@ -257,14 +267,14 @@ class Reader(Sender):
     # ---- the end of the stream
 
     def _read_to_end(self) -> None:
-        """Wait until the end of the socket was read, by this thread or the reading one."""
+        """Wait until this thread or the reading thread has read up to the end of the socket."""
         sock = self._socket
         if sock is None:
             return
         try:
             self._notice_end(sock)
         except BaseException:
-            # Interrupted, perhaps when it had just become the reading thread.
+            # The interrupt may have come when this thread had just become the reader.
             if self._reader == get_ident():
                 self._step_back()
             raise
@@ -279,7 +289,7 @@ class Reader(Sender):
             time.sleep(GLANCE)
 
     def _read_rest(self, sock: Wire) -> None:
-        """Read what arrived before the end, then the end."""
+        """Read the data that arrived before the end, then the end."""
         self._waker.busy = True
         try:
             for _ in range(_LAST_READS):

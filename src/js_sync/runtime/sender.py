@@ -1,7 +1,7 @@
-"""The send buffer of a link of the blocking twin, and the turns of threads to send it.
+"""The send buffer of a `Link` of the blocking twin. One thread at a time sends it.
 
-An interrupt (Ctrl-C) may come between any two steps. It may end the connection, which reconnects,
-but it must never leave a turn taken, for which other threads would wait forever.
+Theory of interrupts: Ctrl-C may come between any two steps. It may end the socket, which the client
+then replaces. But it must not leave a lock acquired, because other threads would wait forever.
 """
 
 from __future__ import annotations
@@ -17,54 +17,61 @@ from twinstream.core.wire.write_buffers import Piece, to_write
 __all__ = ["CUT_SHORT", "Sender"]
 
 CUT_SHORT: Final = ConnectionError("the program was interrupted while it read or wrote")
-"""Why a link ends when it is unknown which bytes were sent or processed."""
+"""The error of a `Link` after an interrupt, if it is unknown which bytes were transferred."""
 
 
 class Sender(ABC):
-    """The sending half of a link. The link handles its end and sends the rest of the buffer."""
+    """The sending half of a `Link`.
+
+    The subclass handles the end of a socket, and sends the remaining data in the background.
+    """
 
     def __init__(self) -> None:
         self._socket: Wire | None = None
-        # Reentrant: after an interrupt a thread can release it without knowing whether it holds it.
+        # A reentrant lock: after an interrupt, a thread can release it without knowing whether it
+        # has acquired it.
         self._sending: Final = RLock()
         self._sender = 0
-        # Appending, copying and slicing a list are atomic, whatever other threads do.
+        # Appending to a list, copying it and deleting a slice are atomic in spite of other threads.
         self._out: list[Piece] = []
         self._out_size = 0
-        # What the sending thread has taken out of the list (bytes).
+        # Number of bytes that the sending thread has removed from the list.
         self._in_hand = 0
         self._sent_at = 0.0
 
     @abstractmethod
     def _ask_keeper(self) -> None:
-        """Let the keeper send what is left in the buffer."""
+        """Let the background thread send the remaining data in the buffer."""
 
     @abstractmethod
     def _drop(self, sock: Wire, error: Exception | None) -> None:
         """End a socket."""
 
     def _take_turn(self, block: bool) -> bool:
-        """Become the sending thread if there is none; return whether that was done."""
+        """Become the sending thread if no thread is sending; return whether this was possible."""
         me = get_ident()
-        # A signal handler or the garbage collector may call this within the thread's own sending;
-        # the outer call then sends what was written.
+        # A signal handler or the garbage collector may call this while the same thread sends. The
+        # outer call then sends the data.
         if self._sender == me or not self._sending.acquire(blocking=block):
             return False
         self._sender = me
         return True
 
     def _end_turn(self) -> None:
-        """Let others send. No effect if this thread does not send."""
+        """Stop being the sending thread. Does nothing if another thread is."""
         if self._sender == get_ident():
             self._sender = 0
         try:
             self._sending.release()
         except RuntimeError:
-            # Interrupted before the lock was acquired, or after it was released.
+            # The interrupt came before the lock was acquired, or after it was released.
             pass
 
     def _send_past(self, data: bytes) -> bool:
-        """Send at once, in a third of the steps, if the queue is empty; return whether it was."""
+        """Send data at once if the buffer is empty; return False if it was not sent.
+
+        This takes a third of the steps of a write to the buffer.
+        """
         sock = self._socket
         try:
             if sock is None or not self._take_turn(block=False):
@@ -83,25 +90,27 @@ class Sender(ABC):
             except BlockingIOError:
                 sent = 0
             if sent < len(data):
-                # Inserted at the front of the list, because TLS has begun with these bytes.
+                # Insert the remaining bytes at the front: with TLS, this message must be sent
+                # first.
                 self._out[:0] = [memoryview(data)[sent:]]
                 self._out_size += len(data) - sent
                 self._ask_keeper()
             self._sent_at = monotonic()
             return True
         except OSError:
-            # The end of the socket: the regular path determines the reason.
+            # The socket has ended. `_flush` will report the reason.
             return False
         except BaseException:
             self._drop(sock, CUT_SHORT)
             raise
 
     def _flush(self, *, block: bool) -> None:
-        # Only writers may block on a peer that does not read. The keeper, which detects that the
-        # peer is dead, and a closing thread must not wait behind them.
+        # Only writers may block if the peer does not read. The background thread, which has to
+        # detect a dead peer, and a closing thread pass `block=False`. So they never wait for a
+        # writer.
         try:
             while self._out and self._socket is not None:
-                # Another thread sends this data, too: it checks `_out` after the release.
+                # The sending thread also sends this data: it checks `_out` after each send.
                 if not self._take_turn(block):
                     return
                 if not self._send_all(block):
@@ -110,12 +119,12 @@ class Sender(ABC):
                     return
                 self._end_turn()
         except BaseException:
-            # An interrupt may come between any two steps, including those that take the turn.
+            # The interrupt may have come within `_take_turn`, too.
             self._end_turn()
             raise
 
     def _send_all(self, block: bool) -> bool:
-        """Send the buffer; return whether everything was sent."""
+        """Send the buffered data; return whether everything was sent."""
         if (sock := self._socket) is None:
             return True
         rest: list[memoryview] = []
@@ -128,7 +137,7 @@ class Sender(ABC):
         except OSError as error:
             self._drop(sock, error)
         except BaseException:
-            # It is unknown how much was sent: data after it could be taken for a part of it.
+            # It is unknown how much was sent. The peer could take later data for a part of it.
 
             self._drop(sock, CUT_SHORT)
             raise

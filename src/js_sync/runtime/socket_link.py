@@ -1,12 +1,12 @@
-"""The bytes of a connection of the blocking twin: the second half of the seam between the twins.
+"""A connection that sends and receives bytes, in the blocking twin.
 
-`js_async/runtime/socket_link.py` has the same names in the same order, on asyncio.
+This is one half of the seam between the twins; see `concurrency.py`.
+`js_async/runtime/socket_link.py` has the same names in the same order, based on asyncio.
 
-No reader thread stands between the socket and a waiting caller. One of the waiting threads reads
-for all (leader and followers). When its own response has arrived it passes the reading on. The
-keeper thread, the only one that a connection has, reads while no other thread does, so that a
-program that computes for minutes still answers the server's PING. It yields as soon as another
-thread waits.
+A waiting caller reads the socket itself. If several threads wait, one of them, the leader, reads
+for all. When the response of the leader has arrived, another waiting thread becomes the leader. The
+keeper, the only background thread of a connection, reads while no other thread waits. So a program
+that computes for minutes still answers the server's PING.
 
 CONTRIBUTING.md lists what both twins guarantee ("What the seam guarantees").
 """
@@ -43,13 +43,13 @@ if TYPE_CHECKING:
 
 __all__ = ["Link"]
 
-# Written bytes are sent when they reach this size (bytes) …
+# Buffered data is sent when it reaches this size (bytes).
 _HIGH_WATER: Final = 1 << 15
-# … or when this long has passed since the last send (seconds).
+# Buffered data is also sent when this time has passed since the last send (seconds).
 _LINGER: Final = 0.001
-# Time for a slow peer to take the rest of the data of a dropped connection (seconds).
+# Time for a slow peer to receive the remaining data of a dropped connection (seconds).
 _LATE: Final = 1.0
-# The keeper reads when no thread has read for this long (seconds).
+# The keeper starts to read when no thread has waited for this time (seconds).
 _KEEPER_NAP: Final = 0.2
 
 
@@ -58,10 +58,10 @@ def _nothing() -> None:
 
 
 class Link(Reader):
-    """The bytes of one connection, over one socket at a time.
+    """The bytes that a connection sends and receives, over one socket at a time.
 
-    `on_bytes` receives the data; its result is ignored. `on_end` is called once when an opened
-    socket ends. A wait does not sleep during its first `busy_poll` seconds.
+    `on_bytes` is called with received data; its result is ignored. `on_end` is called once when an
+    opened socket ends. During its first `busy_poll` seconds, a wait polls without sleeping.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class Link(Reader):
         self._forks: Final = Forks.count
         self._waits = 0
         self._closed = False
-        # Whether `drain` should be called: never, as `write` blocks while the peer is slow.
+        # Whether callers should call `drain`. Always False: `write` blocks while the peer is slow.
         self.is_full = False
         self._nap: Lock | None = None
         self._linger = _LINGER
@@ -88,16 +88,16 @@ class Link(Reader):
 
     @property
     def is_inherited(self) -> bool:
-        """Whether this process was forked after the link was created."""
+        """Whether this process was forked after the `Link` was created."""
         return self._forks != Forks.count
 
     @property
     def unsent(self) -> int:
-        """Approximate number of written bytes that the peer has not received."""
+        """Number of bytes written to the `Link` that were not passed to the system yet."""
         return sum(map(len, self._out)) + self._in_hand
 
     def let_go(self) -> None:
-        """Close a forked child's copies of the descriptors. Called in the child.
+        """Close the inherited copies of the descriptors. Called in a forked child.
 
         Takes no lock: a thread that does not exist in the child may hold it.
         """
@@ -107,32 +107,33 @@ class Link(Reader):
         self._waker.let_go()
 
     def check_owner(self) -> None:
-        """Raise `WrongOwner` in a forked process."""
+        """Raise `WrongOwner` if this is a forked process."""
         if self._forks != Forks.count:
             raise WrongOwner("this connection was created before a fork; connect in each process")
 
     def is_at_end(self) -> bool:
-        """Return whether the peer closed the connection, even if no thread has noticed it yet.
+        """Return whether the peer has closed the connection, even before a thread notices it.
 
-        Checked before the first write after a pause, in which perhaps no thread read. Data written
-        after the end is lost, and it would be unknown whether it arrived.
+        Called before the first write after a pause, because perhaps no thread has read in the
+        pause. Data written after the end would be lost, without a way to find out whether it
+        arrived.
         """
         sock = self._socket
-        # A thread that dispatches data cannot handle the end, which comes after that data.
+        # A thread that is processing data cannot handle the end, which comes after this data.
         if sock is not None and (self._reader == get_ident() or not has_ended(sock)):
             return False
-        # Let the next write check again, even without a pause.
+        # The next write has to check again, even without a pause.
         self._sent_at = 0.0
         return True
 
     def noticed(self) -> None:
-        """Wait until the end of the socket, for which `write` returned False, was noticed."""
+        """Wait until the end of the socket was noticed, after `write` returned False."""
         self._read_to_end()
-        # Do not refuse the next write, even if the reading thread had no time to notice the end.
+        # Allow the next write, even if the reading thread had no time to notice the end.
         self._sent_at = monotonic()
 
     def settle(self, deadline: Deadline) -> None:
-        """Wait until all data of the previous socket is processed; raises OSError."""
+        """Wait until all data of the previous socket is processed. Raises OSError."""
         while self._reader:
             if deadline.expired():
                 raise TimeoutError("data of the previous connection is still being processed")
@@ -147,9 +148,10 @@ class Link(Reader):
         server_name: str,
         shuffle: Shuffle | None = None,
     ) -> None:
-        """Connect a socket, with TLS from the start if a context is given; raises OSError.
+        """Connect a socket to a host; with `tls`, start TLS first. Raises OSError.
 
-        The addresses of a host share the time, and are tried in the order of `spread`.
+        The addresses of the host share the time until the deadline. They are tried in the order of
+        `spread`.
         """
         sock = connected(host, port, deadline, shuffle)
         if tls is not None:
@@ -158,7 +160,7 @@ class Link(Reader):
             self._adopt(sock if self._keeping is None else self._keeping.socket(sock))
 
     def start_tls(self, tls: SSLContext, server_name: str, deadline: Deadline) -> None:
-        """Switch to TLS on the open socket; raises OSError."""
+        """Switch to TLS on the open socket. Raises OSError."""
         sock = self._socket
         if not isinstance(sock, socket.socket):
             raise ConnectionError("the connection broke before TLS began")
@@ -168,9 +170,9 @@ class Link(Reader):
 
     def _adopt(self, sock: Wire) -> None:
         poll = poll_for(select.POLLIN, sock.fileno(), self._waker.number)
-        # Wait for a thread that still sends to the previous socket; its send fails soon.
+        # Wait for a thread that still sends to the previous socket. Its send will fail soon.
         with self._sending:
-            # Discard data for the previous socket. The first command on this one is CONNECT.
+            # Discard data for the previous socket. The first command on the new one is CONNECT.
             self._out.clear()
             self._out_size = 0
             with self._mutex:
@@ -185,7 +187,10 @@ class Link(Reader):
     # ---- waiting
 
     def wait(self, signal: Signal, deadline: Deadline) -> bool:
-        """Flush, then wait for the signal or the deadline; return whether the signal is set."""
+        """Flush, then wait until the signal is set or the deadline has passed.
+
+        Returns whether the signal is set.
+        """
         if self._forks != Forks.count:
             self.check_owner()
         if self._out:
@@ -203,8 +208,8 @@ class Link(Reader):
             if self._sleepers:
                 self._pass_on()
         except BaseException:
-            # An interrupt may come between any two steps, including those that take the lead. If
-            # the lead stayed here, no thread would ever read again.
+            # The interrupt may have come when this thread had just become the reader. If it
+            # remained the reader, no other thread would ever read.
             if self._reader == get_ident():
                 self._step_back()
             self._pass_on()
@@ -213,10 +218,10 @@ class Link(Reader):
 
     @staticmethod
     def wait_behind(of: Callable[[], Link | None], signal: Signal, deadline: Deadline) -> bool:
-        """Wait as `wait` does, but read only while no other thread does.
+        """Wait in the background; return whether the signal is set.
 
-        `of` returns the link, or None if the user dropped it. No reference to the link is held
-        while this sleeps.
+        The calling thread only reads while no other thread waits. `of` returns the `Link`, or None
+        if the user dropped it. While this method sleeps, it keeps no reference to the `Link`.
         """
         while not signal.is_set() and not deadline.expired():
             link = of()
@@ -224,7 +229,8 @@ class Link(Reader):
                 break
             waits = link._waits
             del link
-            # Not until the deadline: data that arrives meanwhile must be read before it.
+            # Sleep for a part of the time only: all data that arrives before the deadline must be
+            # read before the deadline.
             Link._doze(of, signal, min(max(deadline.remaining() / 2, 0.001), _KEEPER_NAP))
             link = of()
             if link is None:
@@ -252,7 +258,7 @@ class Link(Reader):
                 link._nap = None
 
     def _send_for_others(self, signal: Signal, deadline: Deadline) -> None:
-        """Send what other threads have written and not sent, until they pause."""
+        """Send data that other threads have buffered, until they write no more."""
         idle = 0
         while idle < 20 and not signal.is_set() and not deadline.expired():
             time.sleep(2 * _LINGER)
@@ -264,7 +270,7 @@ class Link(Reader):
     # ---- the end of a socket
 
     def abort(self, error: Exception | None) -> None:
-        """Abort the socket; `on_end` is called with the error."""
+        """Abort the socket and call `on_end` with `error`."""
         sock = self._socket
         if sock is not None:
             self._drop(sock, error)
@@ -283,14 +289,14 @@ class Link(Reader):
             self._cut(sock)
             tell()
         except BaseException:
-            # Interrupted: no other code would report the end.
+            # Interrupted. No other code would report the end.
             if ended:
                 self._cut(sock)
                 tell()
             raise
 
     def _cut(self, sock: Wire) -> None:
-        # shutdown() first: it wakes up a thread that polls this socket.
+        # shutdown() comes first, because it wakes up a thread that polls this socket.
         try:
             sock.shutdown(socket.SHUT_RDWR)
         except OSError:
@@ -302,21 +308,22 @@ class Link(Reader):
     # ---- writing
 
     def write(self, data: bytes) -> bool:
-        """Queue data, to be sent together with other data before a wait, or soon.
+        """Buffer data; return False if the socket has ended. May block while the peer is slow.
 
-        Returns whether it was queued, as `offer` does.
+        The data is sent together with other data: before a wait, by the keeper, or when there is
+        enough of it.
         """
         return self.offer(data)
 
     def offer(self, data: bytes, now: bool = False) -> bool:
-        """Write data, blocking if necessary, and return True, unless the socket has ended.
+        """Write data, and block if necessary; return False if the socket has ended.
 
-        With `now` the data is sent at once, before the caller prepares to wait for the response.
+        With `now` the data is sent at once, because the caller will wait for a response.
         """
         if self._forks != Forks.count:
             self.check_owner()
         if self._lingering and self._out and not now:
-            # Part of a series of writes: the keeper is awake and sends within two milliseconds.
+            # Part of a series of writes. The keeper is awake and sends within two milliseconds.
             self._out.append(data)
             self._out_size += len(data)
             if self._out_size > _HIGH_WATER:
@@ -326,19 +333,20 @@ class Link(Reader):
         if paused and self.is_at_end():
             return False
         if now and not self._out and self._send_past(data):
-            # Written meanwhile by a thread that left the sending to this one.
+            # Another thread has buffered data in the meantime and left the sending to this thread.
             if self._out:
                 self._flush(block=self._out_size > _HIGH_WATER)
             return True
         self._out.append(data)
         self._out_size += len(data)
         if now:
-            # Do not wait for a slow peer: the caller has a deadline for the response.
+            # Do not block while the peer is slow: the caller has a deadline for the response.
             self._flush(block=False)
         elif self._out_size > _HIGH_WATER:
             self._flush(block=True)
         elif self._lingering:
-            # The keeper is awake and sends within two milliseconds, or the caller does so sooner.
+            # The keeper is awake and sends within two milliseconds, unless the caller flushes
+            # before.
             return True
         elif paused:
             self._flush(block=False)
@@ -347,7 +355,10 @@ class Link(Reader):
         return True
 
     def offer_pieces(self, pieces: tuple[bytes, ...]) -> bool:
-        """Write a long message without joining its pieces; otherwise like `offer`."""
+        """Write the pieces of a long message without joining them.
+
+        Otherwise the same as `offer`.
+        """
         self.check_owner()
         if self.is_at_end():
             return False
@@ -357,23 +368,29 @@ class Link(Reader):
         return True
 
     def post(self, data: bytes) -> None:
-        """Send data at once, without ever waiting for the peer."""
+        """Send data at once, without waiting for the peer."""
         self._out.append(data)
         self._out_size += len(data)
         self._flush(block=False)
 
     def flush(self) -> None:
-        """Send what was written, as far as the peer takes it; the rest follows."""
+        """Send the buffered data that the system accepts now.
+
+        The keeper sends the remaining data.
+        """
         self._flush(block=False)
 
     def hurry(self) -> None:
-        """Send what was written, and everything from now on at once: the keeper will not do it."""
+        """Send the buffered data, and from now on all data at once, without the keeper.
+
+        Called when the program ends, because the keeper may not run any more.
+        """
         self._linger = -1.0
         self._lingering = False
         self.flush()
 
     def _ask_keeper(self) -> None:
-        """Let the keeper send what is left in the buffer."""
+        """Let the keeper send the remaining data in the buffer."""
         if self._lingering:
             return
         self._lingering = True
@@ -384,7 +401,7 @@ class Link(Reader):
             self._waker.wake()
 
     def drain(self, deadline: Deadline) -> None:
-        """Wait until the peer has caught up. Does nothing: `write` blocks until then."""
+        """Do nothing: in this twin, `write` blocks until the peer has received enough data."""
 
     def shut(self) -> None:
         """Flush and close the socket, without calling `on_end`."""
@@ -394,10 +411,10 @@ class Link(Reader):
             self._end(sock, _nothing)
 
     def drop(self, flag: Signal) -> None:
-        """Flush and close a link that its user dropped.
+        """Flush and close a `Link` whose user dropped the connection.
 
-        Called by the garbage collector. A slow peer gets some time, in a thread of its own. `flag`
-        wakes up the keeper.
+        Called by the garbage collector. If the peer is slow, a new thread waits for it for `_LATE`
+        seconds. `flag` wakes up the keeper.
         """
         if self.is_inherited:
             return
@@ -407,7 +424,7 @@ class Link(Reader):
                 spawn(self._close_late, "twinstream-closer")
                 return
         except RuntimeError:
-            # The interpreter ends: no thread can be started.
+            # The interpreter ends, so no thread can be started.
             pass
         finally:
             flag.set()
@@ -425,10 +442,10 @@ class Link(Reader):
             warnings.warn(text, RuntimeWarning, stacklevel=1)
 
     def close(self) -> None:
-        """Close the link for good."""
+        """Flush and close the `Link` permanently."""
         with self._mutex:
             self._closed = True
         self.shut()
-        # Wake up a polling thread first; a poll of a closed descriptor returns at once.
+        # Wake up a polling thread first. A later poll of the closed descriptor returns at once.
         self._waker.wake()
         self._waker.close()

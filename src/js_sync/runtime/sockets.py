@@ -1,4 +1,4 @@
-"""Sockets of the blocking twin: connecting, polling, and sending several pieces."""
+"""Functions for the sockets of the blocking twin: connect, poll, and send several pieces."""
 
 from __future__ import annotations
 
@@ -24,36 +24,36 @@ if TYPE_CHECKING:
 
 __all__ = ["Wire", "connected", "has_bytes", "has_ended", "keeping", "secured", "send"]
 
-# The poll event of a peer that closed its side, even with unread bytes. Systems without it detect
-# only a connection that is closed in both directions.
+# The poll event for a peer that has closed its side, even if there are unread bytes. It is 0 on
+# systems that only detect a connection that is closed in both directions.
 _END: Final[int] = getattr(select, "POLLRDHUP", 0)
 
 
 class Wire(Protocol):
-    """The socket interface that a link needs, with or without TLS; each call may raise OSError."""
+    """The interface of a socket, with or without TLS. No method blocks; each may raise OSError."""
 
     def fileno(self) -> int:
-        """Return the descriptor, or -1 if it is closed."""
+        """Return the file descriptor, or -1 if it is closed."""
         ...
 
     def recv(self, bufsize: int, /) -> bytes:
-        """Return available bytes; empty at the end. Non-blocking, like all methods."""
+        """Return available bytes. The result is empty at the end of the stream."""
         ...
 
     def send(self, data: Buffer, /) -> int:
-        """Send some of the data; return how much."""
+        """Send a part of the data and return its size."""
         ...
 
     def sendmsg(self, buffers: Iterable[Buffer], /) -> int:
-        """Send some of the data; return how much."""
+        """Send a part of the data and return its size."""
         ...
 
     def shutdown(self, how: int, /) -> None:
-        """Shut down the connection, which wakes up a poll of it."""
+        """Shut down the connection. A poll of the socket returns then."""
         ...
 
     def detach(self) -> int:
-        """Detach and return the descriptor; -1 if it is closed. Takes no lock."""
+        """Detach the file descriptor and return it; -1 if it is closed. Takes no lock."""
         ...
 
     def close(self) -> None:
@@ -64,15 +64,16 @@ class Wire(Protocol):
 def connected(
     host: str, port: int, deadline: Deadline, shuffle: Shuffle | None = None
 ) -> socket.socket:
-    """Return a connected, non-blocking socket; raises OSError.
+    """Connect to a host and return the non-blocking socket. Raises OSError.
 
-    The addresses of a host share the remaining time, so that each of them is tried.
+    The function tries one address of the host after another. They share the time until the
+    deadline, so that every address is tried.
     """
     addresses = socket.getaddrinfo(resolvable(host), port, type=socket.SOCK_STREAM)
     found = spread(addresses, shuffle)
     trouble = OSError(f"{host} has no address")
     for turn, (*kind, _, address) in enumerate(found):
-        # Not 0: a socket timeout of 0 means non-blocking.
+        # At least 1 ms, because a socket timeout of 0 means non-blocking.
         share = max(0.001, min(deadline.remaining() / (len(found) - turn), LONGEST))
         if HOOKS:
             reached("link: before connect", share)
@@ -101,11 +102,11 @@ def _connected_to(kind: list[Any], address: tuple[Any, ...], timeout: float) -> 
 def secured(
     sock: socket.socket, tls: SSLContext, server_name: str, deadline: Deadline
 ) -> TlsSocket:
-    """Switch to TLS; raises OSError, with the socket closed."""
-    # Imported here: importing ssl takes 10 ms, which programs without TLS should not pay.
+    """Switch a socket to TLS and return the new socket. Raises OSError and closes the socket."""
+    # Importing ssl takes 10 ms. Programs without TLS do not import it.
     from js_sync.runtime.tls_socket import TlsSocket
 
-    # A new object: a thread that still reads the old one finds it closed.
+    # A new socket object, because a thread may still read the old object, which is now closed.
     inner = socket.socket(fileno=sock.detach())
     try:
         inner.setblocking(False)
@@ -118,14 +119,14 @@ def secured(
 
 
 class Keeping(NamedTuple):
-    """The tools for busy-polling waits; see `js_sync.runtime.busy_poll`."""
+    """The functions for busy polling; see `js_sync.runtime.busy_poll`."""
 
     socket: Callable[[socket.socket], socket.socket]
     give_way: Callable[[], object]
 
 
 def keeping() -> Keeping:
-    """Return the tools; raises `BadArgument` if Python lacks ctypes, which only they need."""
+    """Return the functions for busy polling. Raises `BadArgument` if Python lacks ctypes."""
     try:
         from js_sync.runtime.busy_poll import KeepingSocket, give_way
     except ImportError as error:
@@ -134,7 +135,7 @@ def keeping() -> Keeping:
 
 
 def has_bytes(sock: Wire) -> bool:
-    """Return whether there are bytes to read; False for a closed socket."""
+    """Return whether there are bytes to read. False for a closed socket."""
     number = sock.fileno()
     if number < 0:
         return False
@@ -142,15 +143,18 @@ def has_bytes(sock: Wire) -> bool:
 
 
 def has_ended(sock: Wire) -> bool:
-    """Return whether the peer closed the connection or it broke; there may be unread bytes."""
+    """Return whether the peer has closed the connection, or the socket is closed or broken.
+
+    There may be unread bytes.
+    """
     number = sock.fileno()
     return number < 0 or bool(poll_for(_END, number).poll(0))
 
 
 def send(sock: Wire, rest: list[memoryview], block: bool) -> list[memoryview]:
-    """Send; return what is left, if `block` is off or the socket was closed.
+    """Send data and return the part that was not sent. Raises OSError.
 
-    Raises OSError.
+    With `block`, everything is sent, unless another thread closes the socket.
     """
     while rest:
         try:
@@ -158,8 +162,9 @@ def send(sock: Wire, rest: list[memoryview], block: bool) -> list[memoryview]:
         except BlockingIOError:
             number = sock.fileno()
             if not block or number < 0:
-                # Below 0: another thread has just closed the socket.
+                # A negative number: another thread has just closed the socket.
                 return rest
-            # Polled in slices, because a socket that another thread closes never becomes writable.
+            # Each poll is limited to a second: if another thread closes the socket, it does not
+            # become writable.
             poll_for(select.POLLOUT, number).poll(1000)
     return rest

@@ -1,8 +1,9 @@
 """TLS on a non-blocking socket.
 
-OpenSSL works in memory here, between the socket and the link. An `ssl.SSLSocket` makes two system
-calls for each record, and a server's records are short (1 KiB at first, 16 KiB at most). With one
-read for all available data, reading over TLS takes 0.6 of the CPU, publishing many messages 0.7.
+OpenSSL only encrypts and decrypts data in memory. This module reads and writes the socket. An
+`ssl.SSLSocket` makes two system calls for each record, and the records of a server are short (1 KiB
+at first, 16 KiB at most). With one read for all available data, reading over TLS takes 0.6 of the
+CPU time, and publishing many messages takes 0.7.
 """
 
 from __future__ import annotations
@@ -23,17 +24,17 @@ if TYPE_CHECKING:
 
 __all__ = ["TlsSocket"]
 
-# Maximum size of a record.
+# Maximum size of a record (bytes).
 _RECORD: Final = 1 << 14
-# Amount to encrypt before sending (bytes): as much as a link writes at once.
+# Maximum data to encrypt before it is sent (bytes).
 _PORTION: Final = 1 << 16
 _HEADER: Final = 5
 
 
 class TlsSocket:
-    """The methods of a plain non-blocking socket, encrypted. Each may raise OSError.
+    """A TLS connection with the methods of a non-blocking socket. Each may raise OSError.
 
-    The lock is reentrant: a signal handler may close the link within a call.
+    Its lock is reentrant, because a signal handler may close the `Link` during a call.
     """
 
     def __init__(self, sock: socket.socket, context: ssl.SSLContext, server_name: str) -> None:
@@ -44,7 +45,8 @@ class TlsSocket:
         self._tls: Final = context.wrap_bio(
             self._incoming, self._outgoing, server_hostname=server_name
         )
-        # Encrypted data that is not sent yet, and how much of the argument of `send` that is.
+        # `_unsent`: encrypted data to be sent. `_owed`: how much of the argument of `send` is
+        # encrypted.
         self._unsent = b""
         self._owed = 0
 
@@ -57,7 +59,7 @@ class TlsSocket:
             except ssl.SSLWantReadError:
                 pass
             finally:
-                # Also after a failure: it notifies the peer of the reason.
+                # After a failure, this data reports the reason to the peer.
                 self._say(deadline)
             self._incoming.write(self._record(deadline))
 
@@ -71,7 +73,7 @@ class TlsSocket:
                 self._wait(select.POLLOUT, deadline)
 
     def _record(self, deadline: Deadline) -> bytes:
-        """Read one record and no bytes after it, which a poll of the socket would not report."""
+        """Read exactly one record. A poll of the socket would not report bytes already read."""
         header = self._exactly(_HEADER, deadline)
         return header + self._exactly(int.from_bytes(header[3:], "big"), deadline)
 
@@ -93,14 +95,17 @@ class TlsSocket:
             raise TimeoutError("no TLS handshake in time")
         poll_for(events, self._sock.fileno()).poll(min(deadline.remaining(), 1.0) * 1000)
 
-    # ---- the calls of a socket
+    # ---- methods of a socket
 
     def fileno(self) -> int:
-        """Return the descriptor, or -1 if it is closed."""
+        """Return the file descriptor, or -1 if it is closed."""
         return self._sock.fileno()
 
     def recv(self, bufsize: int) -> bytes:
-        """Return the complete part of the next `bufsize` encrypted bytes; empty at the end."""
+        """Read at most `bufsize` encrypted bytes and return the decrypted data; empty at the end.
+
+        Raises BlockingIOError if no record is complete.
+        """
         with self._within:
             data = self._sock.recv(bufsize)
             if not data:
@@ -108,7 +113,7 @@ class TlsSocket:
             self._incoming.write(data)
             pieces = self._decrypt()
             if self._outgoing.pending:
-                # TLS sends data of its own, for example after the peer changed its keys.
+                # TLS has to send data, for example after the peer has changed its keys.
                 self._answer()
             return b"".join(pieces)
 
@@ -122,7 +127,7 @@ class TlsSocket:
                     # The peer has closed the TLS session.
                     break
         except ssl.SSLWantReadError:
-            # The rest of a record is still to come.
+            # The end of a record has not arrived yet.
             if not pieces:
                 raise BlockingIOError("no record is complete") from None
         return pieces
@@ -132,13 +137,13 @@ class TlsSocket:
         try:
             self._push()
         except BlockingIOError:
-            # The next `send` sends it.
+            # The next `send` sends this data.
             pass
 
     def send(self, data: Buffer) -> int:
-        """Send some of the data; return how much, once all of that is sent.
+        """Encrypt and send a part of the data; return its size when the whole part is sent.
 
-        After a BlockingIOError call it again, with data that begins the same.
+        After a BlockingIOError, call it again with data that has the same beginning.
         """
         with self._within:
             self._encrypt(memoryview(data)[:_PORTION])
@@ -158,20 +163,20 @@ class TlsSocket:
             self._unsent = self._unsent[sent:]
 
     def sendmsg(self, buffers: Iterable[Buffer]) -> int:
-        """Send some of the first buffer, as `send` does."""
+        """Send a part of the first buffer, as `send` does."""
         for each in buffers:
             return self.send(each)
         return 0
 
     def shutdown(self, how: int) -> None:
-        """Shut down the connection, which wakes up a poll of it."""
+        """Shut down the connection. A poll of the socket returns then."""
         self._sock.shutdown(how)
 
     def detach(self) -> int:
-        """Detach and return the descriptor; takes no lock, for a forked child."""
+        """Detach the file descriptor and return it. Takes no lock, as a forked child requires."""
         return self._sock.detach()
 
     def close(self) -> None:
-        """Close, once no other thread is within a call."""
+        """Close the socket when no other thread is within a call."""
         with self._within:
             self._sock.close()

@@ -18,16 +18,21 @@ from twinstream.models.records import frozen
 __all__ = ["KeyOf", "WorkSettings"]
 
 KeyOf = Literal["none", "subject", "total"] | Callable[[Message], Hashable]
-"""Which messages are handled one after the other: none, all, those of a subject or of a key."""
+"""Which messages are handled sequentially.
 
-# Buffered messages per handler, if no order makes some messages wait for others.
+`"subject"`: the messages of one subject; `"total"`: all messages; `"none"`: no messages; a function
+that returns a key: the messages with the same key.
+"""
+
+# `_AHEAD`: buffered messages per handler without an order. `_ORDERED`: buffered messages with an
+# order, in which messages may have to wait for others.
 _AHEAD: Final = 2
 _ORDERED: Final = 500
 
 
 @frozen(kw_only=True)
 class WorkSettings:
-    """The settings of `JetStream.worker`, checked."""
+    """The checked settings of a worker; see `JetStream.worker`. Raises `BadArgument`."""
 
     concurrency: int
     order: KeyOf
@@ -37,7 +42,7 @@ class WorkSettings:
     priority: Priority | None
     on_report: Callable[[WorkReport], None] | None
     adapt: Callable[[Message], Message] | None = None
-    """Makes of each received message what its order, its handler and a dead letter see."""
+    """Converts each received message before its key is computed and its handler is called."""
 
     def __attrs_post_init__(self) -> None:
         if self.dead_letters is not None:
@@ -72,12 +77,12 @@ class WorkSettings:
         if self.max_messages is not None:
             return self.max_messages
         if self.order == "total":
-            # One message at a time, however many are buffered.
+            # With this order, one message is handled at a time, so a larger buffer has no use.
             return _AHEAD
         return _ORDERED if self.is_ordered else self.concurrency * _AHEAD
 
     def key(self, message: Message, number: int) -> Hashable:
-        """Return a message's key: messages with the same key are handled one after the other."""
+        """Return a message's key. Messages with the same key are handled sequentially."""
         if callable(self.order):
             return self.order(message)
         if self.order == "none":
