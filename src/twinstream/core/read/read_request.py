@@ -1,4 +1,4 @@
-"""Arguments of reads of a stream, and the choice of the way to read."""
+"""Validate the arguments of reads of a stream, and choose how to read it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,10 @@ DIRECT_SINCE: Final = (2, 11, 0)
 
 @frozen(kw_only=True)
 class ReadRequest:
-    """A range of a stream; `end` is the sequence after it, None means the current end."""
+    """The validated arguments of a read.
+
+    `end` is the sequence after the range; None means the current end of the stream.
+    """
 
     start: int | None = None
     end: int | None = None
@@ -48,7 +51,7 @@ class ReadRequest:
 
 @frozen(kw_only=True)
 class SnapshotRequest:
-    """The subjects and the time of a snapshot: without `at_seq` and `at_time`, it is now."""
+    """The validated arguments of a snapshot. Without `at_seq` and `at_time`, it is taken now."""
 
     subjects: tuple[str, ...] = ()
     at_seq: int | None = None
@@ -106,7 +109,7 @@ def read_request(
 
 
 def filters_of(subjects: str | Sequence[str] | None) -> tuple[str, ...]:
-    """Return subject filters as a tuple, empty for all. Raises `BadArgument`."""
+    """Return subject filters as a tuple, which is empty for all subjects. Raises `BadArgument`."""
     if subjects is None:
         return ()
     check_kind(subjects, Iterable, "subjects", "a subject or a list of them")
@@ -130,9 +133,10 @@ def _moment(value: datetime | None, name: str) -> Timestamp | None:
 def choose(via: Via | None, filters: int, config: StreamConfig, version: tuple[int, ...]) -> Via:
     """Return how to read a stream with the given number of filters: `via`, or the best way.
 
-    A direct get leaves no state but takes one filter; a consumer takes several. On a work queue or
-    an interest stream a consumer would affect which messages the stream keeps, so the leader is
-    used. Raises `BadArgument` or `Unsupported` if the stream or server does not allow `via`.
+    A direct get leaves no state on the server but allows only one filter; a consumer allows
+    several. On a work queue or an interest stream, a consumer would affect which messages the
+    stream keeps, so messages are read from the leader. Raises `BadArgument` if the stream does not
+    allow `via`, and `Unsupported` if the server does not.
     """
     new_enough = version >= DIRECT_SINCE
     if via == "direct":
