@@ -133,10 +133,10 @@ def _moment(value: datetime | None, name: str) -> Timestamp | None:
 def choose(via: Via | None, filters: int, config: StreamConfig, version: tuple[int, ...]) -> Via:
     """Return how to read a stream with the given number of filters: `via`, or the best way.
 
-    A direct get leaves no state on the server but allows only one filter; a consumer allows
+    A direct get leaves no state on the server, but its request has only one filter; a consumer has
     several. On a work queue or an interest stream, a consumer would affect which messages the
-    stream keeps, so messages are read from the leader. Raises `BadArgument` if the stream does not
-    allow `via`, and `Unsupported` if the server does not.
+    stream keeps, so it is never chosen. Raises `BadArgument` if the stream does not allow `via`,
+    and `Unsupported` if the server does not.
     """
     new_enough = version >= DIRECT_SINCE
     if via == "direct":
