@@ -36,7 +36,7 @@ Seconds = float | int | timedelta
 _CLOCK: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 LONGEST: Final = 100
-"""Maximum in years of a duration that is sent to a server. It does not overflow its clock."""
+"""Maximum in years of a duration for a server, well below the overflow of the server's clock."""
 
 LONGEST_WAIT: Final = 10
 """Maximum in years of a wait."""

@@ -22,7 +22,7 @@ from twinstream.models.records import frozen
 __all__ = ["Event", "EventKind", "event_subjects", "read_event"]
 
 EventKind = type[Model] | str
-"""A kind of event: its model class, such as `MaxDeliver`, or its name, such as max_deliver."""
+"""A kind of event: its model class, such as `MaxDeliver`, or its name, such as `max_deliver`."""
 
 _ALL: Final = "$JS.EVENT.>"
 _ACTIONS: Final = ("CREATED", "UPDATED", "DELETED")
@@ -44,7 +44,7 @@ class Event:
     record: Model
     raw: bytes
     missed: int = 0
-    """The number of events dropped right before this one, because the buffer was full."""
+    """The number of events that were dropped right before this event: the buffer was full."""
     reconnected: bool = False
     """Whether there was a reconnect before this event, so that events may be missing."""
     problem: str = ""
@@ -114,7 +114,7 @@ def event_subjects(
     if consumer is not None:
         return [f"$JS.EVENT.*.CONSUMER.*.{stream or '*'}.{consumer}"]
     if stream is not None:
-        # Wildcards instead of the known kinds also match the kinds of newer servers.
+        # Wildcards also match kinds of events that only newer servers have.
         return [f"$JS.EVENT.*.STREAM.*.{stream}", f"$JS.EVENT.*.CONSUMER.*.{stream}.*"]
     return [_ALL]
 

@@ -1,7 +1,7 @@
-"""The health of streams and consumers: problems that their infos at two times show.
+"""Find problems of streams and consumers in the infos that servers sent at two times.
 
-This module sends no requests. A problem is reported as a `Finding`: which stream or consumer, how
-severe, the figures, and what to try.
+This module sends no requests. It reports each problem as a `Finding`: which stream or consumer has
+it, how severe it is, the figures, and what to try.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ def judge(
 
 
 def stuck(before: Sample, now: Sample) -> Iterator[tuple[Key, int]]:
-    """Yield the consumers whose acknowledgement floor did not move, each with the next sequence."""
+    """Yield each consumer whose acknowledgement floor did not move, and the sequence after it."""
     for key, consumer in now.consumers.items():
         then = before.consumers.get(key)
         if then is not None and then.created == consumer.created and _is_stuck(then, consumer):

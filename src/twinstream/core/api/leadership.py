@@ -35,7 +35,7 @@ other leader has been elected.
 def doubt_of_leader(cluster: ClusterInfo | None) -> str:
     """Return why a response may not be the leader's; an empty string if it is the leader's."""
     if cluster is None:
-        return ""  # a single server
+        return ""  # A server without a cluster is always the leader.
     others = cluster.replicas or []
     if not cluster.leader:
         # With one replica, no other replica can have more messages.

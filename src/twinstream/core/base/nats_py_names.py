@@ -175,8 +175,7 @@ def hint_keywords(function: F) -> F:
                 raise
             raise TypeError(f"{error}; of nats-py's arguments, {', '.join(found)}") from None
 
-    # The flag shows a coroutine function. The import of `inspect` takes milliseconds, which
-    # blocking programs save.
+    # `inspect` is not used for this check, because its import takes milliseconds.
     code: Any = function.__code__  # pyright: ignore[reportFunctionMemberAccess]
     if code.co_flags & _COROUTINE:
         _mark(hinted)

@@ -188,7 +188,7 @@ class Denied:
     """An operation that the server denied without closing the connection."""
 
     publishing: bool
-    """True for a denied publish, False for a denied subscription."""
+    """Whether a publish was denied. False means that a subscription was denied."""
     subject: bytes
     """The denied subject. Empty if the server reports that there are too many subscriptions."""
     queue: bytes = b""

@@ -61,7 +61,7 @@ class Pattern:
         return Operation(self.name, _all(self.publishes, each), _all(self.subscribes, each))
 
     def _named(self, arguments: tuple[str, ...]) -> list[dict[str, str]]:
-        """Return mappings of names to arguments. The subjects are repeated for each mapping."""
+        """Return the arguments by name: one mapping for each repetition of the subjects."""
         names = [word.strip("[]*") for word in self.takes]
         if self.takes and self.takes[-1].endswith("*"):
             return [{names[0]: _checked(names[0], value)} for value in arguments]
@@ -70,7 +70,7 @@ class Pattern:
 
 
 def _checked(name: str, value: str) -> str:
-    """Return an argument; raises `BadArgument` if it is invalid. `*` is allowed for any name."""
+    """Return an argument; raises `BadArgument` if it is invalid. `*` means any name."""
     check_filter(value)
     if name in _NAMES and ("." in value or value == ">"):
         raise BadArgument(f"{value!r} is not the name of a {name}; use * for any")

@@ -4,6 +4,7 @@
 buckets are written, and `INBOX` for the inboxes of the connection. Names in braces are arguments.
 `[…]` is omitted if its argument is not given. `*` after the name of an argument means any number of
 arguments.
+
 `tests/_async/test_permissions.py` runs each operation with exactly these permissions, and shows
 that it fails if one of them is missing.
 

@@ -242,7 +242,7 @@ class ReconnectPolicy:
     jitter: float = field(default=0.25, converter=_jitter)
     """Maximum random addition to a pause, as a fraction of it.
 
-    Because of it, the clients of a server do not all reconnect at once."""
+    It prevents all clients of a server from reconnecting at the same time."""
 
     def pause(self, round_: int, random: float) -> float:
         """Return the seconds to wait before round number `round_`. Round 0 starts immediately.

@@ -15,7 +15,7 @@ from twinstream.errors import BadArgument
 __all__ = ["ACK", "ACK_COMMAND", "IN_PROGRESS", "NEXT", "nak", "term"]
 
 ACK: Final = b"+ACK"
-# The complete command for the most frequent acknowledgement. To insert the reply subject takes a
+# The complete command for the most frequent acknowledgement. Inserting the reply subject takes a
 # third of the time of `publish_command`.
 ACK_COMMAND: Final = b"PUB %b 4\r\n+ACK\r\n"
 IN_PROGRESS: Final = b"+WPI"

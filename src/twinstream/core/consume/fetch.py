@@ -72,8 +72,8 @@ class Fetch:
         self.frames: Final[list[Frame]] = []
         # Pairs of a number of frames and the time at which the last of them arrived.
         self.arrivals: Final[list[tuple[int, float]]] = []
-        # Whether the fetch has ended, with `end` or `error`. It is no property, because it is read
-        # very often.
+        # Whether the fetch has ended, with `end` or `error`. This is an attribute and not a
+        # property, because it is read very often.
         self.is_over = False
         self.end: BatchEnd | None = None
         self.detail = ""

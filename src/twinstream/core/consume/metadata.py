@@ -1,6 +1,6 @@
 """Parse the reply subject of a delivered message, which contains its metadata.
 
-Two layouts exist (server 2.2, and `js_ack_fc_v2` since 2.14)::
+Servers use two layouts: the first since 2.2, the second since 2.14 with `js_ack_fc_v2`::
 
     $JS.ACK.<stream>.<consumer>.<delivered>.<stream seq>.<consumer seq>.<ns>.<pending>
     $JS.ACK.<domain>.<account>.<stream>.<consumer>.<delivered>.<stream seq>.<consumer seq>
@@ -78,7 +78,7 @@ def parse_ack_reply(reply: bytes) -> Metadata | None:
 
 
 Position = tuple[int, int, int, int]
-"""Stream sequence, consumer sequence, nanoseconds since 1970, and pending messages."""
+"""A position: stream sequence, consumer sequence, nanoseconds since 1970, pending messages."""
 
 
 class Positions:

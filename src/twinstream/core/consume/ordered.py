@@ -61,7 +61,8 @@ from twinstream.models.records import evolve
 
 __all__ = ["Mark", "OrderedRead", "ordered_config"]
 
-# Long enough to survive a pause of the reader, short enough not to leave many consumers (ADR-17).
+# The time after which the server deletes an idle consumer. It is long enough for a reader that
+# pauses, and short enough that not many unused consumers remain (ADR-17).
 _INACTIVE: Final = Duration(minutes=5)
 # Seconds. The consumer must survive the time between two requests.
 _MIN_INACTIVE: Final = 1.0
@@ -164,7 +165,7 @@ class OrderedRead:
 
     @property
     def name(self) -> str:
-        """The name of the current consumer, or of the one to create next."""
+        """The name of the current consumer, or of the next consumer before it is created."""
         return f"{self._prefix}_{self._serial}"
 
     @property
@@ -276,12 +277,12 @@ class OrderedRead:
         return metadata.consumer_seq == self._consumer_seq + 1
 
     def wants(self, metadata: Metadata) -> bool:
-        """Return whether the caller wants a message that is in order, without recording it."""
+        """Return whether to deliver a message that is in order, without recording it."""
         seq = metadata.stream_seq
         return seq > self.position and not (self.is_bounded and seq > self.last_at_start)
 
     def take(self, metadata: Metadata) -> bool:
-        """Record a message that is in order; return whether the caller wants it."""
+        """Record a message that is in order; return whether to deliver it to the caller."""
         self._consumer_seq = metadata.consumer_seq
         seq = metadata.stream_seq
         is_new = seq > self.position
@@ -298,7 +299,7 @@ class OrderedRead:
 
     @property
     def takes_runs(self) -> bool:
-        """Whether the caller wants each message in order that is after the position."""
+        """Whether each message that is in order and after the position is to be delivered."""
         return not (self.is_bounded or self.is_outdated)
 
     @property

@@ -1,4 +1,4 @@
-"""The pull engine: sans-I/O accounting of pull requests, without a clock of its own.
+"""The pull engine: accounting of pull requests, without I/O and without a clock.
 
 Theory of operation
 -------------------
@@ -186,7 +186,7 @@ class PullEngine:
             self._sort_out_full()
 
     def note_size(self, size: int) -> None:
-        """Record the size of one of the arrived messages; not used for a buffer by bytes."""
+        """Record the size of an arrived message. A buffer limited by bytes does not need this."""
         if size == self._size:
             return
         # The size grows at once but shrinks slowly, since later messages may be long again.
@@ -337,7 +337,7 @@ class PullEngine:
                 self._back_off(now)
 
     def _adopt_max_batch(self, refusal: str) -> bool:
-        """Adopt the consumer's max_batch from a refusal; return whether that solves the problem."""
+        """Adopt the max_batch in the text of a refusal; return whether that solves the problem."""
         name, allowed = refused_limit(refusal)
         if name != "max_batch" or allowed is None:
             return False

@@ -135,7 +135,7 @@ class PullLimits:
     """A pull is due when at most this many messages are buffered or requested."""
     threshold_bytes: int = 0
     expires: float | None = None
-    """When the server ends a request; None means immediately (no_wait)."""
+    """The lifetime of a request; None means that the server ends it immediately (no_wait)."""
     heartbeat: float = field(default=float("inf"))
     """Idle heartbeat interval of a request; infinity means none."""
     no_wait: bool = False
@@ -145,7 +145,7 @@ class PullLimits:
     """Seconds after which to pull only to keep a pin; None means never."""
     priority: Priority | None = field(default=None, converter=_priority)
     stop_after: int | None = None
-    """End after this many messages; None means no end."""
+    """The number of messages after which the iteration ends; None means that it does not end."""
     on_refused: OnRefused = "raise"
     """What to do if the first request exceeds a limit of the consumer."""
 
@@ -277,7 +277,7 @@ def _given_heartbeat(value: Seconds, lifetime: float, name: str) -> float:
 def request_body(
     batch: int, max_bytes: int | None, limits: PullLimits, pin: str | None = None
 ) -> bytes:
-    """Return the body of one request. It is JSON, since servers do not validate a bare number.
+    """Return the body of one request as JSON. Servers do not validate a body that is a number.
 
     `pin` is the id that the server assigned to a pinned client.
     """

@@ -22,7 +22,7 @@ __all__ = ["CoordinationSubjects", "check_coordination", "check_count", "coordin
 _KINDS: Final = ("lock", "semaphore", "rate", "once", "leader")
 # A list of this many slots takes some megabytes, as the message of a slot is small.
 MOST_SLOTS: Final = 10_000
-# Bytes. A record has a note of up to 1,000 characters of up to 12 bytes, the owner, and others.
+# Bytes. A record has a note of up to 1,000 characters of up to 12 bytes, and other members.
 _LARGEST_RECORD: Final = 16_384
 
 

@@ -9,9 +9,9 @@ a TTL. The server removes a record when its TTL has passed on the server's clock
 
 So a holder that sent its record at time S may consider the lease valid until S + TTL - margin,
 because the server stored the record after S. The margin allows for differences between the clocks.
-A renewal is valid from the time at which it was sent. After that time the lease is permanently
-lost, even if a late response shows that the server still has the record, because the loss may
-already have been reported.
+A renewal is valid from the time at which it was sent. When the lease is no longer valid, it is
+permanently lost, even if a late response shows that the server still has the record, because the
+loss may already have been reported.
 
 If a response is lost, the outcome is unknown. The next attempt decides: if the record of the lost
 attempt was not stored, the next record is. Otherwise the server refuses the next record, and the
@@ -230,7 +230,7 @@ class LeaseEngine:
         self._look, self._again_at = True, now
 
     def unanswered(self, reason: str, now: float, *, look: bool = False) -> None:
-        """Record an unknown outcome or a temporary failure; `look` requires a look-up next."""
+        """Record an unknown outcome or a temporary failure; `look` is true to look up the slot."""
         self.reason = reason
         self._lapse(now)
         self._look = self._look or look
@@ -252,7 +252,7 @@ class LeaseEngine:
             self._make_room(record, now)
 
     def dropped(self, found: bool, now: float) -> None:
-        """Record that the record was deleted; `found` is false if it did not exist."""
+        """Process the response to a `Drop`; `found` is false if the record did not exist."""
         if found:
             self.phase = Phase.LEFT
         else:

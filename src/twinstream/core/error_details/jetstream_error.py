@@ -18,7 +18,7 @@ class TwinstreamError(Restorable):
 
 
 class NoResponders(TwinstreamError):
-    """There are no responders for the subject: no such stream or consumer, or no leader."""
+    """There are no responders: the stream or consumer does not exist, or it has no leader."""
 
     __module__ = "twinstream.errors"
 

@@ -56,7 +56,7 @@ def write_holes(config: StreamConfig) -> list[Hole]:
 def insert_holes(config: StreamConfig, lasting: float | None = None) -> list[Hole]:
     """Return the settings because of which a subject could be inserted twice.
 
-    `lasting` is the time in seconds within which that must not happen; None means ever.
+    `lasting` is the time in seconds within which that must not happen; None means never.
     """
     return [*write_holes(config), *_keeping_holes(config, lasting)]
 
@@ -64,7 +64,7 @@ def insert_holes(config: StreamConfig, lasting: float | None = None) -> list[Hol
 def _keeping_holes(config: StreamConfig, lasting: float | None = None) -> list[Hole]:
     """Return the settings because of which the stream may remove a message by itself.
 
-    `lasting` is the time in seconds within which that must not happen; None means ever.
+    `lasting` is the time in seconds within which that must not happen; None means never.
     """
     holes = _forgetting(config)
     age = config.max_age or _ZERO

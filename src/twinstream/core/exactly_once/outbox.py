@@ -154,7 +154,7 @@ class Lanes:
         return wave
 
     def hold(self, event: OutboxEvent) -> None:
-        """Send no more events with the key of this event, because it was not stored."""
+        """Exclude further events with the key of `event`, because `event` was not stored."""
         if event.key is not None:
             self._lanes.pop(event.key, None)
             self._held.add(event.key)
@@ -173,7 +173,10 @@ def is_of_event_alone(error: TwinstreamError) -> bool:
 
 
 def graver(one: TwinstreamError | None, other: TwinstreamError | None) -> TwinstreamError | None:
-    """Return the error that also affects other events, or one of the two; None if both are None."""
+    """Return the more serious of two errors, or the only one; None if both are None.
+
+    An error is more serious if it also affects other events.
+    """
     if one is None or other is None:
         return one or other
     return other if is_of_event_alone(one) else one

@@ -15,7 +15,7 @@ from twinstream.models import ConsumerConfig, ConsumerInfo
 
 __all__ = ["has_all", "patience"]
 
-# Seconds. A server needs less time to redeliver a message after its ack_wait.
+# Seconds after its ack_wait within which a server certainly redelivers a message.
 _MARGIN: Final = 1.0
 
 

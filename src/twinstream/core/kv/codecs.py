@@ -75,7 +75,7 @@ class Base64Keys:
         return ".".join(_to_base64(token) for token in key.split("."))
 
     def decode(self, key: str) -> str:
-        """Return the program's key."""
+        """Return the application's key."""
         return ".".join(_from_base64(token) for token in key.split("."))
 
     def encode_filter(self, pattern: str) -> str:
@@ -108,7 +108,7 @@ class PathKeys:
         return self.encode_filter(key)
 
     def decode(self, key: str) -> str:
-        """Return the program's key."""
+        """Return the application's key."""
         if key == _ROOT:
             return "/"
         parts = key.replace(".", "/")
@@ -136,7 +136,7 @@ class KeyCodecs:
         return key
 
     def decode(self, key: str) -> str:
-        """Return the program's key."""
+        """Return the application's key."""
         for codec in reversed(self._codecs):
             key = codec.decode(key)
         return key
@@ -166,7 +166,7 @@ class ValueCodecs(Generic[V]):
         return data
 
     def decode(self, data: bytes) -> V:
-        """Return the program's value."""
+        """Return the application's value."""
         for codec in reversed(self._others):
             data = codec.decode(data)
         return self._first.decode(data)
@@ -193,7 +193,7 @@ class JsonValues(Generic[V]):
         return json.dumps(plain, ensure_ascii=False, separators=(",", ":")).encode()
 
     def decode(self, data: bytes) -> V:
-        """Return the program's value."""
+        """Return the application's value."""
         if self._has_own:
             return cast("V", cast("Any", self._model).model_validate_json(data))
         return cast("V", self._cattrs().structure(json.loads(data), self._model))
@@ -232,7 +232,7 @@ class Codecs(Generic[V]):
         return check_filter_of_keys(pattern)
 
     def decode_key(self, key: str) -> str:
-        """Return the program's key."""
+        """Return the application's key."""
         return key if self.key is None else self.key.decode(key)
 
     def encode_value(self, value: V) -> bytes:
@@ -249,7 +249,7 @@ class Codecs(Generic[V]):
         raise BadArgument(f"a value must be bytes, got {type(data).__name__}: use typed(...)")
 
     def decode_value(self, data: bytes) -> V:
-        """Return the program's value."""
+        """Return the application's value."""
         return cast("V", data) if self.value is None else self.value.decode(data)
 
     def with_codecs(
@@ -280,4 +280,4 @@ def _filter(codec: KeyCodec, pattern: str) -> str:
 
 
 PLAIN_CODECS: Final[Codecs[bytes]] = Codecs(None, None)
-"""No codecs: keys and values are stored unchanged."""
+"""The codecs of a handle without codecs, which stores keys and values unchanged."""

@@ -101,12 +101,15 @@ def marker_of(headers: Mapping[str, str]) -> KeyValueOperation | None:
 
 
 def may_be_marker(block: bytes) -> bool:
-    """Return whether a header block may be that of a marker. For most messages it is not."""
+    """Return whether a message with this header block may be a marker. Few messages are."""
     return _OPERATION_BYTES in block or _REASON_BYTES in block
 
 
 def size_of(headers: Mapping[str, str], data: bytes) -> int:
-    """Return the size of a value. A message that was delivered without it has it in a header."""
+    """Return the size of a value.
+
+    If the message was delivered without its value, a header contains the size.
+    """
     if headers:
         stated = natural(headers.get(_SIZE))
         if stated is not None:

@@ -112,7 +112,7 @@ class KeySubjects:
     origin: str | None = None
     """The stream to which writes are published, if this bucket is its mirror; else None."""
     origin_api: str | None = None
-    """The API prefix for requests to the origin; None if it is that of this bucket."""
+    """The API prefix for requests to the origin, if it differs from this bucket's; else None."""
 
     @classmethod
     def of(cls, config: StreamConfig, api_prefix: str) -> KeySubjects:

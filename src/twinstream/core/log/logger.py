@@ -160,7 +160,7 @@ class _Repeats:
         self._missed = 0
 
     def count(self, now: float) -> int | None:
-        """Return the number of reports since the last due one, or None if this is not due."""
+        """Count a report. Return the number of repeats before it, or None if it is not due."""
         if now < self._due_at:
             self._missed += 1
             return None

@@ -14,7 +14,7 @@ R = TypeVar("R")
 
 
 class Reporter(Generic[R]):
-    """A function that logs reports and passes them to a callback, if there is one.
+    """A callable that logs reports and passes them to a callback, if there is one.
 
     With a callback, the log level is one lower. Errors that the callback raises propagate.
     """

@@ -64,7 +64,7 @@ _GAP: Final = 3
 
 
 class BatchSheet:
-    """The numbers of the messages of one batch, and what is needed to check the server's rules."""
+    """The state of one batch. It numbers the messages and checks the server's rules for them."""
 
     def __init__(self, batch_id: str, limit: int = BATCH_MESSAGES) -> None:
         check_kind(batch_id, str, "a batch id", "text")

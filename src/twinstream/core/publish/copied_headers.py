@@ -45,7 +45,7 @@ _LEFT_OUT: Final = frozenset(_OF_THE_SERVER + _OF_ONE_PUBLICATION)
 def is_copied(name: str) -> bool:
     """Return whether a header is copied when a message is published again.
 
-    Header names are case-sensitive, like those of the server.
+    Names are compared case-sensitively, as the server does.
     """
     return name not in _LEFT_OUT and not name.startswith(_BEGINNINGS)
 
@@ -53,12 +53,13 @@ def is_copied(name: str) -> bool:
 def copied_headers(headers: Headers) -> Headers:
     """Return the headers of a received message that may be published again.
 
-    Omitted are headers that only servers write and that they refuse from clients or act upon
-    (`Nats-Stream-Source`, `Nats-Scheduler`, `Nats-Schedule-Next`, `Nats-Counter-Sources`,
-    `Nats-Pin-Id`, `Nats-Msg-Size`), and headers of the first publication (`Nats-Msg-Id`,
-    `Nats-Incr`, `Nats-Required-Api-Level`, `Nats-Expected-…`, `Nats-Batch-…`, `Nats-Trace-…`).
+    The result lacks headers that only servers write, and that servers refuse from clients or act
+    upon (`Nats-Stream-Source`, `Nats-Scheduler`, `Nats-Schedule-Next`, `Nats-Counter-Sources`,
+    `Nats-Pin-Id`, `Nats-Msg-Size`). It also lacks headers that apply to the first publication
+    (`Nats-Msg-Id`, `Nats-Incr`, `Nats-Required-Api-Level`, `Nats-Expected-…`, `Nats-Batch-…`,
+    `Nats-Trace-…`).
 
-    All others are kept, with all values and in order. `Nats-TTL`, `Nats-Rollup` and
+    All other headers are kept, with all values and in order. `Nats-TTL`, `Nats-Rollup` and
     `Nats-Schedule…` take effect again and need a stream that allows them.
     """
     return Headers(pair for pair in headers.pairs if is_copied(pair[0]))

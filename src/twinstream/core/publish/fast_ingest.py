@@ -5,6 +5,7 @@ Theory of operation (ADR-50, server 2.14). A message of a batch has the reply su
 The first message opens the batch. The reply to it contains the interval of acknowledgements, which
 is at most the requested one. After each interval the server replies that it has handled the
 messages up to a number. Each such reply may change the interval.
+
 These replies contain no stream sequence, and a ping only repeats the last reply. So the messages
 after the last reply are confirmed only at the end of the batch: the server replies to the commit
 with a publish acknowledgement, whose `count` is the last number handled.

@@ -128,8 +128,9 @@ class PublishEngine:
             case NoResponders() | RequestTimeout():
                 return Explain(silent=isinstance(error, RequestTimeout))
             case JetStreamError() | BadArgument() | PermissionDenied() if self.may_be_stored:
-                # The server may have refused this attempt because an earlier one was stored. It
-                # may also be too large for this server, or permissions may have changed.
+                # The server may have refused this attempt because an earlier attempt was stored.
+                # Other reasons: the message is too large for this server, or permissions have
+                # changed.
                 return Prove(error)
             case _:
                 return Fail(error)

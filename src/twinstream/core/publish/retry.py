@@ -71,7 +71,7 @@ class RetryPolicy:
     def left(
         self, attempts: int, seconds: float, error: TwinstreamError, *, lacks_leader: bool
     ) -> int:
-        """Return how many more attempts may follow the number `attempts` of attempts so far.
+        """Return how many more attempts may follow after `attempts` attempts.
 
         The last attempt failed with `error`. `seconds` is the remaining time. `lacks_leader` is
         true if the stream is known to have no leader.
@@ -103,7 +103,7 @@ class RetryPolicy:
         return max(left * 0.8, left - _DIAGNOSIS_TIME)
 
 
-# Cached, because nearly every publish has the same policy. To validate a policy is a tenth of the
+# Cached, because nearly every publish has the same policy. Validating a policy takes a tenth of the
 # work of a publish.
 @lru_cache(maxsize=64, typed=True)
 def retry_policy(retries: int | None = None, wait: Seconds = 0.25) -> RetryPolicy:

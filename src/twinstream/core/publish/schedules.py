@@ -124,7 +124,10 @@ class Schedule:
 
     @classmethod
     def parse(cls, pattern: str, time_zone: str | None = None) -> Schedule:
-        """Return a schedule for a pattern in the server's format. Raises `BadArgument`."""
+        """Return the schedule with a pattern in the server's format.
+
+        Raises `BadArgument` for an invalid pattern or time zone.
+        """
         return cls._checked(cls(pattern, time_zone))
 
     @classmethod
@@ -229,7 +232,7 @@ class StoredSchedule:
     source: str | None
     """The subject whose last message the server publishes; None means the schedule's data."""
     ttl: str | None
-    """The time to live of published messages, in the server's format; None means no limit."""
+    """The time to live of published messages, in the server's format; None means no TTL."""
     rollup: bool
     """Whether a published message replaces the earlier messages of its subject."""
     data: bytes

@@ -108,7 +108,7 @@ def _turned(rows: int, columns: int) -> pa.Array:
 
 
 class _Counting:
-    """A cache of the numbers from 0 up. To create them takes longer than to use them."""
+    """A cache of the numbers from 0 up. Creating them takes longer than using them."""
 
     _kept: pa.Array | None = None
 

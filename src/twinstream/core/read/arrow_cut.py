@@ -1,6 +1,6 @@
 """Cut the bytes of a whole page into columns with Arrow's functions, without a loop.
 
-Measured for 20,000 messages of 200 bytes on a busy machine: to turn bytes into Arrow columns takes
+Measured for 20,000 messages of 200 bytes on a busy machine: turning bytes into Arrow columns takes
 1.3 µs of CPU a message instead of 8.3 for a pull, and 1.6 instead of 4.4 for a direct get.
 
 The functions return an exact result or None. The control line of each message contains a name that
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 __all__ = ["cut_direct", "cut_pull"]
 
-# More bytes than a control line has after the mark.
+# Number of bytes after the mark that certainly include the end of the control line.
 _CONTROL: Final = 160
 
 _BARE: Final = b"NATS/1.0\r\nNats-Stream: "
@@ -84,7 +84,7 @@ def _cut_direct(data: bytes, end: int, mark: bytes, stream: bytes) -> ArrowPage:
     headers, payloads = between(data, header, pc.add(header, header_size), ends)
     stored, tail = _stored(headers)
     name, subject, seq, time, pending = tail
-    # Another name: a mirror replied, or stored headers look like the lines of the server.
+    # If the name differs, a mirror replied, or stored headers look like the server's lines.
     require(pc.equal(name, pa.scalar(stream, pa.binary())))
     moments = behind(time, b"Nats-Time-Stamp: ").cast(pa.string())
     return ArrowPage(

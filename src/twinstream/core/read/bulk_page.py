@@ -24,7 +24,7 @@ from twinstream.core.read.arrow_page import ArrowPage
 
 __all__ = ["LEAST", "BulkAnswer", "DirectBulk", "PullBulk"]
 
-#: Minimum number of messages for a page in bulk: its fixed cost equals the parsing of about as many
+#: Minimum number of messages for a page in bulk. Its fixed cost is about that of parsing as many
 #: frames.
 LEAST: Final = 500
 
@@ -32,8 +32,8 @@ LEAST: Final = 500
 #: server adds can be longer than the messages.
 _MAX_BYTES: Final = 64 * 1024 * 1024
 
-# How many bytes before the new ones are searched again, for text that was split between two reads.
-# More than the length of a mark and the numbers after it.
+# Number of bytes of earlier reads that are searched again, for text that was split between reads.
+# It is above the length of a mark and the numbers after it.
 _SEAM: Final = 512
 
 _STATUS: Final = b"\r\nNATS/1.0 "
@@ -141,7 +141,7 @@ class PullBulk(BulkAnswer):
         super().__init__(sid, reply, b".%b." % consumer.encode())
         self._left = batch
         self._needed = 0
-        # Whether the control line of the last message is incomplete. Then its end is awaited.
+        # Whether the control line of the last message is incomplete, so that `_end` waits for it.
         self._in_line = False
 
     def _end(self, data: bytes) -> int | None:

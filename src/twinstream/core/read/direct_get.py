@@ -85,7 +85,7 @@ def _natural(seq: int) -> int:
 
 
 def from_leader(stored: StoredMessage, stream: str, *, headers: bool = True) -> StreamMessage:
-    """Return the message in a leader's response; `headers` is false to leave out its headers."""
+    """Return the message in a leader's response, without its headers if `headers` is false."""
     return StreamMessage(
         stream=stream,
         subject=stored.subject,
@@ -99,8 +99,9 @@ def from_leader(stored: StoredMessage, stream: str, *, headers: bool = True) -> 
 def from_direct(frame: Frame, subject: str, *, headers: bool = True) -> StreamMessage:
     """Return the message in a response to a direct get of `subject`.
 
-    `headers` is false to leave out its headers. The message's `stream` is the stream that replied,
-    which may be a mirror of the requested stream.
+    It has no headers if `headers` is false. Its `stream` is the stream that replied, which may be
+    a mirror of the requested stream.
+
     Raises `BadAnswer` for an invalid response, and `MessageNotFound` or another `JetStreamError`
     for a status.
     """

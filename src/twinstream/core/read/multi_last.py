@@ -81,7 +81,7 @@ class MultiEnd:
     failure: str = ""
     """Why the response failed; empty if it succeeded."""
     missing: bool = False
-    """Whether there were no responders: no such stream, no `allow_direct`, or no leader."""
+    """Whether there were no responders: no stream, no `allow_direct`, or no leader."""
     mirror: bool = False
     """Whether a mirror replied instead of the stream."""
 

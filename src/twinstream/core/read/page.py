@@ -56,8 +56,8 @@ def direct_tail(body: bytes, header_size: int) -> re.Match[bytes] | None:
     2.12 store them.
 
     A server accepts any bytes as headers from a publisher. It removes the last two bytes, which
-    should be the empty line, and appends its own lines. If they are not, its first line begins in
-    the middle of a line.
+    should be the empty line, and appends its own lines. Otherwise its first line begins in the
+    middle of a stored line.
     """
     start = body.rfind(_TAIL_START, 0, header_size)
     found = _TAIL.match(body, start) if start >= 0 else None
@@ -65,17 +65,18 @@ def direct_tail(body: bytes, header_size: int) -> re.Match[bytes] | None:
 
 
 def is_from(found: re.Match[bytes], stream: bytes) -> bool:
-    """Return whether `stream` itself sent the response, not a mirror; `found` is its match.
+    """Return whether `stream` itself, and not a mirror, sent a response.
 
-    A mirror may also reply to direct gets for its origin, with its own name in the response. It may
-    lack messages of the origin, because it begins later, filters, lags or removes messages sooner.
-    It may also have messages that the origin has removed.
+    `found` is the response's match of `direct_tail`. A mirror may also reply to direct gets for its
+    origin, with its own name in the response. It may lack messages of the origin, because it begins
+    later, filters, lags or removes messages sooner. It may also have messages that the origin has
+    removed.
     """
     return found.string.startswith(b"Nats-Stream: %b\r\n" % stream, found.start())
 
 
 def answering(found: re.Match[bytes]) -> bytes:
-    """Return the name of the stream that sent a response; `found` is its match of `direct_tail`."""
+    """Return the name of the stream that sent a response, from its match of `direct_tail`."""
     return found[0][len(_TAIL_START) : found[0].index(b"\r")]
 
 
@@ -116,7 +117,7 @@ class StoredPage:
     headers: list[bytes] = field(factory=list[bytes])
     payloads: list[bytes] = field(factory=list[bytes])
     blocks: list[ArrowPage] = field(factory=list["ArrowPage"])
-    """Messages that precede those of the lists, if the page was read in bulk."""
+    """The messages before those in the lists, if the page was read in bulk."""
 
     def __len__(self) -> int:
         return sum(map(len, self.blocks)) + len(self.seqs)
@@ -188,7 +189,7 @@ class PageEnd:
     failure: str = ""
     """Why the page failed; empty if it succeeded."""
     missing: bool = False
-    """Whether there were no responders: no such stream or consumer, or no leader."""
+    """Whether there were no responders: no stream, no consumer, or no leader."""
     mirror: bool = False
     """Whether a mirror replied instead of the stream."""
 

@@ -6,17 +6,17 @@ A range `[start, end)` is read in pages (direct get batches, or pulls of an ephe
 replica that lags behind the leader may send a page. Such a replica reports "no more messages"
 although later messages are already stored and acknowledged. Empty responses, end markers and
 pending counts of a page are therefore hints, not proof. A sequence is settled once its message was
-read, or once it is known that no message of the range is missing there. Two things are proof:
+read, or once it is known that the stream has no message of the range at it. There are two proofs:
 
-1. a message with sequence `end - 1` or above was received: a replica applies entries in order, so
-   it had everything below as well;
-2. the stream's leader, asked for the next message at or after the first unsettled sequence, has
-   none below `end`. If it has none at all, it must also have proved that it was still the leader
+1. A message with sequence `end - 1` or above was received. A replica applies entries in order, so
+   it had all earlier messages, too.
+2. The stream's leader has no message at or after the first unsettled sequence and below `end`. If
+   it has no later message at all, it must also have proved that it was still the leader
    (`twinstream.core.api.leadership`).
 
-Until one of them holds, the read pauses briefly and continues at the first unsettled sequence.
-If the leader returns a message inside the range, everything before it is settled too, and the
-read continues there.
+Without a proof, the read pauses briefly and continues at the first unsettled sequence. If the
+leader returns a message inside the range, all sequences before it are settled, too, and the read
+continues at this message.
 
 `RangeRead` has no clock and does no I/O: `RangeRead.step` is the next step, and the caller carries
 it out and reports the result. On a stream without changes, the proof for a range takes at most two

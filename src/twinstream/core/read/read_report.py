@@ -13,10 +13,13 @@ class ReadEnd(Enum):
     """Why a read ended. All values but CLOSED mean that the range is complete."""
 
     EMPTY = "the range held no sequence"
-    """Nothing to read: the stream is empty or begins after the range."""
+    """There was nothing to read: the stream is empty or begins after the range."""
 
     SEEN = "a message at the end of the range was seen"
-    """A replica stores messages in order, so the one that sent it had all earlier messages."""
+    """A message at the end of the range, or after it, was received.
+
+    A replica stores messages in order, so the sender had all earlier messages.
+    """
 
     LEADER = "the leader has no further message in the range"
     """The last sequences of the range hold no messages, which only the leader can confirm."""

@@ -65,7 +65,7 @@ def snapshot_request(
     at_time: datetime | None,
     timeout: Seconds,
 ) -> SnapshotRequest:
-    """Validate the arguments of a snapshot. Raises `BadArgument`."""
+    """Return the validated arguments of a snapshot. Raises `BadArgument` for an invalid one."""
     if at_seq is not None and at_time is not None:
         raise BadArgument("pass at_seq or at_time, not both")
     return SnapshotRequest(
@@ -88,7 +88,7 @@ def read_request(
     page_bytes: int,
     timeout: Seconds,
 ) -> ReadRequest:
-    """Validate the arguments of a read. Raises `BadArgument`."""
+    """Return the validated arguments of a read. Raises `BadArgument` for an invalid one."""
     if start is not None and start_time is not None:
         raise BadArgument("pass start or start_time, not both")
     if end is not None and end_time is not None:
@@ -118,7 +118,7 @@ def filters_of(subjects: str | Sequence[str] | None) -> tuple[str, ...]:
         raise BadArgument("subjects is empty; omit it to read all of them")
     for each in filters:
         check_filter(each)
-    # With a filter that matches everything, the others make no difference.
+    # A filter that matches everything makes the other filters redundant.
     return () if ">" in filters else tuple(dict.fromkeys(filters))
 
 

@@ -31,5 +31,5 @@ class StreamMessage:
         return as_text(self.data, self.subject)
 
     def json(self) -> Any:
-        """Return the payload decoded as JSON; raises `BadPayload`."""
+        """Return the payload decoded as JSON; raises `BadPayload` if it is not JSON."""
         return as_json(self.data, self.subject)

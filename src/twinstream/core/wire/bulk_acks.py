@@ -36,12 +36,12 @@ class AckCutter:
         self._prefix: Final = prefix
         self._mark: Final = b"MSG " + prefix
         self._deliver: Final = deliver
-        # None without an example. Both values are replaced at once.
+        # None before `learn`. The pair is replaced in one step.
         self._known: tuple[re.Pattern[bytes], AckShape] | None = None
         self._aside = 0
 
     def learn(self, frame: Frame, shape: AckShape) -> None:
-        """Use `frame`, an acknowledgement of the given shape, as the example for the others."""
+        """Derive the pattern of later acknowledgements from `frame`, which has the given shape."""
         self.is_learning = False
         head, tail, size = shape.head, shape.tail, len(frame[3]) - 2
         digits = len(frame[3]) - len(head) - len(tail)

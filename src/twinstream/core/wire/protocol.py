@@ -103,7 +103,7 @@ def _reraise(_: bytes, error: Exception) -> None:
 
 
 class ByteTaker(Protocol):
-    """An object that extracts the messages of one subscription from bytes before the parser."""
+    """An object that processes the messages of one subscription before the parser does."""
 
     @property
     def sid(self) -> bytes:
@@ -142,6 +142,7 @@ class Parser:
     `sinks` maps subscription ids to callables that take a `Frame`. `cutters` process the bytes
     before the parser. `feed` does not return subscription ids in `silent`; it only calls their
     sinks. All three may change between calls.
+
     The parser drops a message without a sink, whose subscription has just ended, and counts it in
     `strays`. If a sink raises, the parser drops the message and calls `on_failure` with the subject
     and the error.
@@ -175,7 +176,8 @@ class Parser:
     def hold_back(self, bulk: HeldBack) -> None:
         """Pass the next bytes to `bulk` before parsing them.
 
-        If an earlier bulk response is incomplete, that one gives up, and `bulk` is not used.
+        If an earlier bulk response is incomplete, its buffering is given up, and `bulk` is not
+        used.
         """
         if self._bulk is None:
             self._bulk = bulk
@@ -205,7 +207,7 @@ class Parser:
 
     def _feed_past(self, bulk: HeldBack, data: bytes) -> tuple[list[bytes], list[Event]]:
         if self._pieces:
-            bulk.give_up()  # a page cannot begin in the middle of another message
+            bulk.give_up()  # A page cannot begin in the middle of another message.
         self._bulk = None
         touched, events = self.feed(data) if (data := bulk.take(data)) else ([], [])
         if not bulk.is_over:
@@ -296,7 +298,7 @@ class Parser:
 class _Totals(dict[bytes, int]):
     """A cache from the size at the end of a line to the number of bytes after it, with CRLF.
 
-    To look up a known size is faster than to parse it. A key that is not a size and a line end
+    Looking up a known size is faster than parsing it. A key that is not a size and a line end
     raises `ValueError`.
     """
 
@@ -365,14 +367,14 @@ def publish_command(subject: bytes, reply: bytes, headers: bytes, payload: bytes
 
 @lru_cache(maxsize=1024)
 def line_end(size: int) -> bytes:
-    """Return the end of a PUB line, from a cache: sizes repeat, and to format one takes 0.17 µs."""
+    """Return the end of a PUB line, from a cache: sizes repeat, and formatting takes 0.17 µs."""
     return b" %d\r\n" % size
 
 
 def long_publish_command(
     subject: bytes, reply: bytes, headers: bytes, payload: bytes
 ) -> tuple[bytes, bytes, bytes]:
-    """Return the command PUB or HPUB in three pieces: the bytes before the payload, it, CRLF."""
+    """Return PUB or HPUB in three pieces: the bytes before the payload, the payload, and CRLF."""
     head = b"%b %b" % (subject, reply) if reply else subject
     size = len(headers) + len(payload)
     if headers:

@@ -1,7 +1,7 @@
 """Parse publish acknowledgements.
 
 Acknowledgements of one stream differ only in the sequence, so an `AckReader` compares their other
-bytes with those of an earlier one. That takes 0.8 µs; to parse the JSON takes 3.0 µs (Python 3.11).
+bytes with those of an earlier one. This takes 0.8 µs; parsing the JSON takes 3.0 µs (Python 3.11).
 """
 
 from __future__ import annotations
@@ -31,15 +31,16 @@ _MOST_DIGITS: Final = 19
 class _Blank(PubAck):
     """A mutable `PubAck` without constructor. `AckShape.ack` sets its fields and then its class.
 
-    Every published message needs a `PubAck`. To create one in this way takes 0.7 µs; the
-    constructor of the frozen class takes 2.3 µs (Python 3.11 and 3.13).
+    Every published message needs a `PubAck`. Creating it in this way takes 0.7 µs; the constructor
+    of the frozen class takes 2.3 µs (Python 3.11 and 3.13).
     """
 
     __slots__ = ()
 
     __init__ = object.__init__  # pyright: ignore[reportAssignmentType]
     __setattr__ = object.__setattr__
-    # Without this line, the interpreter looks for `__delattr__` of a base class on each access.
+    # Both methods are set. If only `__setattr__` were, the interpreter would look for it on each
+    # assignment.
     __delattr__ = object.__delattr__
 
 
@@ -47,7 +48,7 @@ _blank: Final = cast("Callable[[], Any]", _Blank)
 
 
 def is_pub_ack(frame: Frame) -> bool:
-    """Return whether a reply may be from a stream. Few replies of other responders look so."""
+    """Return whether a reply may be from a stream. Replies of others rarely look like one."""
     return b'"stream"' in frame[3] or frame[2] > 0 or b'"error"' in frame[3]
 
 
@@ -133,7 +134,7 @@ class AckShape:
 
 
 class AckReader:
-    """A parser of acknowledgements, with a fast path for those that look like the last one.
+    """A parser of acknowledgements, with a fast path for replies that look like the last one.
 
     Threads may share it: its only attribute is replaced in one step.
     """

@@ -46,7 +46,7 @@ def covers(wide: str, narrow: str) -> bool:
 
 
 def widest(filters: Iterable[str]) -> tuple[str, ...]:
-    """Return the filters that no other filter covers. The server rejects covered filters."""
+    """Return the filters that no other filter covers, since servers reject covered filters."""
     given = tuple(dict.fromkeys(filters))
     # Only filters with wildcards cover others. There may be many filters without wildcards.
     wild = [each for each in given if "*" in each or ">" in each]

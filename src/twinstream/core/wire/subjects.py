@@ -206,5 +206,5 @@ class ApiSubjects:
         return subject if length > _MAX_SUBJECT else f"{subject}.{filters[0]}"
 
     def next_message(self, stream: str, consumer: str) -> str:
-        """Return the subject of pull requests."""
+        """Return the subject of pull requests to a consumer."""
         return self.consumer("MSG.NEXT", stream, consumer)

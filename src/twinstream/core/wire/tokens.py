@@ -45,7 +45,10 @@ class Tokens:
         return b"%d" % next(self._numbers)
 
     def inbox(self) -> str:
-        """Return the subject of a new inbox. Subscribe to the subject, or to it and `.*`."""
+        """Return the subject of a new inbox.
+
+        Callers subscribe to the subject itself, or to the subject followed by `.*`.
+        """
         return f"{self._inbox}.{self._unique}.{self.next()}"
 
     def name(self) -> str:

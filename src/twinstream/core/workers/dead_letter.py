@@ -203,7 +203,7 @@ def is_of_earlier_stream(failure: Failure, created: Timestamp) -> bool:
 def is_later_message(failure: Failure, stored: Timestamp) -> bool:
     """Return whether a message that was stored at `stored` is newer than the failure.
 
-    Then it is not the failed message.
+    Such a message is not the failed message.
     """
     return stored.ns > failure.time.ns + _SKEW
 
