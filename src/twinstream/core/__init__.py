@@ -1,1 +1,1 @@
-"""The logic that both twins share: protocol, state machines and errors, without any I/O."""
+"""The logic that the async and the sync API share: protocol, state machines, errors. No I/O."""

@@ -1,6 +1,6 @@
-"""The clock, absolute deadlines that are passed down through calls, and the pauses of retries.
+"""Durations, deadlines, a clock, and the pauses of retries.
 
-The clock is monotonic, so that a step of the system clock neither ends nor prolongs a wait.
+The clocks are monotonic, so that a change of the system clock neither ends nor prolongs a wait.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ __all__ = [
 ]
 
 Seconds = float | int | timedelta
-"""A duration argument: seconds, or a timedelta."""
+"""A duration as an argument: a number of seconds, or a timedelta."""
 
 
-# On Linux `monotonic` stops while the machine is suspended, unlike the server's clock.
+# On Linux, CLOCK_MONOTONIC stops while the machine is suspended, and the server's clock does not.
 _CLOCK: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 LONGEST: Final = 100
-"""Maximum in years of durations sent to a server, well below the overflow of its clock."""
+"""Maximum in years of a duration for a server, well below the overflow of the server's clock."""
 
 LONGEST_WAIT: Final = 10
 """Maximum in years of a wait."""
@@ -45,15 +45,19 @@ _YEAR: Final = 365.25 * 86_400
 
 
 def unsleeping() -> float:
-    """Return the time of a monotonic clock that includes suspended time, where supported."""
+    """Return the time of a monotonic clock, in seconds.
+
+    Where the system supports it, the clock also runs while the machine is suspended.
+    """
     return time.clock_gettime(_CLOCK)
 
 
 def seconds(value: Seconds, name: str = "timeout", *, years: int = LONGEST_WAIT) -> float:
-    """Return a duration argument in seconds, infinity included; `name` is used in errors.
+    """Return a duration in seconds, which may be infinite.
 
-    Raises `BadArgument` if it is not a duration, or a finite one of more than `years`, which is
-    probably in nanoseconds by mistake: no application waits for 10 years.
+    Raises `BadArgument`, with `name` in its message, for a value that is not a duration, and for a
+    finite duration of more than `years` years. That value is probably in nanoseconds by mistake, as
+    no application waits for 10 years.
     """
     if isinstance(value, timedelta):
         number = value.total_seconds()
@@ -69,10 +73,11 @@ def seconds(value: Seconds, name: str = "timeout", *, years: int = LONGEST_WAIT)
 
 
 def finite_seconds(value: Seconds, name: str = "timeout", *, years: int = LONGEST) -> float:
-    """Return a duration that is sent to the server, which supports no infinite ones.
+    """Return a finite duration in seconds, for a request to the server.
 
-    The server stores times as nanoseconds since 1970 in 64 bits. A time after 2262 counts as over
-    (2.11 to 2.15): the message is removed, the lock is free for others, the delay is zero.
+    The server stores times as nanoseconds since 1970 in 64 bits. It treats a time after 2262 as
+    past (2.11 to 2.15): it removes the message, releases the lock, or does not delay. Raises
+    `BadArgument` like `seconds`, and for an infinite duration.
     """
     number = seconds(value, name, years=years)
     if math.isinf(number):
@@ -100,13 +105,13 @@ class Deadline:
 
     @classmethod
     def after(cls, timeout: Seconds | None) -> Deadline:
-        """Return the deadline `timeout` seconds from now; None means never."""
+        """Return the deadline `timeout` seconds from now, or `NEVER` for None."""
         if timeout is None:
             return NEVER
         return cls(monotonic() + seconds(timeout))
 
     def remaining(self) -> float:
-        """Return the seconds left, at least 0; infinite without a deadline."""
+        """Return the seconds until the deadline: at least 0, infinity for `NEVER`."""
         return max(0.0, self.at - monotonic())
 
     def expired(self) -> bool:
@@ -114,7 +119,7 @@ class Deadline:
         return self.at <= monotonic()
 
     def earlier(self, at: float) -> Deadline:
-        """Return this deadline, or one at `at` if that is sooner."""
+        """Return this deadline, or a deadline at `at` if that is earlier."""
         return self if self.at <= at else Deadline(at)
 
     def __repr__(self) -> str:
@@ -125,14 +130,14 @@ NEVER: Final = Deadline(math.inf)
 
 
 class Backoff:
-    """Pauses between attempts: `first` seconds, then `factor` times as long, at most `longest`."""
+    """The pauses between attempts: `first` seconds, then `factor` times longer, up to `longest`."""
 
     __slots__ = ("factor", "first", "longest")
 
     def __init__(self, first: float, longest: float = math.inf, factor: float = 2.0) -> None:
         self.first: Final = first
         self.longest: Final = longest
-        # A power of integers could be too large to compute.
+        # A power of floats overflows. A power of integers could be too large to compute.
         self.factor: Final = float(factor)
 
     def pause(self, attempt: int) -> float:

@@ -1,1 +1,1 @@
-"""JetStream API calls: one request, one typed response."""
+"""The logic of JetStream API calls, of advisories, and of health checks."""

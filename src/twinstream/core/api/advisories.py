@@ -1,7 +1,7 @@
-"""Advisories and metrics: their subjects, and parsing of a single one.
+"""Advisories and metrics of servers: their subjects, and how one of them is parsed.
 
-Source: nats-server 2.11 to 2.15, `jetstream_events.go`. A server sends an event only while a client
-subscribes to its subject, or a stream captures it.
+Source: nats-server 2.11 to 2.15, `jetstream_events.go`. A server publishes an event only if a
+client subscribes to its subject, or if a stream captures the subject.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from twinstream.models.records import frozen
 __all__ = ["Event", "EventKind", "event_subjects", "read_event"]
 
 EventKind = type[Model] | str
-"""A kind of event: its model class, such as `MaxDeliver`, or its name, such as max_deliver."""
+"""A kind of event: its model class, such as `MaxDeliver`, or its name, such as `max_deliver`."""
 
 _ALL: Final = "$JS.EVENT.>"
 _ACTIONS: Final = ("CREATED", "UPDATED", "DELETED")
@@ -35,23 +35,23 @@ _WORDS: Final = re.compile(r"\{(\w+)\}")
 class Event:
     """One advisory or metric of a server.
 
-    `record` is the event as a typed model. For a type that this release does not know it is an
-    `UnknownEvent` with all members. `raw` is the payload as received. If it cannot be decoded,
-    `problem` is the reason.
+    `record` is the event as a typed model. For a type that this release does not know, it is an
+    `UnknownEvent` with all members. `raw` is the payload as received. If the payload cannot be
+    decoded, `problem` is the reason.
     """
 
     subject: str
     record: Model
     raw: bytes
     missed: int = 0
-    """Events dropped right before this one, because too many were buffered for their reader."""
+    """The number of events that were dropped right before this event: the buffer was full."""
     reconnected: bool = False
     """Whether there was a reconnect before this event, so that events may be missing."""
     problem: str = ""
 
     @property
     def type(self) -> str:
-        """The full name of the type, empty if the event cannot be decoded."""
+        """The full name of the event's type, empty if the event cannot be decoded."""
         return self._text("type")
 
     @property
@@ -81,7 +81,7 @@ class Event:
 
     @property
     def time(self) -> Timestamp | None:
-        """When the event happened, with nanosecond precision."""
+        """When the event happened, with nanosecond precision; None if the event has no time."""
         found = getattr(self.record, "timestamp", None)
         return found if isinstance(found, Timestamp) else None
 
@@ -93,17 +93,17 @@ class Event:
 def event_subjects(
     stream: str | None, consumer: str | None, kinds: Iterable[EventKind] | None
 ) -> list[str]:
-    """Return the subjects to subscribe to, as narrow as the filters allow, without overlaps.
+    """Return the subjects of the events with this stream, this consumer and these kinds.
 
-    Raises `BadArgument` for an unknown kind, or for one whose subject lacks the stream or consumer
-    that is given.
+    None means any. The subjects do not overlap. Raises `BadArgument` for an unknown kind, and for a
+    kind whose subject does not contain the given stream or consumer.
     """
     values = {
         "stream": check_name(stream, "stream") if stream is not None else None,
         "consumer": check_name(consumer, "consumer") if consumer is not None else None,
     }
     if isinstance(kinds, str):
-        # Iterating over a string would yield its letters.
+        # A string is an iterable of its letters.
         kinds = [kinds]
     if kinds is not None:
         check_kind(kinds, Iterable, "kinds", "a list of classes of twinstream.models, or of words")
@@ -114,7 +114,7 @@ def event_subjects(
     if consumer is not None:
         return [f"$JS.EVENT.*.CONSUMER.*.{stream or '*'}.{consumer}"]
     if stream is not None:
-        # Patterns instead of the known kinds: a newer server may have others.
+        # Wildcards also match kinds of events that only newer servers have.
         return [f"$JS.EVENT.*.STREAM.*.{stream}", f"$JS.EVENT.*.CONSUMER.*.{stream}.*"]
     return [_ALL]
 
@@ -147,7 +147,7 @@ def _of_kind(name: str, values: dict[str, str | None]) -> list[str]:
 
 
 def read_event(frame: Frame, missed: int = 0, reconnected: bool = False) -> Event:
-    """Return the event in a message; if it cannot be decoded, with the reason in `problem`."""
+    """Return the event in a message. If it cannot be decoded, its `problem` is the reason."""
     subject, _, header_size, body = frame
     raw = bytes(body[header_size:-2])
     record: Model = UnknownEvent()
@@ -157,7 +157,7 @@ def read_event(frame: Frame, missed: int = 0, reconnected: bool = False) -> Even
     except DecodeError as error:
         problem = str(error)
         try:
-            # The type is known, but a member is invalid: keep all members undecoded.
+            # If the type is known but a member is invalid, keep all members undecoded.
             record = decode(raw, UnknownEvent)
         except DecodeError:
             pass

@@ -1,6 +1,7 @@
-"""The health of streams and consumers: findings from their infos at two points in time.
+"""Find problems of streams and consumers in the infos that servers sent at two times.
 
-This module sends no requests. A finding has a subject, a severity, figures and an advice.
+This module sends no requests. It reports each problem as a `Finding`: which stream or consumer has
+it, how severe it is, the figures, and what to try.
 """
 
 from __future__ import annotations
@@ -46,19 +47,19 @@ Key = tuple[str, str]
 
 @frozen(kw_only=True)
 class Thresholds:
-    """The thresholds above which a value becomes a finding.
+    """The thresholds from which a value is reported as a finding.
 
-    Raises `BadArgument` for shares that are not above 0 and up to 1.
+    Raises `BadArgument` if a share is not above 0 and at most 1.
     """
 
     full: float = 0.9
-    """A limit counts as nearly reached from this share on; 1 at most."""
+    """The share of a limit from which the limit counts as nearly reached; at most 1."""
     redelivered: float = 0.5
-    """Share of unacknowledged messages that were delivered more than once."""
+    """The share of unacknowledged messages that were delivered more than once; at most 1."""
     redelivered_least: int = 10
-    """Minimum of redelivered messages for the share to be considered."""
+    """The number of redelivered messages below which `redelivered` is not applied."""
     replica_lag: int = 1000
-    """Operations that a replica may lag behind."""
+    """The number of operations by which a replica may lag behind the leader."""
 
     def __attrs_post_init__(self) -> None:
         for name in ("full", "redelivered"):
@@ -71,13 +72,13 @@ THRESHOLDS: Final = Thresholds()
 
 @frozen(kw_only=True)
 class Finding:
-    """A problem, or a likely one in the near future."""
+    """A problem of a stream or consumer, or a sign that there will be one."""
 
     kind: FindingKind
     severity: Severity
     stream: str
     consumer: str = ""
-    """Empty for a finding about the stream itself."""
+    """The name of the consumer, empty if the finding is about the stream itself."""
     figures: Mapping[str, int | float | str] = field(factory=dict[str, "int | float | str"])
     text: str
     """The problem, in one sentence."""
@@ -87,17 +88,17 @@ class Finding:
 
 @frozen(kw_only=True)
 class Sample:
-    """The infos from the servers at one point in time."""
+    """The infos of streams and consumers at one time."""
 
     streams: Mapping[str, StreamInfo]
     consumers: Mapping[Key, ConsumerInfo]
     missing: Mapping[Key, str] = field(factory=dict[Key, str])
-    """Streams and consumers that did not answer, with the reason if it is known.
+    """Streams and consumers for which there was no response, and the reason if it is known.
 
-    A stream has an empty second name.
+    In the key of a stream the second name is empty.
     """
     offline: Mapping[Key, str] = field(factory=dict[Key, str])
-    """Streams and consumers that the servers store but cannot run, with the reason."""
+    """Streams and consumers that the servers store but cannot run, and the reason."""
 
 
 @frozen(kw_only=True)
@@ -121,7 +122,10 @@ def judge(
     thresholds: Thresholds,
     subjects: Mapping[Key, str] | None = None,
 ) -> Health:
-    """Return the findings; `subjects` are those of the messages at which consumers are stuck."""
+    """Return the findings from two samples that were taken `seconds` apart.
+
+    `subjects` are the subjects of the messages at which consumers are stuck (see `stuck`).
+    """
     found = list(_absent(now))
     for name, info in now.streams.items():
         found += _limits(name, info, thresholds)
@@ -137,7 +141,7 @@ def judge(
 
 
 def stuck(before: Sample, now: Sample) -> Iterator[tuple[Key, int]]:
-    """Yield the consumers whose acknowledgement floor does not move, and the next sequence."""
+    """Yield each consumer whose acknowledgement floor did not move, and the sequence after it."""
     for key, consumer in now.consumers.items():
         then = before.consumers.get(key)
         if then is not None and then.created == consumer.created and _is_stuck(then, consumer):
@@ -172,7 +176,7 @@ def _limits(name: str, info: StreamInfo, thresholds: Thresholds) -> Iterator[Fin
         if most is None or most <= 0 or value < thresholds.full * most:
             continue
         if limit != "max_consumers" and config.discard != "new":
-            # The stream drops its oldest messages, so it is normally near its limit.
+            # A stream that drops its oldest messages is normally near its limit.
             continue
         yield Finding(
             kind="near_limit", severity="error" if value >= most else "warning", stream=name,

@@ -1,9 +1,9 @@
-"""Which API requests may be retried, and when.
+"""Decide which API requests may be sent again, and when.
 
-A cluster whose meta leader changes loses the requests that it was processing: there is no response
-(seen on server 2.15.1 for 2 of 100 creations while the leader stepped down every second). An
-idempotent request is therefore sent again, with the same reply subject. So is one that was refused
-because there was no leader, and one that was lost with the connection.
+When the meta leader of a cluster changes, the cluster loses the requests that it was processing:
+there is no response (seen on server 2.15.1 for 2 of 100 creations while the leader stepped down
+every second). An idempotent request is therefore sent again, with the same reply subject, if there
+is no response, if it was refused because there was no leader, or if the connection was lost.
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ ASK_AGAIN: Final = Backoff(1.0)
 
 _BACKOFF: Final = Backoff(0.1, 1.0)
 
-# Reads, and creating a stream, which returns the same response for the same configuration. Updates
-# are not included: another client may have made a later one meanwhile.
+# Requests that read, and the creation of a stream, to which the server replies in the same way if
+# the stream exists with the same configuration. Updates are not included: a second update could
+# undo that of another client in the meantime.
 _VERBS: Final = (
     "INFO",
     "STREAM.CREATE.",
@@ -37,17 +38,17 @@ _VERBS: Final = (
 
 
 def is_repeatable(subject: str, prefix: str) -> bool:
-    """Return whether a request to an API subject is idempotent.
+    """Return whether a request on an API subject is idempotent.
 
-    `prefix` is that of the API, such as `$JS.API`.
+    `prefix` is the prefix of the API, such as `$JS.API`.
     """
     return subject.removeprefix(prefix + ".").startswith(_VERBS)
 
 
 def pause_before_repeat(error: JetStreamError, attempts: int, left: float) -> float | None:
-    """Return the seconds to wait before a refused request is retried; None means no retry.
+    """Return the seconds to wait before a refused request is sent again; None means no retry.
 
-    `attempts` were made so far, `left` are the seconds until the deadline.
+    `attempts` is the number of attempts so far. `left` is the time until the deadline in seconds.
     """
     if not is_transient(error):
         return None

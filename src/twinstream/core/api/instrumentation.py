@@ -19,13 +19,13 @@ class Call:
     subject: str
     """The subject of the request or message."""
     size: int
-    """Bytes of the request or message, headers included."""
+    """The size of the request or message in bytes, including headers."""
     seconds: float
     """Duration in seconds, including pauses and retries."""
     attempts: int = 1
-    """Number of attempts: more than one if the call was retried."""
+    """The number of attempts, which is above 1 if the call was retried."""
     stream: str | None = None
     """The target stream, or the stream that stored the message; None if unknown."""
     error: TwinstreamError | None = None
-    """Why the call failed, or None if it succeeded. If it was interrupted, for example by a
-    cancellation, that exception is the cause of an `OutcomeUnknown`."""
+    """The error of a failed call, or None. If an exception interrupted the call, for example a
+    cancellation, this is an `OutcomeUnknown` whose cause is that exception."""

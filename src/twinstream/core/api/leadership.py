@@ -1,11 +1,16 @@
-"""Check that STREAM.INFO was answered by the stream's leader, and that it is still the leader.
+"""Check that a STREAM.INFO response is from the stream's leader, which is still the leader.
 
-Only the leader is certain to have every acknowledged message, but others reply as well (seen on
-servers 2.11 to 2.15): a replica that knows of no leader reports its own state. So does a replica
-that was stalled for longer than an election timeout, while it is a candidate, even if there is a
-real leader; and a leader that was stalled considers itself the leader until it learns of the next
-one. The response shows it: the first two name no leader, or name the leader among the *other*
-replicas; the third has not heard from the others for a long time.
+Only the leader is certain to have every acknowledged message, but other replicas also reply (seen
+on servers 2.11 to 2.15):
+
+1. A replica that knows of no leader reports its own state.
+2. So does a replica that was stalled for longer than an election timeout, while it is a candidate,
+   even if there is a leader.
+3. A leader that was stalled considers itself the leader until it learns of the next leader.
+
+The response shows such a case. In the first two cases it names no leader, or it names the leader
+among the *other* replicas. In the third case its sender has not heard from the other replicas for a
+long time.
 """
 
 from __future__ import annotations
@@ -19,20 +24,21 @@ if TYPE_CHECKING:
 __all__ = ["HEARD", "doubt_of_leader"]
 
 HEARD: Final = timedelta(seconds=3)
-"""How recently a replica must have been heard from.
+"""The time within which the leader must have heard from a replica.
 
-Replicas answer each heartbeat, one a second, and vote for no other server within 4 s of one: while
-most of them were heard from this recently, no other leader has been elected.
+The leader sends a heartbeat every second. A replica replies to each heartbeat, and votes for no
+other server in the next 4 s. So if the leader has heard from most replicas within this time, no
+other leader has been elected.
 """
 
 
 def doubt_of_leader(cluster: ClusterInfo | None) -> str:
-    """Return why a response may lack acknowledged messages; empty if it cannot."""
+    """Return why a response may not be the leader's; an empty string if it is the leader's."""
     if cluster is None:
-        return ""  # a single server
+        return ""  # A server without a cluster is always the leader.
     others = cluster.replicas or []
     if not cluster.leader:
-        # With a single copy, its server names itself as the leader.
+        # With one replica, no other replica can have more messages.
         return "the stream has no leader" if others else ""
     if cluster.leader in {each.name for each in others}:
         return f"a replica answered in place of the leader, {cluster.leader}"

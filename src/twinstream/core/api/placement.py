@@ -1,6 +1,6 @@
-"""The preferred next leader: the body of a step-down request.
+"""The body of a step-down request, which may name the preferred next leader.
 
-Source: nats-server 2.11 to 2.15, `jsClusteredStreamLeaderStepDownRequest` and its kin.
+Source: nats-server 2.11 to 2.15, `jsClusteredStreamLeaderStepDownRequest` and similar handlers.
 """
 
 from __future__ import annotations
@@ -14,7 +14,10 @@ __all__ = ["placement_of", "step_down_body"]
 
 
 def placement_of(preferred: str | None, cluster: str | None, tags: Sequence[str]) -> dict[str, Any]:
-    """Return a placement with the given values, empty if there are none; raises `BadArgument`."""
+    """Return a placement with the values that are given; it may be empty.
+
+    Raises `BadArgument` for an empty value, or for tags that are not a list.
+    """
     if isinstance(tags, str):
         raise BadArgument(f"tags must be a list of tags, got the text {tags!r}")
     found: dict[str, Any] = {}
@@ -31,6 +34,6 @@ def placement_of(preferred: str | None, cluster: str | None, tags: Sequence[str]
 def step_down_body(
     preferred: str | None, cluster: str | None, tags: Sequence[str]
 ) -> dict[str, Any] | None:
-    """Return the body of a step-down request, or None if any other server may lead."""
+    """Return the body of a step-down request, or None if any other server may be the leader."""
     wanted = placement_of(preferred, cluster, tags)
     return {"placement": wanted} if wanted else None

@@ -1,1 +1,1 @@
-"""Backups of streams in folders, and restoring them."""
+"""Back up streams to folders, and restore them."""

@@ -1,7 +1,7 @@
-"""Backups of streams: their files, and the assembly of the server's chunks.
+"""Backups of streams: the files in a backup folder, and the chunks that the server sends.
 
-The archive is the server's own, byte for byte. Source: nats-server 2.11 to 2.15. The folder has the
-format of the `nats` command line.
+The archive is stored exactly as the server sends it. Source: nats-server 2.11 to 2.15. The folder
+has the format of the `nats` command line.
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ _DONE: Final = 204
 
 @frozen(kw_only=True)
 class Backup:
-    """A backup in a folder."""
+    """A backup of a stream, which is stored in a folder."""
 
     path: Path
     config: StreamConfig
     """The stream's configuration when the backup was made."""
     state: StreamState
-    """Minimum contents of the backup: the state of the stream when the server began.
+    """The state of the stream when the server began the backup.
 
-    The backup may also have messages that were stored while it was made.
+    The backup may also contain messages that were stored during the backup.
     """
     size: int
-    """Bytes of the archive."""
+    """The size of the archive in bytes."""
     sha256: str | None
-    """The archive's checksum, None if the folder has none (the `nats` command writes none)."""
+    """The checksum of the archive; None if the folder has none, as after `nats stream backup`."""
     members: dict[str, Any]
-    """Configuration and state as sent by the server."""
+    """The configuration and the state as the server sent them."""
 
     @property
     def stream(self) -> str:
@@ -56,17 +56,17 @@ class TransferProgress:
     """The progress of a backup or restore, in bytes."""
 
     transferred: int
-    """Bytes of the archive that were received or sent."""
+    """The number of bytes of the archive that were received or sent so far."""
     size: int | None
-    """Total size of the archive; None while it is made."""
+    """The size of the archive. None for a backup, whose archive is created during the transfer."""
     unpacked: int
-    """Bytes of the stream in the transferred part, as the server stores them."""
+    """The uncompressed size of the transferred part."""
     expected: int
-    """Bytes of the stream; the final value of `unpacked` may differ from it by some percent."""
+    """The size of the stream. At the end, `unpacked` may differ from it by some percent."""
 
 
 class SnapshotChunks:
-    """Assembles the chunks of a snapshot, and detects missing ones."""
+    """The received chunks of a snapshot, which are checked for gaps."""
 
     def __init__(self, stream: str) -> None:
         self._stream: Final = stream
@@ -77,14 +77,14 @@ class SnapshotChunks:
 
     @property
     def unpacked(self) -> int:
-        """Bytes of the stream in the chunks."""
+        """The uncompressed size of the chunks so far."""
         return self._frames.unpacked
 
     def take(self, frame: Frame) -> bytes:
-        """Return the bytes of a chunk. At the end return `b""` and set `ended`.
+        """Return the bytes of a chunk. At the end of the snapshot return `b""` and set `ended`.
 
-        Raises `JetStreamError` if the server reports an error, and `BadAnswer` if the archive is
-        incomplete.
+        Raises `JetStreamError` if the server reports an error, and `BadAnswer` if a chunk is
+        missing or the archive is incomplete.
         """
         _, reply, header_size, body = frame
         data = body[header_size:-2]
@@ -98,7 +98,7 @@ class SnapshotChunks:
         return data
 
     def _check(self, reply: bytes, size: int) -> None:
-        """Compare a chunk with the length and number that the server put in the reply subject."""
+        """Compare a chunk with its length and number in the reply subject. Raises `BadAnswer`."""
         self._index += 1
         length, index = reply.split(b".")[-2:]
         if (length, index) != (b"%d" % size, b"%d" % self._index):

@@ -1,7 +1,7 @@
-"""The frames of an S2 stream, parsed just enough to distinguish complete archives from others.
+"""Parse the frames of an S2 stream, to detect an incomplete archive without unpacking it.
 
-Nothing is unpacked. S2 is an extension of Snappy with the same framing: a kind, three bytes of
-length, the body. Compressed bodies begin with their unpacked length.
+S2 is an extension of Snappy. A frame has a byte for its kind, three bytes for the length of its
+body, and the body. A compressed body begins with a checksum and its unpacked length.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ _NAMES: Final = (b"S2sTwO", b"sNaPpY")
 
 
 class S2Frames:
-    """Iterates over the frames of an archive that arrives in pieces.
+    """A parser of the frames of an archive that arrives in pieces.
 
-    `unpacked` counts the unpacked bytes of the frames so far. `trouble` is why this is not a valid
-    S2 stream, or empty.
+    `unpacked` is the number of unpacked bytes of the frames so far. `trouble` is the reason if the
+    archive is not a valid S2 stream, else it is empty.
     """
 
     def __init__(self) -> None:
@@ -61,7 +61,7 @@ class S2Frames:
             at += step
 
     def _enter(self, head: bytes) -> int | None:
-        """Return the size of the frame that begins here, or None if its head is incomplete."""
+        """Return the size of the frame that begins with `head`, or None if `head` is incomplete."""
         if len(head) < _HEAD:
             return None
         kind, length = head[0], int.from_bytes(head[1:_HEAD], "little")

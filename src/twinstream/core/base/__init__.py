@@ -1,1 +1,1 @@
-"""Argument checks, timestamps and lazy imports, used everywhere."""
+"""Helpers for all other folders: argument checks, timestamps, lazy imports and test hooks."""

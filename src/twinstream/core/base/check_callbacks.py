@@ -1,4 +1,4 @@
-"""Validation of user callbacks."""
+"""Validate the callbacks that users pass."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ __all__ = ["check_takes_one", "check_told"]
 
 
 def check_told(function: object, name: str) -> None:
-    """Raise `BadArgument` for a callback that a plain function call cannot run, if detectable.
+    """Raise `BadArgument` unless a callback is a plain function of one argument, or None.
 
-    The coroutine returned by a coroutine function would never run, and the report would be lost.
+    A coroutine function is no plain function: its coroutine would never run, so the report would be
+    lost. Callables without a signature, such as some builtins, are accepted.
     """
     if function is None:
         return
@@ -27,11 +28,11 @@ def check_told(function: object, name: str) -> None:
 
 
 def check_takes_one(function: Callable[..., Any], name: str) -> None:
-    """Raise `BadArgument` for a callback that does not take one argument, if detectable."""
+    """Raise `BadArgument` if the signature of a callback does not allow one argument."""
     from inspect import signature
 
     try:
-        # Wrappers are not followed: a decorator may pass more arguments to the wrapped function.
+        # The signature of the wrapper counts: a decorator may pass more arguments to the function.
         found = signature(function, follow_wrapped=False)
     except (TypeError, ValueError):
         # Some builtins have no signature.

@@ -1,4 +1,4 @@
-"""Parsing of numbers from a server, or from any client that published a message."""
+"""Parse numbers in data from a server, or from a client that published a message."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from typing import Final
 
 __all__ = ["natural"]
 
-# Digits of 2**64 - 1, the largest number in the protocol.
+# The number of digits of 2**64 - 1, the largest number in the protocol.
 _LONGEST: Final = 20
 
 
 def natural(text: str | bytes | None) -> int | None:
-    """Return the number written in ASCII digits, or None for anything else.
+    """Return the number that `text` contains as ASCII digits, or None for other text.
 
-    More than 20 digits also return None: `int` raises ValueError beyond 4,300 of them.
+    Return None also for more than 20 digits: `int` raises ValueError for more than 4,300 digits.
     """
     if text is None or len(text) > _LONGEST or not text.isascii() or not text.isdigit():
         return None

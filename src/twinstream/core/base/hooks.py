@@ -1,7 +1,7 @@
-"""Named points between two statements, where a test can run what another thread could do then.
+"""Named points in the code, at which a test can run what another thread could do at that moment.
 
-`HOOKS` is empty outside of tests, so a point costs one check of an empty dict. A test adds a
-function under a point's name in place of patching functions or attributes.
+Outside of tests `HOOKS` is empty, so a point only takes the check of an empty dict. A test adds a
+function for a point instead of patching functions or attributes.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ Point = Literal[
     "session: mailbox opened",
     "task: started",
 ]
-"""The owner of the point, then what happens next or has just happened."""
+"""The name of a point: the component, then what happens next or has just happened."""
 
 HOOKS: Final[dict[Point, Callable[[Any], object]]] = {}
-"""The function to call at each point, with the object passed to `reached`. Only tests add some."""
+"""The function for each point. It is called with the `item` of `reached`. Only tests add some."""
 
 
 def reached(point: Point, item: object) -> None:
-    """Run the hook of a point, if there is one. Callers check that `HOOKS` is not empty."""
+    """Call the function of a point, if a test has added one. Callers check `HOOKS` first."""
     hook = HOOKS.get(point)
     if hook is not None:
         hook(item)

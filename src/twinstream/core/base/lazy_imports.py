@@ -1,7 +1,7 @@
-"""Package attributes that are imported on first access.
+"""Import attributes of a package on first access.
 
-Most applications need no locks, backups or schedules. Features that are not used do not slow down
-the start.
+Most applications use no locks, backups or schedules. So these features do not slow down the import
+of the package.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def on_demand(
         if module is None:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         value: object = getattr(import_module(module), name)
-        # Later accesses no longer call this function.
+        # Python then finds the attribute itself and does not call this function again.
         setattr(sys.modules[package], name, value)
         return value
 

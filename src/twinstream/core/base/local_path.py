@@ -1,7 +1,7 @@
 """Paths of the local file system. URLs of other file systems are refused.
 
-`Path("s3a://lake/orders")` is a relative path: without a check, data would go into a folder `s3a:`
-of the working directory, without any error.
+`Path("s3a://lake/orders")` is a relative path. Without a check, data would be written to a folder
+`s3a:` in the working directory, without an error.
 """
 
 from __future__ import annotations
@@ -14,15 +14,16 @@ from twinstream.errors import BadArgument
 
 __all__ = ["local_path"]
 
-#: Also matches `dbfs:/…` and a URL normalised by `Path`. A single letter is a Windows drive.
+#: A URL with a scheme, also `dbfs:/…` and a URL that `Path` has normalised. A single letter is not
+#: a scheme but a Windows drive.
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):[/\\]", re.ASCII)
 _LOCAL: Final = re.compile(r"file:(?://(?:localhost)?)?(/(?!/).*)", re.ASCII | re.IGNORECASE)
 
 
 def local_path(path: object, name: str = "path") -> Path:
-    """Return a path given as text or as a path; `file:///…` is a local path.
+    """Return a local path for text, a path object or a `file:` URL.
 
-    Raises `BadArgument`, with `name` in its message, for anything else and for other schemes.
+    Raises `BadArgument`, with `name` in its message, for other values and other schemes.
     """
     try:
         whole = Path(cast("Any", path))

@@ -1,6 +1,6 @@
-"""Names of nats-py and their equivalents: hints for errors about unknown names.
+"""Names of nats-py with their equivalents, as hints in errors about unknown names.
 
-`docs/from-nats-py.md` has the same table for readers; a test compares the two.
+`docs/from-nats-py.md` has the same table; a test compares both.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ ATTRIBUTES: Final[Mapping[str, Mapping[str, str]]] = {
 """Hints by class and attribute name."""
 
 _COROUTINE: Final = 0x80
-"""The flag of the code of a coroutine function."""
+"""The flag in `co_flags` of a coroutine function."""
 
 _ON_EVENT: Final = "on_event=, one function for all events"
 
@@ -115,15 +115,15 @@ def _unknown(owner: object, name: str) -> AttributeError:
     hint = next((table[name] for table in tables if name in table), None)
     if hint is not None:
         text = f"{text}: the equivalent of this nats-py name is {hint}"
-    # With these arguments, Python adds its own suggestion for a misspelt name.
+    # Because of `name` and `obj`, Python adds its own suggestion for a misspelt name.
     return AttributeError(text, name=name, obj=owner)
 
 
 class _Absent:
     """A descriptor for a name that a class does not have.
 
-    Used instead of `__getattr__`: the interpreter does not specialise attribute access of a class
-    that defines it, which makes each access slower (0.04 µs instead of 0.02, Python 3.11).
+    It replaces `__getattr__`. If a class defines that method, the interpreter does not specialise
+    its attribute accesses, so each takes longer (0.04 µs instead of 0.02, Python 3.11).
     """
 
     __slots__ = ("_name",)
@@ -142,7 +142,10 @@ class _Absent:
 
 
 def hint_attributes(owner: type[T]) -> type[T]:
-    """Make nats-py attribute names raise an error with a hint; they are hidden from `dir`."""
+    """Make the nats-py attributes of a class raise an error with a hint. `dir` does not list them.
+
+    The names are those of `ATTRIBUTES` for the class, which is returned.
+    """
     names = ATTRIBUTES[owner.__name__]
     for name in names:
         setattr(owner, name, _Absent(name))
@@ -156,7 +159,7 @@ def hint_attributes(owner: type[T]) -> type[T]:
 
 
 def hint_keywords(function: F) -> F:
-    """Make nats-py keyword arguments raise an error with a hint."""
+    """Return the function with a hint in its error for a keyword argument of nats-py."""
     hints = KEYWORDS[function.__name__]
 
     @wraps(function)
@@ -172,8 +175,7 @@ def hint_keywords(function: F) -> F:
                 raise
             raise TypeError(f"{error}; of nats-py's arguments, {', '.join(found)}") from None
 
-    # Checked by the code flag, because `inspect` takes milliseconds to import, which blocking
-    # programs save.
+    # `inspect` is not used for this check, because its import takes milliseconds.
     code: Any = function.__code__  # pyright: ignore[reportFunctionMemberAccess]
     if code.co_flags & _COROUTINE:
         _mark(hinted)
@@ -188,7 +190,7 @@ def _mark(function: Any) -> None:
     if mark is not None:
         mark(function)
     else:
-        # On Python 3.11 asyncio checks this mark. If there is a coroutine, the module is already
-        # imported.
+        # asyncio on Python 3.11 checks this mark. An application with coroutines has imported the
+        # module before.
         coroutines: Any = sys.modules["asyncio.coroutines"]
         function._is_coroutine = coroutines._is_coroutine

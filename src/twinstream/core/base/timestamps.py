@@ -1,4 +1,4 @@
-"""Times in requests, limited to those that a server can compare with those of its messages."""
+"""Times in requests, limited to the range in which a server can compare them."""
 
 from __future__ import annotations
 
@@ -10,14 +10,18 @@ from twinstream.models import Timestamp
 
 __all__ = ["comparable"]
 
-# A server compares nanoseconds since 1970 in 64 bits. Values beyond them would wrap around: nothing
-# since the year 2300 would become everything. No message is older than 1970.
+# A server compares nanoseconds since 1970 as 64-bit integers. A larger value would wrap around: a
+# request for messages since the year 2300 would return all messages instead of none. No message is
+# older than 1970.
 _FIRST: Final = Timestamp.from_ns(0)
 _LAST: Final = Timestamp.from_ns(2**63 - 1)
 
 
 def comparable(time: datetime, name: str) -> Timestamp:
-    """Return a time, or the nearest comparable one. Raises `BadArgument` if it is not a time."""
+    """Return a time, or the nearest time that a server can compare.
+
+    Raises `BadArgument`, with `name` in its message, for a value that is not a time with a zone.
+    """
     try:
         moment = Timestamp.of(time)
     except (TypeError, ValueError) as error:

@@ -1,7 +1,8 @@
-"""Errors that name the right statement if `with` or `for` is written for the other twin.
+"""Errors that name the right statement, for objects used in a `with` or `for` of the wrong kind.
 
-Classes of `js_async` inherit from the first two, those of `js_sync` from the others. The methods
-are hidden from type checkers, which would take them for support of the statement.
+Classes of `js_async` inherit from `AsyncBlock` and `AsyncLoop`, classes of `js_sync` from
+`SyncBlock` and `SyncLoop`. Their methods are hidden from type checkers, for which the object would
+otherwise support the wrong statement.
 """
 
 from __future__ import annotations
@@ -12,10 +13,10 @@ __all__ = ["AsyncBlock", "AsyncLoop", "SyncBlock", "SyncLoop"]
 
 
 class _Hint:
-    """Base class: what happens to an object that is used in the wrong statement."""
+    """The base class, which raises the error for the wrong statement."""
 
     def _unused(self) -> None:
-        """Release the resources of the object, because it will not be used."""
+        """Release the resources of the object before the error. Subclasses may override this."""
 
     def _refuse(self, wrong: str, right: str) -> NoReturn:
         self._unused()
@@ -24,7 +25,7 @@ class _Hint:
 
 
 class AsyncBlock(_Hint):
-    """For use in `async with`."""
+    """The base class of objects that need `async with` instead of `with`."""
 
     if not TYPE_CHECKING:
 
@@ -32,11 +33,11 @@ class AsyncBlock(_Hint):
             self._refuse("with", "async with")
 
         def __exit__(self, *_: object) -> None:
-            """Needed for Python to call `__enter__`."""
+            """Do nothing. Python calls `__enter__` only if this method exists."""
 
 
 class AsyncLoop(_Hint):
-    """For use in `async for`."""
+    """The base class of objects that need `async for` instead of `for`."""
 
     if not TYPE_CHECKING:
 
@@ -45,7 +46,7 @@ class AsyncLoop(_Hint):
 
 
 class SyncBlock(_Hint):
-    """For use in `with`."""
+    """The base class of objects that need `with` instead of `async with`."""
 
     if not TYPE_CHECKING:
 
@@ -53,11 +54,11 @@ class SyncBlock(_Hint):
             self._refuse("async with", "with")
 
         async def __aexit__(self, *_: object) -> None:
-            """Needed for Python to call `__aenter__`."""
+            """Do nothing. Python calls `__aenter__` only if this method exists."""
 
 
 class SyncLoop(_Hint):
-    """For use in `for`."""
+    """The base class of objects that need `for` instead of `async for`."""
 
     if not TYPE_CHECKING:
 

@@ -1,1 +1,1 @@
-"""Connecting: options, credentials, TLS, the server pool and permissions."""
+"""Connect to servers: options, credentials, TLS, the server pool and permissions."""

@@ -12,15 +12,16 @@ from typing import Any, TypeVar
 __all__ = ["Shuffle", "resolvable", "spread"]
 
 Shuffle = Callable[[list[Any]], object]
-"""Shuffles a list in place."""
+"""A function that shuffles a list in place."""
 
 A = TypeVar("A", bound="tuple[Any, ...]")
 
 
 def resolvable(host: str) -> str | bytes:
-    """Return a host for `getaddrinfo`: IPv4 addresses as bytes, so that no codec is imported.
+    """Return a host for `getaddrinfo`: an IPv4 address as bytes, a name as text.
 
-    Names stay text, in case the program has replaced `getaddrinfo`.
+    For bytes, Python does not import the IDNA codec. Names stay text, in case the application has
+    replaced `getaddrinfo`.
     """
     return host.encode() if host.isascii() and host.replace(".", "").isdigit() else host
 
@@ -29,9 +30,9 @@ def spread(found: Sequence[A], shuffle: Shuffle | None) -> list[A]:
     """Return the addresses found by `getaddrinfo` in the order in which to try them.
 
     Without `shuffle` this is the resolver's order. Otherwise the addresses of each family are
-    shuffled, so that clients spread over the servers behind a name, and families alternate, so
-    that a family without a route costs one attempt only. The family of the resolver's first
-    address stays first.
+    shuffled, so that clients spread over the servers with this name. Address families alternate, so
+    that a family without a route causes only one failed attempt in a row. The family of the
+    resolver's first address stays first.
     """
     if shuffle is None:
         return list(found)

@@ -20,17 +20,17 @@ _SECTION: Final = r"-{3,}BEGIN (NATS USER JWT|USER NKEY SEED)-{3,}\s+(\S+)\s+-{3
 
 @frozen(kw_only=True)
 class Credentials:
-    """How the client authenticates: with a user, a token, an nkey, or a JWT and its nkey.
+    """The credentials of a client: a user, a token, an nkey, or a JWT with its nkey.
 
-    Raises `BadArgument` for values that are not text, a password without a user, and several kinds
-    of credentials at once.
+    Raises `BadArgument` for a value that is not text, for a password without a user, and for
+    several kinds of credentials at once.
     """
 
     user: str | None = None
     password: str | None = field(default=None, repr=False)
     token: str | None = field(default=None, repr=False)
     nkey_seed: str | None = field(default=None, repr=False)
-    """The seed (`SU…`) of the key that signs the server's nonce; it is never sent."""
+    """The seed (`SU…`) of the key that signs the server's nonce. The client never sends it."""
     jwt: str | None = field(default=None, repr=False)
     """A user JWT. It needs `nkey_seed` as well, unless it is a bearer token."""
 
@@ -52,15 +52,16 @@ class Credentials:
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """Values that must not be shown, even if a server quotes them."""
+        """The secret values, which must not be shown even if a server quotes them."""
         given = (self.password, self.token, self.nkey_seed, self.jwt)
         return tuple(each for each in given if each)
 
     @classmethod
     def parse(cls, text: str, name: str) -> Credentials:
-        """Parse a credentials file (as written by `nsc`); `name` is used in the error message.
+        """Parse the text of a credentials file, as written by `nsc`.
 
-        Raises `BadArgument` unless it contains a user JWT and an nkey seed.
+        Raises `BadArgument` unless it contains a user JWT and an nkey seed. `name` is used in the
+        error message.
         """
         found = dict(re.findall(_SECTION, text))
         if "NATS USER JWT" not in found or "USER NKEY SEED" not in found:
@@ -73,9 +74,10 @@ class Credentials:
         return self.user is None and self.token is None and not self._has_key
 
     def fields(self, nonce: str) -> dict[str, Any]:
-        """Return the members of CONNECT, with the signature of `nonce` (from INFO) if a key is set.
+        """Return the members of CONNECT for the credentials.
 
-        Raises `AuthenticationFailed` if there is a key without JWT but the server sent no nonce.
+        With an nkey they include the signature of `nonce`, which the server sends in INFO. Raises
+        `AuthenticationFailed` for an nkey without a JWT if the server sent no nonce.
         """
         fields: dict[str, Any] = {}
         if self.token is not None:
@@ -110,7 +112,7 @@ def _sign(seed: str, nonce: str) -> tuple[str, str]:
         public = bytes(pair.public_key).decode()
         signature = base64.urlsafe_b64encode(pair.sign(nonce.encode())).rstrip(b"=").decode()
     except Exception as error:
-        # The cause may quote the seed, so only its type is shown.
+        # The original error may quote the seed, so only its type is shown.
         kind = type(error).__name__
         raise BadArgument(f"the nkey seed cannot be used ({kind}): is it a user seed?") from None
     pair.wipe()

@@ -1,4 +1,4 @@
-"""Typed events of a connection."""
+"""The events of a connection, one class for each kind."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = [
 
 @frozen
 class Connected:
-    """A TCP connection was established; `epoch` counts them, starting with 1."""
+    """The event that a TCP connection was established; `epoch` is its number, counted from 1."""
 
     server: str
     epoch: int
@@ -26,7 +26,10 @@ class Connected:
 
 @frozen
 class Disconnected:
-    """The TCP connection was lost. Reconnecting starts immediately, unless it is disabled."""
+    """The event that the TCP connection was lost.
+
+    The client reconnects immediately, unless reconnecting is disabled.
+    """
 
     server: str
     cause: str
@@ -34,38 +37,42 @@ class Disconnected:
 
 @frozen
 class Closed:
-    """The connection is permanently closed; `cause` is empty if the application closed it."""
+    """The event that the connection is permanently closed.
+
+    `cause` is empty if the application closed it.
+    """
 
     cause: str = ""
 
 
 @frozen
 class LameDuck:
-    """The server is about to shut down and asks its clients to use another one."""
+    """The event that the server is about to shut down. It asks clients to use another server."""
 
     server: str
 
 
 @frozen
 class ServersDiscovered:
-    """The server announced other servers of its cluster."""
+    """The event that the server announced further servers of its cluster."""
 
     servers: tuple[str, ...]
 
 
 @frozen
 class ServerReported:
-    """The server sent -ERR, for example because of a permission violation."""
+    """The event that the server sent -ERR, for example because of a permission violation."""
 
     text: str
 
 
 @frozen
 class MessagesDropped:
-    """A core subscription is full, because its consumer is too slow. `dropped` is the total so far.
+    """The event that a core subscription is full because the application reads it too slowly.
 
-    Also sent if a message could not be processed because of a bug in this package. Then `dropped`
-    is the total of the connection, and the error is logged.
+    `dropped` is the total number of dropped messages of the subscription. The event also reports a
+    message that could not be processed because of a bug in this package. Then `dropped` is the
+    total of the connection, and the error is logged.
     """
 
     subject: str

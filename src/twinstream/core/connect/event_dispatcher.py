@@ -1,4 +1,4 @@
-"""Delivers events one at a time, whichever threads they come from."""
+"""Deliver the events of several threads one at a time."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ __all__ = ["Announcer"]
 
 
 class Announcer:
-    """Passes events on in the order of their arrival; `Closed` is the last one.
+    """A queue that passes events to a callback one at a time. `Closed` is the last event.
 
-    No thread waits. If another thread is delivering an event, the caller's event is queued for that
-    thread.
+    No thread waits. While one thread delivers an event, it also delivers the events that other
+    threads add.
     """
 
     def __init__(self, pass_on: Callable[[ConnectionEvent], None]) -> None:
         self._pass_on: Final = pass_on
         self._due: Final[deque[ConnectionEvent]] = deque()
-        # Holds the token of the delivering thread, empty while one delivers. pop() is atomic.
+        # The right to deliver: empty while a thread delivers. pop() is atomic.
         self._turn: Final = deque([True])
         self._over = False
 
     def tell(self, event: ConnectionEvent) -> None:
-        """Deliver an event, or queue it if another one is being delivered."""
+        """Deliver an event, or queue it if another event is being delivered."""
         self._due.append(event)
-        # Checked after each delivery: events that arrived meanwhile were queued for this thread.
+        # Events that other threads added during a delivery are delivered by this thread.
         while self._due:
             try:
                 turn = self._turn.pop()

@@ -1,4 +1,4 @@
-"""Parsing of the server's INFO and -ERR, and the members of CONNECT."""
+"""Parse the server's INFO and -ERR, and build the members of CONNECT."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ __all__ = [
 
 CLIENT_VERSION: Final = "0.1.0"
 _NUMBERS: Final = r"(\d{1,9})\.(\d{1,9})\.(\d{1,9})"
-# `_DENIED` and `_CONNECT` are compiled by `re` at their first use: most programs need neither.
+# `re` compiles `_DENIED` and `_CONNECT` at their first use, because most programs use neither.
 _DENIED: Final = (
     r"permissions violation for (publish|subscription) (?:to|with reply of)"
     r' "((?:[^"\\]|\\.)*)"(?: using queue "((?:[^"\\]|\\.)*)")?'
@@ -43,14 +43,14 @@ _DENIED: Final = (
 _CONNECT: Final = r"CONNECT\s*\{.*"
 NO_CREDENTIALS: Final = "no credentials were given"
 """Part of the error message if a server rejects a client without credentials."""
-# Shorter secrets are not masked: they could be part of any word.
+# Shorter secrets are not masked, because they could be part of an ordinary word.
 _SHORTEST_SECRET: Final = 4
 _TOO_MANY: Final = "maximum subscriptions exceeded"
 
 
 @frozen
 class ServerInfo:
-    """The members of INFO that this package uses; `raw` is the whole object."""
+    """The members of INFO that this package uses; `raw` has all members."""
 
     raw: Mapping[str, Any]
     server_id: str = ""
@@ -94,7 +94,7 @@ class ServerInfo:
 
     @property
     def version_numbers(self) -> tuple[int, int, int]:
-        """The version as numbers; (0, 0, 0) if the server does not send one."""
+        """The version as numbers; (0, 0, 0) if the server sends no valid version."""
         found = re.match(_NUMBERS, self.version, re.ASCII)
         if not found:
             return 0, 0, 0
@@ -103,7 +103,7 @@ class ServerInfo:
 
 
 def connect_fields(name: str | None, credentials: Credentials, nonce: str) -> dict[str, Any]:
-    """Return the members of CONNECT."""
+    """Return the members of CONNECT, with a signature of `nonce` if the credentials have a key."""
     fields: dict[str, Any] = {
         "verbose": False,
         "pedantic": False,
@@ -121,7 +121,7 @@ def connect_fields(name: str | None, credentials: Credentials, nonce: str) -> di
 
 
 def url_credentials(address: ServerAddress) -> Credentials:
-    """Return the user info of a server URL. A user without a password is a token."""
+    """Return the credentials in a server URL. A user without a password is a token."""
     if address.user is not None and address.password is not None:
         return Credentials(user=address.user, password=address.password)
     return Credentials(token=address.user)
@@ -132,13 +132,13 @@ def without_secrets(text: str, secrets: Iterable[str]) -> str:
     text = re.sub(_CONNECT, "CONNECT ***", text, flags=re.IGNORECASE | re.DOTALL)
     for secret in secrets:
         if len(secret) >= _SHORTEST_SECRET:
-            # Masked both as plain text and as a JSON string.
+            # The server may quote a secret as plain text or as a JSON string.
             text = text.replace(secret, "***").replace(json.dumps(secret)[1:-1], "***")
     return text
 
 
 def server_error(text: str, secrets: Iterable[str] = ()) -> ServerError | AuthenticationFailed:
-    """Return the error for the text of a -ERR, with secrets masked."""
+    """Return the error for the text of a -ERR. Its message does not contain `secrets`."""
     lower = text.lower()
     text = without_secrets(text, secrets)
     if lower.startswith("permissions violation"):
@@ -149,11 +149,12 @@ def server_error(text: str, secrets: Iterable[str] = ()) -> ServerError | Authen
 
 
 def trouble_text(error: Exception) -> str:
-    """Describe a failed attempt to connect, with a hint at the TLS option to set."""
+    """Return the text of an error of an attempt to connect, with a hint at a TLS option to set."""
     text = str(error) or type(error).__name__
     if not isinstance(error, OSError | TwinstreamError):
         text = f"{type(error).__name__}: {text}"
-    # Identified by this attribute: `ssl` takes long to import, and few applications need it.
+    # A certificate error has this attribute. Its class is not imported, because `ssl` takes long to
+    # import and few applications need it.
     if hasattr(error, "verify_code"):
         return f"{text} (see TlsOptions: ca_file sets the trusted authority, server_name the name)"
     if "CERTIFICATE_REQUIRED" in text:
@@ -162,7 +163,7 @@ def trouble_text(error: Exception) -> str:
 
 
 class Attempts:
-    """Collects the errors of one round of attempts to connect."""
+    """The errors of one round of attempts to connect."""
 
     def __init__(self) -> None:
         self._met: list[str] = []
@@ -174,7 +175,10 @@ class Attempts:
         self._refused = self._refused and isinstance(error, AuthenticationFailed)
 
     def error(self) -> ConnectionFailed:
-        """Return the error of the round: `AuthenticationFailed` if all rejected the credentials."""
+        """Return the error of the round.
+
+        It is an `AuthenticationFailed` if all servers rejected the credentials.
+        """
         kind = AuthenticationFailed if self._met and self._refused else ConnectionFailed
         return kind("no server accepted the connection: " + "; ".join(self._met))
 
@@ -184,14 +188,14 @@ class Denied:
     """An operation that the server denied without closing the connection."""
 
     publishing: bool
-    """True for a denied publish, False for a denied subscription."""
+    """Whether a publish was denied. False means that a subscription was denied."""
     subject: bytes
-    """Empty if the server reports only that there are too many subscriptions."""
+    """The denied subject. Empty if the server reports that there are too many subscriptions."""
     queue: bytes = b""
 
 
 def read_denied(text: str) -> Denied | None:
-    """Return the operation that a -ERR denies; None if the -ERR is about something else."""
+    """Return the operation that a -ERR denies; None for another kind of -ERR."""
     if text.lower().startswith(_TOO_MANY):
         return Denied(False, b"")
     found = re.search(_DENIED, text, re.IGNORECASE)

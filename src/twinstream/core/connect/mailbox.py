@@ -1,7 +1,7 @@
 """The buffer of the frames of one subscription.
 
-The reader appends and the owner of the subscription takes. A deque makes both safe between threads
-without a lock.
+The reader of the connection appends frames, and the owner of the subscription removes them. A deque
+allows both in different threads without a lock.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ __all__ = ["Mailbox", "Wakeable"]
 
 
 class Wakeable(Protocol):
-    """The flag that a waiting owner waits for; each twin has its own implementation."""
+    """A flag that the owner waits for. The sync and the async API implement it differently."""
 
     def set(self) -> None:
         """Set the flag and wake the waiting owner."""
@@ -32,11 +32,11 @@ S = TypeVar("S", bound=Wakeable)
 
 
 class Mailbox(Generic[S]):
-    """Buffered frames of one subscription, in the order of arrival.
+    """The buffered frames of one subscription, in the order of arrival.
 
-    `signal` is set whenever frames arrive or the state of the connection changes. `heard_at` is the
-    monotonic time of the last arrival. The reader maintains it, so that a slow owner does not look
-    like a silent server.
+    The reader sets `signal` when frames arrive or the state of the connection changes. It also
+    stores the monotonic time of the last arrival in `heard_at`. So a slow owner does not mistake
+    its own delay for silence of the server.
     """
 
     __slots__ = ("asks", "error", "frames", "heard_at", "queue", "sid", "signal", "subject")
@@ -48,14 +48,17 @@ class Mailbox(Generic[S]):
         self.signal: Final = signal
         self.frames: Final[deque[Frame]] = deque()
         self.heard_at = now
-        # The subject of the requests whose replies arrive here. Without the permission to publish
-        # to it, nothing arrives.
+        # The subject of the requests whose replies the subscription receives. If the user may not
+        # publish to it, no reply arrives.
         self.asks = b""
-        # Why nothing more can arrive, such as a permission violation.
+        # The reason why no more frames can arrive, such as a permission violation.
         self.error: TwinstreamError | None = None
 
     def is_refused(self, denied: Denied, *, lower: bool = False) -> bool:
-        """Return whether `denied` ends this subscription; `lower` if its text is in lower case."""
+        """Return whether `denied` is about this subscription or its requests.
+
+        `lower` is true if the text of `denied` is in lower case.
+        """
         if denied.publishing:
             mine = (self.asks, b"")
         else:
@@ -65,14 +68,14 @@ class Mailbox(Generic[S]):
         return mine == (denied.subject, denied.queue)
 
     def refuse(self, error: TwinstreamError) -> None:
-        """Record why nothing more can arrive, and wake the owner."""
+        """Record the error because of which no more frames can arrive, and wake the owner."""
         self.error = error
         self.signal.set()
 
     def take_all(self) -> list[Frame]:
-        """Clear the flag and take all buffered frames.
+        """Clear the flag, and remove and return all buffered frames.
 
-        The flag is cleared first: a frame that arrives meanwhile sets it again.
+        The flag is cleared first, so that a frame that arrives meanwhile sets it again.
         """
         self.signal.clear()
         frames = self.frames
@@ -82,6 +85,6 @@ class Mailbox(Generic[S]):
             for _ in range(len(frames)):
                 taken.append(take())
         except IndexError:
-            # Another thread took the last frame meanwhile.
+            # Another thread removed the last frame meanwhile.
             pass
         return taken

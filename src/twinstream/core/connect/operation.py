@@ -1,4 +1,4 @@
-"""Entries of the table of operations, and the substitution of their arguments."""
+"""The entries of the table of operations, and the substitution of their arguments."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ _NAMES: Final = frozenset({"account", "bucket", "consumer", "group", "into", "me
 
 @frozen
 class Operation:
-    """A client operation and the subjects it uses, with the placeholders `P` and `INBOX`."""
+    """An operation of a client, and the subjects that it publishes and subscribes to.
+
+    The subjects contain the placeholders of `permission_table`, such as `P` and `INBOX`.
+    """
 
     name: str
     publishes: tuple[str, ...]
@@ -30,7 +33,10 @@ def _words(text: str | tuple[str, ...]) -> tuple[str, ...]:
 
 @frozen
 class Pattern:
-    """A table entry: the arguments, and the subjects with argument names in braces."""
+    """An entry of the table: an operation, its arguments, and its subjects.
+
+    The subjects contain names of arguments in braces.
+    """
 
     name: str
     takes: tuple[str, ...] = field(converter=_words)
@@ -39,12 +45,12 @@ class Pattern:
 
     @property
     def usage(self) -> str:
-        """The operation with its arguments, as in usage texts: `consume STREAM CONSUMER`."""
+        """The operation with its arguments for usage texts, such as `consume STREAM CONSUMER`."""
         shown = (word.replace("*", "...").upper() for word in self.takes)
         return " ".join([self.name, *shown])
 
     def of(self, *arguments: str) -> Operation:
-        """Return the operation with these arguments; raises `BadArgument`."""
+        """Return the operation with these arguments; raises `BadArgument` for invalid ones."""
         most = len(self.takes)
         if self.takes and self.takes[-1].endswith("*"):
             most = max(most, len(arguments))
@@ -55,7 +61,7 @@ class Pattern:
         return Operation(self.name, _all(self.publishes, each), _all(self.subscribes, each))
 
     def _named(self, arguments: tuple[str, ...]) -> list[dict[str, str]]:
-        """Return the arguments by name, one mapping for each repetition of the subjects."""
+        """Return the arguments by name: one mapping for each repetition of the subjects."""
         names = [word.strip("[]*") for word in self.takes]
         if self.takes and self.takes[-1].endswith("*"):
             return [{names[0]: _checked(names[0], value)} for value in arguments]
@@ -64,7 +70,7 @@ class Pattern:
 
 
 def _checked(name: str, value: str) -> str:
-    """Return an argument that is valid in a subject; `*` stands for any name."""
+    """Return an argument; raises `BadArgument` if it is invalid. `*` means any name."""
     check_filter(value)
     if name in _NAMES and ("." in value or value == ">"):
         raise BadArgument(f"{value!r} is not the name of a {name}; use * for any")

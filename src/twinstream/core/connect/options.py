@@ -1,4 +1,4 @@
-"""Connection options: validated on creation, picklable, secrets hidden in the repr."""
+"""The options of a connection. They are validated on creation and picklable."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from twinstream.models.records import field, frozen
 __all__ = ["ConnectOptions"]
 
 
-# Seconds. A value in the wrong unit must not keep a processor busy permanently.
+# Seconds. The limit detects values in the wrong unit, which would keep a processor busy.
 _MAX_BUSY_POLL: Final = 0.1
 
 
@@ -46,9 +46,10 @@ def _inbox_prefix(value: str) -> str:
 
 @frozen(kw_only=True)
 class ConnectOptions:
-    """The options of a connection; see `connect` for each of them.
+    """The options of a connection. `connect` documents each of them.
 
-    Raises `BadArgument` for invalid values and contradictory options.
+    The repr does not contain secrets. Raises `BadArgument` for invalid values and for contradictory
+    options.
     """
 
     servers: tuple[ServerAddress, ...] = field(converter=parse_servers)
@@ -78,7 +79,8 @@ class ConnectOptions:
             )
 
     def _check_kinds(self) -> None:
-        # Otherwise a wrong type would be noticed only by TLS or after the connection was lost.
+        # Without this check, a wrong type would cause an error only during the TLS handshake or
+        # after the connection was lost.
         kinds = {"reconnect": ReconnectPolicy, "tls": TlsOptions, "name": str}
         for what, kind in kinds.items():
             value = getattr(self, what)
@@ -91,5 +93,5 @@ class ConnectOptions:
             raise BadArgument(f"credentials must be a function that returns them, got {kind}")
         file = self.credentials_file
         if file is not None and not (isinstance(file, str) or hasattr(file, "__fspath__")):
-            # A number would be taken for the descriptor of an open file or socket.
+            # `open` would take a number for the descriptor of an open file or socket.
             raise BadArgument(f"credentials_file must be a path or None, got {file!r}")

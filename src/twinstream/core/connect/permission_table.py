@@ -1,10 +1,12 @@
-"""The subjects that each operation publishes and subscribes to, from which permissions are made.
+"""The subjects that each operation publishes and subscribes to. Permissions are made from them.
 
-`P` stands for the prefix of the API, `K` for the subject prefix that keys of buckets are written
-to, and `INBOX` for the inboxes of the connection; names in braces are arguments. `[…]` is omitted
-without its argument, `*` after an argument's name means any number of them.
+`P` is a placeholder for the prefix of the API, `K` for the prefix of the subjects to which keys of
+buckets are written, and `INBOX` for the inboxes of the connection. Names in braces are arguments.
+`[…]` is omitted if its argument is not given. `*` after the name of an argument means any number of
+arguments.
+
 `tests/_async/test_permissions.py` runs each operation with exactly these permissions, and shows
-that it fails without any single one of them.
+that it fails if one of them is missing.
 
 Source: nats-server 2.11 to 2.15, as observed by that test.
 """
@@ -20,7 +22,10 @@ __all__ = ["OPERATIONS", "operation"]
 
 
 def operation(name: str, *arguments: str) -> Operation:
-    """Return the operation of this name with its arguments; raises `BadArgument`."""
+    """Return the operation with this name and these arguments.
+
+    Raises `BadArgument` for an unknown name or invalid arguments.
+    """
     pattern = OPERATIONS.get(name)
     if pattern is None:
         raise BadArgument(f"unknown operation {name!r}; known ones are: {', '.join(OPERATIONS)}")
@@ -44,10 +49,10 @@ _MEMBER: Final = (
 
 
 def _of_groups(kind: str, source: str, consumer: str, own: str) -> tuple[Pattern, ...]:
-    """Return the operations that both kinds of consumer groups have.
+    """Return the operations of consumer groups of one kind, which the other kind has as well.
 
-    `source` is the stream of the consumers, `consumer` that with the consumer of a member, and
-    `own` what creating a group needs besides.
+    `source` is the stream of the group's consumers. `consumer` is this stream and the consumer of a
+    member. `own` are the subjects that only this kind needs to create a group.
     """
     bucket = f"KV_{kind}-consumer-groups"
     watch = _WATCH.replace("{bucket}", f"{kind}-consumer-groups")
@@ -167,7 +172,7 @@ _TABLE: Final = (
         "stream",
         "P.STREAM.INFO.{stream} P.CONSUMER.LIST.{stream} P.STREAM.MSG.GET.{stream}",
     ),
-    # A client that waits for a slot subscribes to the messages about released slots.
+    # A client that waits for a slot subscribes to messages about released slots.
     Pattern(
         "coordination",
         "stream",
@@ -215,8 +220,8 @@ _TABLE: Final = (
     Pattern("replicas.remove", "stream", "P.STREAM.PEER.REMOVE.{stream}"),
     Pattern("replicas.evacuate", "stream", "P.STREAM.PEER.EVACUATE.{stream}"),
     Pattern("replicas.cancel_move", "stream", "P.STREAM.CANCEL_MOVE.{stream}"),
-    # Object stores. An upload whose chunks were stored out of order also deletes messages; without
-    # the permission for that it fails, and removes all of them.
+    # Object stores. An upload whose chunks were stored out of order also deletes messages. Without
+    # the permission to delete messages, such an upload fails and removes all its chunks.
     Pattern("create_object_store", "bucket", "P.STREAM.CREATE.OBJ_{bucket}"),
     Pattern("get_object_store", "bucket", "P.STREAM.INFO.OBJ_{bucket}"),
     Pattern(
@@ -344,7 +349,7 @@ _TABLE: Final = (
     ),
     Pattern("key_value.status", "bucket", "P.STREAM.INFO.KV_{bucket}"),
     Pattern("key_value.change", "bucket", "P.STREAM.INFO.KV_{bucket} P.STREAM.UPDATE.KV_{bucket}"),
-    # Partitioned consumer groups. Each configuration is a key of a bucket.
+    # Partitioned consumer groups. The configuration of a group is the value of a key in a bucket.
     *_of_groups("static", "{stream}", "{stream}.{group}-{member}", ""),
     *_of_groups(
         "elastic",

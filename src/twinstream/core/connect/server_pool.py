@@ -1,6 +1,6 @@
-"""Server addresses, and the pool that decides which server to try next and after what pause.
+"""Server addresses, and the order and the pauses in which a client tries to connect to servers.
 
-Source: ADR-40 and the connect logic of the official clients. Randomness is injected.
+Source: ADR-40 and the connect logic of the official clients. The caller passes random values.
 """
 
 from __future__ import annotations
@@ -27,22 +27,23 @@ __all__ = [
 
 DEFAULT_PORT: Final = 4222
 _ESCAPES: Final = "in a password write / as %2F, ? as %3F, # as %23 and a comma as %2C"
-# Announced addresses beyond this number are ignored: no cluster has as many servers.
+# Further announced addresses are ignored. No cluster has this many servers.
 _MAX_ANNOUNCED: Final = 1000
-# Seconds. With this pause, a local server that is down is tried a hundred times a second.
+# Seconds. With this pause, a client tries to connect to a local server that is down a hundred times
+# a second.
 _MIN_PAUSE: Final = 0.01
 _SCHEMES: Final = ("nats", "tls")
-# The usual form of a URL: no user, and a name or an address of IPv4.
+# The usual form of a URL, with a name or an IPv4 address and without user info.
 _PLAIN: Final = r"(?:(nats|tls)://)?([a-z0-9.-]+)(?::([0-9]{1,5}))?/?"
 _LAST_PORT: Final = 65535
-# Labels of host names are shorter than this.
+# Labels, the parts of a host name between dots, are shorter than this.
 _LABEL: Final = 64
 _NUMBERS: Final = r"[\d.]+|.*:.*"
 
 
 @frozen
 class ServerAddress:
-    """The address of one server, and the user info of its URL (hidden in the repr)."""
+    """The address of one server, with the user info of its URL, which the repr does not show."""
 
     host: str
     port: int = DEFAULT_PORT
@@ -50,21 +51,21 @@ class ServerAddress:
     user: str | None = field(default=None, repr=False)
     password: str | None = field(default=None, repr=False)
     origin: str | None = None
-    """The host given by the caller, if this address was announced by a server."""
+    """The host that the caller gave, if a server announced this address; else None."""
 
     @property
     def name(self) -> str:
-        """The host name to expect in the server's certificate.
+        """The host name that the server's certificate must contain.
 
-        Certificates of clusters contain names. An announced IP address is therefore checked against
-        the name given by the caller, never against a name chosen by a server.
+        Certificates of clusters contain names. If a server announced an IP address, the certificate
+        must contain the name that the caller gave, never a name that a server chose.
         """
         if self.origin is not None and _is_number(self.host) and not _is_number(self.origin):
             return certificate_name(self.origin)
         return certificate_name(self.host)
 
     def announced(self, host: str, port: int) -> ServerAddress:
-        """Return the address of a server announced by this one, with the same user info."""
+        """Return the address of a server that this server announced, with the same user info."""
         return ServerAddress(
             host, port, self.tls, self.user, self.password, self.origin or self.host
         )
@@ -73,12 +74,12 @@ class ServerAddress:
     def parse(cls, url: str) -> ServerAddress:
         """Parse `nats://[user[:password]@]host[:port]`, `tls://…` or plain `host[:port]`.
 
-        Raises `BadArgument` without showing the URL.
+        Raises `BadArgument` for another form; its message does not contain the URL.
         """
         plain = re.fullmatch(_PLAIN, url)
         if plain is not None and 0 < int(plain[3] or DEFAULT_PORT) <= _LAST_PORT:
             return cls(_host(plain[2]), int(plain[3] or DEFAULT_PORT), plain[1] == "tls")
-        # Any other form. This import takes milliseconds.
+        # The import takes milliseconds, so it is omitted for the usual form.
         from urllib.parse import unquote, urlsplit
 
         # The URL may contain a password, so error messages never quote it.
@@ -94,7 +95,7 @@ class ServerAddress:
         try:
             port = DEFAULT_PORT if parts.port is None else parts.port
         except ValueError:
-            # urlsplit takes everything before the first of / ? # as host and port.
+            # A password with / ? or # causes this error, since urlsplit ends host and port there.
             escapes = f"; {_ESCAPES}" if "@" in url else ""
             raise BadArgument(
                 f"server URL: the port must be a number up to 65535{escapes}"
@@ -112,7 +113,7 @@ class ServerAddress:
             port,
             parts.scheme == "tls",
             unquote(parts.username) if parts.username else None,
-            # An empty password is a password. Without a password, the user is a token.
+            # An empty password counts as a password. A user without any password is a token.
             unquote(parts.password) if parts.username and parts.password is not None else None,
         )
 
@@ -122,17 +123,17 @@ class ServerAddress:
 
 
 def _is_number(host: str) -> bool:
-    """Return whether a host is an IP address rather than a name."""
+    """Return whether a host is an IP address and not a name."""
     return re.fullmatch(_NUMBERS, host) is not None
 
 
 def certificate_name(host: str) -> str:
-    """Return a host as it is written in certificates: without trailing dot and zone id."""
+    """Return a host without a trailing dot and a zone id, as certificates contain it."""
     return host.partition("%")[0].removesuffix(".")
 
 
 def _host(host: str) -> str:
-    """Return the host of a URL in the form that the resolver accepts; raises `BadArgument`."""
+    """Return the host of a URL for the resolver; raises `BadArgument` if it is invalid."""
     if ":" in host:
         # RFC 6874: the % before the zone of a link-local address is escaped in a URL.
         number, _, zone = host.partition("%25")
@@ -149,7 +150,7 @@ def _host(host: str) -> str:
 def _is_name(host: str) -> bool:
     """Return whether a host is a name that can be resolved."""
     if host.isascii():
-        # The same rules as the codec, whose import takes longer than parsing a URL.
+        # These are the rules of the IDNA codec, whose import takes longer than parsing a URL.
         *labels, last = host.split(".")
         return len(last) < _LABEL and all(0 < len(label) < _LABEL for label in labels)
     try:
@@ -162,8 +163,8 @@ def _is_name(host: str) -> bool:
 def _split(urls: str) -> list[str]:
     """Split a comma-separated list of URLs.
 
-    Raises `BadArgument` where a comma may belong to a password: the text before it would be taken
-    for a server, and the text after it for a token.
+    Raises `BadArgument` if a comma may be part of a password: the text before it would be a server,
+    and the text after it would contain a token.
     """
     found = [url.strip() for url in urls.split(",")]
     for before, url in pairwise(found):
@@ -177,7 +178,10 @@ def _split(urls: str) -> list[str]:
 
 
 def parse_servers(servers: str | Iterable[str]) -> tuple[ServerAddress, ...]:
-    """Parse one URL, a comma-separated list of URLs, or an iterable of them."""
+    """Return the addresses of one URL, a comma-separated list of URLs, or an iterable of URLs.
+
+    Raises `BadArgument` for an invalid URL, or if there is none.
+    """
     urls = _split(servers) if isinstance(servers, str) else servers
     if isinstance(urls, bytes) or not isinstance(urls, Iterable):
         # The value is not shown, because it may contain a password.
@@ -222,40 +226,45 @@ def _jitter(value: float) -> float:
 
 @frozen
 class ReconnectPolicy:
-    """When to reconnect after the connection was lost. Picklable, shared by both twins.
+    """The pauses and the number of attempts to reconnect after the connection was lost.
 
-    Raises `BadArgument` for invalid values.
+    It is picklable. Raises `BadArgument` for invalid values.
     """
 
     attempts: int = field(default=60, converter=_attempts)
-    """Rounds over the whole pool before the connection closes permanently; -1 means no limit.
+    """Rounds over all servers before the connection closes permanently; -1 means no limit.
 
     A connection that is lost within `max_wait` seconds counts as a failed round."""
     wait: float = field(default=0.1, converter=_wait)
-    """Seconds before the second round, at least 0.01; doubled after each round."""
+    """Seconds before the second round, at least 0.01. The pause doubles after each round."""
     max_wait: float = field(default=5.0, converter=_max_wait)
     """Maximum pause in seconds, at least 0.01."""
     jitter: float = field(default=0.25, converter=_jitter)
-    """Random part of each pause as a fraction, so that clients do not all reconnect at once."""
+    """Maximum random addition to a pause, as a fraction of it.
+
+    It prevents all clients of a server from reconnecting at the same time."""
 
     def pause(self, round_: int, random: float) -> float:
-        """Return the seconds to wait before a round; the first one, 0, starts immediately."""
+        """Return the seconds to wait before round number `round_`. Round 0 starts immediately.
+
+        `random` is from 0 to 1.
+        """
         if round_ <= 0:
             return 0.0
         return Backoff(self.wait, self.max_wait).pause(round_) * (1.0 + self.jitter * random)
 
 
 class Rounds:
-    """Counts the rounds of attempts to connect: whether there is another, and after what pause.
+    """The number of rounds of attempts to connect, which decides about the next round.
 
-    A connection that is lost within `max_wait` seconds counts as a failed round. Otherwise a
-    connection that is always lost right after it was established would be retried without pause.
+    A connection that is lost within `max_wait` seconds counts as a failed round. Otherwise a client
+    whose connection is always lost immediately would reconnect without a pause.
     """
 
     def __init__(self, policy: ReconnectPolicy) -> None:
         self._policy: Final = policy
         self.count = 0
-        """Rounds since the last connection that lasted `max_wait` seconds."""
+        """The number of rounds since the last connection that lasted `max_wait` seconds."""
 
     def broke(self, served: float) -> None:
         """Record that a connection was lost after `served` seconds."""
@@ -264,7 +273,7 @@ class Rounds:
 
     @property
     def is_over(self) -> bool:
-        """Return whether all rounds were used."""
+        """Whether all rounds were used."""
         return 0 <= self._policy.attempts <= self.count
 
     def next_pause(self, random: float) -> float:
@@ -274,11 +283,11 @@ class Rounds:
 
 
 class ServerPool:
-    """The servers to try, in an order of this client.
+    """The servers to connect to, in the order in which this client tries them.
 
-    The given servers are shuffled, discovered ones are appended, and the last good one is tried
-    first. `discover` is called by the reader of the connection, everything else where connections
-    are made, possibly in another thread.
+    Given servers are shuffled, discovered servers are appended, and the last server that accepted
+    the connection is first. The reader of the connection calls `discover`. The other methods are
+    called where connections are made, possibly in another thread.
     """
 
     def __init__(
@@ -288,13 +297,13 @@ class ServerPool:
     ) -> None:
         self._given: Final = tuple(servers)
         self._servers = list(servers)
-        # Replaced as a whole, so that `round` in another thread sees a consistent value.
+        # A tuple that is replaced in one step, so that `round` in another thread sees all of it.
         self._found: tuple[ServerAddress, ...] = ()
         if shuffle is not None:
             shuffle(self._servers)
 
     def round(self) -> list[ServerAddress]:
-        """Return the servers for one round of attempts."""
+        """Return the servers for one round of attempts, in order."""
         ordered, found = self._servers, self._found
         there, known = {*self._given, *found}, set(ordered)
         return [
@@ -311,9 +320,10 @@ class ServerPool:
         self._servers = sorted(self.round(), key=lambda server: server == bad)
 
     def discover(self, urls: Iterable[str], current: ServerAddress) -> list[ServerAddress]:
-        """Store the servers announced by the current one, at most 1,000; return the new ones.
+        """Store the servers that the server `current` announced; return the new ones.
 
-        Servers that were discovered earlier and are no longer announced have left the cluster.
+        At most 1,000 addresses are stored. Servers that were discovered earlier and are no longer
+        announced have left the cluster and are removed.
         """
         known = {(each.host, each.port): each for each in (*self._given, *self._found)}
         found: dict[tuple[str, int], ServerAddress] = {}
@@ -321,7 +331,7 @@ class ServerPool:
             try:
                 named = ServerAddress.parse(url)
             except BadArgument:
-                # An unusable address is ignored; the connection stays usable.
+                # An invalid address is ignored, so that the connection stays usable.
                 continue
             place = named.host, named.port
             found[place] = known.get(place) or current.announced(*place)

@@ -1,4 +1,4 @@
-"""TLS options as picklable values; the SSL context is built when the connection is made."""
+"""TLS options as picklable values. The client creates the SSL context when it connects."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ __all__ = ["TlsOptions"]
 
 @frozen(kw_only=True)
 class TlsOptions:
-    """TLS settings of a connection. Host names are verified unless `verify` is False.
+    """The TLS settings of a connection. Host names are verified unless `verify` is false.
 
     Raises `BadArgument` for a `key_file` without `cert_file`.
     """
 
     ca_file: str | None = None
-    """PEM file of the trusted authorities; None uses those of the system."""
+    """PEM file of the trusted authorities; None means the authorities of the system."""
     cert_file: str | None = None
-    """PEM file of the client's certificate, if the server requires one."""
+    """PEM file of the client's certificate, which some servers require."""
     key_file: str | None = None
     """PEM file of the client's key; None if it is in `cert_file`."""
     key_password: str | None = field(default=None, repr=False)
     handshake_first: bool = False
-    """Start with TLS, before the server's INFO (server 2.10.4, `handshake_first`)."""
+    """Whether TLS starts before the server sends INFO (server 2.10.4, `handshake_first`)."""
     server_name: str | None = None
-    """The name that the server's certificate must have; None means the host connected to.
+    """The name that the server's certificate must contain; None means the host of the connection.
 
-    For a server that was announced by its IP address only, None means the given host."""
+    If the server was announced by its IP address, None means the host that the caller gave."""
     verify: bool = True
-    """False trusts any server; for tests only."""
+    """Whether to verify the server's certificate. False trusts any server; use it only in tests."""
 
     def __attrs_post_init__(self) -> None:
         if self.key_file is not None and self.cert_file is None:

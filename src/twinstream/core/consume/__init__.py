@@ -1,1 +1,1 @@
-"""Consuming: pull requests, iterations, ordered and push consumers, acknowledgements."""
+"""Consume messages: pull requests, iterations, ordered and push consumers, acknowledgements."""

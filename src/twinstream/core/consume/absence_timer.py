@@ -1,7 +1,7 @@
-"""Limit on the time without responders when the user may not look up the consumer.
+"""Limit how long an iteration waits without responders if it may not look up its consumer.
 
-Either the consumer was deleted or it has no leader at the moment. The latter is temporary, so the
-iteration waits, but not indefinitely.
+A pull has no responders if the consumer was deleted or has no leader at the moment. A missing
+leader is temporary, so the iteration waits, but not indefinitely.
 """
 
 from __future__ import annotations
@@ -13,26 +13,26 @@ from twinstream.errors import NoResponders
 __all__ = ["BOUND", "Doubt"]
 
 BOUND: Final = 60.0
-"""Seconds without responders after which an iteration ends; elections take a few."""
+"""Seconds without responders after which an iteration ends; an election takes a few seconds."""
 
 
 class Doubt:
-    """Measures the time without responders while `CONSUMER.INFO` is not permitted."""
+    """A timer of the time without responders, for a user without permission to `CONSUMER.INFO`."""
 
     def __init__(self) -> None:
         self._since: float | None = None
 
     @property
     def is_known(self) -> bool:
-        """Whether the look-up was denied before, so that it need not be tried again."""
+        """Whether the look-up of the consumer was denied before, so that it is not tried again."""
         return self._since is not None
 
     def clear(self) -> None:
-        """Record a response, or a reconnect, after which permissions may have changed."""
+        """Reset the timer: there was a response, or a reconnect, which may change permissions."""
         self._since = None
 
     def grow(self, now: float) -> NoResponders | None:
-        """Record that there are still no responders; return the error to raise after `BOUND`."""
+        """Record that there are no responders; return the error to raise after `BOUND`, or None."""
         if self._since is None:
             self._since = now
         if now - self._since < BOUND:

@@ -15,25 +15,28 @@ from twinstream.errors import BadArgument
 __all__ = ["ACK", "ACK_COMMAND", "IN_PROGRESS", "NEXT", "nak", "term"]
 
 ACK: Final = b"+ACK"
-# The complete command for the most frequent acknowledgement. Formatting it with the reply subject
-# takes a third of the time of `publish_command`.
+# The complete command for the most frequent acknowledgement. Inserting the reply subject takes a
+# third of the time of `publish_command`.
 ACK_COMMAND: Final = b"PUB %b 4\r\n+ACK\r\n"
 IN_PROGRESS: Final = b"+WPI"
 NEXT: Final = b"+NXT "
 
 
 def nak(delay: Seconds | None) -> bytes:
-    """Return a negative acknowledgement; `delay` in seconds, None redelivers immediately."""
+    """Return the payload of a negative acknowledgement.
+
+    The server redelivers the message after `delay` seconds, immediately if it is None.
+    """
     if delay is None:
         return b"-NAK"
     return b'-NAK {"delay": %d}' % round(finite_seconds(delay, "delay") * 1e9)
 
 
 def term(reason: str | None) -> bytes:
-    """Return the payload that stops redelivery; the reason goes into the advisory, on one line."""
+    """Return the payload that stops redelivery. The server's advisory contains `reason`."""
     if reason is None:
         return b"+TERM"
     if not isinstance(reason, str):
         raise BadArgument(f"reason must be text, got {reason!r}; for an error pass str(error)")
-    # Often the text of an error, which may contain any character.
+    # The reason is often the text of an error, which may contain line ends.
     return b"+TERM " + one_line(reason).encode()

@@ -17,9 +17,9 @@ class BatchEnd(Enum):
     FILLED = "filled"
     """The batch has the requested number of messages."""
     BYTES_FILLED = "bytes_filled"
-    """The next message does not fit into the requested bytes."""
+    """The requested bytes are used up, or the next message does not fit into them."""
     NO_MESSAGES = "no_messages"
-    """No (more) messages were available, and the fetch was not to wait for any."""
+    """No (more) messages were available, and the fetch did not have to wait for more."""
     EXPIRED = "expired"
     """The fetch timed out."""
     INTERRUPTED = "interrupted"
@@ -31,7 +31,7 @@ class BatchEnd(Enum):
 
 
 class Batch(Sequence[M], Generic[M]):
-    """Messages of one fetch. `reason` is why the batch ended, `detail` the server's status text."""
+    """The messages of one fetch. `reason` is why it ended; `detail` explains that, or is empty."""
 
     __slots__ = ("_messages", "detail", "reason")
 
@@ -44,7 +44,8 @@ class Batch(Sequence[M], Generic[M]):
         return len(self._messages)
 
     def __iter__(self) -> Iterator[M]:
-        # `Sequence.__iter__` takes 85 ns per message, this one 6. Fetching one takes 2,000.
+        # `Sequence.__iter__` takes 85 ns per message, this method 6 ns. Fetching a message takes
+        # 2,000 ns.
         return iter(self._messages)
 
     @overload

@@ -1,8 +1,9 @@
 """The sans-I/O state of one fetch: a single pull request and the events that end it.
 
-Theory of operation: the request ends when it is complete, when a status ends it, when the
+Theory of operation: the fetch ends when it is complete, when a status ends its request, when the
 connection is lost, or when the server is silent for too long. The server should end the request
-before the client's timeout does, so that no request stays open; `is_clean` is true if it did.
+before the client's timeout, so that the request does not stay open. `is_clean` is false if it may
+still be open.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from twinstream.errors import PullError, TwinstreamError
 
 __all__ = ["GRACE", "Fetch", "frame_size"]
 
-# Seconds that a client waits for the end of a request after the server should have sent it.
+# Seconds that a client waits for the server's status, after the time at which it is expected.
 GRACE: Final = 1.0
 
 _ENDS: Final = {
@@ -37,7 +38,7 @@ _ENDS: Final = {
 def frame_size(frame: Frame, *, pinned: bool = False) -> int:
     """Return the size of a message as the server counts it against max_bytes (ADR-37).
 
-    For a client that may be `pinned`, this excludes the pin header.
+    `pinned` is true for a client that may be pinned: the size then excludes the pin header.
     """
     subject, reply, _, body = frame
     size = len(subject) + len(reply) + len(body) - 2
@@ -69,9 +70,10 @@ class Fetch:
         self._give_up_at: Final = now + patience + GRACE
         self._size = 0
         self.frames: Final[list[Frame]] = []
-        # Pairs of a number of frames and the time at which they had arrived.
+        # Pairs of a number of frames and the time at which the last of them arrived.
         self.arrivals: Final[list[tuple[int, float]]] = []
-        # Whether the fetch ended, with `end` or `error`. An attribute, as it is read very often.
+        # Whether the fetch has ended, with `end` or `error`. This is an attribute and not a
+        # property, because it is read very often.
         self.is_over = False
         self.end: BatchEnd | None = None
         self.detail = ""
@@ -80,15 +82,15 @@ class Fetch:
         self.is_clean = True
 
     def take_all(self, frames: deque[Frame], at: float) -> bool:
-        """Take frames that arrived at the time `at`, in order; return whether the fetch is over.
+        """Process frames that arrived at the time `at`; return whether the fetch has ended.
 
-        For a fetch by count, plain messages are moved directly into the batch, at a quarter of the
-        cost of `take` for each.
+        Frames that the fetch does not need stay in `frames`. If only a count limits the fetch,
+        messages without headers are moved at a quarter of the cost of `take`.
         """
         most, before = self._limits.max_messages, len(self.frames)
         if self._limits.max_bytes is None and not self.is_over:
             if most == 1 and frames and not frames[0][2]:
-                # Fast path for a fetch of one message: a third of the steps.
+                # Fast path for a fetch of one message, with a third of the steps.
                 self.frames.append(frames.popleft())
                 self.arrivals.append((1, at))
                 self.is_over, self.end = True, BatchEnd.FILLED
@@ -108,7 +110,7 @@ class Fetch:
         return self.is_over
 
     def take(self, frame: Frame) -> bool:
-        """Take one frame; return whether it is a message of this fetch."""
+        """Process one frame; return whether it is a message of this fetch."""
         if is_status(frame):
             status = read_status(frame)
             if status.token == self._token:
@@ -121,8 +123,8 @@ class Fetch:
         if limits.max_bytes is not None:
             self._size += frame_size(frame, pinned=limits.may_pin)
             if self._size >= limits.max_bytes:
-                # The server sends at most what was requested. If its own count is still below the
-                # limit, for example after an import from another account, it continues.
+                # The server may count fewer bytes than the client, for example for messages that
+                # are imported from another account. Then its request is still open.
                 self.is_clean = self._size == limits.max_bytes
                 self._finish(BatchEnd.BYTES_FILLED)
         if len(self.frames) >= limits.max_messages:
@@ -143,7 +145,7 @@ class Fetch:
         if not status.ends or self.is_over:
             return
         self.detail = str(status)
-        # An unknown status, of a later server, may or may not end the request.
+        # A status that only later servers send may or may not end the request.
         self.is_clean = status.kind is not Kind.UNKNOWN
         if status.kind is Kind.DELETED and self.frames:
             self._finish(BatchEnd.DELETED)
@@ -157,16 +159,18 @@ class Fetch:
         elif status.kind in _ENDS:
             self._finish(_ENDS[status.kind])
         elif self.frames:
-            # An error would lose these messages. The next fetch gets the same status and raises.
+            # An error would lose the messages of this batch. The next fetch gets the same status
+            # and raises the error.
             self._finish(BatchEnd.INTERRUPTED)
         else:
             self._fail(pull_error(status, self._limits))
 
     def lost(self) -> None:
-        """Record that the connection was lost, and the request with it."""
+        """Record that the connection was lost, which ends the fetch."""
         if not self.is_over:
             self._finish(BatchEnd.INTERRUPTED, "the connection was lost")
-            # The server may not have noticed: after a reconnect it could still serve the request.
+            # If the server has not noticed the loss, it may still send messages for the request
+            # after a reconnect.
             self.is_clean = False
 
     def check(self, now: float, heard_at: float) -> None:

@@ -1,12 +1,12 @@
 """Parse the reply subject of a delivered message, which contains its metadata.
 
-Two layouts exist (server 2.2, and `js_ack_fc_v2` since 2.14)::
+Servers use two layouts: the first since 2.2, the second since 2.14 with `js_ack_fc_v2`::
 
     $JS.ACK.<stream>.<consumer>.<delivered>.<stream seq>.<consumer seq>.<ns>.<pending>
     $JS.ACK.<domain>.<account>.<stream>.<consumer>.<delivered>.<stream seq>.<consumer seq>
         .<ns>.<pending>[.…]
 
-A reply subject is only parsed, never rebuilt: acknowledgements go to the subject as received.
+An acknowledgement is published to the reply subject as received. This module never builds one.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ class Metadata:
     stream: str
     consumer: str
     num_delivered: int
-    """Deliveries of this message so far, this one included."""
+    """The number of deliveries of this message, including this one."""
     stream_seq: int
     consumer_seq: int
     timestamp_ns: int
     """When the stream stored the message, in nanoseconds since 1970."""
     num_pending: int
-    """Messages that match the consumer and have not been delivered yet."""
+    """The number of messages that match the consumer's filters and were not delivered yet."""
     domain: str = ""
 
     @property
@@ -48,7 +48,7 @@ class Metadata:
 
 
 def parse_ack_reply(reply: bytes) -> Metadata | None:
-    """Return the metadata, or None if the reply subject is not one of JetStream's."""
+    """Return the metadata in a reply subject, or None if it is not a subject of JetStream."""
     parts = reply.decode("utf-8", "replace").split(".")
     if len(parts) == 9:
         domain, names, numbers = "", parts[2:4], parts[4:9]
@@ -63,7 +63,7 @@ def parse_ack_reply(reply: bytes) -> Metadata | None:
     except ValueError:
         return None
     if stream_seq > _MOST or not _LEAST <= timestamp <= _MOST:
-        # Another client may publish any reply subject to the inbox of a pull.
+        # Another client may publish to the inbox of a pull, with any reply subject.
         return None
     return Metadata(
         names[0],
@@ -78,14 +78,14 @@ def parse_ack_reply(reply: bytes) -> Metadata | None:
 
 
 Position = tuple[int, int, int, int]
-"""Stream sequence, consumer sequence, nanoseconds since 1970, and pending messages."""
+"""A position: stream sequence, consumer sequence, nanoseconds since 1970, pending messages."""
 
 
 class Positions:
-    """Reads the positions of messages from their reply subjects.
+    """A parser of the positions in reply subjects, for many messages of one consumer.
 
-    Many messages of one consumer follow each other, so the part that names it is compared instead
-    of parsed: half the time of `parse_ack_reply`.
+    It compares the part that names the consumer with that of the previous message, instead of
+    parsing it. This takes half the time of `parse_ack_reply`.
     """
 
     __slots__ = ("_names", "_size")
@@ -95,7 +95,7 @@ class Positions:
         self._size = 0
 
     def read(self, reply: bytes) -> Position | None:
-        """Return the position, or None if the reply subject is not one of JetStream's."""
+        """Return the position in a reply subject, or None if it is not a subject of JetStream."""
         if reply.startswith(self._names):
             numbers = reply[self._size :].split(b".")
             if len(numbers) == 4:
@@ -110,7 +110,7 @@ class Positions:
         if found is None:
             return None
         if reply.count(b".") == 8:
-            # The other layout may have more words behind the numbers.
+            # The second layout is not cached: it may have more tokens after the numbers.
             self._names = reply.rsplit(b".", 4)[0] + b"."
             self._size = len(self._names)
         return found.stream_seq, found.consumer_seq, found.timestamp_ns, found.num_pending

@@ -1,32 +1,34 @@
-"""Reading a stream in order without gaps: the next consumer to create, and the order check.
+"""The state of an ordered read: the next consumer to create, and the check for lost messages.
 
 Theory of operation (ADR-17, pull form)
 ---------------------------------------
-An ordered read uses consumers without acknowledgements, with state in memory. They number their
-messages without gaps. A message whose number is not the last one plus one shows that messages were
-lost. So does an idle heartbeat, which reports how many messages were sent before it. In these
-cases, and whenever the consumer may have been deleted, the read creates a new consumer that starts
-after the last stream sequence that was handed over.
+An ordered read uses consumers without acknowledgements, with state in memory. A consumer numbers
+its messages without gaps. A message whose number is not the previous one plus one shows that
+messages were lost. An idle heartbeat reports how many messages the server has sent; a difference to
+the number of received messages shows a loss, too. In these cases, and whenever the consumer may
+have been deleted, the read creates a new consumer. It starts after the position: the last stream
+sequence that the caller has received.
 
 * The first consumer starts where the caller requests. A policy that depends on the current state
   (new, last) must not be used again: it is replaced by the start position of the first consumer.
 * An idle heartbeat also reports the stream sequence up to which the server has scanned the stream.
-  Once all messages before the heartbeat were handed over, the next consumer starts there, so that
-  it need not scan the same part of the stream again.
+  Once the caller has received all messages before the heartbeat, the next consumer starts at this
+  sequence, so that it does not scan the same part of the stream again.
 * `last_per_subject` is a snapshot, the last message of each subject, followed by every message that
-  was stored after the read began. The two are divided by the last sequence of the stream, which is
-  requested before the first consumer is created. The snapshot is complete when a message at or
-  above this sequence was handed over or the server has scanned past it. `num_pending` is no
-  criterion: it counts messages that have been overwritten or removed since.
+  was stored after the read began. The two parts are divided by the last sequence of the stream,
+  which is requested before the first consumer is created. The snapshot is complete when the caller
+  has received a message at or above this sequence, or when the server has scanned past it.
+  `num_pending` is no criterion: it counts messages that have been overwritten or removed since.
 * If the stream keeps one message per subject, each message it still has is the last one of its
   subject. A new consumer continues after the position, during the snapshot and after it.
-* If it keeps more, a consumer created in the middle of the snapshot delivers the snapshot again,
-  and messages that were handed over before are skipped. Its snapshot is a later one: it lacks
-  messages that were stored since the read began and have already been overwritten. So it is valid
-  up to the dividing sequence only; then another consumer delivers every message after that.
+* If the stream keeps more, a consumer that is created in the middle of the snapshot delivers the
+  snapshot again, and the read skips messages that the caller has received. The snapshot of this
+  consumer is a later one: it lacks messages that were stored since the read began and have already
+  been overwritten. So it is valid up to the dividing sequence only. Then another consumer delivers
+  every message after this sequence.
 * On such a stream the server skips a message of the snapshot that does not fit into the remaining
-  bytes of a pull request (2.11 to 2.15). So the requests for a snapshot are limited by count, and
-  here, too, another consumer takes over at the end of it.
+  bytes of a pull request (2.11 to 2.15). So the requests for a snapshot are limited by count. At
+  the end of the snapshot the read creates another consumer, for requests limited by bytes.
 * A stream that was deleted and re-created counts from 1 again, so earlier positions are invalid.
 """
 
@@ -59,9 +61,10 @@ from twinstream.models.records import evolve
 
 __all__ = ["Mark", "OrderedRead", "ordered_config"]
 
-# Long enough to survive a pause of the reader, short enough not to leave many consumers (ADR-17).
+# The time after which the server deletes an idle consumer. It is long enough for a reader that
+# pauses, and short enough that not many unused consumers remain (ADR-17).
 _INACTIVE: Final = Duration(minutes=5)
-# Seconds. Allows for the round trip between two requests.
+# Seconds. The consumer must survive the time between two requests.
 _MIN_INACTIVE: Final = 1.0
 
 
@@ -88,7 +91,7 @@ def ordered_config(
         check_filter(subject)
     filters = list(widest(filters))
     if deliver_policy == DeliverPolicy.LAST_PER_SUBJECT and not filters:
-        # The server requires a filter with this policy (10094); this one matches everything.
+        # The server requires a filter with this policy (10094). This filter matches everything.
         filters = [">"]
     return ConsumerConfig(
         deliver_policy=DeliverPolicy(deliver_policy or DeliverPolicy.ALL),
@@ -123,7 +126,7 @@ def _idle(inactive_threshold: Seconds | None) -> Duration | None:
 
 
 Mark = tuple[Timestamp | None, int, int]
-"""Position of a read: creation time of the stream, position, and scanned sequence."""
+"""A saved position: the stream's creation time, `position`, and the last scanned sequence."""
 
 
 class OrderedRead:
@@ -139,7 +142,7 @@ class OrderedRead:
         self._is_snapshot: Final = config.deliver_policy == DeliverPolicy.LAST_PER_SUBJECT
         self._serial = 1
         self._is_made = False
-        # Whether a consumer was created. From then on the next one starts after the position.
+        # Whether a consumer was created. Each later consumer starts after the position.
         self._began = False
         self._created: Timestamp | None = None
         self._keeps_one = False
@@ -148,41 +151,41 @@ class OrderedRead:
         self._most_idle: Duration | None = None
         self._consumer_seq = 0
         self._scanned_seq = 0
-        # Start position of the first consumer of the stream.
+        # The position at which the first consumer of the stream started.
         self._before = 0
-        # Values of the last heartbeat, until the messages before it were handed over.
+        # The values of the last heartbeat. They count once the caller has all messages before it.
         self._sent = -1
         self._scanned_at_heartbeat = 0
         self.position = 0
-        """The stream sequence of the last message handed over; 0 before the first one."""
+        """The stream sequence of the last message that the caller received; 0 before the first."""
         self.is_bounded = False
         """Whether the current consumer is valid only for the snapshot."""
         self.is_outdated = False
-        """Whether another consumer has to deliver the next messages."""
+        """Whether the next messages need another consumer."""
 
     @property
     def name(self) -> str:
-        """The name of the current consumer, or of the one to create next."""
+        """The name of the current consumer, or of the next consumer before it is created."""
         return f"{self._prefix}_{self._serial}"
 
     @property
     def scanned(self) -> int:
-        """The stream sequence up to which every requested message was handed over."""
+        """The stream sequence up to which the caller has received every requested message."""
         return max(self.position, self._scanned_seq)
 
     @property
     def is_current(self) -> bool:
-        """Whether all messages that were stored when the read began were handed over."""
+        """Whether the caller has received all messages that were stored when the read began."""
         return self._began and self.scanned >= self.last_at_start
 
     @property
     def has_list(self) -> bool:
-        """Whether the current consumer iterates over a list and may stall (see `probing`)."""
+        """Whether the consumer iterates over a list of sequences and may stall (see `probing`)."""
         return self._is_snapshot and not self._keeps_one and self.scanned < self.last_at_start
 
     @property
     def progress(self) -> tuple[int, int]:
-        """The progress of the current consumer, as reported by its last heartbeat."""
+        """The last heartbeat's number of sent messages, and its last scanned stream sequence."""
         return self._sent, self._scanned_at_heartbeat
 
     # ---- consumers
@@ -190,7 +193,7 @@ class OrderedRead:
     def found_stream(self, stream: StreamInfo) -> bool:
         """Record the state of the stream; return whether it was re-created since the last call.
 
-        The read of a re-created stream starts at the beginning, or with its snapshot.
+        After a re-creation, the read starts again at the stream's beginning, or with its snapshot.
         """
         another = self._created is not None and self._created != stream.created
         self._created = stream.created
@@ -207,8 +210,8 @@ class OrderedRead:
     def next_config(self) -> ConsumerConfig:
         """Return the configuration of the next consumer, within the limits of its stream.
 
-        If the creation of the previous one failed, its name is used again: it may exist on the
-        server, which then treats this request as the same one.
+        If the creation of the previous consumer failed, its name is used again. The consumer may
+        exist all the same; then the server treats this request as a repetition.
         """
         if self._is_made:
             self.rename()
@@ -243,9 +246,9 @@ class OrderedRead:
         self._is_made = False
 
     def made(self, info: ConsumerInfo) -> None:
-        """Record that the consumer was created, and its position."""
+        """Record that the consumer was created, and the position at which it starts."""
         if not self._began and not self._is_snapshot and info.delivered is not None:
-            # "new" and "last" start after this position, which replaces them from now on.
+            # The policies "new" and "last" are replaced by this position for the next consumer.
             self.position = self._before = max(self.position, info.delivered.stream_seq)
         self._began = self._is_made = True
         self.is_outdated = False
@@ -259,7 +262,7 @@ class OrderedRead:
         return self._created, self.position, self._scanned_seq
 
     def go_back(self, mark: Mark) -> None:
-        """Return to `mark`: another consumer delivers the messages since then again."""
+        """Go back to the position `mark`. Another consumer delivers the messages after it again."""
         created, position, looked = mark
         if created is not None and created != self._created:
             position = looked = 0
@@ -274,12 +277,12 @@ class OrderedRead:
         return metadata.consumer_seq == self._consumer_seq + 1
 
     def wants(self, metadata: Metadata) -> bool:
-        """Return whether to hand over a message that is in order, without recording it."""
+        """Return whether to deliver a message that is in order, without recording it."""
         seq = metadata.stream_seq
         return seq > self.position and not (self.is_bounded and seq > self.last_at_start)
 
     def take(self, metadata: Metadata) -> bool:
-        """Record a message that is in order; return whether to hand it over or to skip it."""
+        """Record a message that is in order; return whether to deliver it to the caller."""
         self._consumer_seq = metadata.consumer_seq
         seq = metadata.stream_seq
         is_new = seq > self.position
@@ -296,16 +299,16 @@ class OrderedRead:
 
     @property
     def takes_runs(self) -> bool:
-        """Whether each message in order that is behind the position is to be handed over."""
+        """Whether each message that is in order and after the position is to be delivered."""
         return not (self.is_bounded or self.is_outdated)
 
     @property
     def next_consumer_seq(self) -> int:
-        """The number that the next message of the consumer has."""
+        """The consumer sequence that the next message in order has."""
         return self._consumer_seq + 1
 
     def take_run(self, consumer_seq: int, stream_seq: int) -> None:
-        """Record messages in order up to these sequences, where `takes_runs`."""
+        """Record all messages in order up to these sequences. `takes_runs` must be true."""
         before, self._consumer_seq = self._consumer_seq, consumer_seq
         if stream_seq > self.position:
             self.position = stream_seq
@@ -315,7 +318,7 @@ class OrderedRead:
     def heard(self, heartbeat: Status, buffered: int) -> str | None:
         """Record a heartbeat; return a description if messages before it were lost.
 
-        `buffered` is the number of messages that arrived before it and were not handed over yet.
+        `buffered` is the number of messages that arrived before it and are still buffered.
         """
         sent, looked = heartbeat.last_consumer, heartbeat.last_stream
         if sent is None or looked is None:
@@ -329,15 +332,15 @@ class OrderedRead:
         return None
 
     def _look(self) -> None:
-        """Record how far the server had scanned when it sent the messages so far."""
+        """Record how far the server had scanned the stream at the last heartbeat."""
         looked = self._scanned_at_heartbeat
         if self.is_bounded and looked >= self.last_at_start:
-            # At the end of its list such a consumer has scanned only the last message of each
-            # subject.
+            # At the end of its list, such a consumer has scanned only the last message of each
+            # subject, not every message.
             looked = self.last_at_start
             self.is_outdated = True
         self._scanned_seq = max(self._scanned_seq, looked)
 
     def has_all(self, sent: int) -> bool:
-        """Return whether the first `sent` messages of the consumer were handed over."""
+        """Return whether the caller has received the first `sent` messages of the consumer."""
         return self._consumer_seq >= sent

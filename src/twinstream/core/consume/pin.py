@@ -1,8 +1,8 @@
-"""The pin of a pinned client: the id assigned by the server, and its loss.
+"""The pin of a client in a priority group: an id that the server assigns, until it is lost.
 
 Source: ADR-42 and nats-server 2.11. There is one id per consumer and group, so all pulls of a
-consumer object share it. A pin does not guarantee exclusivity: messages may be in flight to two
-clients while the pin moves.
+consumer object share it. A pin does not guarantee exclusivity: while the server pins another
+client, messages may be in flight to both clients.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ _EMPTY_BLOCK: Final = len(b"NATS/1.0\r\n\r\n")
 
 
 def pin_of(frame: Frame) -> str | None:
-    """Return the pin id in the headers of a message."""
+    """Return the pin id in the headers of a message, None if there is none."""
     found = _line(frame)
     return found.group(1).decode("utf-8", "replace") if found else None
 
 
 def pin_size(frame: Frame) -> int:
-    """Return the bytes that the pin header added after the server measured the message."""
+    """Return the size of the pin header, which the server adds after it measured the message."""
     found = _line(frame)
     if found is None:
         return 0
@@ -37,7 +37,7 @@ def pin_size(frame: Frame) -> int:
 
 
 def _line(frame: Frame) -> re.Match[bytes] | None:
-    """Match the pin header: the last of this name, as the publisher may have copied another one."""
+    """Match the last header of this name. An earlier one was copied by the publisher."""
     _, _, header_size, body = frame
     start = body.rfind(_NAME, 0, header_size)
     return _LINE.match(body, start, header_size) if start >= 0 else None
@@ -49,14 +49,14 @@ class Pins:
     def __init__(self) -> None:
         self._ids: dict[str, str] = {}
         self.on_drop: Callable[[], None] | None = None
-        """Called when a pin is lost: another client was pinned, perhaps only in between."""
+        """Called when the pin was lost: another client was pinned, perhaps only for a while."""
 
     def get(self, group: str) -> str | None:
-        """Return the id to send with pulls for a group."""
+        """Return the id to send with pulls for `group`, None without a pin."""
         return self._ids.get(group)
 
     def note(self, group: str, pin: str) -> bool:
-        """Store the id found in a message; return whether it is a new one."""
+        """Store the id found in a message; return whether it differs from the stored one."""
         known = self._ids.get(group)
         if known == pin:
             return False
@@ -66,7 +66,7 @@ class Pins:
         return True
 
     def drop(self, group: str) -> bool:
-        """Remove the id, because the server reports that another client holds the pin."""
+        """Remove the id, because another client holds the pin; return whether there was an id."""
         if self._ids.pop(group, None) is None:
             return False
         if self.on_drop is not None:

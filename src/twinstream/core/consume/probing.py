@@ -1,11 +1,12 @@
-"""When an ordered read sends a probe: an additional pull request with fast idle heartbeats.
+"""The schedule of probes. A probe is an additional pull request with frequent idle heartbeats.
 
 If a stream keeps more than one message per subject, a consumer that delivers the last message of
 each subject iterates over a list of sequences, which the server makes when it creates the consumer.
 If a listed message is removed before its delivery, the delivery stalls until something wakes the
 consumer: a new message, a new pull request, or an idle heartbeat of a request (servers 2.11 to
 2.15). Each heartbeat of a probe wakes it once, so one probe takes it past many removed messages.
-The heartbeats also report how far the consumer has scanned, which proves that nothing is left.
+The heartbeats also report how far the consumer has scanned the stream. So an ordered read knows
+when no listed message remains.
 """
 
 from __future__ import annotations
@@ -28,9 +29,9 @@ _HEARTBEATS: Final = Backoff(0.001, 0.25)
 class Probing:
     """The schedule of the probes of one consumer.
 
-    With `pause` (seconds), probes are infrequent and have no heartbeats. They only repeat the
-    request, in case the server lost the earlier ones: it sends no heartbeats while a replay waits
-    for the original time of a message.
+    With `pause` (seconds), probes are infrequent and have no heartbeats. They only repeat the pull
+    request, in case the server lost the earlier ones. Missing heartbeats cannot show this loss: a
+    server sends none while a replay waits for the original time of a message.
     """
 
     def __init__(self, pause: float | None = None) -> None:
@@ -54,16 +55,16 @@ class Probing:
         return self._due
 
     def rare(self, now: float) -> bool:
-        """Return whether the probe that is sent now has no heartbeats."""
+        """Return whether the probe to send now has no heartbeats; if so, schedule the next one."""
         if self._pause is None:
             return False
         self._due = now + self._pause
         return True
 
     def heartbeat(self, now: float, progress: object) -> float:
-        """Return the heartbeat interval, in seconds, of the probe that is sent now.
+        """Return the heartbeat interval, in seconds, of the probe to send now; schedule the next.
 
-        `progress` is the consumer's progress. Probes without effect become slower and rarer: the
+        `progress` is the consumer's progress. The interval grows while probes have no effect: the
         consumer may be paused, or its replica may lag behind the leader of its stream.
         """
         stuck = progress == self._seen

@@ -1,40 +1,39 @@
-"""The pull engine: sans-I/O accounting of pull requests, without a clock of its own.
+"""The pull engine: accounting of pull requests, without I/O and without a clock.
 
 Theory of operation
 -------------------
-One engine serves one subscription. Its owner reports events (messages arrived, a status arrived, a
-message was handed over, the connection was lost or restored) and calls `poll`, which returns a
-list of actions: send a pull, pass on a report, finish.
+One engine serves one subscription. Its owner reports events (messages arrived, a status arrived,
+the caller received a message, the connection was lost or restored) and calls `poll`, which returns
+a list of actions: send a pull, pass on a report, forget the pin, finish.
 
 * Every request has its own token in its reply subject, so a status identifies the request it ends.
   Messages arrive under their stored subject and cannot be attributed. They count against the
   oldest request, and a status with pending headers corrects the accounting (ADR-37).
-* A status without pending headers ends its request with nothing left.
-* When no request is open, nothing is outstanding, whatever the sums are: an accounting error
-  cannot stall the engine.
-* A reconnect starts a new epoch: the server has lost the requests, so all are void.
+* A status without pending headers ends its request and does not change the accounting.
+* When no request is open, nothing is outstanding, so an accounting error cannot stall the engine.
+* When the connection is lost, all requests are void, because the server drops them.
 * Requests that end without a message cause a back-off, so that a limit, or a message too big for
-  the requested bytes, never leads to a tight loop. A status that means "retry" is retried without
-  back-off once.
+  the requested bytes, never leads to a tight loop. After a status that means "retry", the first
+  retry has no back-off.
 * If the very first request exceeds a limit of the consumer, a setting is wrong. Waiting would not
   help, so the iteration ends with an error that names the limit, unless the owner expects the
   setting to be changed (`on_refused`). But requests grow from a small start, and with a byte limit
   they request as many messages as possible. In these cases the engine adopts the maximum that the
   consumer allows for one request (its max_batch).
-* The watchdog compares the time since the reader last received anything with two heartbeats. It
-  acts only after the owner has waited: a busy owner may have kept the reader from reading.
-* The same problem is reported once, until there was progress again.
+* The watchdog voids all requests if the reader received nothing for two heartbeats. It acts only
+  after the owner was waiting, because a busy owner may have kept the reader from reading.
+* If a problem is reported again before there was progress, the report is marked as `again`.
 * The buffer is also limited by age. If the consumer's ack_wait is known, the engine requests no
-  more than the application can process, at its pace, within half of it. The buffer is small until
-  the pace is known.
-* It is also small until the size of messages is known, because a buffer by count is limited in
-  bytes as well. A server queues a limited number of bytes for one client (64 MiB unless configured
-  otherwise) and disconnects a client that reads too slowly. Messages in flight are then late, or
-  lost if the consumer uses no acknowledgements.
+  more messages than the application can process, at its pace, within half of the ack_wait. The
+  buffer is small until the pace is known.
+* The buffer is also small until the size of messages is known, because a buffer that is limited by
+  count is limited in bytes as well. A server queues a limited number of bytes for one client (64
+  MiB unless configured otherwise) and disconnects a client that reads too slowly. Messages in
+  flight are then late, or lost if the consumer uses no acknowledgements.
 * If the consumer's max_waiting is known, no more requests than that are open at once: a server
-  drops requests above it without a reply (from 2.11.5 on).
+  drops requests above max_waiting without a reply (from 2.11.5 on).
 * A pinned client that sends no pull within the consumer's priority_timeout loses its pin, however
-  many messages it has. So it pulls in time even if its buffer is full: for one more message.
+  many messages it has. So it pulls in time even if its buffer is full, for one more message.
 """
 
 from __future__ import annotations
@@ -61,17 +60,18 @@ _RETRYABLE: Final = {Kind.EXPIRED, Kind.COMPLETED, Kind.INTERRUPTED, Kind.UNPINN
 # Limit in bytes of a buffer by count, estimated from the messages received. A server counts the
 # data it is writing as pending until all of it is written, so it may count twice as many bytes.
 _MOST_BYTES: Final = 1 << 24
-# How many requests to remember that are complete by the accounting of the engine. A status may
-# still end one of them, but usually none arrives, and they must not accumulate while other requests
-# are open.
+# Maximum number of requests to remember that are complete by the accounting of the engine. A status
+# may still end one of them. Usually none arrives, so they would accumulate while other requests are
+# open.
 _REMEMBERED: Final = 64
-# Buffer size until pace and size are known: enough to measure them, few enough to keep for a while.
+# Messages in a buffer until pace and size are known: enough to measure both, but few enough that
+# a slow caller can process them within ack_wait.
 _SMALL_START: Final = 32
 
 
 @frozen
 class SendPull:
-    """Publish a pull request with this token."""
+    """The action to publish a pull request whose reply subject ends with `token`."""
 
     token: bytes
     batch: int
@@ -80,14 +80,14 @@ class SendPull:
 
 @frozen
 class Finish:
-    """The pull has ended permanently."""
+    """The action to end the iteration with `error`: pulling cannot continue."""
 
     error: TwinstreamError
 
 
 @frozen
 class DropPin:
-    """Forget the pin id: another client holds it."""
+    """The action to forget the pin id, because another client holds the pin."""
 
 
 Action = SendPull | PullWarning | DropPin | Finish
@@ -100,7 +100,7 @@ class _Request:
         self.left = batch
         self.bytes_left = max_bytes
         self.sent_at: Final = sent_at
-        # The number of messages that had arrived before.
+        # The number of messages that had arrived before the request was sent.
         self.sent_behind: Final = arrived
 
     @property
@@ -109,18 +109,18 @@ class _Request:
 
 
 class PullEngine:
-    """Keeps a buffer of `limits` filled. The module docstring explains the rules."""
+    """The state machine that keeps a buffer filled. The module docstring explains its rules."""
 
     def __init__(self, limits: PullLimits, tokens: Callable[[], bytes], now: float) -> None:
         self._limits: Final = limits
         self._tokens: Final = tokens
         self._requests: dict[bytes, _Request] = {}
-        # Complete by this accounting while others were open; their status may correct that.
+        # Requests that are complete by the accounting. Their status may still correct it.
         self._presumed_full: dict[bytes, _Request] = {}
         self.buffered = 0
         self.buffered_bytes = 0
         self.still_wanted = limits.stop_after
-        """Messages that the owner still wants, buffered ones included; None means no limit."""
+        """Messages that the owner still wants, including buffered ones; None means no limit."""
         start = min(limits.max_messages, _SMALL_START)
         self._by_count: Final = limits.max_bytes is None or limits.max_messages < MANY
         self._by_age = limits.max_messages if limits.max_age is None else start
@@ -143,12 +143,12 @@ class PullEngine:
         self._stopped = False
         self._actions: list[Action] = []
 
-    # ---- what is outstanding
+    # ---- outstanding messages
 
     @property
     def outstanding(self) -> int:
         """Messages that were requested and have not arrived."""
-        # Uses a copy: other threads may read this while the owner changes the requests.
+        # A copy, because another thread may read this while the owner changes the requests.
         requests = tuple(self._requests.values())
         return requests[0].left if len(requests) == 1 else sum([each.left for each in requests])
 
@@ -162,7 +162,7 @@ class PullEngine:
         """Number of requests that no status has ended and that are incomplete by the accounting."""
         return len(self._requests)
 
-    # ---- facts
+    # ---- events
 
     def arrived(self, count: int, size: int) -> None:
         """Record messages that arrived; `size` is their total in bytes as counted by the server."""
@@ -186,10 +186,10 @@ class PullEngine:
             self._sort_out_full()
 
     def note_size(self, size: int) -> None:
-        """Record the size of one of the arrived messages; not used for a buffer by bytes."""
+        """Record the size of an arrived message. A buffer limited by bytes does not need this."""
         if size == self._size:
             return
-        # Grows at once and shrinks slowly: the next messages may be as long as earlier ones.
+        # The size grows at once but shrinks slowly, since later messages may be long again.
         self._size = max(size, self._size - (self._size >> 3))
         self._by_size = max(1, min(self._limits.max_messages, _MOST_BYTES // max(1, self._size)))
         self._allowed = min(self._by_age, self._by_size)
@@ -213,10 +213,11 @@ class PullEngine:
         self._last_warning = ""
 
     def grant(self, sizes: Iterable[int] = ()) -> int:
-        """Return how many messages may be handed over before `due` can turn true.
+        """Return how many messages the caller may receive before `due` can become true.
 
-        `sizes` are those of the buffered messages, in order, if the buffer is limited by bytes.
-        The owner reports these messages together: a call for each would cost as much as parsing it.
+        `sizes` are the sizes of the buffered messages, in order, if the buffer is limited by bytes.
+        The owner reports these messages with one call of `handed_over`, because a call for each
+        would cost as much as parsing it.
         """
         limits = self._limits
         if limits.pull_every is not None or not self.buffered:
@@ -233,9 +234,9 @@ class PullEngine:
         return granted if self.still_wanted is None else min(granted, self.still_wanted)
 
     def may_pass(self) -> bool:
-        """Return whether the next message may be handed over before it is reported to the engine.
+        """Return whether the owner may report the next message after the caller has received it.
 
-        That is allowed unless `due` would then be true.
+        This is true unless the message makes `due` true.
         """
         limits = self._limits
         if limits.max_bytes is not None or limits.priority is not None or self.buffered:
@@ -243,7 +244,7 @@ class PullEngine:
         return self.outstanding - 1 > self._threshold()
 
     def handed_over(self, size: int, now: float, count: int = 1) -> None:
-        """Record messages that were handed to the caller, `size` bytes in total."""
+        """Record that the caller received `count` messages, with `size` bytes in total."""
         self.buffered -= count
         self.buffered_bytes -= size
         if self._limits.max_age is not None and count:
@@ -251,8 +252,9 @@ class PullEngine:
 
     def _note_pace(self, now: float, count: int, max_age: float) -> None:
         if self._handed_at:
-            # A moving average over about eight messages. It includes the time waiting for messages,
-            # so the estimate is rather too low; with a full stream there is no such waiting.
+            # A moving average over about eight messages, in seconds per message. It includes the
+            # time that the caller waited for messages, so `fitting` may be too low. While the
+            # stream has more messages, the caller does not wait.
             mean = (now - self._handed_at) / count
             self._pace += (mean - self._pace) * min(1.0, count / 8)
             fitting = int(max_age / self._pace) if self._pace > 0 else self._limits.max_messages
@@ -261,7 +263,7 @@ class PullEngine:
         self._handed_at = now
 
     def heard(self, at: float) -> None:
-        """Record when the reader last received anything for the subscription."""
+        """Record the time at which the reader last received anything for the subscription."""
         if at > self._heard_at:
             self._heard_at = at
 
@@ -281,13 +283,14 @@ class PullEngine:
         if now - request.sent_at >= _LONG_LIFE:
             self._pauses = 0
             self._hasty_ends = 0
-        # Only a request that got no messages could lead to a tight loop.
+        # Only requests without messages could lead to a tight loop.
         self._react(status, request.sent_behind == self._arrived, now)
 
     def probe_failed(self, now: float) -> None:
-        """Record that a probe had no responders: pull again after a pause, to find out why.
+        """Record that a probe had no responders, and pull again after a pause.
 
-        The consumer was deleted or has no leader, so the open requests may never be answered.
+        The consumer was deleted or has no leader, so the server may never reply to the open
+        requests. The reply to the next pull shows the reason.
         """
         if self._requests:
             self._void()
@@ -296,7 +299,7 @@ class PullEngine:
     def _settle(self, request: _Request, status: Status) -> None:
         if status.pending_messages is None or not self._requests:
             return
-        # Messages that were counted for this request belonged to others, or the reverse.
+        # Some messages of the oldest request were counted for this request, or the reverse.
         oldest = next(iter(self._requests.values()))
         oldest.left = max(0, oldest.left + request.left - status.pending_messages)
         if oldest.bytes_left is not None and status.pending_bytes is not None:
@@ -317,7 +320,8 @@ class PullEngine:
                 self._warn(f"the pull ended with {status}; retrying", status)
             case Kind.TOO_BIG if fruitless:
                 self._back_off(now)
-                # With messages in the buffer, more bytes are free once they are handed over.
+                # As long as messages are buffered, this is no problem: when the caller receives
+                # them, the next request has more bytes.
                 if self.buffered == 0:
                     self._warn(f"the pull ended with {status}; retrying", status)
             case Kind.NO_MESSAGES if fruitless:
@@ -333,7 +337,7 @@ class PullEngine:
                 self._back_off(now)
 
     def _adopt_max_batch(self, refusal: str) -> bool:
-        """Adopt the consumer's max_batch from a refusal; return whether that solves the problem."""
+        """Adopt the max_batch in the text of a refusal; return whether that solves the problem."""
         name, allowed = refused_limit(refusal)
         if name != "max_batch" or allowed is None:
             return False
@@ -366,7 +370,7 @@ class PullEngine:
         self._presumed_full.clear()
 
     def go_on(self, now: float, at_least: float = 0.0) -> float:
-        """Pull again after an end that the owner recovers from, with back-off; return when."""
+        """Resume pulling after a pause of at least `at_least` seconds; return when it ends."""
         self._stopped = False
         self._void()
         self._back_off(now)
@@ -379,13 +383,13 @@ class PullEngine:
         return self._stopped
 
     def stop(self) -> None:
-        """Stop pulling. Buffered messages can still be handed over."""
+        """Stop pulling. The caller can still receive buffered messages."""
         self._stopped = True
 
     # ---- decisions
 
     def poll(self, now: float, *, watch: bool = True) -> list[Action]:
-        """Return the actions to take; `watch` if the owner has waited, not worked, until now."""
+        """Return the actions to take; `watch` is true if the owner was waiting until now."""
         if self._paused_until <= now:
             self._paused_until = 0.0
         if self._connected and not self._stopped:
@@ -397,11 +401,11 @@ class PullEngine:
         return actions
 
     def put_back(self, actions: Iterable[Action]) -> None:
-        """Return actions that were not carried out, for example because of a cancellation."""
+        """Queue actions again that the owner did not carry out, for example when cancelled."""
         self._actions = [*actions, *self._actions]
 
     def wake_at(self) -> float:
-        """Return when `poll` must be called again even if nothing happens."""
+        """Return the time at which `poll` must be called again even without an event."""
         if not self._connected or self._stopped:
             return float("inf")
         wake_at = min(self._paused_until or float("inf"), self._keep_pin_at())
@@ -410,7 +414,7 @@ class PullEngine:
         return wake_at
 
     def _keep_pin_at(self) -> float:
-        """Return when to pull only to keep the pin."""
+        """Return the time of the next pull that keeps the pin; infinity if none is needed."""
         every = self._limits.pull_every
         if every is None or self._capacity() <= 0:
             return float("inf")

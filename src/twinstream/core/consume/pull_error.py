@@ -1,4 +1,4 @@
-"""Errors for pulls that ended with a status from which waiting cannot recover."""
+"""Errors for pulls that ended with a status after which a retry does not help."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _GO_DURATION: Final = rf"(?:{_GO_PART})+"
 
 
 def pull_error(status: Status, limits: PullLimits) -> TwinstreamError:
-    """Return the error for a status from which waiting cannot recover."""
+    """Return the error for a status after which a retry does not help."""
     match status.kind:
         case Kind.DELETED:
             return ConsumerDeleted("the consumer was deleted while it was pulled from")
@@ -52,7 +52,10 @@ def pull_error(status: Status, limits: PullLimits) -> TwinstreamError:
 
 
 def of_consumer(error: TwinstreamError, stream: str, name: str) -> TwinstreamError:
-    """Prefix the error with the consumer's name: an application may pull from several."""
+    """Return the error, with stream and consumer before its text.
+
+    An application may pull from several consumers.
+    """
     error.args = (f"{stream}/{name}: {error}",)
     return error
 
@@ -68,7 +71,7 @@ def _refused(status: Status, limits: PullLimits) -> PullRefused:
 
 
 def refused_limit(refusal: str) -> tuple[str, float | None]:
-    """Return which limit of the consumer a request exceeds, and the allowed value.
+    """Return the name of the consumer's limit that a request exceeds, and its value if known.
 
     The server sends, for example, "Exceeded MaxRequestBatch of 2", or "MaxRequestExpires of 1m30s".
     """

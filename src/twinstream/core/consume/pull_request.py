@@ -1,4 +1,4 @@
-"""One pull request: its limits, validated before it is sent, and its JSON.
+"""Validate the limits of pull requests, and write the JSON of a request.
 
 Source: ADR-37 (bounds, and most defaults), ADR-13 and nats-server `nextReqFromMsg`.
 """
@@ -33,7 +33,7 @@ Wait = Literal["none", "first", "full"]
 """When a fetch may end: immediately, with the first messages, or only when complete."""
 
 OnRefused = Literal["raise", "retry"]
-"""What to do if the consumer's limits refuse the first request: raise, or report and retry."""
+"""What to do if the first request exceeds a limit of the consumer: raise, or report and retry."""
 
 DEFAULT_MESSAGES: Final = 500
 _EXPIRES: Final = 30.0
@@ -46,7 +46,8 @@ _MAX_HEARTBEAT: Final = 30.0
 # without a reply (9 of 30 times on server 2.15.1), and only two missing heartbeats show that.
 _HEARTBEAT: Final = 5.0
 _GROUP: Final = r"[A-Za-z0-9/_=-]{1,16}"
-# Seconds. With a shorter timeout, missed heartbeats detect a lost response no earlier than it.
+# Seconds. With a shorter timeout, two missed heartbeats would not show a lost response before the
+# timeout itself.
 _MIN_TIMEOUT_WITH_HEARTBEAT: Final = 10.0
 
 
@@ -79,8 +80,8 @@ class Priority:
         min_pending: With policy overflow, deliver to this client only while the consumer has at
             least this many messages pending.
         min_ack_pending: With policy overflow, deliver to this client only while at least this many
-            messages are unacknowledged. Servers before 2.12.5 require both conditions if both are
-            given; later ones require either.
+            messages are unacknowledged. If both conditions are given, servers before 2.12.5 require
+            both, later servers require one of them.
         rank: With policy prioritized (2.12), 0 to 9; clients with the lowest rank are served first.
     """
 
@@ -91,21 +92,21 @@ class Priority:
 
     @property
     def may_pin(self) -> bool:
-        """Whether the policy may be pinned_client: the other fields belong to other policies."""
+        """Whether the policy may be pinned_client. The other fields belong to other policies."""
         return self.min_pending is self.min_ack_pending is self.rank is None
 
 
 @frozen(kw_only=True)
 class PullBounds:
-    """Limits from a consumer's configuration; None means unlimited or unknown."""
+    """The limits in a consumer's configuration; None means unlimited or unknown."""
 
     max_batch: int | None = None
     max_waiting: int | None = None
-    """Requests that may be open at once, across all clients."""
+    """The number of requests of all clients that may be open at once."""
     max_expires: float | None = None
     """Maximum lifetime of a request in seconds."""
     max_age: float | None = None
-    """Seconds that a message may stay in a buffer."""
+    """Seconds that a message may stay in the client's buffer."""
     pull_every: float | None = None
     """Seconds within which a pinned client should pull."""
 
@@ -119,7 +120,7 @@ def _priority(value: Priority | None) -> Priority | None:
     return value
 
 
-# Used as the key of the cache of request bodies, so the hash is cached as well.
+# The object is part of the cache key of request bodies, so its hash is cached as well.
 @frozen(kw_only=True, cache_hash=True)
 class PullLimits:
     """Limits of the requests of one fetch or one buffer. Durations are in seconds."""
@@ -131,10 +132,10 @@ class PullLimits:
     max_waiting: int | None = None
     """Maximum number of open requests; None means no limit."""
     threshold: int = 0
-    """Pull again when at most this many messages are buffered or in flight."""
+    """A pull is due when at most this many messages are buffered or requested."""
     threshold_bytes: int = 0
     expires: float | None = None
-    """When the server ends a request; None means immediately (no_wait)."""
+    """The lifetime of a request; None means that the server ends it immediately (no_wait)."""
     heartbeat: float = field(default=float("inf"))
     """Idle heartbeat interval of a request; infinity means none."""
     no_wait: bool = False
@@ -144,13 +145,13 @@ class PullLimits:
     """Seconds after which to pull only to keep a pin; None means never."""
     priority: Priority | None = field(default=None, converter=_priority)
     stop_after: int | None = None
-    """End after this many messages; None means no end."""
+    """The number of messages after which the iteration ends; None means that it does not end."""
     on_refused: OnRefused = "raise"
-    """What to do if the first request is refused, because a setting is wrong."""
+    """What to do if the first request exceeds a limit of the consumer."""
 
     @property
     def may_pin(self) -> bool:
-        """Whether messages may carry a pin."""
+        """Whether messages may have a pin header."""
         return self.priority is not None and self.priority.may_pin
 
 
@@ -167,7 +168,10 @@ def fetch_limits(
     priority: Priority | None = None,
     heartbeat: Seconds | None = None,
 ) -> PullLimits:
-    """Return the limits of one fetch; without `max_messages` it is limited by bytes alone."""
+    """Return the limits of one fetch. Without `max_messages`, only `max_bytes` limits it.
+
+    Raises `BadArgument` for an invalid value.
+    """
     if max_messages is None:
         if max_bytes is None:
             raise BadArgument("pass max_messages, max_bytes or both, as a fetch needs a limit")
@@ -203,10 +207,10 @@ def buffer_limits(
     stop_after: int | None = None,
     on_refused: OnRefused = "raise",
 ) -> PullLimits:
-    """Return the limits of a self-refilling buffer, with ADR-37's bounds.
+    """Return the limits of a buffer that an iteration refills, validated as ADR-37 requires.
 
-    The requests of the buffer respect the consumer's own `bounds`, except for an explicit
-    `expires`.
+    The limits respect the consumer's `bounds`, except for an explicit `expires`. Raises
+    `BadArgument` for an invalid value.
     """
     if max_messages is None:
         messages = DEFAULT_MESSAGES if max_bytes is None else MANY
@@ -235,7 +239,7 @@ def buffer_limits(
 
 
 def _lifetime(expires: Seconds | None, bounds: PullBounds) -> float:
-    """Return the lifetime of a request in seconds: as given, or as long as the consumer allows."""
+    """Return the lifetime of a request in seconds: `expires`, or a default within `bounds`."""
     if expires is not None:
         given = finite_seconds(expires, "expires", years=LONGEST_WAIT)
         if given < _MIN_EXPIRES:
@@ -273,7 +277,7 @@ def _given_heartbeat(value: Seconds, lifetime: float, name: str) -> float:
 def request_body(
     batch: int, max_bytes: int | None, limits: PullLimits, pin: str | None = None
 ) -> bytes:
-    """Return the JSON of one request. Always JSON, because a bare number skips the server's checks.
+    """Return the body of one request as JSON. Servers do not validate a body that is a number.
 
     `pin` is the id that the server assigned to a pinned client.
     """
@@ -285,14 +289,15 @@ def request_body(
         body["expires"] = expires
     if limits.heartbeat != float("inf"):
         heartbeat = round(limits.heartbeat * 1e9)
-        # Half of an odd number of nanoseconds is rounded up above, which the server would refuse.
+        # `round` may return more than half of an odd number of nanoseconds, which the server
+        # rejects.
         body["idle_heartbeat"] = heartbeat if expires is None else min(heartbeat, expires // 2)
     if limits.no_wait:
         body["no_wait"] = True
     priority = limits.priority
     if priority is not None:
         body["group"] = priority.group
-        # 0 is a valid value of each: only None is omitted.
+        # Only None is omitted, because 0 is a valid value of each member.
         optional = {
             "min_pending": priority.min_pending,
             "min_ack_pending": priority.min_ack_pending,

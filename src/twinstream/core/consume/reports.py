@@ -1,4 +1,4 @@
-"""Reports of an iteration over messages."""
+"""The reports that an iteration over messages passes to its `on_report`."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ __all__ = [
 class PullWarning:
     """A problem from which the iteration is recovering; `status` is the server's status, if any.
 
-    `again` is true if the same problem was reported before and there was no progress since.
-    Iterations do not pass such a warning on.
+    `again` is true if the same problem was reported before and there was no progress since. An
+    iteration does not pass such a warning to `on_report`.
     """
 
     text: str
@@ -31,7 +31,7 @@ class PullWarning:
 
 @frozen
 class Pinned:
-    """The client is now the pinned one of its priority group."""
+    """The report that this client is now the pinned client of its priority group."""
 
     group: str
     pin: str
@@ -39,14 +39,14 @@ class Pinned:
 
 @frozen
 class Unpinned:
-    """Another client was pinned; this one is on standby."""
+    """The report that another client was pinned. This client is on standby."""
 
     group: str
 
 
 @frozen
 class Recreated:
-    """The consumer did not exist any more and was re-created."""
+    """The report that the consumer no longer existed and was re-created."""
 
     name: str
 
@@ -56,10 +56,10 @@ PullReport = PullWarning | Pinned | Unpinned | Recreated
 
 @frozen
 class HandlerFailed:
-    """A handler failed for a message.
+    """The report that a handler raised an error for a message.
 
-    `retry_in` is in seconds, or None if there is no further attempt. `attempt` counts from 1, over
-    all deliveries.
+    `retry_in` is the time until the next attempt in seconds, or None if there is no further
+    attempt. `attempt` is the number of this attempt, counted from 1 over all deliveries.
     """
 
     subject: str

@@ -1,1 +1,1 @@
-"""Locks, leases, leaders and rate limits on a stream."""
+"""Locks, semaphores, leaders and rate limits, whose state is stored in a stream."""

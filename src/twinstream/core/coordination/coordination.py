@@ -1,8 +1,9 @@
 """Locks, leases and rate limits in a stream: their subjects, and the required stream settings.
 
-Every slot is a subject that has one message or none. It is acquired by a publish that expects no
-message on the subject, renewed by one that expects the holder's own last sequence, and released by
-deleting that sequence. The TTL of the message releases the slot if its holder dies.
+Each lock, and each unit of a semaphore or rate limit, is a slot: a subject that has one message or
+none. A client acquires a slot with a publish that expects no message on the subject. It renews the
+slot with a publish that expects the sequence of its last message, and releases the slot by deleting
+that message. If the client dies, the slot is released when the TTL of the message expires.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ from twinstream.models.records import field, frozen
 __all__ = ["CoordinationSubjects", "check_coordination", "check_count", "coordination_config"]
 
 _KINDS: Final = ("lock", "semaphore", "rate", "once", "leader")
-# A slot's message is a small record; listing this many slots takes some megabytes.
+# A list of this many slots takes some megabytes, as the message of a slot is small.
 MOST_SLOTS: Final = 10_000
-# Bytes of a record: a note of 1,000 characters of up to 12 bytes, the owner, and other members.
+# Bytes. A record has a note of up to 1,000 characters of up to 12 bytes, and other members.
 _LARGEST_RECORD: Final = 16_384
 
 
@@ -31,7 +32,7 @@ def _checked(root: str) -> str:
 
 @frozen
 class CoordinationSubjects:
-    """The subjects of one coordination stream; `root` is their first token."""
+    """The subjects of one coordination stream. `root` is their first token, the stream's name."""
 
     root: str = field(converter=_checked)
 
@@ -41,7 +42,7 @@ class CoordinationSubjects:
         return f"{self.root}.held.>"
 
     def slot(self, kind: str, name: str, number: int | None = None) -> str:
-        """Return the subject of a slot; semaphores and rate limits have numbered slots."""
+        """Return the subject of a slot. The slots of semaphores and rate limits have a number."""
         subject = f"{self.root}.held.{kind}.{name}"
         check_subject(subject)
         return subject if number is None else f"{subject}.{number}"
@@ -51,11 +52,11 @@ class CoordinationSubjects:
         return f"{self.slot(kind, name)}.*"
 
     def freed(self, kind: str, name: str) -> str:
-        """Return the subject that notifies waiters of a release; it is not stored by the stream."""
+        """Return the subject that notifies waiting clients of a release. It is not stored."""
         return f"{self.root}.freed.{kind}.{name}"
 
     def kind(self, kind: str | None) -> str:
-        """Return the filter of all slots of a kind, or of all slots."""
+        """Return the filter of all slots of a kind, or of all slots if `kind` is None."""
         if kind is not None and kind not in _KINDS:
             raise BadArgument(f"kind must be one of {', '.join(_KINDS)}, got {kind!r}")
         return f"{self.root}.held.{kind}.>" if kind is not None else self.held
@@ -71,7 +72,7 @@ class CoordinationSubjects:
 
 
 def check_count(count: int, what: str) -> int:
-    """Return a number of slots; raises `BadArgument` if it is out of range."""
+    """Return a number of slots; raises `BadArgument` unless it is from 1 to `MOST_SLOTS`."""
     if type(count) is not int or not 1 <= count <= MOST_SLOTS:
         raise BadArgument(f"{what} must be a whole number from 1 to {MOST_SLOTS:,}, got {count!r}")
     return count
@@ -80,13 +81,12 @@ def check_count(count: int, what: str) -> int:
 def coordination_config(name: str, *, replicas: int = 1) -> StreamConfig:
     """Return the configuration of a stream for locks, semaphores, rate limits and leaders.
 
-    Create the stream with `create_stream`. Settings that the guarantees do not depend on
-    (placement, description) may be changed with `attrs.evolve`. Raises `BadArgument` for an invalid
-    name.
+    Create the stream with `create_stream`. Change settings that do not affect the guarantees, such
+    as placement and description, with `attrs.evolve`. Raises `BadArgument` for an invalid name.
 
     Args:
-        name: The name of the stream, also the first token of its subjects.
-        replicas: Number of replicas.
+        name: The name of the stream. It is also the first token of its subjects.
+        replicas: The number of replicas.
     """
     return StreamConfig(
         name=name,
@@ -101,7 +101,8 @@ def coordination_config(name: str, *, replicas: int = 1) -> StreamConfig:
     )
 
 
-# Setting, valid values (None is an omitted setting), and the consequence of other values.
+# Each row has a setting, its valid values (None means omitted), and the consequence of other
+# values.
 _NEEDED: Final[tuple[tuple[str, tuple[object, ...], str], ...]] = (
     ("allow_msg_ttl", (True,), "the slot of a holder that died is never released"),
     ("max_msgs_per_subject", (1,), "a slot may have more than one record"),
@@ -122,7 +123,7 @@ _NEEDED: Final[tuple[tuple[str, tuple[object, ...], str], ...]] = (
 
 
 def check_coordination(config: StreamConfig, subjects: CoordinationSubjects) -> None:
-    """Raise `NotPromised`, with every setting that breaks a guarantee."""
+    """Raise `NotPromised` if settings of a stream break a guarantee. The error lists them all."""
     holes = [
         Hole(name, _shown(getattr(config, name)), because, _instead(allowed[0]))
         for name, allowed, because in _NEEDED
@@ -142,7 +143,7 @@ def check_coordination(config: StreamConfig, subjects: CoordinationSubjects) -> 
 
 
 def _is_in(value: object, allowed: tuple[object, ...]) -> bool:
-    # A zero duration is an empty timedelta here, and an empty list is equivalent to None.
+    # If None is valid, so are other empty values: a duration of zero, an empty list.
     return value in allowed or (not value and None in allowed)
 
 

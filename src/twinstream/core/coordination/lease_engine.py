@@ -1,26 +1,28 @@
-"""Acquiring, renewing and releasing one slot: the next action, and how long the lease is valid.
+"""Decide how to acquire, renew and release one slot, and how long its lease is valid.
 
 Theory of operation. A slot is a subject that has one record or none. The server stores a publish
-only if the last sequence of the subject is the expected one. A slot is acquired by publishing with
-expected sequence 0 (no record), renewed by publishing with the sequence of our last record, and
-released by deleting that sequence. Each record has a TTL, and the server releases a slot when its
-clock is that far beyond the time at which it stored the record, never before (tested on 2.11 to
-2.15, also across restarts, kills and pauses).
+only if the last sequence of the subject is the expected sequence. The engine acquires a slot by
+publishing a record with expected sequence 0 (no record). It renews the slot by publishing a record
+with the sequence of its last record, and releases the slot by deleting that record. Each record has
+a TTL. The server removes a record when its TTL has passed on the server's clock, never before
+(tested on 2.11 to 2.15, also across restarts, kills and pauses).
 
-So a holder that sent its record at S on its own clock may consider the lease valid until
-S + TTL - margin: the server stored the record after S. The margin allows for differences between
-the clocks. A renewal counts from the time at which it was sent. Once its validity has ended the
-lease is permanently lost, even if a late response shows that the server still has the record: the
+So a holder that sent its record at time S may consider the lease valid until S + TTL - margin,
+because the server stored the record after S. The margin allows for differences between the clocks.
+A renewal is valid from the time at which it was sent. When the lease is no longer valid, it is
+permanently lost, even if a late response shows that the server still has the record, because the
 loss may already have been reported.
 
-If a response is lost, the outcome is unknown. The next attempt decides: if the lost one was not
-stored, this one is; otherwise it is refused and the record is looked up. A record of our own tenure
-contains the number of the attempt, and the time at which that attempt was sent counts. A look-up
-may return an old state (a deposed leader may reply), so it never moves anything back.
+If a response is lost, the outcome is unknown. The next attempt decides: if the record of the lost
+attempt was not stored, the next record is. Otherwise the server refuses the next record, and the
+engine looks up the stored record. A record contains its tenure (a name for one attempt to become a
+holder) and the number of the attempt. So the engine recognises its own record, and the lease counts
+from the time at which that attempt was sent. A look-up may return an old state (a deposed leader
+may reply), so it never makes the state older.
 
-The owner reports events (`stored`, `refused`, `unanswered`, `looked`, `dropped`); `poll` returns
-the action to take and `wake_at` when to poll again. One action is in flight at a time. Times are
-seconds of one monotonic clock. The engine itself has no I/O, no clock and no randomness.
+The owner reports events (`stored`, `refused`, `unanswered`, `looked`, `dropped`). `poll` returns
+the action to take, `wake_at` the time of the next poll. One action is in flight at a time. Times
+are seconds of one monotonic clock. The engine itself has no I/O, no clock and no randomness.
 """
 
 from __future__ import annotations
@@ -38,18 +40,20 @@ __all__ = ["FOREVER", "Action", "Drop", "LeaseEngine", "Look", "Phase", "Put", "
 
 _FIRST_PAUSE: Final = 0.05
 _LONGEST_PAUSE: Final = 1.0
-# Seconds after which a lost request is repeated at the latest, for example during an election.
+# Maximum seconds to wait for a response before the next attempt, for example during an election.
 _LONGEST_PATIENCE: Final = 5.0
-# Look-ups of an empty slot that refused a record: others acquire and release it faster than we do.
+# How many times a slot that refused a record may be found empty. Other clients may acquire and
+# release it faster than this client can look it up.
 _MOST_EMPTY_LOOKS: Final = 3
 _SHORTEST_TTL: Final = 2
 
 
 @frozen
 class Terms:
-    """How long a record is valid on the server, and how much earlier its holder gives it up.
+    """The time to live of records, and the safety margin of their holder.
 
-    `ttl` and `margin` are in seconds; with an infinite `ttl` a record stays until it is deleted.
+    The server removes a record after `ttl` seconds. Its holder considers the lease invalid `margin`
+    seconds earlier. With an infinite `ttl`, a record stays until it is deleted.
     """
 
     ttl: float
@@ -57,7 +61,10 @@ class Terms:
 
     @classmethod
     def of(cls, ttl: Seconds, margin: Seconds | None) -> Terms:
-        """Return validated terms; the default margin is a quarter of the TTL, at most 1 s."""
+        """Return validated terms. The default margin is a quarter of the TTL, at most 1 s.
+
+        Raises `BadArgument` for an invalid TTL or margin.
+        """
         whole = finite_seconds(ttl, "ttl")
         if whole < _SHORTEST_TTL or whole != int(whole):
             raise BadArgument(
@@ -73,7 +80,10 @@ class Terms:
 
     @classmethod
     def period(cls, per: Seconds, what: str) -> Terms:
-        """Return the terms of records that are never renewed: they stay for a period."""
+        """Return the terms of records that stay for `per` seconds and are never renewed.
+
+        Raises `BadArgument`, with `what` in its message, unless `per` is whole seconds from 1.
+        """
         whole = finite_seconds(per, what)
         if whole < 1 or whole != int(whole):
             raise BadArgument(
@@ -83,12 +93,12 @@ class Terms:
 
     @property
     def belief(self) -> float:
-        """Seconds after the sending of a record during which its holder considers it valid."""
+        """The time in seconds for which a lease is valid after its record was sent."""
         return self.ttl - self.margin
 
     @property
     def interval(self) -> float:
-        """Seconds between two renewals, such that two of three may fail."""
+        """The time in seconds between two renewals. Two of three renewals may fail."""
         return self.belief / 3
 
 
@@ -101,20 +111,20 @@ class Phase(Enum):
     ASKING = auto()
     """The engine tries to acquire the slot."""
     REFUSED = auto()
-    """Another holder has the slot; `ask_again` retries."""
+    """Another client has the slot; `ask_again` retries."""
     HELD = auto()
-    """The engine has the slot, as long as `believes` returns True."""
+    """The engine has acquired the slot. The lease is valid while `believes` returns True."""
     LEAVING = auto()
     """The engine is releasing the slot; the lease is no longer valid."""
     LEFT = auto()
-    """The slot is released, or has the final record."""
+    """The slot is released, or its final record is stored."""
     LOST = auto()
-    """The engine had the slot, but the lease is no longer valid; `reason` says why."""
+    """The lease is no longer valid; `reason` is why the engine lost it."""
 
 
 @frozen
 class Put:
-    """Store a record if `expected` is the slot's last sequence; 0 means no record."""
+    """The action to store a record if `expected` is the slot's last sequence; 0 means none."""
 
     attempt: int
     expected: int
@@ -124,12 +134,12 @@ class Put:
 
 @frozen
 class Look:
-    """Request the slot's record from the leader."""
+    """The action to request the slot's record from the stream's leader."""
 
 
 @frozen
 class Drop:
-    """Delete the record with this sequence."""
+    """The action to delete the record at the sequence `seq`."""
 
     seq: int
 
@@ -138,7 +148,7 @@ Action = Put | Look | Drop
 
 
 class LeaseEngine:
-    """The state machine of one slot and one tenure; see the module docstring."""
+    """The state machine of one slot and one tenure. The module docstring explains its rules."""
 
     def __init__(self, terms: Terms, tenure: str, now: float) -> None:
         self.terms: Final = terms
@@ -147,13 +157,13 @@ class LeaseEngine:
         self.token = 0
         """The fencing token: the sequence with which the slot was acquired; 0 before that."""
         self.until = -math.inf
-        """When the lease becomes invalid, unless it is renewed before."""
+        """The time at which the lease becomes invalid unless it is renewed."""
         self.holder: SlotRecord | None = None
-        """The record of the current holder when the slot was refused, if there is one."""
+        """The record of another client, found when the slot was refused; None if not found."""
         self.reason = ""
-        """Why the lease was lost, or the last problem."""
+        """The reason why the lease was lost, or the last problem."""
         self.seq = 0
-        """The sequence of our record if it is known to be the slot's last; 0 for none."""
+        """The sequence of the engine's last record if the slot is known to have it, else 0."""
         self._attempt = 0
         self._sent: dict[int, float] = {}
         self._look = False
@@ -169,21 +179,21 @@ class LeaseEngine:
     # ---- state
 
     def believes(self, now: float) -> bool:
-        """Return whether it is certain that no other client can have the slot now."""
+        """Return whether the lease is valid, so that no other client can have the slot."""
         return self.phase is Phase.HELD and now < self.until
 
     @property
     def is_over(self) -> bool:
-        """Return whether there is nothing left to do."""
+        """Whether the engine has nothing more to do."""
         return self.phase in {Phase.REFUSED, Phase.LEFT, Phase.LOST}
 
     @property
     def may_be_stored(self) -> bool:
-        """Return whether a record may be on the server although the slot is not held."""
+        """Whether the server may have a record although the slot is not acquired yet."""
         return self.phase is Phase.ASKING and self._attempt > 0
 
     def wake_at(self) -> float:
-        """Return when to poll again; infinity if there is no timer."""
+        """Return the time at which to poll again; infinity if there is none."""
         if self.is_over:
             return math.inf
         return min(self._again_at, self.until) if self.phase is Phase.HELD else self._again_at
@@ -195,7 +205,7 @@ class LeaseEngine:
         return min(max(self.terms.belief / 2, _LONGEST_PAUSE), _LONGEST_PATIENCE)
 
     def poll(self, now: float) -> Action | None:
-        """Return the action to take now; a publish counts as sent at `now`."""
+        """Return the action to take now, or None. A `Put` counts as sent at `now`."""
         self._lapse(now)
         if self.is_over or now < self._again_at:
             return None
@@ -210,30 +220,30 @@ class LeaseEngine:
     # ---- events
 
     def stored(self, attempt: int, seq: int, now: float) -> None:
-        """Handle the server's confirmation of a record."""
+        """Record that the server has stored the record of `attempt` at `seq`."""
         self._lapse(now)
         self._own(attempt, seq, self.token or seq, now)
 
     def refused(self, now: float) -> None:
-        """Handle a refusal: the slot's last sequence was not the expected one."""
+        """Record that the server refused a record: its expected sequence did not match."""
         self._lapse(now)
         self._look, self._again_at = True, now
 
     def unanswered(self, reason: str, now: float, *, look: bool = False) -> None:
-        """Handle an unknown outcome, or a temporary failure of the server."""
+        """Record an unknown outcome or a temporary failure; `look` is true to look up the slot."""
         self.reason = reason
         self._lapse(now)
         self._look = self._look or look
         self._wait(now)
 
     def looked(self, record: SlotRecord | None, now: float) -> None:
-        """Handle the slot's record, or None, as returned by the leader."""
+        """Process the slot's record that the leader returned; None means that it has none."""
         self._lapse(now)
         self._look = False
         if record is not None and record.tenure == self.tenure:
             self._recognise(record, now)
         elif record is not None and record.seq < self.seq:
-            self._wait(now)  # older than our record: an outdated look-up
+            self._wait(now)  # The look-up is outdated: it found an older record than the engine's.
         elif self.phase is Phase.HELD:
             self._lose("its record was removed" if record is None else f"{record.owner} has it now")
         elif self.phase is Phase.LEAVING:
@@ -242,7 +252,7 @@ class LeaseEngine:
             self._make_room(record, now)
 
     def dropped(self, found: bool, now: float) -> None:
-        """Handle the deletion of the record; `found` is False if it did not exist."""
+        """Process the response to a `Drop`; `found` is false if the record did not exist."""
         if found:
             self.phase = Phase.LEFT
         else:
@@ -255,21 +265,21 @@ class LeaseEngine:
             self.holder, self._empty_looks, self._again_at = None, 0, now
 
     def leave(self, now: float, *, final: bool = False) -> None:
-        """Release the slot; `final` stores a last record instead of deleting it."""
+        """Release the slot. With `final`, store a last record instead of deleting the record."""
         self._lapse(now)
         if self.is_over:
             return
         if self.phase is Phase.ASKING and not self._attempt:
             self.phase = Phase.LEFT
             return
-        # Even without a confirmed record, there may be one.
+        # Without a confirmed record, the server may have an unconfirmed one.
         self._look = self._look or not self.seq
         confirmed = self.until + self.terms.margin
         self._expired_at = max([confirmed, *(at + self.terms.ttl for at in self._sent.values())])
         self.phase, self._final, self._again_at = Phase.LEAVING, final, now
 
     def fail(self, reason: str) -> None:
-        """Handle a permanent failure, such as a closed connection."""
+        """End the lease because of a permanent failure, such as a closed connection."""
         if not self.is_over:
             self._lose(reason)
 
@@ -284,7 +294,7 @@ class LeaseEngine:
         self.phase, self.reason = Phase.LOST, reason
 
     def _end(self, reason: str) -> None:
-        """End without a record: as intended, unless a final record was to stay."""
+        """End because the slot has no record. That is a loss if a final record was requested."""
         if self._final:
             self._lose(reason)
         else:
@@ -297,14 +307,14 @@ class LeaseEngine:
         self._again_at = now + self._backoff.pause(self._pauses)
 
     def _recognise(self, record: SlotRecord, now: float) -> None:
-        """Handle a record of our tenure, possibly one whose confirmation was lost."""
+        """Process a record of this tenure that a look-up found; its confirmation may be lost."""
         if record.seq > self.seq and record.attempt in self._sent:
             self._own(record.attempt, record.seq, record.token, now)
         else:
-            self._wait(now)  # nothing new: an outdated look-up, or an attempt is still in flight
+            self._wait(now)  # The look-up is outdated, or an attempt is still in flight.
 
     def _own(self, attempt: int, seq: int, token: int, now: float) -> None:
-        """Update the state: the last record of the slot is one that this client wrote."""
+        """Record that the last record of the slot is that of `attempt`, at `seq`."""
         sent = self._sent[attempt]
         self.seq, self.token = seq, token
         self._sent = {each: at for each, at in self._sent.items() if each > attempt}
@@ -316,7 +326,8 @@ class LeaseEngine:
         elif self.phase in {Phase.ASKING, Phase.HELD}:
             self.until = max(self.until, sent + self.terms.belief)
             self.reason = ""
-            # A late confirmation does not make the lease valid, but causes an immediate renewal.
+            # A confirmation that arrives too late does not make the lease valid. The engine then
+            # renews it immediately.
             if now < self.until:
                 self.phase = Phase.HELD
                 self._again_at = sent + self.terms.interval

@@ -1,7 +1,7 @@
-"""The record in an acquired slot: the holder, its fencing token, and the result of the work.
+"""The record in an acquired slot: the holder, its fencing token, and the result of its work.
 
 A record is JSON, so that people can read it with any tool. Unknown members and other payloads are
-not errors: a slot with another payload is treated as held by another client.
+not errors: a slot with another payload counts as acquired by another client.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ HELD: Final = "held"
 
 @frozen(kw_only=True)
 class LeaseRecord:
-    """The record that a holder writes into a slot."""
+    """The record that a client writes into a slot."""
 
     owner: str
-    """A name of the holder, for people."""
+    """A name of the holder, for people who read the record."""
     tenure: str
-    """Unique for each attempt to become a holder, so that a holder recognises its own record."""
+    """A unique name for each attempt to become a holder. A client recognises its records by it."""
     attempt: int
-    """The number of this message of the tenure, starting with 1."""
+    """The number of this message of the tenure, counted from 1."""
     token: int = 0
-    """The stream sequence of the tenure's first message; 0 in that message itself."""
+    """The stream sequence of the tenure's first message; 0 in the first message."""
     state: str = HELD
     note: str = ""
     data: bytes = b""
-    """The result of work that was done once."""
+    """The result of the work that the holder did."""
 
     def encode(self) -> bytes:
-        """Return the payload of the message."""
+        """Return the record as the payload of a message."""
         members: dict[str, Any] = {
             "owner": self.owner,
             "tenure": self.tenure,
@@ -59,11 +59,11 @@ class LeaseRecord:
 
 @frozen(kw_only=True)
 class SlotRecord:
-    """An acquired slot, as stored in the stream."""
+    """The record of an acquired slot, as stored in the stream."""
 
     subject: str
     seq: int
-    """The stream sequence of the record; each renewal has a new one."""
+    """The stream sequence of the record. Each renewal stores a new record."""
     token: int
     """The fencing token: the stream sequence with which the holder acquired the slot."""
     time: datetime
@@ -79,7 +79,7 @@ class SlotRecord:
 
 
 def read_slot(message: StreamMessage) -> SlotRecord:
-    """Parse a message in a slot; a message of another format has no tenure."""
+    """Return the record in a message of a slot. For another format, its tenure is empty."""
     members = _members(message.data)
     token = _integer(members.get("token"))
     return SlotRecord(
@@ -117,7 +117,7 @@ def _bytes(value: object) -> bytes:
     try:
         return base64.b64decode(_text(value), validate=True)
     except ValueError:
-        # Not base64, or not ASCII.
+        # The text is not base64, or not ASCII.
         return b""
 
 

@@ -1,1 +1,1 @@
-"""Values that errors carry in addition to their text."""
+"""Base classes of errors, and the values that errors have in addition to their text."""

@@ -1,4 +1,4 @@
-"""The target of a JetStream API request: the stream and consumer in its subject."""
+"""Find the target of a JetStream API request: the stream and consumer in its subject."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import Final
 __all__ = ["api_names", "api_target"]
 
 _KINDS: Final = frozenset(("STREAM", "CONSUMER", "DIRECT"))
-# First tokens of two-token verbs: MSG.GET, LEADER.STEPDOWN, PEER.REMOVE, DURABLE.CREATE.
+# The first tokens of verbs with two tokens: MSG.GET, LEADER.STEPDOWN, PEER.REMOVE, DURABLE.CREATE.
 _TWO_TOKENS: Final = frozenset(("MSG", "LEADER", "PEER", "DURABLE"))
 
 
 def api_names(call: str) -> tuple[str, ...]:
-    """Return the name of the stream in an API subject, and that of the consumer if there is one.
+    """Return the names of stream and consumer in an API subject, as far as it contains them.
 
-    `call` is an API subject without its prefix: `CONSUMER.INFO.ORDERS.worker`.
+    `call` is an API subject without its prefix, such as `CONSUMER.INFO.ORDERS.worker`.
     """
     kind, *rest = call.split(".")
     if kind not in _KINDS or not rest:
@@ -24,11 +24,11 @@ def api_names(call: str) -> tuple[str, ...]:
 
 
 def api_target(subject: str) -> str:
-    """Describe the target of an API subject, or return the subject itself.
+    """Return a description of the target of an API subject, or the subject if it has no target.
 
-    `$JS.API.CONSUMER.INFO.ORDERS.worker` is `consumer worker of stream ORDERS`. Subjects with
-    another prefix than `$JS` (an account import) are returned unchanged, because the prefix is then
-    the likely mistake.
+    For `$JS.API.CONSUMER.INFO.ORDERS.worker` this is `consumer worker of stream ORDERS`. A subject
+    whose prefix does not begin with `$JS` (an account import) is returned unchanged, because a
+    wrong prefix is then the likely mistake.
     """
     prefix, api, call = subject.partition(".API.")
     if not api or not prefix.startswith("$JS"):

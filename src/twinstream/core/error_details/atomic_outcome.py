@@ -8,15 +8,15 @@ __all__ = ["AtomicOutcome"]
 
 
 class AtomicOutcome(Enum):
-    """The outcome of an atomic batch."""
+    """The state of an atomic batch, and at its end its outcome."""
 
     OPEN = "open"
     """Messages may be added; nothing is stored yet."""
     COMMITTED = "committed"
-    """Every message is stored."""
+    """All messages are stored."""
     REFUSED = "refused"
     """The server, or a check before sending, refused the batch; nothing is stored."""
     ABANDONED = "abandoned"
     """The batch was abandoned before a commit took effect; nothing is stored."""
     UNKNOWN = "unknown"
-    """A commit was sent, but its outcome could not be determined: all is stored, or nothing."""
+    """A commit was sent, but its outcome is unknown: all messages are stored, or none."""

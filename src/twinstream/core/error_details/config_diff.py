@@ -1,4 +1,4 @@
-"""Differences between a configuration and the one on the server, field by field."""
+"""Compare the fields of a requested configuration with those of the server's configuration."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["LIMITED", "Difference", "differences"]
 
 @frozen
 class Difference:
-    """A field that differs; None means that a side does not have it."""
+    """A field that differs. `wanted` or `actual` is None if that configuration lacks the field."""
 
     field: str
     wanted: Any
@@ -25,8 +25,8 @@ class Difference:
         return f"{self.field}: wanted {self.wanted!r}, is {self.actual!r}"
 
 
-# If these fields are omitted, the server takes them from its own limits, from those of the stream,
-# or from the origin of a mirror.
+# If these fields are omitted, the server derives them from its limits, from the limits of the
+# stream, or from the origin of a mirror.
 LIMITED: Final = frozenset(
     {"duplicate_window", "inactive_threshold", "max_ack_pending", "max_batch", "mirror_direct"}
 )
@@ -35,11 +35,11 @@ LIMITED: Final = frozenset(
 def differences(wanted: Model, actual: Model, given: Model) -> tuple[Difference, ...]:
     """Return the fields in which the server's configuration differs from the requested one.
 
-    `given` is the caller's configuration, `wanted` the same with the server's defaults. Fields that
-    may only seem to differ, because a limit of the server changed a default, are returned only if
-    no others differ. Metadata added by the server is ignored.
+    `given` is the caller's configuration, `wanted` is `given` with the server's defaults. A limit
+    of the server may change the default of a field. Fields that may differ for this reason are
+    returned only if no other fields differ. Metadata that the server added is ignored.
     """
-    # Imported here, because it is needed only if there is a difference.
+    # The import is needed only if there is a difference.
     from twinstream.models import encode
 
     asked = {name: value for name, value in encode(given).items() if value is not None}
@@ -57,7 +57,7 @@ def differences(wanted: Model, actual: Model, given: Model) -> tuple[Difference,
 def _odd(
     wanted: Mapping[str, Any], actual: Mapping[str, Any], given: Mapping[str, Any]
 ) -> list[Difference]:
-    """Return values that are equivalent but not equal: empty and absent, or spellings of a time."""
+    """Return the fields with equivalent values that are not equal, such as empty and absent."""
     mine, theirs = _nested({**wanted, **_of_users(given)}), _nested(actual)
     return [
         Difference(name, mine.get(name), theirs.get(name))
@@ -76,7 +76,7 @@ def _same(wanted: Any, actual: Any) -> bool:
 
 
 def _of_users(config: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a configuration without the metadata added by the server."""
+    """Return a configuration without the metadata that the server added."""
     metadata = config.get("metadata")
     if not metadata:
         return config

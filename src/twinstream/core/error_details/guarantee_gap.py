@@ -9,7 +9,7 @@ __all__ = ["Hole"]
 
 @frozen
 class Hole:
-    """One setting, its consequence, and what to set instead."""
+    """A setting that breaks a guarantee, the consequence (`because`), and what to do `instead`."""
 
     setting: str
     value: object

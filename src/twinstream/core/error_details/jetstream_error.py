@@ -1,6 +1,6 @@
 """The base classes of the generated error classes.
 
-Programs import them from `twinstream.errors`.
+Applications import them from `twinstream.errors`.
 """
 
 from __future__ import annotations
@@ -12,19 +12,19 @@ __all__ = ["JetStreamError", "JetStreamOff", "NoResponders", "TwinstreamError"]
 
 
 class TwinstreamError(Restorable):
-    """Base class of all errors of this package."""
+    """The base class of all errors of this package."""
 
     __module__ = "twinstream.errors"
 
 
 class NoResponders(TwinstreamError):
-    """There are no responders for the subject: no such stream or consumer, or no leader."""
+    """There are no responders: the stream or consumer does not exist, or it has no leader."""
 
     __module__ = "twinstream.errors"
 
 
 class JetStreamOff(NoResponders):
-    """JetStream is not available: off for the server or account, or another prefix or domain."""
+    """JetStream is not available: it is disabled, or the domain or API prefix is wrong."""
 
     __module__ = "twinstream.errors"
 
@@ -32,7 +32,8 @@ class JetStreamOff(NoResponders):
 class JetStreamError(TwinstreamError):
     """The JetStream API returned an error.
 
-    `err_code` is the server's stable code, `code` its HTTP-like class, `description` its text.
+    `err_code` is the server's code for this error, which is stable. `code` is its HTTP-like status,
+    `description` its text.
     """
 
     __module__ = "twinstream.errors"

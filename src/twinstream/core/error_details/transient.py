@@ -1,6 +1,6 @@
-"""Transient errors: the same request may succeed if it is sent again.
+"""Transient errors, after which the same request may succeed if it is sent again.
 
-The codes are those with `x-transient` in `schema/errors.json`.
+The error codes are those with `x-transient` in `schema/errors.json`.
 """
 
 from __future__ import annotations
@@ -21,23 +21,24 @@ from twinstream.models.error_codes import TRANSIENT
 __all__ = ["FAILED_REQUEST", "LOST_RESPONSE", "NO_RESPONSE", "is_transient"]
 
 LOST_RESPONSE: Final = (RequestTimeout, ConnectionLost)
-"""Errors that leave open whether the server processed the request."""
+"""The errors after which it is unknown whether the server has processed the request."""
 
 NO_RESPONSE: Final = (*LOST_RESPONSE, NoResponders)
-"""Errors of a request that got no response."""
+"""The errors of a request that got no response."""
 
 FAILED_REQUEST: Final = (*NO_RESPONSE, JetStreamError)
-"""Errors of a request that got no response or was refused: neither is a fault of the caller."""
+"""The errors of a request that got no response or that the server refused."""
 
-# The error, without a code, of a leader that has just stepped down before 2.12: nothing was stored.
+# The error text of a leader before 2.12 that has just stepped down. The error has no code, and
+# nothing was stored.
 _NOT_LEADER: Final = "raft: not leader"
 
 
 def is_transient(error: TwinstreamError, *, repeatable: bool = True, batch: bool = False) -> bool:
-    """Return whether a retry of the same request may succeed, and does no harm.
+    """Return whether a retry of the same request may succeed and does no harm.
 
-    `repeatable` is whether the request may be processed twice: if not, a lost response is not
-    transient. With `batch`, the retry is a new batch of the same messages.
+    `repeatable` is true if the server may process the request twice; if it is false, a retry after
+    a lost response may do harm. `batch` is true if the retry is a new batch of the same messages.
     """
     match error:
         case JetStreamError():

@@ -1,1 +1,1 @@
-"""Conditional writes, the outbox, and processing without duplicates."""
+"""Conditional writes, the outbox, and the processing of messages without duplicate results."""

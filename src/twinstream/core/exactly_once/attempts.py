@@ -1,4 +1,4 @@
-"""The attempts of one write within one deadline: when to retry, and the final error."""
+"""The attempts of one write within one deadline: the pauses, and the final error."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from twinstream.errors import OutcomeUnknown, TwinstreamError
 
 __all__ = ["Tries"]
 
-# Seconds between attempts that got a response. After a leader stepped down it takes about a second
-# to elect another one, after it was lost about four.
+# Seconds between attempts. The election of a new leader takes about a second if the old leader
+# stepped down, and about four seconds if it was lost.
 _BACKOFF: Final = Backoff(0.05, 0.4)
-# An attempt may use at most a third of the timeout: if its response is lost, the next attempt needs
-# time as well.
+# An attempt may use at most a third of the timeout, so that there is time for another attempt if
+# its response is lost.
 _SHARE: Final = 3.0
 _SHORTEST: Final = 0.5
 
 
 class Tries:
-    """Keeps track of the attempts of one write until its deadline."""
+    """The state of the attempts of one write until its deadline."""
 
     def __init__(self, deadline: Deadline) -> None:
         self.deadline: Final = deadline
@@ -37,9 +37,9 @@ class Tries:
         self.unknown = True
 
     def pause(self, error: TwinstreamError, what: str) -> float:
-        """Return the seconds to wait before the next attempt, after `error` or a lost response.
+        """Return the seconds to wait before the next attempt, after one that failed with `error`.
 
-        Raises if there is no time left: `OutcomeUnknown` after a lost response, else the error.
+        If there is no time for another attempt, raises the error of `end`.
         """
         self._answered += 1
         pause = _BACKOFF.pause(self._answered)
@@ -48,7 +48,11 @@ class Tries:
         return pause
 
     def end(self, error: TwinstreamError, what: str) -> TwinstreamError:
-        """Return the error to raise if the write ends now, after `error`."""
+        """Return the error of a write that ends after an attempt failed with `error`.
+
+        It is `OutcomeUnknown` if the outcome of an attempt is unknown, else `error`. `what`
+        describes the write.
+        """
         if not self.unknown:
             return error
         unknown = OutcomeUnknown(f"{what}: a response was lost, and then: {error}")

@@ -1,10 +1,10 @@
-"""Insert, update and upsert: the outcome of a write, and when to retry.
+"""Insert, update and upsert: the outcome of a write, and the meaning of its errors.
 
-Each write carries a message id, by which its stored message is recognised later. If a client sends
-a write again that is already stored, the response depends on the server: some acknowledge it as a
-duplicate, others (versions 2.12 to 2.15, for unreplicated streams) check the condition first and
-refuse it. So a refusal does not prove that another client wrote first: the stored message has to be
-checked.
+Each write has a message id, by which the stored message is recognised later. If a client sends a
+write again that is already stored, the response depends on the server. Some servers acknowledge it
+as a duplicate. Others (versions 2.12 to 2.15, for unreplicated streams) check the condition first
+and refuse it. So a refusal does not prove that another client wrote first: the client has to check
+the stored message.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ __all__ = ["AlreadyThere", "Refusal", "Stored", "is_mine", "judge"]
 
 @frozen(kw_only=True)
 class Stored:
-    """The message is in the stream.
+    """The result of a write whose message is in the stream.
 
-    `repeated` is true if an earlier attempt stored it: of this call or, with the caller's own
-    `msg_id`, of an earlier call.
+    `repeated` is true if an earlier attempt stored the message. With the caller's own `msg_id`,
+    this may be an attempt of an earlier call.
     """
 
     stream: str
@@ -40,10 +40,10 @@ class Stored:
 
 @frozen(kw_only=True)
 class AlreadyThere:
-    """The subject has another message, and nothing was stored.
+    """The result of a write that stored nothing, because the subject has another message.
 
-    `message` is that message. It is None if a message with this `msg_id` was stored at `seq` within
-    the duplicate window, and has been removed since.
+    `message` is the other message. It is None if a message with this `msg_id` was stored at `seq`
+    within the duplicate window and has been removed since.
     """
 
     stream: str
@@ -55,23 +55,23 @@ class Refusal(Enum):
     """The meaning of an error of an attempt to write."""
 
     HELD = auto()
-    """The condition is not met, or the subject is full: check the stored message."""
+    """The condition is not met, or the subject is full. The stored message has to be checked."""
 
     IN_PROCESS = auto()
-    """The server has seen the id, outcome unknown: check the stored message, then retry."""
+    """The server is processing the message id. Check the stored message, then retry."""
 
     PASSING = auto()
-    """Not stored, but only temporarily refused: retry."""
+    """The message is not stored. The refusal is temporary, so a retry may succeed."""
 
     LOST = auto()
-    """No response: the outcome is unknown."""
+    """There was no response, so the outcome is unknown."""
 
     FINAL = auto()
-    """Not stored, and a retry would not help."""
+    """The message is not stored, and a retry would not help."""
 
 
 def judge(error: TwinstreamError) -> Refusal:
-    """Return the meaning of an error of an attempt."""
+    """Return the meaning of an error of an attempt to write."""
     if isinstance(error, WrongLastSequence | MessageExists):
         return Refusal.HELD
     if isinstance(error, LOST_RESPONSE):
@@ -82,5 +82,5 @@ def judge(error: TwinstreamError) -> Refusal:
 
 
 def is_mine(message: StreamMessage, msg_id: str) -> bool:
-    """Return whether a stored message has this identity."""
+    """Return whether a stored message has the message id `msg_id`."""
     return message.headers.get(MSG_ID) == msg_id

@@ -1,8 +1,8 @@
-"""What a stream's settings guarantee to clients that write by subject.
+"""Check whether a stream's settings guarantee the effect of conditional writes.
 
-Each function returns the gaps in one guarantee, and an empty list if it holds; the tables define
-which setting causes which gap. Sources: nats-server `processJetStreamMsg`, `store.go`; tested on
-2.11.11, 2.12.8, 2.14.6 and 2.15.1, alone and replicated.
+Each function returns the settings that break one guarantee, an empty list if there are none.
+Sources: nats-server `processJetStreamMsg`, `store.go`; tested on 2.11.11, 2.12.8, 2.14.6 and
+2.15.1, with and without replicas.
 """
 
 from __future__ import annotations
@@ -22,15 +22,17 @@ __all__ = [
     "write_holes",
 ]
 
-# Since this version a rollup replaces the message of a full subject that discards new ones.
+# Since this version a rollup replaces the message of a full subject even with
+# `discard_new_per_subject`.
 ROLLUP_REPLACES: Final = (2, 14, 0)
 _ZERO: Final = timedelta()
-# Half of the window is used, and an attempt may start at the end of it: 4 leaves half of it unused.
+# The window must be at least this many times the timeout. Half of the window is used, and an
+# attempt may start at the end of this half.
 _WINDOW_SHARE: Final = 4
 
 
 def write_holes(config: StreamConfig) -> list[Hole]:
-    """Return why a write cannot be confirmed, or not be found again under its subject."""
+    """Return the settings because of which writes fail, are not confirmed, or not found again."""
     holes: list[Hole] = []
     if config.no_ack:
         holes.append(Hole("no_ack", True, "writes are not confirmed", "set no_ack=False"))
@@ -52,12 +54,18 @@ def write_holes(config: StreamConfig) -> list[Hole]:
 
 
 def insert_holes(config: StreamConfig, lasting: float | None = None) -> list[Hole]:
-    """Return why a subject could be inserted twice within `lasting` seconds (None: ever)."""
+    """Return the settings because of which a subject could be inserted twice.
+
+    `lasting` is the time in seconds within which that must not happen; None means never.
+    """
     return [*write_holes(config), *_keeping_holes(config, lasting)]
 
 
 def _keeping_holes(config: StreamConfig, lasting: float | None = None) -> list[Hole]:
-    """Return why a stored message may be removed automatically within `lasting` seconds."""
+    """Return the settings because of which the stream may remove a message by itself.
+
+    `lasting` is the time in seconds within which that must not happen; None means never.
+    """
     holes = _forgetting(config)
     age = config.max_age or _ZERO
     if age and (lasting is None or age.total_seconds() < lasting):
@@ -92,10 +100,11 @@ def _forgetting(config: StreamConfig) -> list[Hole]:
 
 
 def identity_holes(config: StreamConfig, timeout: float) -> list[Hole]:
-    """Return why identities would not prevent a message from being stored twice.
+    """Return the settings because of which a message could be stored twice despite its id.
 
-    Within the duplicate window the message id prevents it. After the window the stored message is
-    looked up, so the stream must still have it. An attempt may take `timeout` seconds.
+    Within the duplicate window the server recognises the message id. After the window the client
+    looks up the stored message, so the stream must still have it. An attempt may take `timeout`
+    seconds.
     """
     holes = [*write_holes(config), *_forgetting(config)]
     window = config.duplicate_window
@@ -123,14 +132,14 @@ def identity_holes(config: StreamConfig, timeout: float) -> list[Hole]:
 def rolls_up(config: StreamConfig, *, history: bool) -> bool:
     """Return whether a write needs a rollup to replace the message of its subject.
 
-    With `history`, older messages may stay if the stream keeps several.
+    `history` is true if older messages of the subject may stay in the stream.
     """
     keeps_more = config.max_msgs_per_subject != 1
     return bool(config.discard_new_per_subject) or (keeps_more and not history)
 
 
 def update_holes(config: StreamConfig, server: tuple[int, int, int]) -> list[Hole]:
-    """Return why a message cannot be replaced conditionally."""
+    """Return the settings because of which a message cannot be replaced conditionally."""
     holes = write_holes(config)
     if config.discard_new_per_subject:
         holes.extend(_full_subject(config, server))
@@ -138,7 +147,7 @@ def update_holes(config: StreamConfig, server: tuple[int, int, int]) -> list[Hol
 
 
 def upsert_holes(config: StreamConfig, server: tuple[int, int, int]) -> list[Hole]:
-    """Return why a subject could have more messages than the newest one."""
+    """Return the settings because of which a subject could keep more than the newest message."""
     holes = write_holes(config)
     if config.discard_new_per_subject:
         holes.extend(_full_subject(config, server))

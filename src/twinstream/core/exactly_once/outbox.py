@@ -1,4 +1,4 @@
-"""Events in an outbox: the order in which they are sent, and errors specific to one event."""
+"""The events of an outbox: their order of sending, and errors that concern a single event."""
 
 from __future__ import annotations
 
@@ -53,8 +53,9 @@ __all__ = [
     "is_of_event_alone",
 ]
 
-# Refusals of a message for which a retry does not help: too large, headers too large, rollup, time
-# to live, counters, batches, schedules, an invalid condition, a header that only servers may write.
+# Errors of a message for which a retry does not help: it is too large, its headers are too large,
+# the stream does not allow its rollup, TTL, counter, batch or schedule, a condition is invalid, or
+# it has a header that only servers may write.
 _SCHEDULES: Final = frozenset(
     {
         *(SCHEDULES_DISABLED, SCHEDULE_PATTERN_INVALID),
@@ -73,9 +74,10 @@ _FAULTS: Final = _SCHEDULES | {
 
 @frozen(kw_only=True)
 class OutboxEvent:
-    """A message to be stored once. Events with the same `key` are stored in the order of `number`.
+    """A message in an outbox, which is to be stored in a stream exactly once.
 
-    `id` is its permanent identity, created when it was added.
+    Events with the same `key` are stored in the order of `number`. `id` is the message id, which
+    was created when the event was added.
     """
 
     number: int
@@ -86,7 +88,7 @@ class OutboxEvent:
     key: str | None = None
 
     def request(self, stream: str) -> PublishRequest:
-        """Return the message to publish into a stream."""
+        """Return the event as a message to publish to `stream`."""
         headers = Headers(self.headers) if self.headers else None
         return PublishRequest(
             subject=self.subject,
@@ -101,7 +103,8 @@ class OutboxEvent:
 class OutboxReport:
     """A report of a relay: an event that was permanently `refused`, or a temporary problem.
 
-    With `ended`, `error` ended a relay that ran in the background; `wait` raises it.
+    If `ended` is true, `error` has ended a relay that ran in the background. Its `wait` raises the
+    error.
     """
 
     error: TwinstreamError
@@ -111,7 +114,7 @@ class OutboxReport:
 
     @property
     def subject(self) -> str:
-        """The subject of the event; empty if the report concerns no event."""
+        """The subject of the event, empty if the report is not about an event."""
         return "" if self.event is None else self.event.subject
 
     def __str__(self) -> str:
@@ -124,9 +127,10 @@ class OutboxReport:
 
 
 class Lanes:
-    """A page of events as waves: one event of each key per wave, and all events without a key.
+    """A page of events, divided into waves of events that may be sent together.
 
-    Events whose keys are in `held` are not sent; `hold` adds keys to `held`.
+    A wave has one event of each key. The first wave also has all events without a key. Events whose
+    keys are in `held` are not sent; `hold` adds keys to `held`.
     """
 
     def __init__(self, events: Iterable[OutboxEvent], held: set[str] | None = None) -> None:
@@ -140,7 +144,7 @@ class Lanes:
                 self._lanes.setdefault(event.key, deque()).append(event)
 
     def next_wave(self) -> list[OutboxEvent]:
-        """Return the events that may be in flight together now; empty if all were sent."""
+        """Return the next events that may be sent together, an empty list after the last wave."""
         wave, self._free = self._free, []
         for key in list(self._lanes):
             lane = self._lanes[key]
@@ -150,26 +154,29 @@ class Lanes:
         return wave
 
     def hold(self, event: OutboxEvent) -> None:
-        """Send no more events with the key of this event, because it was not stored."""
+        """Exclude further events with the key of `event`, because `event` was not stored."""
         if event.key is not None:
             self._lanes.pop(event.key, None)
             self._held.add(event.key)
 
 
 def is_fault_of_event(error: TwinstreamError) -> bool:
-    """Return whether an error is specific to the event, so that a retry does not help."""
+    """Return whether an error is caused by the event itself, so that a retry does not help."""
     if isinstance(error, JetStreamError):
         return error.err_code in _FAULTS
     return isinstance(error, BadArgument | SubjectTaken)
 
 
 def is_of_event_alone(error: TwinstreamError) -> bool:
-    """Return whether a temporary error concerns only this event: its subject is denied."""
+    """Return whether a temporary error concerns only this event, because its subject is denied."""
     return isinstance(error, PermissionDenied)
 
 
 def graver(one: TwinstreamError | None, other: TwinstreamError | None) -> TwinstreamError | None:
-    """Return the more serious of two errors, if there are two: one that affects other events."""
+    """Return the more serious of two errors, or the only one; None if both are None.
+
+    An error is more serious if it also affects other events.
+    """
     if one is None or other is None:
         return one or other
     return other if is_of_event_alone(one) else one

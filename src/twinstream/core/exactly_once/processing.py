@@ -1,7 +1,7 @@
-"""Processing without duplicates: identities of results, and requirements on the consumer.
+"""Process messages without duplicate results: the ids of results, and the consumer's settings.
 
-A result's identity names the input message, so that a retry of the processing makes the same
-identities, in any process and at any time.
+The id of a result contains the position of its input message. So a retry creates results with the
+same ids, in any process and at any time.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ __all__ = [
 ]
 
 _PLACE: Final = "{id}"
-# Maximum of identities cached for later messages: some tens of megabytes.
+# Maximum number of ids that are cached for later messages. They take some tens of megabytes.
 _MAX_CACHED: Final = 200_000
 
 
 class Reject(Exception):
-    """Raised by a handler to reject a message, with the reason: it is not delivered again."""
+    """An exception with which a handler rejects a message. The message is not delivered again."""
 
 
 @frozen(kw_only=True)
 class ProcessReport:
-    """A message that was not processed: it is retried later, or permanently `rejected`."""
+    """The report that a message was not processed: it is retried, or permanently `rejected`."""
 
     subject: str
     seq: int
@@ -57,10 +57,10 @@ class ProcessReport:
 
 @frozen
 class InputStream:
-    """The stream that messages come from, as part of the identity of results.
+    """The stream of the input messages, which is part of the ids of results.
 
-    The identity includes `created`, because a stream that was deleted and re-created counts from 1
-    again.
+    The ids include the stream's creation time, because the sequences of a re-created stream begin
+    with 1 again.
     """
 
     processor: str
@@ -68,23 +68,24 @@ class InputStream:
     created: Timestamp
 
     def result_id(self, seq: int, index: int) -> str:
-        """Return the identity of the `index`-th result of the message at `seq`."""
+        """Return the id of the result with this index (from 0) of the message at `seq`."""
         return f"{self.prefix}{seq}-{index}"
 
     @property
     def prefix(self) -> str:
-        """The common prefix of the identities of all results."""
+        """The common prefix of the ids of all results."""
         return f"{self.processor}-{self.name}-{base62(self.created.ns)}-"
 
     def check(self) -> None:
-        """Raise `BadArgument` if identities could not be part of a subject."""
+        """Raise `BadArgument` if the processor's name could not be part of a subject."""
         check_name(self.processor, "name")
 
 
 class OwnIds:
-    """A filter for the identities in a stream: those in `asked`, and other results.
+    """A filter of message ids in a stream: it contains the ids of results.
 
-    The others are kept up to a maximum, for use with the following messages.
+    Ids in `asked` are always included. Other ids are included up to a maximum number, and are
+    cached for the following messages.
     """
 
     def __init__(self, stream: InputStream, asked: Container[str | None]) -> None:
@@ -100,14 +101,14 @@ class OwnIds:
 
     @property
     def is_whole(self) -> bool:
-        """Whether none was omitted."""
+        """Whether the filter has included the ids of all results."""
         return self._left >= 0
 
 
 def results_of(returned: object, stream: InputStream, seq: int, into: str) -> list[PublishRequest]:
-    """Return the results of a handler as messages with identities; replaces `{id}` in subjects.
+    """Return the results of a handler as messages with ids. `{id}` in a subject becomes the id.
 
-    Raises `BadArgument` for anything else, and for results with conditions of their own.
+    Raises `BadArgument` for other values, and for a result with an id or a condition.
     """
     if returned is None:
         return []
@@ -141,7 +142,7 @@ def _identified(result: PublishRequest, id: str, into: str) -> PublishRequest:
 
 
 def processing_holes(config: ConsumerConfig) -> list[Hole]:
-    """Return why a consumer could lose messages, or count them as processed too early."""
+    """Return the settings because of which a consumer could skip messages or lose its state."""
     holes: list[Hole] = []
     if config.ack_policy is not AckPolicy.EXPLICIT:
         policy = config.ack_policy or AckPolicy.NONE
@@ -167,7 +168,7 @@ def processing_holes(config: ConsumerConfig) -> list[Hole]:
 
 
 def delays(retry: Seconds | Sequence[Seconds]) -> tuple[float, ...]:
-    """Return the seconds before each further delivery; the last value is used for the rest."""
+    """Return the seconds before each redelivery. The last value applies to all later ones."""
     steps = retry if isinstance(retry, Sequence) else [retry]
     if not steps:
         raise BadArgument("retry needs at least one delay in seconds")

@@ -1,5 +1,5 @@
-"""Partitioned consumer groups: names, configurations, partitions, membership, without I/O.
+"""Partitioned consumer groups without I/O: names, configurations, partitions and membership.
 
-The stored layout is that of orbit.go's `pcgroups`, so clients in other languages can be
-members too.
+The stored data has the format of orbit.go's `pcgroups`, so clients in other languages can be
+members, too.
 """

@@ -1,6 +1,6 @@
-"""Configurations of consumer groups: validation, the stored JSON, and which changes are possible.
+"""Configurations of consumer groups: validation, the stored JSON, and the allowed changes.
 
-Other clients compare what is stored, so a change keeps every JSON field that it does not affect,
+Other clients compare the stored JSON, so a change keeps every JSON field that it does not affect,
 including unknown fields and nulls.
 """
 
@@ -40,8 +40,8 @@ __all__ = [
 
 C = TypeVar("C", StaticGroupConfig, ElasticGroupConfig)
 
-# Sanity limit, far above the number of filters that a server supports: another client may have
-# stored any number.
+# Another client may have stored any number. The limit is far above the number of filters that a
+# server supports.
 _MOST_PARTITIONS: Final = 65_536
 
 
@@ -49,7 +49,7 @@ _MOST_PARTITIONS: Final = 65_536
 
 
 def check_group_config(config: C) -> C:
-    """Return a configuration, or raise `BadArgument` that says which setting is wrong."""
+    """Return a configuration. Raises `BadArgument`, which names the setting, if it is invalid."""
     check_kind(config.max_members, int, "max_members", "a whole number")
     if check_whole(config.max_members, "max_members") > _MOST_PARTITIONS:
         raise BadArgument(
@@ -123,10 +123,7 @@ def _check_mappings(mappings: list[MemberMapping], most: int) -> None:
 
 
 def config_bytes(config: GroupConfig) -> bytes:
-    """Return the stored JSON of a configuration.
-
-    It has all fields that other clients always write.
-    """
+    """Return a configuration as JSON, with all fields that other clients always write."""
     members = encode(config)
     if isinstance(config, ElasticGroupConfig):
         members = {
@@ -140,7 +137,7 @@ def config_bytes(config: GroupConfig) -> bytes:
 
 
 def read_config(names: GroupNames, data: bytes, cls: type[C]) -> C:
-    """Return the configuration that is stored. Raises `BadGroupConfig`."""
+    """Return the configuration in the stored `data`. Raises `BadGroupConfig` if it is invalid."""
     try:
         return check_group_config(decode(data, cls))
     except (DecodeError, BadArgument) as error:
@@ -153,9 +150,9 @@ def read_config(names: GroupNames, data: bytes, cls: type[C]) -> C:
 
 
 def differences(before: GroupConfig, after: GroupConfig) -> list[str]:
-    """Return the names of settings that differ and that cannot be changed.
+    """Return the names of the settings that differ although they cannot be changed.
 
-    Only the members of an elastic group may change. A static group cannot be changed.
+    In an elastic group only the members may change, in a static group nothing.
     """
     one, other = _fixed(before), _fixed(after)
     return [name for name, value in one.items() if other.get(name) != value]
@@ -183,14 +180,20 @@ def _fixed(config: GroupConfig) -> dict[str, Any]:
 
 
 def with_members(config: ElasticGroupConfig, added: Iterable[str]) -> ElasticGroupConfig:
-    """Return the configuration with more members. Raises `BadArgument` if members are mapped."""
+    """Return the configuration with `added` members.
+
+    Raises `BadArgument` if the members are mapped to partitions.
+    """
     _check_unmapped(config)
     members = [*(config.members or ()), *added]
     return check_group_config(evolve(config, members=list(dict.fromkeys(members))))
 
 
 def without_members(config: ElasticGroupConfig, removed: Iterable[str]) -> ElasticGroupConfig:
-    """Return the configuration with fewer members; names that are not members are ignored."""
+    """Return the configuration without `removed` members. Names of other members are ignored.
+
+    Raises `BadArgument` if the members are mapped to partitions.
+    """
     _check_unmapped(config)
     gone = set(removed)
     kept = [member for member in config.members or () if member not in gone]
@@ -200,7 +203,10 @@ def without_members(config: ElasticGroupConfig, removed: Iterable[str]) -> Elast
 def with_mappings(
     config: ElasticGroupConfig, mappings: Mapping[str, Iterable[int]]
 ) -> ElasticGroupConfig:
-    """Return the configuration with these members and partitions in place of the current ones."""
+    """Return the configuration with `mappings` of members to partitions as its only members.
+
+    Raises `BadArgument` for invalid mappings.
+    """
     check_kind(mappings, Mapping, "mappings", "a mapping of members to their partitions")
     if not mappings:
         raise BadArgument("mappings has no members; delete_mappings removes all")

@@ -1,4 +1,4 @@
-"""The stream of an elastic group: a work queue with a partition number before each subject."""
+"""The stream of an elastic group, a work queue whose subjects begin with a partition number."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from twinstream.models import (
 __all__ = ["WHOLE_SUBJECT_SINCE", "destination", "group_stream", "uses_whole_subject"]
 
 WHOLE_SUBJECT_SINCE: Final = (2, 12, 0)
-"""First server version that can partition by the whole subject.
+"""The first server version that can partition by the whole subject.
 
-2.11 refuses such a transform (error 10146).
+Server 2.11 refuses such a transform (error 10146).
 """
 
 _EVERYTHING: Final = PartitioningFilter(filter=">")
 
 
 def uses_whole_subject(config: ElasticGroupConfig) -> bool:
-    """Return whether any filter uses the whole subject as the key."""
+    """Return whether a filter determines the partition from the whole subject."""
     return not all(each.partitioning_wildcards for each in _filters(config))
 
 
@@ -36,7 +36,7 @@ def _filters(config: ElasticGroupConfig) -> list[PartitioningFilter]:
 
 
 def destination(given: PartitioningFilter, partitions: int) -> str:
-    """Return the destination of the transform for a filter."""
+    """Return the destination of the subject transform for a filter."""
     tokens = given.filter.split(".")
     stars = 0
     for place, token in enumerate(tokens):
@@ -52,8 +52,8 @@ def group_stream(
 ) -> StreamConfig:
     """Return the configuration of the group's stream, which copies from `source`.
 
-    A message is removed when a member acknowledges it. While the stream is full, the server pauses
-    copying.
+    The server removes a message when a member acknowledges it. While the stream is full, the server
+    copies no more messages.
     """
     transforms = [
         SubjectTransform(src=each.filter, dest=destination(each, config.max_members))

@@ -17,7 +17,7 @@ __all__ = ["BadGroupConfig", "GroupChanged", "GroupExists", "GroupNotFound"]
 
 
 class GroupNotFound(TwinstreamError, LookupError):
-    """There is no consumer group of that name, or it was deleted."""
+    """No consumer group of that name exists, or it was deleted."""
 
 
 class GroupExists(TwinstreamError):
@@ -25,8 +25,8 @@ class GroupExists(TwinstreamError):
 
 
 class BadGroupConfig(TwinstreamError):
-    """The stored configuration of a consumer group is invalid; another client has written it."""
+    """The configuration of a consumer group that another client has stored is invalid."""
 
 
 class GroupChanged(TwinstreamError):
-    """Settings of a consumer group changed that running workers cannot apply. Restart them."""
+    """A setting of a consumer group changed that running workers cannot apply: restart them."""

@@ -16,12 +16,12 @@ C = TypeVar("C", StaticGroupConfig, ElasticGroupConfig)
 
 @frozen
 class GroupInfo(Generic[C]):
-    """The configuration of a consumer group, as it is stored."""
+    """The stored configuration of a consumer group."""
 
     config: C
     """The settings and members."""
     revision: int
-    """The revision of the key that holds the configuration."""
+    """The revision of the key whose value is the configuration."""
 
     @property
     def members(self) -> list[str]:
@@ -29,5 +29,5 @@ class GroupInfo(Generic[C]):
         return members_of(self.config)
 
     def partitions(self, member: str) -> tuple[int, ...]:
-        """Return the partitions of a member; empty if it has none."""
+        """Return the numbers of a member's partitions, an empty tuple if it has none."""
         return partitions_of(self.config, member)

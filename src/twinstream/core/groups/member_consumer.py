@@ -1,4 +1,4 @@
-"""The consumer of a member: its configuration, and which instance is pinned to it (ADR-42)."""
+"""The consumer of a member: its configuration, and its pinned instance (ADR-42)."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ __all__ = [
 ]
 
 PRIORITY_GROUP: Final = "PCG"
-"""The priority group of each consumer, as all clients name it."""
+"""The priority group of each consumer. All clients use this name."""
 
 _ACK_WAIT: Final = timedelta(seconds=5)
 # Lower limit of `priority_timeout`, the time within which a pinned instance must pull. A pull
 # request lasts at least this long.
 _LEAST: Final = timedelta(seconds=1)
-# A paused or killed client delays at most this many messages.
+# Maximum number of messages that a paused or killed client delays.
 _MAX_ACK_PENDING: Final = 100
 _OURS: Final = (
     "name",
@@ -40,9 +40,9 @@ _OURS: Final = (
 
 
 def check_template(names: GroupNames, template: ConsumerConfig | None) -> ConsumerConfig:
-    """Return the caller's settings for a member's consumer, completed with defaults.
+    """Return the caller's settings for a member's consumer, with defaults for missing settings.
 
-    Raises `BadArgument` for those that the group itself sets.
+    Raises `BadArgument` for a setting that the group itself sets, and for an invalid setting.
     """
     given = ConsumerConfig() if template is None else template
     check_kind(given, ConsumerConfig, "config", "a ConsumerConfig")
@@ -53,8 +53,8 @@ def check_template(names: GroupNames, template: ConsumerConfig | None) -> Consum
     if given.ack_policy not in {None, AckPolicy.EXPLICIT}:
         raise BadArgument(f"{names}: a member needs ack_policy explicit, got {given.ack_policy}")
     if given.max_ack_pending is not None:
-        # Without a limit, the server could send an instance any number of messages before it
-        # loses its pin.
+        # Without a limit, a pinned instance that is paused could receive any number of messages
+        # before it loses its pin.
         check_whole(given.max_ack_pending, "max_ack_pending")
     defaults: dict[str, Any] = {"ack_policy": AckPolicy.EXPLICIT}
     if not given.ack_wait:
@@ -88,7 +88,7 @@ def member_consumer(
 
 
 def pin_holder(info: ConsumerInfo) -> str:
-    """Return the id of the current pin; empty if no instance is pinned."""
+    """Return the id of the current pin, an empty string if no instance is pinned."""
     for state in info.priority_groups or ():
         if state.group == PRIORITY_GROUP:
             return state.pinned_client_id or ""
@@ -96,7 +96,7 @@ def pin_holder(info: ConsumerInfo) -> str:
 
 
 def stored_filters(info: ConsumerInfo) -> tuple[str, ...]:
-    """Return the filters of a consumer."""
+    """Return the subject filters of a consumer on the server."""
     config = info.config
     if config is None:
         return ()

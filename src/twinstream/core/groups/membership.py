@@ -1,24 +1,25 @@
-"""What an instance of a member does next: the membership loop as a state machine without I/O.
+"""The state machine of an instance of a member, which decides when to join and leave.
 
 Theory of operation
 -------------------
-Each process that works as a member runs one instance. It watches the configuration of the group,
-and computes from it the filters of the member's consumer. Its owner reports facts and carries out
-the `Step` that each of them leads to:
+Each process that works as a member runs one instance. The instance watches the configuration of the
+group, and computes from it the filters of the member's consumer. Its owner reports events to a
+`Membership` and carries out the `Step` that it returns:
 
 * The filters changed (elastic groups): `Leave`, then `Join`. A consumer's filters are not edited:
   its position may be beyond messages of a newly assigned partition, so it is deleted and created
   again. Only the pinned instance deletes it (`deletes_consumer`), after its handlers have ended.
-  The other instances wait for `PAUSE`, so that the pinned one deletes it first. A member whose
-  filters stay the same is not disturbed.
+  The other instances wait for `PAUSE` seconds, so that the pinned instance deletes it first. A
+  member whose filters stay the same continues.
 * `Join` creates the consumer. The server refuses it (10100) while another member still has one of
   the partitions. A consumer with older filters is not replaced while another instance is pinned to
   it. In both cases the join is retried, after at most ack_wait + 0.5 s.
-* The consumer is gone: an instance of the member deleted it, or it was inactive. The owner reads
-  the configuration again. An elastic member joins again, after `DELETION`. A static member ends
-  with an error: its consumer was durable, and its acknowledgement state is lost.
-* The key is deleted, purged or expired: `End`, normally. If a setting changed that running workers
-  cannot apply, or the value is invalid: `End` with an error.
+* The consumer was deleted: by an instance of the member, or by the server because it was inactive.
+  The owner reads the configuration again. An elastic member joins again after `DELETION` seconds. A
+  static member ends with an error: its consumer was durable, and its acknowledgement state is lost.
+* The key of the configuration was deleted, purged or has expired: `End` without an error. If a
+  setting changed that running workers cannot apply, or if the value is invalid: `End` with an
+  error.
 
 Source: orbit.go `pcgroups` (elastic_stream_consumer_group.go, static_stream_consumer_group.go).
 orbit.go differs: it re-creates the consumer at each change of the members, waits ack_wait + 0.5 s
@@ -52,25 +53,26 @@ __all__ = [
 ]
 
 PAUSE: Final = 0.45
-"""Seconds that an instance which is not pinned waits before it joins again."""
+"""Seconds that an instance without the pin waits before it joins again."""
 
 DELETION: Final = 0.3
-"""Seconds after which a consumer whose deletion was reported is completely removed.
+"""Seconds after which the server has completely removed a consumer whose deletion it reported.
 
-The server notifies waiting pulls first. A consumer of the same name that is created before the
-removal is complete may continue with the delivery state of the old one (server 2.15.1).
+The server reports the deletion to waiting pulls before it removes the consumer. A consumer of the
+same name that is created before the removal may continue with the delivery state of the removed
+consumer (server 2.15.1).
 """
 
 _REPAIR: Final = 0.5
 _FIRST_RETRY: Final = 0.05
 
 Found = GroupConfig | BadGroupConfig | None
-"""The content of the key: a configuration, the error of an invalid one, or None without a value."""
+"""The value of the key: a configuration, the error of an invalid one, or None without a value."""
 
 
 @frozen
 class Join:
-    """Create the consumer with these filters, and consume."""
+    """The step to create the consumer with these filters, and to consume."""
 
     filters: tuple[str, ...]
     partitions: tuple[int, ...]
@@ -78,21 +80,21 @@ class Join:
 
 @frozen
 class Leave:
-    """Stop consuming, then call `Membership.due`."""
+    """The step to stop consuming, and then to call `Membership.due`."""
 
     reason: str
 
 
 @frozen
 class Wait:
-    """Wait until this time or until the next fact is reported."""
+    """The step to wait until this time, or until the next event."""
 
     until: float
 
 
 @frozen
 class End:
-    """Stop for good, with this error if there is one."""
+    """The last step: end the instance, with `error` if it is not None."""
 
     reason: str
     error: Exception | None = None
@@ -102,7 +104,7 @@ Step = Join | Leave | Wait | End
 
 
 class Membership:
-    """The state of one instance. Times are those of the monotonic clock, in seconds."""
+    """The state of one instance. Times are in seconds of the monotonic clock."""
 
     def __init__(
         self, names: GroupNames, member: str, config: GroupConfig, ack_wait: float
@@ -120,7 +122,7 @@ class Membership:
         """The partitions of the current consumer."""
 
     def heard(self, found: Found, now: float) -> Step:
-        """Report the current content of the key; return the next step."""
+        """Process the current value of the key; return the next step."""
         if found is None:
             return End(f"{self._names} was deleted")
         if isinstance(found, BadGroupConfig):
@@ -147,28 +149,31 @@ class Membership:
         return Join(wanted, partitions_of(self.config, self._member))
 
     def joined(self, join: Join) -> None:
-        """Record that the consumer was created and is consumed."""
+        """Record that the consumer was created, and that the instance consumes it."""
         self.filters, self.partitions = join.filters, join.partitions
         self._refusals = 0
         self._join_at = 0.0
 
     def left(self, now: float, pause: float = 0.0) -> None:
-        """Record that the consumer is not consumed any more.
+        """Record that the instance no longer consumes the consumer.
 
-        It is created again after `pause` seconds at the earliest.
+        The instance joins again after `pause` seconds at the earliest.
         """
         self.filters = self.partitions = ()
         self._join_at = now + pause
 
     def refused(self, now: float) -> float:
-        """Record that the consumer could not be created; return the seconds until the next try."""
+        """Record that the consumer could not be created; return the seconds until the retry."""
         self._refusals += 1
         pause = self._backoff.pause(self._refusals)
         self._join_at = now + pause
         return pause
 
     def gone(self, found: Found, error: Exception, now: float) -> Step:
-        """Report that the consumer was deleted. `found` is the current content of the key."""
+        """Record that the consumer was deleted; return the next step.
+
+        `found` is the current value of the key. `error` is the error of the pull.
+        """
         self.left(now, DELETION)
         step = self.heard(found, now)
         if self._names.kind == "static" and not isinstance(step, End):
@@ -181,15 +186,15 @@ def deletes_consumer(
 ) -> bool:
     """Return whether an instance that leaves deletes the member's consumer.
 
-    Only the pinned instance deletes it. If none is pinned, for example because no message has
-    arrived, any instance does. It is kept if another instance has already re-created it with the
-    current filters.
+    Only the pinned instance deletes it. If no instance is pinned, for example because no message
+    has arrived, any instance deletes it. The consumer is kept if another instance has already
+    re-created it with the current filters.
 
     Args:
         holder: The id of the current pin, empty if no instance is pinned.
-        mine: The id of this instance's pin.
-        stored: The filters of the consumer.
-        wanted: The filters of the member by the current configuration.
+        mine: The id of this instance's pin, None without a pin.
+        stored: The filters of the consumer on the server.
+        wanted: The filters of the member according to the current configuration.
     """
     if holder and holder != mine:
         return False
@@ -199,13 +204,14 @@ def deletes_consumer(
 def is_free(holder: str, waiting: int, stored: tuple[str, ...], wanted: tuple[str, ...]) -> bool:
     """Return whether an instance that joins may replace a consumer with other settings.
 
-    It must not while an instance is pinned, or while another one with the same filters waits for
-    messages: the two would keep replacing each other's consumer.
+    It must not replace the consumer while an instance is pinned. It must not replace a consumer
+    with the same filters while another instance waits for messages, because both instances would
+    replace each other's consumer again and again.
 
     Args:
         holder: The id of the current pin, empty if no instance is pinned.
         waiting: The number of waiting pulls.
-        stored: The filters of the consumer.
-        wanted: The filters of the member by the current configuration.
+        stored: The filters of the consumer on the server.
+        wanted: The filters of the member according to the current configuration.
     """
     return not holder and (not waiting or stored != wanted)

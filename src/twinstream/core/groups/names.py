@@ -1,4 +1,4 @@
-"""Names of a consumer group: its bucket and key, its stream, the consumers of its members."""
+"""The names of a consumer group: its bucket and key, its stream, and its members' consumers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BUCKETS: Final[dict[GroupKind, str]] = {
     "static": "static-consumer-groups",
     "elastic": "elastic-consumer-groups",
 }
-"""The key-value buckets of the configurations. All clients use these names."""
+"""The key-value buckets that store the configurations. All clients use these names."""
 
 
 @frozen
@@ -30,7 +30,7 @@ class GroupNames:
 
     @classmethod
     def of(cls, kind: GroupKind, stream: str, group: str) -> GroupNames:
-        """Return the names; raises `BadArgument` for a name that no client would accept."""
+        """Return the names of a group. Raises `BadArgument` if a name is invalid."""
         check_name(group, "consumer group")
         names = cls(kind, check_name(stream, "stream"), group)
         check_key(names.key)
@@ -42,7 +42,7 @@ class GroupNames:
 
     @property
     def bucket(self) -> str:
-        """The bucket that holds the configuration."""
+        """The bucket that stores the configuration."""
         return BUCKETS[self.kind]
 
     @property
@@ -52,11 +52,11 @@ class GroupNames:
 
     @property
     def source(self) -> str:
-        """The stream that the members consume. An elastic group has its own."""
+        """The stream that the members consume. An elastic group has its own stream."""
         return self.stream if self.kind == "static" else f"{self.stream}-{self.group}"
 
     def consumer(self, member: str) -> str:
-        """Return the name of a member's consumer; raises `BadArgument`."""
+        """Return the name of a member's consumer; raises `BadArgument` for an invalid name."""
         check_name(member, "member")
         if self.kind == "elastic":
             return member
@@ -64,5 +64,5 @@ class GroupNames:
 
 
 def group_of_key(key: str) -> str:
-    """Return the name of the group of a key."""
+    """Return the name of the group whose configuration has this key."""
     return key.partition(".")[2]

@@ -1,4 +1,4 @@
-"""Partition assignment: the partitions of a member, and the filters of its consumer.
+"""Assign partitions to the members of a group, and derive the filters of their consumers.
 
 All clients must compute the same assignment. Source: orbit.go `pcgroups`,
 `GeneratePartitionFilters`.
@@ -16,7 +16,10 @@ GroupConfig: TypeAlias = StaticGroupConfig | ElasticGroupConfig
 
 
 def members_of(config: GroupConfig) -> list[str]:
-    """Return the names of the members, each once, as configured; some may have no partitions."""
+    """Return the names of the members, each once, in the order of the configuration.
+
+    Some of them may have no partitions.
+    """
     if config.members:
         return list(dict.fromkeys(config.members))
     return [mapping.member for mapping in config.member_mappings or ()]
@@ -25,9 +28,10 @@ def members_of(config: GroupConfig) -> list[str]:
 def partitions_of(config: GroupConfig, member: str) -> tuple[int, ...]:
     """Return the partitions of a member, in the order of its filters.
 
-    Without mappings, the members are sorted by name; those beyond the number of partitions get
-    none. Each member gets `partitions // members` consecutive partitions, and the first members get
-    one of the remaining ones each. Few partitions move when a member is added or removed.
+    Without mappings, the members are sorted by name. If there are more members than partitions, the
+    last members get none. Each of the others gets `partitions // members` consecutive partitions,
+    and the first of them also get one of the remaining partitions each. Few partitions move when a
+    member is added or removed.
     """
     if not config.members:
         mapped = (each for each in config.member_mappings or () if each.member == member)
@@ -42,10 +46,10 @@ def partitions_of(config: GroupConfig, member: str) -> tuple[int, ...]:
 
 
 def filters_of(config: GroupConfig, member: str) -> tuple[str, ...]:
-    """Return the subject filters of a member's consumer, each once; empty without partitions."""
+    """Return the subject filters of a member's consumer, an empty tuple without partitions."""
     partitions = partitions_of(config, member)
     subjects = _subjects(config) if config.members else [">"]
-    # Each once: the server refuses filters that overlap (10138).
+    # Each filter occurs once, because the server refuses overlapping filters (10138).
     return tuple(
         dict.fromkeys(f"{number}.{subject}" for subject in subjects for number in partitions)
     )

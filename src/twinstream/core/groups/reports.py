@@ -1,4 +1,4 @@
-"""Reports of a member of a consumer group: which partitions it gained and lost, and why."""
+"""The reports of a member of a consumer group about its partitions."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ __all__ = ["GroupReport", "JoinDelayed", "PartitionsAssigned", "PartitionsRevoke
 
 @frozen
 class PartitionsAssigned:
-    """The member consumes these partitions from now on, or stands by for them.
+    """The report that the instance now consumes these partitions, or is on standby for them.
 
-    A `Pinned` report follows with the first message if the server pins this instance.
+    If the server pins this instance, a `Pinned` report follows with the first message.
     """
 
     stream: str
@@ -23,10 +23,10 @@ class PartitionsAssigned:
 
 @frozen
 class PartitionsRevoked:
-    """The instance does not consume these partitions any more; `reason` says why.
+    """The report that the instance no longer consumes these partitions, because of `reason`.
 
-    Its running handlers have ended. Partitions that the member keeps are reported again by
-    `PartitionsAssigned`.
+    Its running handlers have ended. For partitions that the member keeps, a `PartitionsAssigned`
+    follows.
     """
 
     stream: str
@@ -38,10 +38,10 @@ class PartitionsRevoked:
 
 @frozen
 class JoinDelayed:
-    """The member's consumer could not be created; the next attempt follows in `retry_in` seconds.
+    """The report that the member's consumer could not be created.
 
-    This is expected while the members change (`is_usual`): another member still has some of the
-    partitions.
+    The next attempt follows in `retry_in` seconds. `is_usual` is true if this is expected: while
+    the members change, another member still has some of the partitions.
     """
 
     stream: str
@@ -53,4 +53,4 @@ class JoinDelayed:
 
 
 GroupReport = WorkReport | PartitionsAssigned | PartitionsRevoked | JoinDelayed
-"""What `on_report` of a `GroupWorker` receives."""
+"""The reports that a `GroupWorker` passes to its `on_report`."""

@@ -1,8 +1,8 @@
-"""Order when an instance of a member takes over from another one.
+"""Preserve the order of messages when an instance of a member takes over from another instance.
 
-The server delivers new messages to the newly pinned instance at once. Messages that the earlier
-instance had not acknowledged are redelivered when it naks them, or after ack_wait. So the new
-instance buffers what it receives until no message is pending elsewhere, and sorts it.
+The server delivers new messages to the newly pinned instance at once. It redelivers messages that
+the earlier instance has not acknowledged when that instance naks them, or after ack_wait. So the
+new instance buffers received messages until it has all unacknowledged ones, and then sorts them.
 """
 
 from __future__ import annotations
@@ -15,23 +15,23 @@ from twinstream.models import ConsumerConfig, ConsumerInfo
 
 __all__ = ["has_all", "patience"]
 
-# Longer than a server needs to redeliver a message after its ack_wait (seconds).
+# Seconds after its ack_wait within which a server certainly redelivers a message.
 _MARGIN: Final = 1.0
 
 
 def has_all(info: ConsumerInfo, came: Mapping[int, int]) -> bool:
-    """Return whether all unacknowledged messages of a consumer have reached this instance.
+    """Return whether this instance has received all unacknowledged messages of a consumer.
 
     Args:
-        info: State of the consumer.
-        came: Consumer sequence of the last delivery, by stream sequence, for each received message.
-            None of them has been acknowledged.
+        info: The state of the consumer.
+        came: The received messages, none of which was acknowledged: a mapping of the stream
+            sequence to the consumer sequence of the last delivery.
     """
     last = info.delivered.consumer_seq if info.delivered is not None else 0
     return (info.num_ack_pending or 0) <= sum(1 for seq in came.values() if seq <= last)
 
 
 def patience(config: ConsumerConfig) -> float:
-    """Return the seconds after which a dead instance's messages have certainly been redelivered."""
+    """Return the seconds within which the server redelivers the messages of a dead instance."""
     waits: list[timedelta] = [config.ack_wait or timedelta(), *(config.backoff or ())]
     return max(waits).total_seconds() + _MARGIN

@@ -1,1 +1,1 @@
-"""The key-value store: names, configurations, entries and watches, without I/O."""
+"""Key-value buckets without I/O: names, configurations, entries, codecs and watches."""

@@ -1,7 +1,7 @@
-"""Codecs: convert the program's keys and values to the stored ones, and back.
+"""Codecs: convert the keys and values of an application to stored ones, and back.
 
 Source: ADR-54, and the codecs of orbit, which use base64 without padding for each token. A codec of
-keys may also convert filters; without `encode_filter` it only supports filters without wildcards.
+keys may also convert filters. Without `encode_filter` it only supports filters without wildcards.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ _ROOT: Final = "_root_"
 
 
 class KeyCodec(Protocol):
-    """Converts the program's keys to stored keys, and back."""
+    """A conversion of the application's keys to stored keys, and back."""
 
     def encode(self, key: str) -> str:
-        """Return the stored key."""
+        """Return the stored key for a key of the application."""
         ...
 
     def decode(self, key: str) -> str:
-        """Return the program's key. Raises `ValueError` for keys that the codec cannot decode."""
+        """Return the application's key. Raises `ValueError` if the codec cannot decode it."""
         ...
 
 
@@ -51,35 +51,35 @@ class FilterCodec(Protocol):
     """A codec of keys that can also convert filters with wildcards."""
 
     def encode_filter(self, pattern: str) -> str:
-        """Return the filter of stored keys."""
+        """Return the filter of stored keys for a filter of the application's keys."""
         ...
 
 
 class ValueCodec(Protocol[V]):
-    """Converts the program's values to stored bytes, and back."""
+    """A conversion of the application's values to stored bytes, and back."""
 
     def encode(self, value: V) -> bytes:
-        """Return the stored bytes."""
+        """Return the stored bytes for a value."""
         ...
 
     def decode(self, data: bytes) -> V:
-        """Return the program's value. Raises an error for bytes that the codec cannot decode."""
+        """Return the value for stored bytes. May raise any error if it cannot decode them."""
         ...
 
 
 class Base64Keys:
-    """Keys of arbitrary text: each token is stored in URL-safe base64 without padding."""
+    """A codec for keys of arbitrary text. Tokens are stored in URL-safe base64 without padding."""
 
     def encode(self, key: str) -> str:
         """Return the stored key."""
         return ".".join(_to_base64(token) for token in key.split("."))
 
     def decode(self, key: str) -> str:
-        """Return the program's key."""
+        """Return the application's key."""
         return ".".join(_from_base64(token) for token in key.split("."))
 
     def encode_filter(self, pattern: str) -> str:
-        """Return the filter of stored keys; wildcard tokens are unchanged."""
+        """Return the filter of stored keys. Wildcards stay unchanged."""
         tokens = pattern.split(".")
         return ".".join(token if token in _WILD else _to_base64(token) for token in tokens)
 
@@ -94,9 +94,11 @@ def _from_base64(token: str) -> str:
 
 
 class PathKeys:
-    """Keys that are paths, such as `/site/page`, stored with dots so that wildcards match parts.
+    """A codec for keys that are paths, such as `/site/page`.
 
-    A trailing `/` is dropped. Keys with dots are refused, because they would be decoded to slashes.
+    Paths are stored with dots instead of slashes, so that wildcards match their parts. A trailing
+    `/` is dropped. A key with a dot raises `BadArgument`, because the dot would be decoded to a
+    slash.
     """
 
     def encode(self, key: str) -> str:
@@ -106,7 +108,7 @@ class PathKeys:
         return self.encode_filter(key)
 
     def decode(self, key: str) -> str:
-        """Return the program's key."""
+        """Return the application's key."""
         if key == _ROOT:
             return "/"
         parts = key.replace(".", "/")
@@ -122,7 +124,7 @@ class PathKeys:
 
 
 class KeyCodecs:
-    """Several codecs of keys: the first one encodes first and decodes last."""
+    """A codec that applies several codecs of keys. The first one encodes first and decodes last."""
 
     def __init__(self, *codecs: KeyCodec) -> None:
         self._codecs: Final = codecs
@@ -134,7 +136,7 @@ class KeyCodecs:
         return key
 
     def decode(self, key: str) -> str:
-        """Return the program's key."""
+        """Return the application's key."""
         for codec in reversed(self._codecs):
             key = codec.decode(key)
         return key
@@ -147,7 +149,10 @@ class KeyCodecs:
 
 
 class ValueCodecs(Generic[V]):
-    """Codecs of values: the first one encodes first and decodes last; the others take bytes."""
+    """A codec that applies several codecs of values. The first encodes first and decodes last.
+
+    The values of all other codecs are bytes.
+    """
 
     def __init__(self, first: ValueCodec[V], *others: ValueCodec[bytes]) -> None:
         self._first: Final = first
@@ -161,14 +166,14 @@ class ValueCodecs(Generic[V]):
         return data
 
     def decode(self, data: bytes) -> V:
-        """Return the program's value."""
+        """Return the application's value."""
         for codec in reversed(self._others):
             data = codec.decode(data)
         return self._first.decode(data)
 
 
 class JsonValues(Generic[V]):
-    """Values of one class, stored as JSON. Used by `KeyValue.typed`.
+    """A codec for values of one class, which are stored as JSON. `KeyValue.typed` uses it.
 
     `model` is an attrs class, a dataclass, a `TypedDict`, a plain type such as `dict[str, int]`, or
     a class with `model_validate_json` and `model_dump_json`, such as a pydantic model.
@@ -188,14 +193,14 @@ class JsonValues(Generic[V]):
         return json.dumps(plain, ensure_ascii=False, separators=(",", ":")).encode()
 
     def decode(self, data: bytes) -> V:
-        """Return the program's value."""
+        """Return the application's value."""
         if self._has_own:
             return cast("V", cast("Any", self._model).model_validate_json(data))
         return cast("V", self._cattrs().structure(json.loads(data), self._model))
 
     def _cattrs(self) -> Any:
         if self._converter is None:
-            # Imported on first use, so that a program without models does not pay for cattrs.
+            # cattrs is imported on first use, because its import takes long.
             from cattrs.preconf.json import make_converter
 
             self._converter = make_converter()
@@ -203,31 +208,35 @@ class JsonValues(Generic[V]):
 
 
 class Codecs(Generic[V]):
-    """The codecs of one handle of a bucket. Values of type `bytes` need none."""
+    """The codecs of one handle of a bucket. Without a codec, values are bytes."""
 
     def __init__(self, key: KeyCodec | None, value: ValueCodec[V] | None) -> None:
         self.key: Final = key
         self.value: Final = value
 
     def encode_key(self, key: str) -> str:
-        """Return the stored key. Raises `InvalidKey`."""
+        """Return the stored key. Raises `InvalidKey` if it is invalid."""
         if self.key is None:
             return check_key(key)
         check_kind(key, str, "key", "text")
         return check_key(self.key.encode(key))
 
     def encode_filter(self, pattern: str) -> str:
-        """Return the filter of stored keys. Raises `InvalidKey` or `BadArgument`."""
+        """Return the filter of stored keys.
+
+        Raises `InvalidKey` if it is invalid, and `BadArgument` for a wildcard that the codec does
+        not support.
+        """
         if self.key is not None:
             pattern = _filter(self.key, pattern)
         return check_filter_of_keys(pattern)
 
     def decode_key(self, key: str) -> str:
-        """Return the program's key."""
+        """Return the application's key."""
         return key if self.key is None else self.key.decode(key)
 
     def encode_value(self, value: V) -> bytes:
-        """Return the stored bytes. Raises `BadArgument` if the result is not bytes."""
+        """Return the stored bytes of a value. Raises `BadArgument` if the result is not bytes."""
         data: object = value if self.value is None else self.value.encode(value)
         if isinstance(data, bytes):
             return data
@@ -240,13 +249,13 @@ class Codecs(Generic[V]):
         raise BadArgument(f"a value must be bytes, got {type(data).__name__}: use typed(...)")
 
     def decode_value(self, data: bytes) -> V:
-        """Return the program's value."""
+        """Return the application's value."""
         return cast("V", data) if self.value is None else self.value.decode(data)
 
     def with_codecs(
         self, key: KeyCodec | None, value: ValueCodec[W] | None
     ) -> Codecs[V] | Codecs[W]:
-        """Return codecs with additional ones before the existing ones: they encode first."""
+        """Return codecs that first encode with `key` and `value`, then with the existing codecs."""
         keys = self.key if key is None else _before(key, self.key)
         if value is None:
             return Codecs(keys, self.value)
@@ -271,4 +280,4 @@ def _filter(codec: KeyCodec, pattern: str) -> str:
 
 
 PLAIN_CODECS: Final[Codecs[bytes]] = Codecs(None, None)
-"""No codecs: keys and values are stored unchanged."""
+"""The codecs of a handle without codecs, which stores keys and values unchanged."""

@@ -1,8 +1,8 @@
 """Convert the settings of a bucket to the configuration of its stream, and back.
 
-Source: ADR-8, ADR-48, ADR-57. Stream settings that a bucket does not have stay as the server or
-another client set them: an update reads the stream's configuration and changes only the
-differences.
+Source: ADR-8, ADR-48, ADR-57. An update reads the stream's configuration and changes only the
+settings that differ. So it keeps stream settings that a bucket does not have, which the server or
+another client may have set.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _UNLIMITED: Final = {"max_value_size": -1, "max_bytes": -1, "history": 1, "num_r
 
 
 def check_key_value(config: KeyValueConfig) -> KeyValueConfig:
-    """Return the configuration of a bucket. Raises `BadArgument`."""
+    """Return the configuration of a bucket. Raises `BadArgument` if it is invalid."""
     if not isinstance(config, KeyValueConfig):
         raise BadArgument(f"a KeyValueConfig is expected, got {config!r:.80}")
     check_bucket(config.bucket)
@@ -80,13 +80,16 @@ def _check_named(source: StreamSource, what: str) -> None:
 
 
 def stream_config(config: KeyValueConfig) -> StreamConfig:
-    """Return the configuration of a bucket's stream. Raises `BadArgument` or `InvalidKey`."""
+    """Return the configuration of the stream for a new bucket.
+
+    Raises `BadArgument` for an invalid setting and `InvalidKey` for an invalid name.
+    """
     check_key_value(config)
     return key_value_stream(config)
 
 
 def key_value_config(stream: StreamConfig) -> KeyValueConfig:
-    """Return the settings of the bucket in a stream. Raises `NotABucket`."""
+    """Return the settings of the bucket in a stream. Raises `NotABucket` for another stream."""
     check_is_bucket(stream)
     given: dict[str, Any] = {ours: getattr(stream, theirs) for ours, theirs in SAME.items()}
     return KeyValueConfig(
@@ -110,7 +113,7 @@ def check_is_bucket(stream: StreamConfig) -> None:
 
 
 def merged(current: KeyValueConfig, given: KeyValueConfig) -> KeyValueConfig:
-    """Return the current settings, overridden by the settings that are given."""
+    """Return the current settings, replaced by those settings of `given` that are not None."""
     return evolve(
         current,
         **{
@@ -124,7 +127,7 @@ def merged(current: KeyValueConfig, given: KeyValueConfig) -> KeyValueConfig:
 def changed_stream(
     stream: StreamConfig, before: KeyValueConfig, after: KeyValueConfig
 ) -> StreamConfig:
-    """Return a stream's configuration with the changed settings of its bucket.
+    """Return a stream's configuration, with the settings that differ between `before` and `after`.
 
     Raises `BadArgument` for settings that are invalid for buckets.
     """

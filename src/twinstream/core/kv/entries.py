@@ -1,4 +1,4 @@
-"""Convert stored messages to entries, with the codecs of a handle."""
+"""Convert stored messages to entries, with the codecs of a bucket's handle."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _PUT: Final = KeyValueOperation.PUT
 
 
 class EntryMaker(Generic[V]):
-    """Creates the entries of one handle.
+    """A factory of the entries of one bucket handle.
 
-    `stored` is the prefix of the stored subjects, `stream` the name of the bucket's stream.
+    `stored` is the prefix of the stored subjects. `stream` is the name of the bucket's stream.
     """
 
     def __init__(self, bucket: str, stream: str, stored: str, codecs: Codecs[V]) -> None:
@@ -33,10 +33,9 @@ class EntryMaker(Generic[V]):
         self._start: Final = plain_start(stream, stored)
 
     def of_direct(self, frame: Frame, key: str) -> Entry[V] | None:
-        """Return the entry of a response to a direct get for a stored key.
+        """Return the entry in the response to a direct get of the stored key `key`.
 
-        Returns None if the message has headers, or if it does not come from the bucket's own
-        stream.
+        Return None if the message has headers or if another stream, such as a mirror, replied.
         """
         found = from_plain(frame, self._start + key.encode())
         if found is None:
@@ -47,7 +46,7 @@ class EntryMaker(Generic[V]):
     def of_stored(self, message: StreamMessage, *, tolerant: bool = False) -> Entry[V]:
         """Return the entry of a message that was read without a consumer.
 
-        Errors of a codec are raised; with `tolerant`, they become the entry's `error`.
+        Raises an error of a codec. If `tolerant` is true, the error is the entry's `error` instead.
         """
         subject, time = message.subject, message.time.ns
         entry = self.make(subject, message.data, message.headers, message.seq, time, None, True)
@@ -56,7 +55,7 @@ class EntryMaker(Generic[V]):
         return entry
 
     def key(self, subject: str) -> str:
-        """Return the key of a stored subject, or the stored key if no codec can decode it."""
+        """Return the key of a stored subject, or the stored key if the codec cannot decode it."""
         raw = subject[self._skip :] if subject.startswith(self._stored) else subject
         if self._is_plain:
             return raw
@@ -76,11 +75,11 @@ class EntryMaker(Generic[V]):
         pending: int | None,
         has_value: bool,
     ) -> Entry[V]:
-        """Return an entry. `has_value` is False if only headers were delivered."""
+        """Return an entry. `has_value` is false if only headers were delivered."""
         raw = subject[self._skip :] if subject.startswith(self._stored) else subject
         bucket = self._bucket
         if self._is_plain and has_value and not headers:
-            # Most entries. Without codecs V is bytes.
+            # Fast path for most entries. Without codecs, values are bytes.
             at = (seq, _PUT, timestamp_ns, len(data), headers, pending)
             return entry_of((bucket, raw, data, *at, raw, data, None))
         operation = operation_of(headers) if headers else _PUT
@@ -92,7 +91,7 @@ class EntryMaker(Generic[V]):
     def _decoded(
         self, raw: str, data: bytes, has_value: bool
     ) -> tuple[str, V | None, Exception | None]:
-        """Return key and value, or the error of a codec."""
+        """Return key, value and None; if a codec fails, the stored key, None and the error."""
         if self._is_plain:
             return raw, cast("V", data) if has_value else None, None
         try:

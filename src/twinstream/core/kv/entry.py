@@ -1,7 +1,7 @@
-"""The revisions of a key: values, and markers for deleted, purged and expired values.
+"""The revisions of keys: values, and markers for deleted, purged and expired values.
 
-Source: ADR-8, ADR-43, ADR-48. Clients use the header `KV-Operation` for their markers, servers use
-`Nats-Marker-Reason`.
+Source: ADR-8, ADR-43, ADR-48. A marker is a message without a value. Markers of clients have the
+header `KV-Operation`, markers of servers have `Nats-Marker-Reason`.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ PURGED: Final = {_OPERATION: "PURGE"}
 
 
 class KeyValueOperation(StrEnum):
-    """What a revision did to the key."""
+    """The effect of a revision on its key."""
 
     PUT = "put"
     """The key has a value."""
@@ -56,7 +56,7 @@ class KeyValueOperation(StrEnum):
     """The key was purged; older revisions were removed."""
 
     EXPIRED = "expired"
-    """The value reached its own TTL or that of the bucket, as reported by the server."""
+    """The value reached its TTL or the bucket's TTL. Only the server writes such a marker."""
 
 
 _PUT: Final = KeyValueOperation.PUT
@@ -77,8 +77,8 @@ _BY_WORD: Final = {
 def operation_of(headers: Mapping[str, str]) -> KeyValueOperation:
     """Return the operation from the headers of a stored message.
 
-    An unknown operation counts as a delete: every `KV-Operation` and every marker of the server
-    means that the key has no value.
+    An unknown operation counts as a delete: every `KV-Operation` except `PUT`, and every marker of
+    the server, means that the key has no value.
     """
     if not headers:
         return _PUT
@@ -90,9 +90,9 @@ def operation_of(headers: Mapping[str, str]) -> KeyValueOperation:
 
 
 def marker_of(headers: Mapping[str, str]) -> KeyValueOperation | None:
-    """Return the operation of a marker from its headers, None for any other message.
+    """Return the operation of a marker from its headers, None for another message.
 
-    The stream need not be a bucket, so unknown words are ignored.
+    The stream need not be a bucket, so a message with an unknown operation is no marker.
     """
     found = _BY_WORD.get(headers.get(_OPERATION, ""))
     if found is None or found is _PUT:
@@ -101,12 +101,15 @@ def marker_of(headers: Mapping[str, str]) -> KeyValueOperation | None:
 
 
 def may_be_marker(block: bytes) -> bool:
-    """Return whether a header block may contain a marker's header. Most messages have none."""
+    """Return whether a message with this header block may be a marker. Few messages are."""
     return _OPERATION_BYTES in block or _REASON_BYTES in block
 
 
 def size_of(headers: Mapping[str, str], data: bytes) -> int:
-    """Return the size of a value; a delivery without values has it in a header."""
+    """Return the size of a value.
+
+    If the message was delivered without its value, a header contains the size.
+    """
     if headers:
         stated = natural(headers.get(_SIZE))
         if stated is not None:
@@ -117,30 +120,30 @@ def size_of(headers: Mapping[str, str], data: bytes) -> int:
 class Entry(NamedTuple, Generic[V]):
     """One revision of a key.
 
-    A named tuple, because a watch makes one for every revision: `entry_of` takes 0.3 µs, a frozen
-    class of attrs 1.3 (Python 3.11).
+    It is a named tuple because a watch creates one for every revision: `entry_of` takes 0.3 µs, a
+    frozen attrs class would take 1.3 µs (Python 3.11).
     """
 
     bucket: str
     key: str
     value: V | None
-    """The value; None for a marker, for an entry without values (`meta_only`), and with `error`."""
+    """The value. None for a marker, if only headers were delivered, and if there is an `error`."""
     revision: int
-    """The sequence in the stream. Later revisions are greater, across all keys."""
+    """The sequence in the stream. Revisions increase across all keys of the bucket."""
     operation: KeyValueOperation
     timestamp_ns: int
     """When the server stored the entry, in nanoseconds since 1970."""
     size: int
-    """Bytes of the stored value, even if only headers were requested."""
+    """The size of the stored value in bytes, even if only headers were delivered."""
     headers: Headers
     pending: int | None = None
-    """How many further revisions the watch had to deliver; None outside of watches."""
+    """The number of revisions that the watch had still to deliver; None outside of watches."""
     raw_key: str = ""
     """The stored key. It differs from `key` if a key codec is used."""
     raw_value: bytes = b""
     """The stored value."""
     error: Exception | None = None
-    """Why decoding failed. In this case `key` is the stored key and `value` is None."""
+    """The error of a codec, or None. With an error, `key` is the stored key and `value` is None."""
 
     @property
     def created(self) -> Timestamp:
@@ -149,7 +152,7 @@ class Entry(NamedTuple, Generic[V]):
 
     @property
     def is_value(self) -> bool:
-        """Whether this revision has a value, that is, is not a marker."""
+        """Whether this revision is a value and not a marker."""
         return self.operation is _PUT
 
 
@@ -157,16 +160,16 @@ entry_of: Final[Callable[[tuple[Any, ...]], Entry[Any]]] = partial(
     tuple.__new__,  # pyright: ignore[reportUnknownMemberType]
     Entry,
 )
-"""Return an entry from a tuple of all its fields, in order."""
+"""A function that returns an entry for a tuple of all its fields, in order."""
 
 
 class Entries(Mapping[str, Entry[V]]):
-    """A mapping of keys to entries, all as of `revision`, ordered by their revisions."""
+    """A mapping of keys to entries as of one revision, ordered by the revisions of the entries."""
 
     def __init__(self, bucket: str, revision: int, entries: Mapping[str, Entry[V]]) -> None:
         self.bucket: Final = bucket
         self.revision: Final = revision
-        """The mapping includes all revisions up to this one, and none after it."""
+        """The revision of the mapping. It covers all revisions up to this one, and none after."""
         self._entries: Final = entries
 
     def __getitem__(self, key: str) -> Entry[V]:

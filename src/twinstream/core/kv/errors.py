@@ -60,8 +60,8 @@ class BucketNotFound(StreamNotFound):
 class BucketExists(StreamExists):
     """A bucket of that name exists with other settings (10058).
 
-    `differences` lists the expected and actual value of each differing field, if they were
-    requested from the server.
+    `differences` has the expected and the actual value of each field that differs. It is empty if
+    the actual settings were not requested from the server.
     """
 
 
@@ -74,7 +74,7 @@ class InvalidKey(BadArgument):
 
 
 class KeyNotFound(TwinstreamError, LookupError):
-    """The key has no value, or the requested revision of it does not exist."""
+    """The key has no value, or the key has no such revision."""
 
     def __init__(self, bucket: str, key: str, reason: str = "") -> None:
         self.bucket = bucket
@@ -83,7 +83,7 @@ class KeyNotFound(TwinstreamError, LookupError):
 
 
 class KeyDeleted(KeyNotFound):
-    """The key had a value that was deleted, purged, or expired; `entry` is the marker."""
+    """The value of the key was deleted or purged, or has expired; `entry` is the marker."""
 
     def __init__(self, entry: Entry[Any]) -> None:
         self.entry = entry
@@ -94,9 +94,9 @@ class KeyDeleted(KeyNotFound):
 class RevisionMismatch(WrongLastSequence):
     """The key is at another revision than expected (10071, 10164).
 
-    `expected` and `actual` are revisions; 0 means that the key has none. `actual` is None if the
-    server does not report it: another write of the key is in flight (10164, replicated buckets),
-    and may still fail.
+    `expected` and `actual` are revisions; 0 means that the key has no revision. `actual` is None if
+    the server does not report it: another write of the key is in flight (10164, replicated
+    buckets), and may still fail.
     """
 
     expected: int
@@ -104,7 +104,7 @@ class RevisionMismatch(WrongLastSequence):
 
     @classmethod
     def of(cls, error: WrongLastSequence, key: str, expected: int) -> RevisionMismatch:
-        """Return the error for a write of a key that expected a revision."""
+        """Return the error for a write of `key` that required the revision `expected`."""
         actual = _actual(error.description)
         what = "another write is in flight" if actual is None else f"it is at {actual}"
         mismatch = cls(
@@ -124,7 +124,7 @@ class KeyExists(RevisionMismatch):
 
     @classmethod
     def at(cls, entry: Entry[Any]) -> KeyExists:
-        """Return the error for a key that has a value."""
+        """Return the error for a key whose value is in `entry`."""
         error = cls(
             f"key {entry.key!r} of bucket {entry.bucket} exists, at revision {entry.revision};"
             " use update to replace it conditionally, or put to replace it always",
@@ -145,7 +145,10 @@ def _actual(description: str) -> int | None:
 
 
 def bucket_error(bucket: str, error: TwinstreamError) -> TwinstreamError:
-    """Return the bucket's error for an error of its stream, or the same error."""
+    """Return the error of the bucket for an error of its stream.
+
+    An error that has no such counterpart is returned itself, possibly with a note.
+    """
     if isinstance(error, NoStream):
         return BucketNotFound(_missing(bucket), code=404, err_code=STREAM_NOT_FOUND)
     if isinstance(error, StreamNotFound) and not isinstance(error, BucketNotFound):
@@ -173,7 +176,7 @@ def _missing(bucket: str) -> str:
 
 
 def raise_for_bucket(bucket: str, error: TwinstreamError) -> NoReturn:
-    """Raise the bucket's error for an error of its stream."""
+    """Raise the error of the bucket for an error of its stream (see `bucket_error`)."""
     meant = bucket_error(bucket, error)
     if meant is error:
         raise error

@@ -1,7 +1,7 @@
-"""Names of buckets and keys, and the subjects of keys.
+"""Validate the names of buckets and keys, and build the subjects of keys.
 
-Source: ADR-6, ADR-8. The server accepts any subject as a key. So these rules apply to keys that the
-program passes, but not to keys that are read.
+Source: ADR-6, ADR-8. The server accepts any subject as a key, so a bucket may contain other keys.
+The rules apply only to keys that the caller passes, not to keys that are read.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _LONGEST_BUCKET: Final = 255 - len(PREFIX)
 
 
 def check_bucket(bucket: str) -> str:
-    """Return the name of a bucket. Raises `InvalidKey`."""
+    """Return the name of a bucket. Raises `InvalidKey` if it is invalid."""
     if not isinstance(bucket, str) or not _BUCKET.fullmatch(bucket):
         raise InvalidKey(
             f"bucket name {bucket!r}: one or more of the characters A-Z a-z 0-9 _ - are allowed"
@@ -51,24 +51,24 @@ def check_bucket(bucket: str) -> str:
 
 
 def stream_of(bucket: str) -> str:
-    """Return the name of a bucket's stream. Raises `InvalidKey`."""
+    """Return the name of a bucket's stream. Raises `InvalidKey` for an invalid bucket name."""
     return PREFIX + check_bucket(bucket)
 
 
 def bucket_of(stream: str) -> str:
-    """Return the name of a stream's bucket."""
+    """Return the name of the bucket in a stream."""
     return stream.removeprefix(PREFIX)
 
 
 def check_key(key: str) -> str:
-    """Return a key. Raises `InvalidKey` with the reason."""
+    """Return a key. Raises `InvalidKey` with the reason if it is invalid."""
     if isinstance(key, str) and _KEY.fullmatch(key):
         return key
     raise InvalidKey(f"key {key!r} {_fault(key)}")
 
 
 def check_filter_of_keys(pattern: str) -> str:
-    """Return a filter of keys, whose tokens may be wildcards. Raises `InvalidKey`."""
+    """Return a filter of keys, which may have wildcards. Raises `InvalidKey` if it is invalid."""
     if not isinstance(pattern, str) or not pattern:
         raise InvalidKey(f"filter {pattern!r} {_fault(pattern)}")
     tokens = pattern.split(".")
@@ -106,13 +106,13 @@ class KeySubjects:
     """The subjects of a bucket's keys, for reads and for writes."""
 
     stored: str
-    """The prefix of stored subjects: `$KV.BUCKET.`, for a mirror with the origin's bucket."""
+    """The prefix of stored subjects: `$KV.` and a bucket, in a mirror usually the origin's."""
     written: str
-    """The prefix for writes: like `stored`, after the API prefix if there is one."""
+    """The prefix of the subjects for writes. An API prefix other than the default precedes it."""
     origin: str | None = None
-    """The stream that writes go to if this bucket is a mirror, else None."""
+    """The stream to which writes are published, if this bucket is its mirror; else None."""
     origin_api: str | None = None
-    """The API prefix for requests to the origin, if it is another one."""
+    """The API prefix for requests to the origin, if it differs from this bucket's; else None."""
 
     @classmethod
     def of(cls, config: StreamConfig, api_prefix: str) -> KeySubjects:
@@ -135,13 +135,13 @@ class KeySubjects:
 
 
 def written_behind(api_prefix: str, subject: str) -> str:
-    """Return the subject for writing a key through an API prefix."""
-    # The server maps subjects with the prefix of a domain to those without it.
+    """Return the subject to write to, which begins with `api_prefix` unless it is the default."""
+    # The server maps subjects with the prefix of a domain to those without the prefix.
     return subject if api_prefix == _DEFAULT_API else f"{api_prefix}.{subject}"
 
 
 def check_revision(revision: object, *, instead: str = "") -> int:
-    """Return a revision. Raises `BadArgument`, with `instead` appended to the message."""
+    """Return a revision. Raises `BadArgument` if it is invalid; `instead` ends the message."""
     if isinstance(revision, bool) or not isinstance(revision, int) or revision < 1:
         raise BadArgument(f"a revision is a whole number from 1 up, got {revision!r}{instead}")
     return revision

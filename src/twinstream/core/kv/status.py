@@ -12,12 +12,12 @@ __all__ = ["KeyValueStatus"]
 
 @frozen
 class KeyValueStatus:
-    """Settings and state of a bucket at one moment."""
+    """The settings and the state of a bucket, as of one request."""
 
     config: KeyValueConfig
     """The settings of the bucket, including the server's defaults."""
     info: StreamInfo
-    """The server's info on the bucket's stream."""
+    """The info of the bucket's stream."""
 
     @classmethod
     def of(cls, info: StreamInfo) -> KeyValueStatus:
@@ -41,7 +41,7 @@ class KeyValueStatus:
 
     @property
     def last_revision(self) -> int:
-        """The last revision of any key; 0 before the first."""
+        """The last revision in the bucket, over all keys; 0 before the first write."""
         return self.info.state.last_seq
 
     @property
@@ -51,10 +51,10 @@ class KeyValueStatus:
 
     @property
     def has_key_ttl(self) -> bool:
-        """Whether keys may have a TTL of their own."""
+        """Whether a write may set a TTL for its key."""
         return bool(self.info.config.allow_msg_ttl)
 
     @property
     def mirror(self) -> StreamSourceInfo | None:
-        """The state of replication from the origin, or None if the bucket is not a mirror."""
+        """The state of the replication from the origin; None if the bucket is not a mirror."""
         return self.info.mirror

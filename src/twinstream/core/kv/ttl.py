@@ -1,7 +1,7 @@
-"""The TTL of keys, and how the server treats it depending on the bucket.
+"""Validate the TTL of keys, with the rules of the server for the bucket.
 
-Source: ADR-43, ADR-48; servers 2.11 to 2.15. The server cuts off fractions of a second. In a bucket
-with a history, it raises a TTL below that of the markers to the markers' TTL.
+Source: ADR-43, ADR-48; servers 2.11 to 2.15. The server ignores fractions of a second. In a bucket
+with a history, it raises a TTL that is below `limit_marker_ttl` to this value.
 """
 
 from __future__ import annotations
@@ -29,7 +29,10 @@ def whole_ttl(ttl: Seconds | str, name: str = "ttl") -> Ttl:
 
 
 def check_key_ttl(ttl: Ttl, config: StreamConfig, *, single: bool) -> None:
-    """Raise `BadArgument` if the bucket would not respect a TTL. `single`: history must be 1."""
+    """Raise `BadArgument` if the bucket would not respect a TTL.
+
+    `single` is true for writes whose TTL requires a bucket with `history=1`.
+    """
     keeps_one = config.max_msgs_per_subject == 1
     if ttl == NEVER or keeps_one:
         return

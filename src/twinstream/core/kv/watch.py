@@ -3,17 +3,19 @@
 Theory of operation
 -------------------
 A watch is an ordered read, which delivers each revision once and in order, even if its consumer is
-lost. This module decides when the initial values are complete.
+lost. `WatchState` decides when the initial values are complete.
 
-* The read has passed the last revision that the bucket had at the start when it delivered this
-  revision, or when heartbeats report that the server has scanned past it. `num_pending` proves
-  nothing: it can reach 0 and grow again while other clients write.
+* The read first has to pass the last revision that the bucket had at the start. It has passed this
+  revision when it delivered it, or when heartbeats report that the server has scanned past it.
+  `num_pending` proves nothing: it can reach 0 and grow again while other clients write.
 * A key that was overwritten before its delivery is delivered later, with its newer revision. So the
-  bucket's last revision is requested again. If it is unchanged, nothing was overwritten, and the
-  state is complete. Otherwise the watch continues up to the newer revision and requests it again.
-* A bucket that is written continuously would never be complete. After some rounds the state counts
-  as complete, and later revisions are delivered as updates.
-* A bucket that was deleted and re-created has a new state, which is announced again.
+  watch requests the bucket's last revision again. If it is unchanged, nothing was overwritten, and
+  the initial values are complete. Otherwise the watch continues up to the newer last revision and
+  then requests it again.
+* In a bucket that is written continuously, the initial values would never be complete. After some
+  rounds they count as complete, and later revisions are delivered as updates.
+* After a bucket was deleted and re-created, the watch delivers new initial values, and announces
+  their end again.
 """
 
 from __future__ import annotations
@@ -26,26 +28,26 @@ _ROUNDS: Final = 10
 
 
 class WatchState:
-    """The initial state of one watch. With `updates_only` it has no initial values."""
+    """The progress of a watch's initial values. With `updates_only` there are none."""
 
     def __init__(self, *, updates_only: bool) -> None:
         self._updates_only: Final = updates_only
         self._rounds = 0
         self.is_marked = False
-        """Whether the end of the initial values was announced."""
+        """Whether `take_mark` has announced the end of the initial values."""
         self.target = 0
-        """The revision up to which the state must be delivered, as far as it is known."""
+        """The revision up to which the watch has to deliver initial values, as far as known."""
         self.is_live = updates_only
-        """Whether all initial values were delivered."""
+        """Whether the initial values are complete."""
         self.generation = 1
-        """The number of states so far: more than 1 after the bucket was re-created."""
+        """A number that starts with 1 and increases when the bucket was re-created."""
 
     def reached(self, scanned: int) -> bool:
         """Return whether the read has progressed far enough to request the last revision."""
         return not self.is_live and scanned >= self.target
 
     def judge(self, last_revision: int, scanned: int) -> None:
-        """Record the bucket's last revision as reported by its leader."""
+        """Record the last revision that the bucket's leader reported."""
         self._rounds += 1
         if last_revision <= scanned or self._rounds >= _ROUNDS:
             self.is_live = True
@@ -53,7 +55,7 @@ class WatchState:
             self.target = last_revision
 
     def take_mark(self) -> bool:
-        """Return whether to announce the end of the initial values: True once for each state."""
+        """Return whether to announce the end of the initial values: true once per generation."""
         if self.is_marked or not self.is_live:
             return False
         self.is_marked = True

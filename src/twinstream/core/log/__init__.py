@@ -1,1 +1,1 @@
-"""Log records of reports, and the callbacks that receive the reports."""
+"""Write log records for reports, and pass the reports to callbacks."""

@@ -1,4 +1,4 @@
-"""Events that are only logged: no callback receives them."""
+"""Events that are only logged and not passed to a callback."""
 
 from __future__ import annotations
 
@@ -26,20 +26,23 @@ __all__ = [
 
 @frozen
 class ReconnectFailed:
-    """A round of reconnecting failed; `attempt` counts the rounds of this outage from 1."""
+    """The event that a round of attempts to reconnect failed.
+
+    `attempt` is the number of the round, counted from 1 since the connection was lost.
+    """
 
     attempt: int
     error: Exception
 
     @property
     def is_refusal(self) -> bool:
-        """Return whether servers refused the credentials, which waiting rarely changes."""
+        """Whether servers refused the credentials. Later attempts then rarely succeed."""
         return isinstance(self.error, AuthenticationFailed)
 
 
 @frozen
 class CallbackFailed:
-    """A user callback raised an error; `name` is the parameter that it was passed as."""
+    """The event that a callback raised an error; `name` is the parameter for this callback."""
 
     name: str
     error: BaseException
@@ -47,7 +50,7 @@ class CallbackFailed:
 
 @frozen
 class MessageNotRead:
-    """Processing a message raised an error, a bug in this package; the message was dropped."""
+    """The event that a bug in this package raised an error for a message, which was dropped."""
 
     subject: str
     error: BaseException
@@ -55,7 +58,7 @@ class MessageNotRead:
 
 @frozen
 class PullSent:
-    """A pull request was sent, for up to `batch` messages and at most `max_bytes`."""
+    """The event that a pull request for `batch` messages and `max_bytes` was sent."""
 
     batch: int
     max_bytes: int | None
@@ -65,7 +68,7 @@ class PullSent:
 
 @frozen
 class WillRetry:
-    """Something failed and will be retried; `what` names it."""
+    """The event that the operation `what` failed and will be retried."""
 
     what: str
     error: BaseException
@@ -74,14 +77,14 @@ class WillRetry:
 
 @frozen
 class WorkerStarted:
-    """A worker has started to process messages."""
+    """The event that a worker has started to process messages."""
 
     concurrency: int
 
 
 @frozen
 class WorkerStopped:
-    """A worker has ended; the totals are those of its counters."""
+    """The event that a worker has ended, with the totals of its counters."""
 
     handled: int
     retried: int
@@ -90,7 +93,7 @@ class WorkerStopped:
 
 @frozen
 class WorkEnded:
-    """An error ended background work before it was stopped."""
+    """The event that an error ended the background work `what` before it was stopped."""
 
     what: str
     error: BaseException
@@ -98,9 +101,10 @@ class WorkEnded:
 
 @frozen
 class DeadLettered:
-    """A failed message was stored as a dead letter.
+    """The event that a failed message was stored as a dead letter.
 
-    `by_worker` means that a worker of this application rejected it and logged the error itself.
+    `by_worker` is true if a worker of this application rejected the message and logged the error
+    itself.
     """
 
     stream: str
@@ -113,21 +117,21 @@ class DeadLettered:
 
 @frozen
 class NoDeadLetter:
-    """An advisory does not become a dead letter, for this reason."""
+    """The event that no dead letter is stored for an advisory, because of `reason`."""
 
     reason: str
 
 
 @frozen
 class LeaseWasLost:
-    """A lock, a semaphore slot or a leader's term was lost before it was released."""
+    """The event that a lock, a semaphore slot or a leader's term was lost before its release."""
 
     reason: str
 
 
 @frozen
 class Elected:
-    """The candidate is the leader now; `token` is the fencing token of the term."""
+    """The event that a candidate became the leader; `token` is the fencing token of its term."""
 
     name: str
     token: int
@@ -135,7 +139,7 @@ class Elected:
 
 @frozen
 class BackedUp:
-    """A stream was copied into a folder; `size` is in bytes."""
+    """The event that a stream was copied to a folder; `size` is in bytes."""
 
     stream: str
     size: int
@@ -144,7 +148,7 @@ class BackedUp:
 
 @frozen
 class ContentLeft:
-    """An object was stored, but the content that it replaced could not be removed."""
+    """The event that an object was stored, but its previous content could not be removed."""
 
     name: str
     bucket: str
@@ -154,7 +158,7 @@ class ContentLeft:
 
 @frozen
 class Restored:
-    """A stream was restored from a backup; `size` is in bytes."""
+    """The event that a stream was restored from a backup; `size` is in bytes."""
 
     stream: str
     size: int

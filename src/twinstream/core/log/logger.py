@@ -1,8 +1,8 @@
-"""Logging: passes reports to `logging`, with loggers named `twinstream.<area>`.
+"""Pass reports to `logging`, with loggers named `twinstream.<area>`.
 
-`twinstream.core.log.table` defines how each report is logged. `logging` takes some milliseconds to
-import, so it is imported with the first warning. A record below a warning is visible only if the
-application has imported `logging` itself, to configure it. No handler is installed.
+`twinstream.core.log.table` defines how each report is logged. The import of `logging` takes some
+milliseconds, so it happens with the first warning. A record below the level WARNING is visible only
+if the application has imported `logging` itself, to configure it. No handler is installed.
 """
 
 from __future__ import annotations
@@ -22,10 +22,11 @@ __all__ = ["MINOR", "Log"]
 
 _DEBUG: Final = 10
 _WARNING: Final = 30
-# Seconds. Within this time after a record, repeats are only counted.
+# Seconds after a record within which repeats of it are only counted.
 _REPEAT_INTERVAL: Final = 60.0
 _MAX_KINDS: Final = 200
-#: Reports that are always logged below WARNING. Without `logging`, the table need not be loaded.
+#: The reports that are always logged below WARNING. If the application has not imported `logging`,
+#: they are ignored without loading the table.
 MINOR: Final = frozenset(
     {
         "BackedUp",
@@ -51,10 +52,10 @@ MINOR: Final = frozenset(
 
 
 class Log:
-    """The log of one object: adds its stream and consumer, and limits repeats.
+    """The log of one object, which adds its stream and consumer to records and limits repeats.
 
-    The area of a report is that of the table, or `area`. With `lower` each record is one level
-    lower, because a callback receives the same reports.
+    `area` replaces the area that the table has for a report. If `lower` is true, each record is one
+    level lower, because a callback receives the same reports.
     """
 
     __slots__ = ("_area", "_consumer", "_logger", "_lower", "_repeats", "_stream")
@@ -75,7 +76,7 @@ class Log:
         self._repeats: dict[Hashable, _Repeats] = {}
 
     def debugs(self) -> bool:
-        """Return whether DEBUG records are enabled, for calls where each costs time."""
+        """Return whether DEBUG records are enabled. If not, callers need not create a report."""
         logger = self._logger
         if logger is None:
             if "logging" not in sys.modules:
@@ -84,9 +85,10 @@ class Log:
         return logger.isEnabledFor(_DEBUG)
 
     def __call__(self, report: object, *, kind: Hashable = None, **given: object) -> None:
-        """Log a report; `given` are values used by its text that are not its attributes.
+        """Log a report.
 
-        `kind` identifies repeats, instead of the function in the table.
+        `given` are values for the text of the record that are not attributes of the report. Reports
+        with an equal `kind` count as repeats; without it, the function `same` of the table decides.
         """
         is_configured = "logging" in sys.modules
         if not is_configured and type(report).__name__ in MINOR:
@@ -107,12 +109,12 @@ class Log:
                 return
         error = getattr(report, "error", None) if row.traceback and repeats is not None else None
         text, values = self._text(row, report, given, repeats)
-        # An empty mapping would count as an unused argument of the text.
+        # `logging` would treat an empty mapping as an argument that the text does not use.
         values_if_any = (values,) if values else ()
         logger.log(level, text, *values_if_any, exc_info=error, extra=self._extra(report))
 
     def _count(self, row: Row, report: object, kind: Hashable) -> int | None:
-        """Return how many repeats were suppressed since the last record; None to suppress this."""
+        """Return the number of repeats since the last record; None if this report is a repeat."""
         if kind is None and row.same is not None:
             kind = row.same(report)
         kind = row.name, row.level, kind
@@ -149,7 +151,7 @@ class Log:
 
 
 class _Repeats:
-    """Counts reports of one kind; the first is due, then one after each `_REPEAT_INTERVAL`."""
+    """A counter of repeats. The first report is due, then one after each `_REPEAT_INTERVAL`."""
 
     __slots__ = ("_due_at", "_missed")
 
@@ -158,7 +160,7 @@ class _Repeats:
         self._missed = 0
 
     def count(self, now: float) -> int | None:
-        """Return how many were suppressed since the last due one; None if this one is not due."""
+        """Count a report. Return the number of repeats before it, or None if it is not due."""
         if now < self._due_at:
             self._missed += 1
             return None

@@ -1,4 +1,4 @@
-"""Reporters: pass each report to the log, and to a user callback if there is one."""
+"""Reporters, which pass each report to the log and to a callback of the user."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ R = TypeVar("R")
 
 
 class Reporter(Generic[R]):
-    """Logs reports and passes them to a callback; with a callback, the log level is one lower.
+    """A callable that logs reports and passes them to a callback, if there is one.
 
-    Errors raised by the callback propagate to the caller.
+    With a callback, the log level is one lower. Errors that the callback raises propagate.
     """
 
     def __init__(
@@ -34,7 +34,7 @@ class Reporter(Generic[R]):
         self.log: Final = Log(area, stream=stream, consumer=consumer, lower=callback is not None)
 
     def __call__(self, report: R, *, kind: Hashable = None, **given: object) -> None:
-        """Log a report, then pass it on; `kind` and `given` are used by the log only."""
+        """Log a report, then pass it to the callback. `kind` and `given` are for `Log` only."""
         self.log(report, kind=kind, **given)
         self.pass_on(report)
 
@@ -45,7 +45,7 @@ class Reporter(Generic[R]):
 
 
 class GuardedReporter(Reporter[R]):
-    """A reporter that logs errors raised by its callback instead of propagating them."""
+    """A reporter that logs the errors that its callback raises, and does not propagate them."""
 
     def __init__(
         self, callback: Callable[[R], object] | None, name: str, area: str | None = None

@@ -1,8 +1,9 @@
-"""The table that defines how reports become log records.
+"""The table that defines the log records of reports.
 
-Each row is for one class and case, and has the area (the logger is `twinstream.<area>`), the level
-and the text. Placeholders in the text are names of the report's attributes. Classes are named, not
-imported, so that features that are not used are not loaded. `docs/logging.md` shows the table.
+Each row is for one class of reports, or for one case of a class. It has the area (the logger is
+`twinstream.<area>`), the level and the text. Placeholders in the text are names of the report's
+attributes. Rows contain the names of classes, so that the table does not import unused features.
+`docs/logging.md` shows the table.
 """
 
 from __future__ import annotations
@@ -14,19 +15,19 @@ from typing import Any, Final, Literal
 
 __all__ = ["DEBUG", "ERROR", "EXTRAS", "INFO", "ROWS", "WARNING", "Row", "row_of"]
 
-# The numbers of `logging`, which is imported only for the first record.
+# The levels of `logging`, which is imported only for the first record.
 DEBUG: Final = 10
 INFO: Final = 20
 WARNING: Final = 30
 ERROR: Final = 40
 
 Limit = Literal["none", "record", "traceback"]
-"""What is omitted from repeats of a record: nothing, the whole record, its traceback."""
+"""The part that repeats of a record lack: nothing, the whole record, or its traceback."""
 
 _NAMES: Final = re.compile(r"%\(([\w.]+)\)")
 _NO_DIGITS: Final = dict.fromkeys(range(ord("0"), ord("9") + 1))
 
-#: Attributes of each log record, and the attributes of reports that they are taken from.
+#: The attributes of each log record, and the report's attributes from which their values are taken.
 EXTRAS: Final = {
     "nats_stream": ("stream",),
     "nats_consumer": ("consumer",),
@@ -37,7 +38,7 @@ EXTRAS: Final = {
 
 
 class Row:
-    """How reports of one class are logged, if `when` is true for them."""
+    """A row of the table: how reports of the class `name` are logged, if `when` is true."""
 
     def __init__(
         self,
@@ -58,12 +59,12 @@ class Row:
         self.when: Final = when
         self.limit: Final = limit
         self.same: Final = same
-        """Returns a key that repeats have in common."""
+        """A function that returns a key for a report. Reports with the same key are repeats."""
         self.traceback: Final = traceback
         """Whether the traceback of the report's `error` is part of the record."""
 
     def values(self, report: object, given: dict[str, object]) -> dict[str, object]:
-        """Return the values named in the text: attributes of the report, or those in `given`."""
+        """Return the values for the text's placeholders, from `given` or the report."""
         return {
             name: given[name] if name in given else attrgetter(name)(report)
             for name in _NAMES.findall(self.text)
@@ -71,7 +72,7 @@ class Row:
 
 
 def _error(report: Any) -> Hashable:
-    """Return the type of an error and the place that raised it."""
+    """Return the type of a report's error, and the line of code that raised it."""
     error: BaseException = report.error
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
@@ -81,7 +82,7 @@ def _error(report: Any) -> Hashable:
 
 
 def _text(report: Any) -> Hashable:
-    """Return a text without its numbers, which may differ between repeats."""
+    """Return a report's text without its digits, which may differ between repeats."""
     text: str = report.text
     return text.translate(_NO_DIGITS)
 
@@ -393,6 +394,6 @@ for _row in ROWS:
 
 
 def row_of(report: object) -> Row:
-    """Return the row of a report."""
+    """Return the first row that applies to a report."""
     rows = _ROWS[type(report).__name__]
     return next(row for row in rows if row.when is None or row.when(report))

@@ -1,1 +1,1 @@
-"""The object store: names, configurations and chunks, without I/O."""
+"""Object stores without I/O: names, configurations, descriptions and chunks."""

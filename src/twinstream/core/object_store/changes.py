@@ -1,4 +1,4 @@
-"""Derive the descriptions of changed and deleted objects, and of links."""
+"""Build the descriptions of changed and deleted objects and of links."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Keep(Enum):
 
 
 KEEP: Final = Keep.KEEP
-"""The default of an argument: leave this part of the description unchanged."""
+"""The default of an argument, which leaves this part of the description unchanged."""
 
 
 def changed_info(
@@ -44,7 +44,7 @@ def changed_info(
     headers: HeaderValues | Keep | None,
     metadata: Mapping[str, str] | Keep | None,
 ) -> ObjectInfo:
-    """Return a description with another name or other texts. Raises `BadArgument`."""
+    """Return `info` with the changed name and texts. Raises `BadArgument` if one is invalid."""
     changed = ObjectMeta(
         name,
         description=info.description if description is KEEP else description,
@@ -61,7 +61,7 @@ def changed_info(
 
 
 def deleted_info(info: ObjectInfo) -> ObjectInfo:
-    """Return the description of a deleted object."""
+    """Return the description of the object after its deletion."""
     options = info.options
     if options is not None and options.link is not None:
         options = evolve(options, link=None)
@@ -86,7 +86,10 @@ def link_info(
 
 
 def check_free(info: ObjectInfo | None, bucket: str, *, links: bool) -> None:
-    """Raise `ObjectExists` if the object exists; with `links`, a link may be replaced."""
+    """Raise `ObjectExists` if `info` describes an existing object.
+
+    `links` is true if an existing link may be replaced.
+    """
     if info is None or info.deleted or (links and is_link(info)):
         return
     raise ObjectExists(
@@ -108,17 +111,17 @@ def check_target(name: str, bucket: str, target: ObjectInfo) -> None:
 
 @frozen(kw_only=True)
 class Swept:
-    """What `ObjectStore.sweep` removed, or would remove with `dry_run=False`."""
+    """The result of `ObjectStore.sweep`: what it has removed or, with `dry_run`, would remove."""
 
     uploads: int
-    """The number of contents without an object, left by failed uploads or replaced objects."""
+    """The number of contents that belong to no object, after failed uploads or replacements."""
     chunks: int
-    """The number of messages in these contents."""
+    """The number of messages with these contents."""
 
 
 def orphans(
     subjects: ObjectSubjects, chunks: Mapping[str, int], infos: Iterable[ObjectInfo]
 ) -> dict[str, int]:
-    """Return the chunk subjects that belong to no object, with their message counts."""
+    """Return the subjects of chunks that belong to no object, with their numbers of messages."""
     used = {f"$O.{subjects.bucket}.C.{info.nuid}" for info in infos if not info.deleted}
     return {subject: count for subject, count in chunks.items() if subject not in used}

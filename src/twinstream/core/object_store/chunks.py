@@ -41,13 +41,16 @@ class ObjectProgress:
 
     name: str
     transferred: int
-    """Bytes of the content that the server has acknowledged, or that the reader has returned."""
+    """The bytes of content that the server has acknowledged, or that the caller has read."""
     size: int | None
-    """Bytes of the whole content; None if unknown until its end."""
+    """The size of the content in bytes; None if it is not known before the end."""
 
 
 def chunk_size(wanted: int | None, max_payload: int, max_msg_size: int | None) -> int:
-    """Return the size of chunks in bytes: the wanted size, or the maximum of the server."""
+    """Return the size of chunks in bytes: the wanted size, or the largest size that is possible.
+
+    Raises `BadArgument` if messages are too small for chunks.
+    """
     most = max_payload
     if max_msg_size is not None and max_msg_size > 0:
         most = min(most, max_msg_size)
@@ -60,13 +63,13 @@ def chunk_size(wanted: int | None, max_payload: int, max_msg_size: int | None) -
 
 
 class Chunker:
-    """Splits pieces of arbitrary size into chunks of one size, and hashes them."""
+    """A converter of pieces of any size to chunks of one size, which also computes the hash."""
 
     def __init__(self, size: int) -> None:
         self.chunk_size: Final = size
         self.sha: Final = hashlib.sha256()
         self.size = 0
-        """Bytes so far."""
+        """The number of bytes so far."""
         self._rest = bytearray()
 
     def hash(self, piece: memoryview) -> None:
@@ -74,7 +77,7 @@ class Chunker:
         self.sha.update(piece)
 
     def cut(self, piece: memoryview) -> Iterator[bytes]:
-        """Iterate over the chunks that are complete after a piece."""
+        """Add a piece, and yield the chunks that it completes."""
         rest, size = self._rest, self.chunk_size
         self.size += len(piece)
         at = 0
@@ -91,23 +94,24 @@ class Chunker:
         rest += piece[at:]
 
     def last(self) -> bytes:
-        """Return the rest for the last chunk; it may be empty."""
+        """Return the bytes of the last chunk, which may be empty."""
         return bytes(self._rest)
 
 
 @frozen
 class StoredChunk:
-    """The sequence of a stored chunk, and its bytes of content."""
+    """A stored chunk: its sequence, and its size in bytes."""
 
     seq: int
     size: int
 
 
 class Content:
-    """The content of an object as its chunks arrive, in order.
+    """The received content of an object, whose chunks arrive in order.
 
-    The last chunk is withheld until the hash of all chunks matches the description. Other clients
-    end an object with an empty message that `chunks` does not count, so empty messages are skipped.
+    The last chunk is withheld until the hash of all chunks was compared with the description. Other
+    clients end an object with an empty message, which the description does not count. So empty
+    messages are skipped.
     """
 
     def __init__(self, info: ObjectInfo) -> None:
@@ -118,27 +122,31 @@ class Content:
         self.chunks = 0
         """The number of chunks so far, including withheld ones."""
         self.size = 0
-        """The bytes of these chunks."""
+        """The size of these chunks in bytes."""
         self.total: Final = info.size or 0
-        """Bytes of the whole content."""
+        """The size of the whole content in bytes."""
         self.is_whole = False
         """Whether the content is complete and verified."""
         self._finish()
 
     def resume(self, piece: bytes) -> None:
-        """Add a piece that an earlier attempt received; see `resumed`."""
+        """Add a piece that an earlier attempt received. Call `resumed` after the last piece."""
         self._sha.update(piece)
         self.size += len(piece)
 
     def resumed(self, chunks: int) -> None:
-        """Set how many chunks an earlier attempt received. Raises `DigestMismatch`."""
+        """Set the number of chunks that an earlier attempt received.
+
+        Raises `DigestMismatch` if they are the whole content but do not match the description.
+        """
         self.chunks = chunks
         self._finish()
 
     def take(self, payloads: list[bytes]) -> list[bytes]:
-        """Return what may be delivered after further chunks. Raises `DigestMismatch`.
+        """Add further chunks; return those that may be returned to the caller.
 
-        Chunks after the last one of the description are ignored.
+        Chunks after the last chunk of the description are ignored. Raises `DigestMismatch` if the
+        content does not match the description.
         """
         found: list[bytes] = []
         for payload in payloads:
@@ -187,10 +195,10 @@ def _digest(info: ObjectInfo) -> bytes | None:
 
 
 class ContentRange:
-    """A part of an object's content, from byte `start` to `end`, exclusive.
+    """The received part of an object's content from byte `start` to `end`, which is exclusive.
 
-    A part cannot be compared with the digest. Instead, each chunk's size is compared with the
-    index.
+    A part cannot be compared with the digest. Instead, the size of each chunk is compared with
+    `index`, which lists the chunks.
     """
 
     def __init__(self, info: ObjectInfo, index: list[StoredChunk], start: int, end: int) -> None:
@@ -199,12 +207,12 @@ class ContentRange:
         self._end: Final = end
         self._left: Final = deque(index)
         self.total: Final = max(end - start, 0)
-        """Bytes of the range."""
+        """The size of the range in bytes."""
         self._at = 0
         while self._left and self._at + self._left[0].size <= start:
             self._at += self._left.popleft().size
         self.first_seq: Final = self._left[0].seq if self._left else 1
-        """The sequence to start reading at."""
+        """The sequence of the first chunk that has bytes of the range."""
         self.chunks = len(index) - len(self._left)
         """The number of chunks so far, including those before the range."""
 
@@ -214,7 +222,10 @@ class ContentRange:
         return self._at >= self._end or self._start >= self._end
 
     def take(self, payloads: list[bytes]) -> list[bytes]:
-        """Return the bytes of further chunks that lie in the range. Raises `ObjectChanged`."""
+        """Add further chunks; return their bytes that are in the range.
+
+        Raises `ObjectChanged` if a chunk has another size than in the index.
+        """
         found: list[bytes] = []
         for payload in payloads:
             if self.is_whole:
@@ -235,7 +246,7 @@ class ContentRange:
 
 
 def check_index(info: ObjectInfo, index: list[StoredChunk]) -> list[StoredChunk]:
-    """Return the index if it is complete. Raises `ObjectIncomplete`."""
+    """Return the chunks of the content in `index`. Raises `ObjectIncomplete` if any is missing."""
     found = index[: info.chunks or 0]
     size = sum(chunk.size for chunk in found)
     if len(found) != (info.chunks or 0) or size != (info.size or 0):
@@ -247,7 +258,7 @@ def check_index(info: ObjectInfo, index: list[StoredChunk]) -> list[StoredChunk]
 
 
 def resumed_at(index: list[StoredChunk], size: int) -> tuple[int, int]:
-    """Return how many whole chunks are in the first `size` bytes, and their total size."""
+    """Return the number of complete chunks in the first `size` bytes, and their total size."""
     count = at = 0
     for chunk in index:
         if at + chunk.size > size:

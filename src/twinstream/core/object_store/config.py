@@ -1,4 +1,4 @@
-"""Convert the settings of an object store to those of its stream, and back.
+"""Convert the settings of an object store to the configuration of its stream, and back.
 
 Source: ADR-20, ADR-57.
 """
@@ -32,7 +32,7 @@ __all__ = [
 
 
 def check_store_config(config: object) -> ObjectStoreConfig:
-    """Return the configuration. Raises `BadArgument` for another type."""
+    """Return the configuration of a store. Raises `BadArgument` if it is invalid."""
     if not isinstance(config, ObjectStoreConfig):
         kind = type(config).__name__
         raise BadArgument(f"an ObjectStoreConfig of twinstream.models is expected, got {kind}")
@@ -43,15 +43,15 @@ def check_store_config(config: object) -> ObjectStoreConfig:
 
 
 def store_stream_config(config: ObjectStoreConfig) -> StreamConfig:
-    """Return the configuration of the stream of a store. Raises `BadArgument`."""
+    """Return the configuration of the stream for a store. Raises `BadArgument` if it is invalid."""
     check_store_config(config)
     return object_store_stream(config)
 
 
 def changed_stream_config(present: StreamConfig, config: ObjectStoreConfig) -> StreamConfig:
-    """Return a stream's configuration with the settings of its store replaced.
+    """Return a stream's configuration with the settings of `config`.
 
-    Stream settings that have no counterpart in the store are kept.
+    Stream settings that a store does not have are kept.
     """
     wanted = store_stream_config(config)
     metadata = {**servers_metadata(present.metadata), **(wanted.metadata or {})}
@@ -70,7 +70,7 @@ def changed_stream_config(present: StreamConfig, config: ObjectStoreConfig) -> S
 
 
 def store_config(stream: StreamConfig) -> ObjectStoreConfig:
-    """Return the settings of the store in a stream. Raises `NotAnObjectStore`."""
+    """Return the settings of the store in a stream. Raises `NotAnObjectStore` for other streams."""
     bucket = bucket_of(stream.name)
     if bucket is None or not _is_store(bucket, stream):
         raise NotAnObjectStore(
@@ -92,7 +92,7 @@ def store_config(stream: StreamConfig) -> ObjectStoreConfig:
 
 
 def origin_of(stream: StreamConfig) -> str | None:
-    """Return the bucket that a store mirrors, or None."""
+    """Return the bucket that a store mirrors, None if it is not a mirror."""
     return None if stream.mirror is None else bucket_of(stream.mirror.name)
 
 
@@ -109,11 +109,11 @@ class ObjectStoreStatus:
     config: ObjectStoreConfig
     """The settings of the store."""
     size: int
-    """Bytes used by the store, including the descriptions."""
+    """The size of the store in bytes, including the descriptions of objects."""
     is_sealed: bool
     """Whether the store is permanently read-only."""
     info: StreamInfo
-    """Settings and state of the store's stream."""
+    """The settings and the state of the store's stream."""
 
     @property
     def bucket(self) -> str:
@@ -122,7 +122,7 @@ class ObjectStoreStatus:
 
     @property
     def mirror_of(self) -> str | None:
-        """The bucket that this store mirrors, or None."""
+        """The bucket that this store mirrors, None if it is not a mirror."""
         return origin_of(self.info.config)
 
     @classmethod

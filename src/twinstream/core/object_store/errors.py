@@ -43,13 +43,13 @@ class ObjectNotFound(TwinstreamError, LookupError):
 
 
 class ObjectDeleted(ObjectNotFound):
-    """The object was deleted; `info` is its remaining description."""
+    """The object was deleted; `info` is its description after the deletion."""
 
     info: ObjectInfo | None = None
 
 
 class ObjectExists(TwinstreamError):
-    """The new name of an object or a link already belongs to another object."""
+    """The new name of an object or a link is already the name of another object."""
 
 
 class ObjectChanged(TwinstreamError):
@@ -69,9 +69,9 @@ class BadObjectInfo(TwinstreamError):
 
 
 class LinkError(TwinstreamError):
-    """A link cannot be created or followed. `bucket` and `name` identify its target.
+    """A link cannot be created or followed.
 
-    `name` is None if the target is a whole store.
+    `bucket` and `name` identify the target of the link. `name` is None if the target is a store.
     """
 
     bucket: str | None = None
@@ -79,17 +79,17 @@ class LinkError(TwinstreamError):
 
 
 class PutFailed(TwinstreamError):
-    """An object was not stored; the cause of this error says why. The previous object is unchanged.
+    """An object was not stored, and the previous object is unchanged.
 
-    `cleaned` is True if the chunks of the failed upload were removed. Otherwise `ObjectStore.sweep`
-    can remove them later.
+    The `__cause__` of this error is the reason. `cleaned` is true if the chunks of the failed
+    upload were removed. Otherwise `ObjectStore.sweep` can remove them later.
     """
 
     cleaned: bool = False
 
 
 class NotAnObjectStore(TwinstreamError):
-    """A stream has the name of the object store, but not its subjects."""
+    """The stream has the name of an object store, but not the subjects of an object store."""
 
 
 class ObjectStoreNotFound(StreamNotFound):

@@ -1,10 +1,10 @@
-"""The descriptions of objects: as given by the program, and as stored.
+"""The descriptions of objects, as the caller passes them and as they are stored.
 
-Source: ADR-20. Clients write descriptions differently, so reading is tolerant. The message's
-timestamp replaces `mtime`, because nats.go writes the year 1 and nats-py writes an empty text for
-deleted objects. The links of nats.js have no `nuid`, and have the bucket of their target as their
-own. Digests are accepted in both alphabets of base64, with or without padding, and their prefix in
-any case.
+Source: ADR-20. Clients write descriptions differently, so this module accepts all their forms. The
+timestamp of the message replaces `mtime`, because nats.go writes the year 1 and nats-py writes an
+empty text for deleted objects. The links of nats.js have no `nuid`, and their `bucket` is the
+bucket of their target. Digests may use both alphabets of base64, with or without padding, and their
+prefix may be in upper or lower case.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ __all__ = [
 ]
 
 CHUNK_SIZE: Final = 128 * 1024
-"""Default size of a chunk in bytes, as in other clients."""
+"""The default size of a chunk in bytes. Other clients use the same size."""
 
 _SHA_256: Final = "sha-256="
-# Members that are not stored as given: the message itself has this information.
+# The stored values of these members are ignored, because the message itself has this information.
 _OUR_OWN: Final = ("mtime", "revision", "bucket")
 
 
@@ -69,11 +69,11 @@ def _texts(value: Mapping[str, str] | None) -> dict[str, str] | None:
 
 
 def object_headers(value: HeaderValues | None) -> dict[str, list[str]] | None:
-    """Return headers in the form that descriptions use. Raises `BadArgument`."""
+    """Return headers in the form of a description. Raises `BadArgument` if they are invalid."""
     if value is None:
         return None
     check_mapping(value)
-    # Validate the headers; the result is not needed.
+    # This call validates the headers. Its result is not needed.
     encode_headers(value)
     found: dict[str, list[str]] = {}
     for name, each in header_pairs(value):
@@ -86,7 +86,7 @@ class ObjectMeta:
     """The caller's description of a new object."""
 
     name: str = field(converter=check_object_name)
-    """A non-empty text."""
+    """The name of the object, which must not be empty."""
     description: str | None = field(default=None, kw_only=True)
     headers: dict[str, list[str]] | None = field(
         default=None, kw_only=True, converter=object_headers
@@ -98,14 +98,14 @@ class ObjectMeta:
 
     @classmethod
     def of(cls, given: str | ObjectMeta) -> ObjectMeta:
-        """Return `given`, or an `ObjectMeta` with this name."""
+        """Return `given` if it is an `ObjectMeta`, else an `ObjectMeta` with this name."""
         return given if isinstance(given, ObjectMeta) else cls(given)
 
 
 def new_info(
     meta: ObjectMeta, bucket: str, nuid: str, *, chunk_size: int, size: int, chunks: int, sha: bytes
 ) -> ObjectInfo:
-    """Return the description of new content; `sha` is its hash."""
+    """Return the description of an object with new content; `sha` is the hash of the content."""
     return ObjectInfo(
         name=meta.name,
         description=meta.description,
@@ -121,7 +121,7 @@ def new_info(
 
 
 def info_bytes(info: ObjectInfo, now: datetime) -> bytes:
-    """Serialize a description. `now` becomes `mtime`, for clients that read it."""
+    """Return a description as JSON. `now` becomes its `mtime`, which some clients read."""
     return write_json(encode(evolve(info, mtime=Timestamp.of(now), revision=None)))
 
 
@@ -131,7 +131,7 @@ def is_link(info: ObjectInfo) -> bool:
 
 
 def read_info(message: StreamMessage, bucket: str) -> ObjectInfo:
-    """Return the description in a message of a bucket. Raises `BadObjectInfo`."""
+    """Return the description in a message of a bucket. Raises `BadObjectInfo` if it is invalid."""
     try:
         loaded = read_json(message.data)
         if not isinstance(loaded, dict):
@@ -148,7 +148,10 @@ def read_info(message: StreamMessage, bucket: str) -> ObjectInfo:
 
 
 def _check_nuid(info: ObjectInfo) -> None:
-    """Raise `ValueError` for a NUID that is missing, or that would match other objects' content."""
+    """Raise `ValueError` for a NUID that is missing, or that would match content of other objects.
+
+    Links and deleted objects need no NUID.
+    """
     if info.nuid:
         check_nuid(info.nuid)
     elif info.chunks and not info.deleted:
@@ -159,7 +162,7 @@ def _members(loaded: dict[str, Any]) -> dict[str, Any]:
     members = {name: value for name, value in loaded.items() if name not in _OUR_OWN}
     headers: object = members.get("headers")
     if isinstance(headers, dict):
-        # Some programs on nats-py write a string instead of a list of strings.
+        # Some applications with nats-py write a string instead of a list of strings.
         pairs = cast("dict[str, Any]", headers).items()
         members["headers"] = {
             name: [value] if isinstance(value, str) else value for name, value in pairs
@@ -168,7 +171,7 @@ def _members(loaded: dict[str, Any]) -> dict[str, Any]:
 
 
 def listed_info(message: StreamMessage, bucket: str) -> ObjectInfo:
-    """Return a description for a list; an unreadable one gets only a name and an `error`."""
+    """Return the description in a message, or one with name and `error` if it is invalid."""
     try:
         return read_info(message, bucket)
     except BadObjectInfo as error:
@@ -182,12 +185,12 @@ def listed_info(message: StreamMessage, bucket: str) -> ObjectInfo:
 
 
 def digest_text(sha: bytes) -> str:
-    """Return a hash in the form that descriptions use."""
+    """Return a hash as the digest of a description."""
     return f"SHA-256={urlsafe_b64encode(sha).decode()}"
 
 
 def digest_bytes(text: str) -> bytes:
-    """Return the hash of a digest in any of the forms that clients write.
+    """Return the hash in a digest, which may have any of the forms that clients write.
 
     Raises `BadArgument` for another algorithm or invalid base64.
     """

@@ -1,4 +1,4 @@
-"""Names and subjects of object stores.
+"""The names and subjects of object stores.
 
 A store is the stream `OBJ_<bucket>`. It stores the content of objects as chunks on
 `$O.<bucket>.C.<nuid>`, and one description for each object on `$O.<bucket>.M.<name in base64>`.
@@ -31,14 +31,14 @@ __all__ = [
 ]
 
 _BUCKET: Final = re.compile(r"[A-Za-z0-9_-]+")
-# Only characters that cannot be wildcards in a purge's subject, because other clients' data is not
-# trusted.
+# A NUID is part of the subject of a purge and may be from another client, so it must not contain
+# wildcards.
 _NUID: Final = re.compile(r"[A-Za-z0-9_=+/-]+")
 _LONGEST_BUCKET: Final = 200
 
 
 def check_bucket(bucket: object) -> str:
-    """Return the name of a bucket. Raises `BadArgument`."""
+    """Return the name of a bucket. Raises `BadArgument` if it is invalid."""
     if not isinstance(bucket, str) or not _BUCKET.fullmatch(bucket):
         raise BadArgument(
             f"a bucket name consists of letters, digits, underscores and hyphens, got {bucket!r}"
@@ -49,7 +49,7 @@ def check_bucket(bucket: object) -> str:
 
 
 def check_object_name(name: object) -> str:
-    """Return the name of an object, which is a non-empty text. Raises `BadArgument`."""
+    """Return the name of an object. Raises `BadArgument` if it is empty, too long or no text."""
     if not isinstance(name, str) or not name:
         raise BadArgument(f"an object needs a name, a text that is not empty, got {name!r}")
     try:
@@ -67,19 +67,19 @@ def check_object_name(name: object) -> str:
 
 
 def check_nuid(nuid: str | None) -> str:
-    """Return the unique name of an object's content. Raises `BadArgument`."""
+    """Return the NUID, the unique name of an object's content. Raises `BadArgument` if invalid."""
     if not nuid or not _NUID.fullmatch(nuid):
         raise BadArgument(f"{nuid!r} is not a valid NUID of an object's content")
     return nuid
 
 
 def stream_of(bucket: str) -> str:
-    """Return the name of a bucket's stream."""
+    """Return the name of a bucket's stream. Raises `BadArgument` for an invalid bucket name."""
     return f"{OBJECT_STORE_PREFIX}{check_bucket(bucket)}"
 
 
 def bucket_of(stream: str | None) -> str | None:
-    """Return the bucket of a stream, or None if the stream's name is not that of a store."""
+    """Return the bucket of a stream, None if the name is not that of an object store."""
     if stream is None or not stream.startswith(OBJECT_STORE_PREFIX):
         return None
     bucket = stream[len(OBJECT_STORE_PREFIX) :]
@@ -87,9 +87,9 @@ def bucket_of(stream: str | None) -> str | None:
 
 
 def object_name_of(subject: str) -> str:
-    """Decode an object's name from its subject; return the last token if that fails."""
+    """Return the object's name in a subject, or the last token if it cannot be decoded."""
     token = subject.rpartition(".")[2]
-    # Accept both alphabets.
+    # Clients use one of two alphabets of base64.
     text = token.replace("+", "-").replace("/", "_")
     try:
         return urlsafe_b64decode(text).decode()
@@ -123,14 +123,14 @@ class ObjectSubjects:
         return f"$O.{self.bucket}.M.>"
 
     def chunks(self, nuid: str | None) -> str:
-        """Return the subject of the content with a NUID. Raises `BadArgument`."""
+        """Return the subject of the content with this NUID. Raises `BadArgument` if invalid."""
         return f"$O.{self.bucket}.C.{check_nuid(nuid)}"
 
     def info(self, name: str) -> str:
-        """Return the subject of an object's description."""
+        """Return the subject of an object's description. Raises `BadArgument` if invalid."""
         return f"$O.{self.bucket}.M.{_url_safe(check_object_name(name))}"
 
     def other_info(self, name: str) -> str | None:
-        """Return the subject that nats.java uses for a description, or None if it is the same."""
+        """Return the subject that nats.java uses for a description, None if it is the same."""
         standard = b64encode(check_object_name(name).encode()).decode()
         return None if standard == _url_safe(name) else f"$O.{self.bucket}.M.{standard}"

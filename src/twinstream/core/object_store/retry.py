@@ -1,4 +1,4 @@
-"""Decide when a chunk or a description is sent again."""
+"""The policy by which chunks and descriptions are sent again."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ __all__ = ["ObjectRetry"]
 
 @frozen
 class ObjectRetry(RetryPolicy):
-    """Retries each message that was lost with its connection until the time is over.
+    """A policy that sends a message again after each lost connection, until the timeout.
 
     Each message has an id, so a retry cannot store it twice. The number of lost connections does
-    not limit the retries, because an upload may run for hours.
+    not limit the retries, because an upload may take hours.
     """
 
     waits_for_leader: bool = True
@@ -23,7 +23,7 @@ class ObjectRetry(RetryPolicy):
     def left(
         self, attempts: int, seconds: float, error: TwinstreamError, *, lacks_leader: bool
     ) -> int:
-        """Return how many attempts remain; see `RetryPolicy.left`."""
+        """Return how many more attempts may follow; see `RetryPolicy.left`."""
         if isinstance(error, ConnectionLost):
             return int(seconds > 0)
         return RetryPolicy.left(self, attempts, seconds, error, lacks_leader=lacks_leader)

@@ -1,1 +1,1 @@
-"""Publishing: single messages, many messages, batches, schedules and counters."""
+"""Publish to streams: single messages, many messages, batches, schedules and counters."""

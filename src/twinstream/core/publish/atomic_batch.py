@@ -1,11 +1,11 @@
-"""Atomic batches: the headers of their messages, and the checks of what the server would refuse.
+"""Atomic batches: the headers of their messages, and checks of the server's rules for batches.
 
-Theory of operation (ADR-50, server 2.12). Each message of a batch carries the batch's id and its
-number, counted from 1 without gaps. The server stages them, apart from the stream, until the commit
-arrives. Only then does it check the expectations, against the state before the batch, and store
-either all messages, consecutively, or none. A message out of sequence makes the server drop the
-batch at once; a client abandons a batch this way, since there is no request for it. A batch without
-traffic for ten seconds is dropped, too.
+Theory of operation (ADR-50, server 2.12). The headers of each message contain the batch's id and
+the message's number, counted from 1 without gaps. The server stages the messages outside of the
+stream until the commit arrives. Then it checks the expectations against the state before the batch,
+and stores either all messages, consecutively, or none. If a number is out of sequence, the server
+drops the batch at once. A client sends such a number to abandon a batch, because there is no
+request for that. The server also drops a batch that was idle for ten seconds.
 """
 
 from __future__ import annotations
@@ -51,19 +51,20 @@ _END_OF_BATCH: Final = "eob"
 
 _SINCE: Final = (2, 12, 0)
 _SINCE_IDS: Final = (2, 12, 1)
-# Earlier versions omit a counter's value and a schedule's rollup from the stored messages.
+# Before 2.12.12, and from 2.14.0 to 2.14.2, the server omits a counter's value and a schedule's
+# rollup from the stored messages.
 _SINCE_REWRITES: Final = (2, 12, 12)
 _AND_AGAIN: Final = (2, 14, 3)
 
 # Bytes (ADR-50).
 _MAX_ID: Final = 64
-# Distance from the last number to the number that makes the server drop the batch. It must not be
-# the next one, which would be accepted.
+# Distance from the last number to the number that makes the server drop the batch. The server would
+# accept the next number.
 _GAP: Final = 3
 
 
 class BatchSheet:
-    """Numbers the messages of one batch and checks them against the server's rules for batches."""
+    """The state of one batch. It numbers the messages and checks the server's rules for them."""
 
     def __init__(self, batch_id: str, limit: int = BATCH_MESSAGES) -> None:
         check_kind(batch_id, str, "a batch id", "text")
@@ -73,7 +74,7 @@ class BatchSheet:
         self.id: Final = batch_id
         self.limit: Final = limit
         self.count = 0
-        """Number of messages added so far."""
+        """The number of messages added so far."""
         self._has_ids = False
         self._has_rewrites = False
         self._written: set[str] = set()
@@ -129,7 +130,7 @@ class BatchSheet:
         self._has_ids = True
 
     def check_server(self, version: tuple[int, ...], text: str) -> None:
-        """Raise `Unsupported` if a server is too old for the added messages; `text` names it."""
+        """Raise `Unsupported` if the server is too old for the messages; `text` is its version."""
         if version < _SINCE:
             raise Unsupported(f"an atomic batch needs server 2.12.0, connected to {text}")
         if self._has_ids and version < _SINCE_IDS:
@@ -141,7 +142,7 @@ class BatchSheet:
             )
 
     def commit_with(self, block: bytes) -> bytes:
-        """Add the commit to the header block of the last message, which is stored as well."""
+        """Return the header block of the last message with the commit. This message is stored."""
         return _with(block, ((BATCH_COMMIT, _STORE_THIS),))
 
     def commit_after(self) -> bytes:
@@ -150,9 +151,10 @@ class BatchSheet:
         return _with(b"", (*pairs, (BATCH_COMMIT, _END_OF_BATCH)))
 
     def drop(self) -> bytes:
-        """Return the header block of a message that is never stored and drops the batch.
+        """Return the header block of a message that makes the server drop the batch.
 
-        Once it is answered, a commit that is still in flight has no effect.
+        The server does not store this message. After its reply, a commit that is still in flight
+        has no effect.
         """
         return _with(b"", ((BATCH_ID, self.id), (BATCH_SEQUENCE, str(self.count + _GAP))))
 
@@ -166,10 +168,13 @@ def _with(block: bytes, pairs: Iterable[tuple[str, str]]) -> bytes:
 
 
 def read_staged(frame: Frame, subject: str) -> None:
-    """Check the reply to a message before the last one; raises the error that it carries."""
+    """Check the reply to a message before the commit.
+
+    Raises the error in the reply, or `BadAnswer` if the message was stored immediately.
+    """
     _, _, header_size, body = frame
     if len(body) - header_size > 2:
-        # Only an error has a body here; read_pub_ack raises it.
+        # The reply for a staged message is empty. If the body is an error, read_pub_ack raises it.
         read_pub_ack(frame, subject)
         raise BadAnswer(
             f"{subject}: stored immediately instead of staged for the batch; its stream or the"
@@ -178,7 +183,7 @@ def read_staged(frame: Frame, subject: str) -> None:
 
 
 def read_batch_ack(frame: Frame, subject: str, sheet: BatchSheet) -> PubAck:
-    """Return the acknowledgement of a commit; `BadAnswer` if it belongs to another batch."""
+    """Return the acknowledgement of a commit; raises `BadAnswer` if it is for another batch."""
     ack = read_pub_ack(frame, subject)
     if ack.batch != sheet.id or ack.count != sheet.count or ack.seq < sheet.count:
         raise BadAnswer(
@@ -196,10 +201,10 @@ def commit_seq(headers: Headers, batch_id: str) -> int:
 
 
 def doubt_of_absence(info: StreamInfo, since: Timestamp) -> str:
-    """Return why a batch that is not found in the stream may have been stored nevertheless.
+    """Return why a batch that was not found in the stream may have been stored nevertheless.
 
-    Empty if it was certainly not stored: `since` is before its commit, the server has dropped the
-    rest of it, and `info` was requested later.
+    Return an empty string if the batch was certainly not stored. `since` is a time before the
+    commit. The caller requests `info` after the server has dropped the batch.
     """
     state = info.state
     if (info.config.num_replicas or 1) > 1:

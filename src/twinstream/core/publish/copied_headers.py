@@ -1,11 +1,11 @@
-"""Which headers of a received message are copied when the message is published again.
+"""Select the headers of a received message that are copied when it is published again.
 
-Two kinds are not copied. The first kind is written by servers only. Servers refuse these headers
-from clients or, worse, act upon them: before 2.15 a stream with sources takes a copied
-`Nats-Stream-Source` for its own position and skips the messages before it, and a copied
-`Nats-Schedule-Next` cancels a schedule. The second kind were conditions of one publication. All
-other headers are copied: they are part of the content of the message, or determine what happens to
-it (`Nats-TTL`, `Nats-Rollup`, `Nats-Schedule`).
+Two kinds are not copied. Headers of the first kind are written by servers only. Servers refuse
+these headers from clients or, worse, act upon them: before 2.15 a stream with sources takes a
+copied `Nats-Stream-Source` for its own position and skips the messages before it, and a copied
+`Nats-Schedule-Next` cancels a schedule. Headers of the second kind apply to one publication. All
+other headers are copied: they are part of the content of the message, or determine how the stream
+stores it (`Nats-TTL`, `Nats-Rollup`, `Nats-Schedule`).
 
 Source: ADR-8, ADR-41, ADR-42, ADR-48, ADR-49, ADR-50, ADR-51, and each `Nats-…` header published to
 servers 2.11.11, 2.12.8, 2.14.6 and 2.15.1.
@@ -20,7 +20,7 @@ from twinstream.core.wire.headers import Headers
 
 __all__ = ["copied_headers", "is_copied"]
 
-#: Written by servers only: by a stream with sources, for a message made by a schedule, for a
+#: Headers that only servers write: in a stream with sources, in messages of a schedule, in a
 #: counter with sources, or on delivery by a consumer with a pinned client or with `headers_only`.
 _OF_THE_SERVER: Final = (
     "Nats-Stream-Source",
@@ -31,7 +31,8 @@ _OF_THE_SERVER: Final = (
     "Nats-Msg-Size",
 )
 
-#: Specific to one publication: its identity, and the increment that the server added to a total.
+#: Headers that apply to one publication: its id, the increment of a counter, and the API level that
+#: it requires.
 _OF_ONE_PUBLICATION: Final = (MSG_ID, INCREMENT, "Nats-Required-Api-Level")
 
 #: Prefixes of headers with the expected state of the stream, the place in a batch, or a trace.
@@ -44,7 +45,7 @@ _LEFT_OUT: Final = frozenset(_OF_THE_SERVER + _OF_ONE_PUBLICATION)
 def is_copied(name: str) -> bool:
     """Return whether a header is copied when a message is published again.
 
-    Header names are case-sensitive, as they are for the server.
+    Names are compared case-sensitively, as the server does.
     """
     return name not in _LEFT_OUT and not name.startswith(_BEGINNINGS)
 
@@ -52,12 +53,13 @@ def is_copied(name: str) -> bool:
 def copied_headers(headers: Headers) -> Headers:
     """Return the headers of a received message that may be published again.
 
-    Omitted are headers that only servers write and that they refuse from clients or act upon
-    (`Nats-Stream-Source`, `Nats-Scheduler`, `Nats-Schedule-Next`, `Nats-Counter-Sources`,
-    `Nats-Pin-Id`, `Nats-Msg-Size`), and headers of the first publication (`Nats-Msg-Id`,
-    `Nats-Incr`, `Nats-Required-Api-Level`, `Nats-Expected-…`, `Nats-Batch-…`, `Nats-Trace-…`).
+    The result lacks headers that only servers write, and that servers refuse from clients or act
+    upon (`Nats-Stream-Source`, `Nats-Scheduler`, `Nats-Schedule-Next`, `Nats-Counter-Sources`,
+    `Nats-Pin-Id`, `Nats-Msg-Size`). It also lacks headers that apply to the first publication
+    (`Nats-Msg-Id`, `Nats-Incr`, `Nats-Required-Api-Level`, `Nats-Expected-…`, `Nats-Batch-…`,
+    `Nats-Trace-…`).
 
-    All others are kept, with all values and in order. `Nats-TTL`, `Nats-Rollup` and
+    All other headers are kept, with all values and in order. `Nats-TTL`, `Nats-Rollup` and
     `Nats-Schedule…` take effect again and need a stream that allows them.
     """
     return Headers(pair for pair in headers.pairs if is_copied(pair[0]))

@@ -1,7 +1,7 @@
-"""Counters (ADR-49, server 2.12): headers of an increment, and parsing of a stored value.
+"""Counters (ADR-49, server 2.12): format an increment, and parse a stored value.
 
-Each subject of a counter stream is a counter. Publishing to it adds an increment; the server writes
-the new value into the stored message, as decimal text of any length.
+Each subject of a counter stream is a counter. A published message contains an increment. The server
+adds it, and writes the new value into the stored message, as decimal text of any length.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ __all__ = ["Counter", "check_counters", "counter_of", "from_decimal", "to_decima
 
 _SOURCES: Final = "Nats-Counter-Sources"
 
-# Python converts at most 4300 digits to a number, or back, at a time. The server has no limit.
+# Python converts at most 4300 digits to a number at a time, or back. The server has no limit.
 _DIGITS: Final = 4000
 _CHUNK: Final = 10**_DIGITS
 
 
 @frozen(kw_only=True)
 class Counter:
-    """The state of a counter, as in its last stored message."""
+    """The state of a counter, from one of its stored messages."""
 
     subject: str
     value: int
     delta: int
     """The last increment."""
     sources: Mapping[str, Mapping[str, int]]
-    """Values from other streams: by stream, then by the subject there, the last value."""
+    """The last values of counters in source streams: by stream name, then by subject."""
     seq: int
     time: Timestamp
     """When the message was stored."""
@@ -51,7 +51,10 @@ def check_counters(config: StreamConfig) -> None:
 
 
 def to_decimal(number: int) -> str:
-    """Return a number of any size in the form of an increment, with its sign."""
+    """Return a number of any size as the text of an increment, with its sign.
+
+    Raises `BadArgument` unless it is an int.
+    """
     if not isinstance(number, int) or isinstance(number, bool):
         raise BadArgument(f"the increment of a counter must be an int, got {number!r}")
     rest, digits = abs(number), ""
@@ -62,7 +65,7 @@ def to_decimal(number: int) -> str:
 
 
 def from_decimal(text: str) -> int:
-    """Parse decimal text of any length. Raises ValueError."""
+    """Parse decimal text of any length. Raises `ValueError` for other text."""
     digits = text.removeprefix("-" if text.startswith("-") else "+")
     if not digits.isascii() or not digits.isdigit():
         raise ValueError(f"{text[:40]!r} is not a decimal number")
@@ -78,7 +81,7 @@ def _parts(digits: str) -> Iterator[str]:
 
 
 def counter_of(message: StreamMessage) -> Counter:
-    """Parse a message of a counter stream; raises `BadAnswer` if it is not a counter's."""
+    """Return the counter in a stored message. Raises `BadAnswer` if the message has none."""
     try:
         return Counter(
             subject=message.subject,

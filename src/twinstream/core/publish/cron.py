@@ -1,12 +1,12 @@
-"""Cron patterns of six fields and their times, with the rules of the server (ADR-51, 2.14).
+"""Parse cron patterns of six fields, and compute their times as the server does (ADR-51, 2.14).
 
 The fields are second, minute, hour, day of the month, month and day of the week (0 is Sunday).
 A field is `*` or `?`, a number or name, a range, each with an optional step, or a comma-separated
-list of these. If both day fields are restricted, either suffices; a step such as `*/2` is a
-restriction, too.
+list of these. If both day fields are restricted, a day has to match only one of them; a step such
+as `*/2` is a restriction, too.
 
-Source: nats-server `cron.go`. The search below takes the same steps in the same order, because
-around a change of the clocks the result depends on the order.
+Source: nats-server `cron.go`. `Cron.next_after` takes the same steps in the same order as the
+server, because the result depends on the order when clocks are changed.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ WORDS: Final = {
     "@midnight": "0 0 0 * * *",
     "@hourly": "0 0 * * * *",
 }
-"""Predefined words and the patterns they stand for."""
+"""The predefined words and their patterns."""
 
 _NUMBER: Final = re.compile(r"[+-]?\d+", re.ASCII)
-# A field, split as in Go, to which U+001C to U+001F are not white space.
+# One field of a pattern. U+001C to U+001F are white space for Python, but not for Go.
 _WORD: Final = re.compile(r"[\S\x1c-\x1f]+")
 _MINUTE: Final = 60
 _HOUR: Final = 3600
 _DAY: Final = 86400
-# The server searches up to the fifth year after the next second.
+# The server searches up to the fifth year after that of the next second.
 _YEARS: Final = 5
 
 
@@ -78,7 +78,7 @@ _FIELDS: Final = (
 
 @frozen
 class _Allowed:
-    """The values that a field allows, and whether it is a plain star."""
+    """The values that a field allows. `is_open` is true for a star without a step."""
 
     values: frozenset[int]
     is_open: bool
@@ -88,7 +88,7 @@ class _Allowed:
 
 
 class Cron:
-    """A parsed cron pattern. Raises `BadArgument` for one that the server would refuse."""
+    """A parsed cron pattern. Raises `BadArgument` for a pattern that the server would refuse."""
 
     def __init__(self, pattern: str) -> None:
         self.pattern: Final = pattern
@@ -101,9 +101,9 @@ class Cron:
         self._day, self._month, self._weekday = allowed[3:]
 
     def next_after(self, at: int, zone: tzinfo = UTC) -> int:
-        """Return when the schedule fires next after `at`; both in seconds since 1970.
+        """Return the first time after `at` that matches, both in seconds since 1970.
 
-        Raises `BadArgument` if it does not fire within five years: the server refuses its pattern.
+        Raises `BadArgument` if there is none within five years. The server refuses such a pattern.
         """
         walk = _Walk(at + 1, zone)
         last_year = walk.local().year + _YEARS
@@ -113,9 +113,9 @@ class Cron:
         raise BadArgument(f"cron {self.pattern!r} does not fire within five years")
 
     def _settle(self, walk: _Walk) -> bool:
-        """Advance to a time that fits every field; return False if one field wrapped around.
+        """Advance to a time that matches all fields; return False if a field has wrapped around.
 
-        In that case the fields above it may no longer fit, and all have to be checked again.
+        In that case the larger fields may no longer match, and the caller has to call this again.
         """
         while walk.local().month not in self._month:
             walk.cut(2)
@@ -153,7 +153,7 @@ class Cron:
 
 
 class _Walk:
-    """A point in time, in seconds since 1970, that advances by the clock of a time zone."""
+    """A time, in seconds since 1970, that advances by the clock of a time zone."""
 
     def __init__(self, at: int, zone: tzinfo) -> None:
         self.at = at
@@ -164,9 +164,9 @@ class _Walk:
         return datetime.fromtimestamp(self.at, self._zone)
 
     def cut(self, kept: int) -> None:
-        """Set the clock back to the start of the month (2), day (3) or hour (4), but only once.
+        """Go back to the start of the month (`kept` 2), day (3) or hour (4), but only once.
 
-        From then on the smaller fields are at their start anyway.
+        After the first time, the smaller fields are already at their start.
         """
         if not self._is_cut:
             self._is_cut = True
@@ -175,7 +175,7 @@ class _Walk:
             self.at = self._moment(*fields)
 
     def cut_to(self, size: int) -> None:
-        """Set the time back to a whole minute or second, but only once."""
+        """Go back to a multiple of `size` seconds, but only once."""
         if not self._is_cut:
             self._is_cut = True
             self.at -= self.at % size
@@ -195,9 +195,10 @@ class _Walk:
     def _moment(
         self, year: int, month: int, day: int, hour: int = 0, minute: int = 0, second: int = 0
     ) -> int:
-        """Return when the clock shows these values; days beyond the month are carried over.
+        """Return the time at which the clock shows these values.
 
-        For a time that the clock skips or shows twice, the result is that of Go's `time.Date`.
+        A day after the end of the month is a day of the next month. For a time that the clock skips
+        or shows twice, the result is that of Go's `time.Date`.
         """
         first = timegm((year, month, 1, hour, minute, second))
         shown = first + (day - 1) * _DAY

@@ -1,17 +1,20 @@
-"""Fast ingest: numbering of the messages of a batch, and what the replies imply for each message.
+"""Fast ingest: the numbers of the messages of a batch, and the outcome of each from the replies.
 
-Theory of operation (ADR-50, server 2.14). A message of a batch carries only a reply subject
-`<inbox>.<batch>.<interval>.<gaps>.<number>.<operation>.$FI`, and is stored as it arrives. The
-first one opens the batch. The reply contains the interval, at most the requested one, at which the
-server acknowledges from then on: "handled up to number n". It may change with each such reply.
-These replies carry no stream sequence, and a ping only repeats the last one. So the messages after
-it are confirmed by the end of the batch only: a commit, answered with a publish acknowledgement
-whose `count` is the last number handled.
+Theory of operation (ADR-50, server 2.14). A message of a batch has the reply subject
+`<inbox>.<batch>.<interval>.<gaps>.<number>.<operation>.$FI`. The server stores it when it arrives.
+The first message opens the batch. The reply to it contains the interval of acknowledgements, which
+is at most the requested one. After each interval the server replies that it has handled the
+messages up to a number. Each such reply may change the interval.
+
+These replies contain no stream sequence, and a ping only repeats the last reply. So the messages
+after the last reply are confirmed only at the end of the batch: the server replies to the commit
+with a publish acknowledgement, whose `count` is the last number handled.
 
 With gaps "fail", a missing number or a message that the server refuses ends the batch at that
-point, and everything before it is stored. With "ok" the batch continues; then "handled" does not
-imply stored, since the notice of a gap is sent once and may get lost. A batch that was idle for ten
-seconds is dropped without a reply, and is unknown to the server from then on (10208).
+point, and the messages before it are stored. With gaps "ok" the batch continues. Then a handled
+message may not be stored, since the notice of a gap is sent only once and may be lost. The server
+drops a batch that was idle for ten seconds without a reply, and later reports that it does not know
+the batch (10208).
 """
 
 from __future__ import annotations
@@ -51,7 +54,7 @@ __all__ = [
 ]
 
 Gaps = Literal["fail", "ok"]
-"""What happens to a batch with a missing number or a refused message: it fails, or continues."""
+"""What a batch does after a missing number or a refused message: it fails, or it continues."""
 
 _START: Final = 0
 _APPEND: Final = 1
@@ -61,45 +64,49 @@ _PING: Final = 4
 
 @frozen
 class Ingested:
-    """A message that fast ingest has put into a stream.
+    """A message that was stored by fast ingest.
 
-    The server sends neither its sequence nor whether it was a duplicate of an earlier message.
+    The server reports neither its sequence nor whether it was a duplicate of an earlier message.
     """
 
     stream: str
     batch: str
     number: int
-    """The message's number in the batch, starting with 1."""
+    """The number of the message in the batch, counted from 1."""
     is_certain: bool = True
-    """False with `gaps="ok"`: the server is past the message and has not reported it as lost."""
+    """Whether the message is certainly stored.
+
+    It is false with `gaps="ok"`: the server has handled the messages up to this one and has not
+    reported it as lost, but the report may have been lost.
+    """
 
 
 class Fate(Enum):
-    """What is known about a message of a batch."""
+    """The outcome of a message of a batch, as far as it is known."""
 
     STORED = auto()
     """The message is in the stream, or a duplicate of a stored message."""
     PASSED = auto()
-    """The server is past the message, with gaps allowed, and may have lost it."""
+    """The server has handled the messages up to this one. With gaps "ok", it may be lost."""
     REFUSED = auto()
     """The server refused the message with an error; a retry would not help."""
     LOST = auto()
-    """Not stored: it never arrived, with gaps allowed."""
+    """The message is not stored: the server has reported a gap (with gaps "ok")."""
     AGAIN = auto()
-    """Not stored; it may be sent again."""
+    """The message is not stored and may be sent again."""
     UNKNOWN = auto()
-    """Unknown (so far)."""
+    """The outcome is not known, or not yet."""
 
 
 def check_gaps(gaps: Gaps) -> Gaps:
-    """Return the policy for gaps; raises `BadArgument` if it is invalid."""
+    """Return `gaps`; raises `BadArgument` if it is invalid."""
     if gaps not in ("fail", "ok"):
         raise BadArgument(f"gaps must be 'fail' or 'ok', got {gaps!r}")
     return gaps
 
 
 def check_stream(config: StreamConfig) -> None:
-    """Raise `BadArgument` if fast ingest cannot use a stream."""
+    """Raise `BadArgument` if the configuration of a stream does not allow fast ingest."""
     if not config.allow_batched:
         raise BadArgument(
             f"{config.name} does not allow fast ingest: set allow_batched, or use publish_many"
@@ -125,9 +132,9 @@ def interval_for(window: int) -> int:
 
 
 class FastBatch:
-    """Numbers the messages of one batch and parses the replies to it.
+    """The state of one batch: the numbers of its messages, and the replies to them.
 
-    The owner counts `sent`; the receiver of the replies calls `take`.
+    The owner increments `sent` for each message, and calls `take` for each reply.
     """
 
     def __init__(self, inbox: bytes, name: str, stream: str, interval: int, gaps: Gaps) -> None:
@@ -136,19 +143,19 @@ class FastBatch:
         self._prefix: Final = b"%b.%b.%d.%b." % (inbox, name.encode(), interval, gaps.encode())
         self._fails: Final = gaps == "fail"
         self.sent = 0
-        """The number of the last message."""
+        """The number of the last message that was sent, 0 before the first."""
         self.passed = 0
         """The number up to which the server has handled messages."""
         self.interval = 0
-        """The server's acknowledgement interval; 0 until it has answered the first message."""
+        """The server's interval of acknowledgements in messages; 0 before its first reply."""
         self.ack: PubAck | None = None
-        """The acknowledgement of the commit."""
+        """The acknowledgement of the commit, None before it arrives."""
         self.trouble: TwinstreamError | None = None
-        """Why the batch ended without an acknowledgement."""
+        """Why the batch ended without an acknowledgement, None if it did not."""
         self.vanished: TwinstreamError | None = None
-        """The server's error that the batch is unknown; its final reply may still be in flight."""
+        """The server's error for an unknown batch. Its final reply may still be in flight."""
         self.stray = b""
-        """An unexpected reply, for example of another client."""
+        """The start of an unexpected reply, for example of another client."""
         self.refused: Final[dict[int, TwinstreamError]] = {}
         self._lost: Final[list[range]] = []
 
@@ -156,17 +163,17 @@ class FastBatch:
 
     @property
     def has_room(self) -> bool:
-        """Return whether another message may be sent now."""
+        """Whether another message may be sent now."""
         return self.sent == 0 or self.sent < self.passed + INGEST_INTERVALS * self.interval
 
     @property
     def is_over(self) -> bool:
-        """Return whether the batch has ended."""
+        """Whether the batch has ended."""
         return self.ack is not None or self.trouble is not None
 
     @property
     def is_broken(self) -> bool:
-        """Return whether the batch cannot continue, although it has not ended yet."""
+        """Whether the batch cannot continue, although its end was not reported yet."""
         return self.vanished is not None or (self._fails and bool(self.refused))
 
     def next_reply(self) -> bytes:
@@ -176,14 +183,14 @@ class FastBatch:
 
     def ping_reply(self) -> bytes:
         """Return the reply subject that requests the last acknowledgement again."""
-        # A ping reuses the last number, so that its loss does not look like a gap.
+        # A ping has the number of the last message, so that the loss of a ping is no gap.
         return b"%b%d.%d.$FI" % (self._prefix, self.sent, _PING)
 
     def commit_reply(self) -> bytes:
         """Return the reply subject that ends the batch."""
         return b"%b%d.%d.$FI" % (self._prefix, self.sent + 1, _COMMIT)
 
-    # ---- answers
+    # ---- replies
 
     def fail(self, error: TwinstreamError) -> None:
         """End the batch without an acknowledgement, unless it has already ended."""
@@ -213,7 +220,7 @@ class FastBatch:
             self.stray = body[:80]
 
     def _note(self, number: int, operation: int, members: dict[str, Any]) -> bool:
-        """Process the reply about a batch or message; return False if it is not a known one."""
+        """Process a decoded reply; return False if it has no known form."""
         error: object = members.get("error")
         refusal = api_error(cast("dict[str, object]", error)) if isinstance(error, dict) else None
         if error is not None and refusal is None:
@@ -223,7 +230,7 @@ class FastBatch:
                 self.passed = max(self.passed, seq)
                 self.interval = max(1, interval)
             case {"type": "gap", "last_seq": int(first), "seq": int(end)}:
-                # The range is empty if a number came twice: nothing was lost then.
+                # If the server received a number twice, the range is empty: nothing was lost.
                 self._lost.append(range(first, end))
             case {"type": "err", "seq": int(seq)} if refusal is not None:
                 self.refused[seq] = refusal
@@ -240,7 +247,8 @@ class FastBatch:
                     stream=stream, seq=seq, domain=domain, batch=self.id, count=count
                 )
             case {"stream": str(stream), "seq": int(seq)}:
-                # The message may have been forwarded with another reply subject.
+                # The server did not see the reply subject of the batch: something between client
+                # and server has replaced it.
                 text = (
                     f"stream {stream} stored the message as {seq}, outside of the batch: its reply"
                     " subject was replaced on the way to the server; use publish_many"
@@ -259,22 +267,22 @@ class FastBatch:
         if operation in (_START, _APPEND):
             self.refused[number] = error
         if operation == _START:
-            # Without its first message there is no batch.
+            # If the server refuses the first message, there is no batch.
             self.fail(error)
         elif operation != _APPEND:
-            # In a replicated stream this reply precedes the final one, which follows when the
-            # replicas agree.
+            # In a replicated stream, the server may send this reply before the final reply, for
+            # which the replicas have to agree.
             self.vanished = error
 
     # ---- outcome of a message
 
     def fate(self, number: int) -> Fate:
-        """Return what is known about a message."""
+        """Return the outcome of a message, as far as it is known."""
         handled = self.passed if self.ack is None else max(self.passed, self.ack.count or 0)
         refusal = self.refused.get(number)
-        # Checked first: 2.15 continues after some refusals as if the message had been handled.
+        # Refusals are checked first: server 2.15 counts some refused messages as handled.
         if refusal is not None:
-            # If gaps are allowed the batch has continued, and a retry would be out of order.
+            # With gaps "ok" the batch has continued, so a retry would be out of order.
             ended = self._fails or number > handled
             passes = is_transient(refusal, repeatable=False, batch=True)
             return Fate.AGAIN if ended and passes else Fate.REFUSED

@@ -18,18 +18,18 @@ __all__ = [
     "PublishLimits",
 ]
 
-# Messages, as in the Go client.
+# Maximum number of messages in flight, as in the Go client.
 WINDOW: Final = 4000
-# Bytes, to limit the memory of the publisher.
+# Maximum bytes in flight, which limits the memory that the publisher uses.
 WINDOW_BYTES: Final = 32 << 20
 
 BATCH_MESSAGES: Final = 1000
-"""The server's own limit for one atomic batch, unless its configuration says otherwise."""
+"""The server's default for the maximum number of messages in one atomic batch."""
 
 INGEST_INTERVAL: Final = 500
-"""The longest interval of a fast ingest that servers of 2.14 and 2.15 choose."""
+"""The longest interval of acknowledgements that servers 2.14 and 2.15 choose for fast ingest."""
 INGEST_INTERVALS: Final = 2
-"""Intervals in flight: the server works on one while the next is sent (ADR-50)."""
+"""Intervals in flight: the server handles one while the client sends the next (ADR-50)."""
 INGEST_WINDOW: Final = INGEST_INTERVALS * INGEST_INTERVAL
 
 
@@ -49,7 +49,10 @@ def _from_one(value: int, name: str) -> int:
 
 @frozen(kw_only=True)
 class PublishLimits:
-    """At most `window` messages and `window_bytes` bytes in flight, each for `timeout` seconds."""
+    """The limits of a publisher, and its retries.
+
+    At most `window` messages with `window_bytes` bytes are in flight, each for `timeout` seconds.
+    """
 
     window: int = field(default=WINDOW, converter=_window)
     window_bytes: int = field(default=WINDOW_BYTES, converter=_window_bytes)
@@ -59,6 +62,7 @@ class PublishLimits:
     def is_full(self, count: int, size: int, more: int) -> bool:
         """Return whether another message of `more` bytes has to wait.
 
-        A message that exceeds `window_bytes` by itself is sent alone.
+        `count` messages with `size` bytes are in flight. A message that exceeds `window_bytes` by
+        itself is sent alone.
         """
         return count > 0 and (count >= self.window or size + more > self.window_bytes)

@@ -1,4 +1,4 @@
-"""The publish engine: what to do about one message until its outcome is known.
+"""The publish engine: decide about the retries of one message until its outcome is known.
 
 Theory of operation. The owner sends the message and reports what happens: `failed` with the error
 of an attempt, `silent` when an attempt times out, `unsent` when it could not be sent, and
@@ -6,13 +6,14 @@ of an attempt, `silent` when an attempt times out, `unsent` when it could not be
 
 * `Send`: send the message again, after a pause. Either it is certain that this attempt was not
   stored, or a message id or an expectation prevents it from being stored twice.
-* `Prove`: an earlier attempt without a response may have been stored, and may be the reason why
-  this one was refused. Find out.
-* `Explain`: there was no stream, or no response. Find out why, then call `explained`.
-* `Fail`: this is the outcome.
+* `Prove`: find out whether an earlier attempt without a response was stored. This may be the reason
+  why the server refused the current attempt.
+* `Explain`: find out why no stream stored the message or why there was no response, then call
+  `explained`.
+* `Fail`: publishing failed with this error.
 
-An acknowledgement settles the message at any time, even between two actions. The owner passes the
-seconds that are left until its deadline; the engine reads no clock.
+An acknowledgement may arrive at any time, even between two actions, and ends the retries. The owner
+passes the seconds until its deadline; the engine reads no clock.
 """
 
 from __future__ import annotations
@@ -39,16 +40,16 @@ __all__ = ["Action", "Explain", "Fail", "Prove", "PublishEngine", "Send"]
 
 @frozen
 class Send:
-    """Send the message again after `pause` seconds, and count the attempt."""
+    """The action to send the message again after `pause` seconds, and to count the attempt."""
 
     pause: float
 
 
 @frozen
 class Prove:
-    """Find out whether an earlier attempt without a response was stored.
+    """The action to find out whether an earlier attempt without a response was stored.
 
-    `refusal` is the error of the current one.
+    `refusal` is the error of the current attempt.
     """
 
     refusal: TwinstreamError
@@ -56,14 +57,17 @@ class Prove:
 
 @frozen
 class Explain:
-    """Find out why no stream stored the message; `silent` if there was no response at all."""
+    """The action to find out why no stream stored the message.
+
+    `silent` is true if there was no response at all.
+    """
 
     silent: bool
 
 
 @frozen
 class Fail:
-    """Fail with this error."""
+    """The action to raise `error`: publishing has failed."""
 
     error: TwinstreamError
 
@@ -72,11 +76,11 @@ Action: TypeAlias = Send | Prove | Explain | Fail
 
 
 class PublishEngine:
-    """Decides about the retries of one message.
+    """The state of one message, from which the engine decides about retries.
 
-    The owner may create the engine as late as the first failure.
+    The owner may create the engine at the first failure.
 
-    `repeatable` is true if the message can be sent again without being stored twice.
+    `repeatable` is true if the message cannot be stored twice when it is sent again.
     """
 
     __slots__ = (
@@ -94,16 +98,16 @@ class PublishEngine:
         self._subject: Final = subject
         self._policy: Final = policy
         self._repeatable: Final = repeatable
-        # The error of a stream that has no leader, which is a temporary state.
+        # The error if the stream has no leader, which is a temporary state.
         self._lacks_leader: NoLeader | None = None
         self.attempts = 1
-        """Number of attempts, the current one included."""
+        """The number of attempts, including the current one."""
         self.may_be_stored = False
         """Whether an earlier attempt may have been stored."""
         self.error: TwinstreamError | None = None
-        """The last failure."""
+        """The error of the last failed attempt."""
         self.stray: TwinstreamError | None = None
-        """The error for a response from a responder other than the stream."""
+        """The error for a response that another responder than the stream sent."""
 
     @property
     def may_repeat(self) -> bool:
@@ -124,8 +128,9 @@ class PublishEngine:
             case NoResponders() | RequestTimeout():
                 return Explain(silent=isinstance(error, RequestTimeout))
             case JetStreamError() | BadArgument() | PermissionDenied() if self.may_be_stored:
-                # The reason may be that the earlier attempt was stored, that the message is too
-                # large for this server, or that permissions have changed.
+                # The server may have refused this attempt because an earlier attempt was stored.
+                # Other reasons: the message is too large for this server, or permissions have
+                # changed.
                 return Prove(error)
             case _:
                 return Fail(error)

@@ -1,4 +1,4 @@
-"""Publishing into a stream: a message, its conditions, and their headers.
+"""Messages to publish: their arguments, their conditions, and the headers for these.
 
 Source: ADR-22, ADR-42, ADR-43 and nats-server `processJetStreamMsg`.
 """
@@ -51,29 +51,29 @@ _ROLLUPS: Final = get_args(Rollup)
 class PublishRequest(NamedTuple):
     """One message for `publish_many`: the arguments of `publish` as a value.
 
-    A named tuple, because one is made for every message: that takes 0.9 µs, a frozen class of attrs
-    2.3 (Python 3.13). `_replace` returns a copy with other values.
+    It is a named tuple because every message needs one: creating it takes 0.9 µs, a frozen attrs
+    class would take 2.3 µs (Python 3.13). `_replace` returns a copy with other values.
     """
 
     subject: str
     data: bytes = b""
     headers: HeaderValues | None = None
     msg_id: str | None = None
-    """Identity within the stream's duplicate window; it must not begin or end with blanks."""
+    """The id by which the stream detects duplicates. It must not begin or end with blanks."""
     expected_stream: str | None = None
     expected_last_seq: int | None = None
     expected_last_msg_id: str | None = None
     expected_last_subject_seq: int | None = None
-    """0 means that the stream must have no message on the subject."""
+    """The last sequence of the subject; 0 means that the stream must have no message on it."""
     expected_last_subject_seq_subject: str | None = None
-    """Another subject, or a filter, to compare the sequence with (server 2.11)."""
+    """The subject or filter whose last sequence is compared; None means `subject` (server 2.11)."""
     rollup: Rollup | None = None
-    """`sub` removes earlier messages of the subject, `all` those of the stream."""
+    """`sub` removes earlier messages of the subject, `all` removes those of the whole stream."""
     ttl: Ttl | None = None
     """Seconds until the server removes the message, a whole number from 1 (server 2.11).
 
-    `never` keeps it beyond the stream's `max_age`. A stream with `subject_delete_marker_ttl` uses
-    that as the minimum.
+    `never` keeps it beyond the stream's `max_age`. In a stream with `subject_delete_marker_ttl`,
+    this setting is the minimum.
     """
 
     @property
@@ -88,21 +88,21 @@ class PublishRequest(NamedTuple):
 
 
 PLAIN: Final = PublishRequest("")[2:]
-"""The fields after subject and data of a message without headers and conditions."""
+"""The fields after `data` of a request without headers and conditions."""
 
 _NO_CONDITIONS: Final = PLAIN[1:]
-"""The fields after the headers of a message without conditions."""
+"""The fields after `headers` of a request without conditions."""
 
 
 Publishable = PublishRequest | tuple[str, bytes]
 """A message for `publish_many`: a request, or a pair of its subject and data.
 
-Making a pair takes 0.05 µs, a request 0.9 (Python 3.13).
+Creating a pair takes 0.05 µs, creating a request 0.9 µs (Python 3.13).
 """
 
 
 def as_request(given: object) -> PublishRequest:
-    """Return a request, or the request for a pair; raises `BadArgument` for anything else."""
+    """Return a request as it is, or a request for a pair; raises `BadArgument` for other values."""
     if isinstance(given, PublishRequest):
         return given
     pair = cast("tuple[str, bytes]", given)
@@ -119,9 +119,10 @@ def _no_message(given: object) -> BadArgument:
 
 
 def several(requests: R) -> R:
-    """Return an iterable of requests; raises `BadArgument` for anything else.
+    """Return an iterable of requests as it is; raises `BadArgument` for other values.
 
-    A single request is a tuple, so iterating over it would report one of its fields as wrong.
+    A single request is a tuple and so iterable. Without this check, the error would be about one of
+    its fields.
     """
     if isinstance(requests, PublishRequest):
         raise BadArgument(
@@ -134,26 +135,26 @@ def several(requests: R) -> R:
 
 
 LISTED: Final = 100
-"""Number of failures that a `PublishFailures` lists; further ones are only counted."""
+"""Maximum number of failures that a `PublishFailures` lists. It only counts further failures."""
 
 
 class UnreadFailures:
     """The failures of a bulk writer whose `error` the caller has not read.
 
-    Keeps the first `LISTED` failures and counts the others. It is safe to use from several threads:
-    each step is one atomic operation. If `is_wanted` is False it stays empty.
+    It keeps the first `LISTED` failures and counts the others. Several threads may use it, because
+    each step is one atomic operation. If `is_wanted` is false, it stays empty.
     """
 
     __slots__ = ("_listed", "_unlisted", "is_wanted")
 
     def __init__(self, is_wanted: bool) -> None:
         self.is_wanted: Final = is_wanted
-        # Compared by identity, because equal failures count separately.
+        # The keys are object ids, because equal failures count separately.
         self._listed: Final[dict[int, PublishFailure]] = {}
         self._unlisted: Final[deque[None]] = deque()
 
     def add(self, failure: PublishFailure) -> None:
-        """Add a failure that the caller has not received yet."""
+        """Add a failure before the caller receives it."""
         if not self.is_wanted:
             return
         if len(self._listed) < LISTED:
@@ -163,8 +164,8 @@ class UnreadFailures:
         failure.enter(self)
 
     def discard(self, failure: PublishFailure) -> None:
-        """Remove a failure whose error was read."""
-        # After `take` there may be no failure left.
+        """Remove a failure whose error the caller has read."""
+        # After `take`, both collections may be empty.
         if self._listed.pop(id(failure), None) is None and self._unlisted:
             self._unlisted.pop()
 
@@ -181,20 +182,20 @@ class UnreadFailures:
 class PublishFailure:
     """A message of a bulk writer that was not acknowledged, and the error.
 
-    A failure counts as handled once the caller reads `error`. Otherwise the writer that returned it
-    raises `PublishFailures` at the end.
+    The failure counts as handled once the caller reads `error`. If the caller does not read it, the
+    writer raises `PublishFailures` at its end.
     """
 
     request: PublishRequest
     _error: TwinstreamError = field(alias="error")
-    # At most one item: the writer's list, until the error is read. Removed by an atomic pop.
+    # The writer's failures, until the error is read. A list, because its pop() is atomic.
     _unread: list[UnreadFailures] = field(init=False, factory=list[UnreadFailures], eq=False)
 
     __match_args__ = ("request", "error")
 
     @property
     def error(self) -> TwinstreamError:
-        """Why the message was not acknowledged. Reading it marks the failure as handled."""
+        """The error of the message. Reading this property marks the failure as handled."""
         try:
             unread = self._unread.pop()
         except IndexError:
@@ -208,8 +209,8 @@ class PublishFailure:
         return self._error
 
     def enter(self, unread: UnreadFailures) -> None:
-        """Register the list that contains this failure until its error is read."""
-        # The frames of the traceback refer to the writer, which could not be garbage-collected.
+        """Remember the collection from which this failure is removed when its error is read."""
+        # The traceback refers to the writer, so the writer could not be garbage-collected.
         _forget_frames(self._error)
         self._unread.append(unread)
 
@@ -230,7 +231,7 @@ def _forget_frames(error: BaseException) -> None:
 
 
 def check_data(subject: str, data: object) -> None:
-    """Raise `BadArgument` unless data can be sent without conversion; `bytes` always can."""
+    """Raise `BadArgument` unless data is bytes, a bytearray or a contiguous memoryview of bytes."""
     if isinstance(data, bytes | bytearray):
         return
     kind = type(data).__name__
@@ -243,7 +244,7 @@ def check_data(subject: str, data: object) -> None:
 
 
 def check_size(subject: bytes, size: int, allowed: int) -> None:
-    """Raise `BadArgument` if a message, headers included, has more bytes than `allowed`."""
+    """Raise `BadArgument` if `size`, the bytes of headers and payload, is above `allowed`."""
     if size > allowed:
         raise BadArgument(
             f"{subject.decode()}: {size} bytes with headers, the server accepts {allowed}"
@@ -301,10 +302,10 @@ def _condition_headers(request: PublishRequest) -> dict[str, str]:
 
 
 def check_message_id(value: str, name: str = "msg_id") -> str:
-    """Return a message id; raises `BadArgument` for one that would be read as another one.
+    """Return a message id; raises `BadArgument` if it is empty, or begins or ends with blanks.
 
-    Servers (2.11 to 2.15) remove blanks before a header's value, and readers of headers those after
-    it as well. Two different ids would become equal, and an id of blanks empty.
+    Servers (2.11 to 2.15) remove blanks before a header's value, and readers of headers also remove
+    blanks after it. Two different ids could become equal, and an id of blanks would become empty.
     """
     if _text(value, name).strip(_BLANKS) != value or not value:
         if not value.strip(_BLANKS):
@@ -316,7 +317,7 @@ def check_message_id(value: str, name: str = "msg_id") -> str:
 
 
 def _text(value: str, name: str) -> str:
-    # A header may have several values, but a condition has one.
+    # A header may have a list of values, but a condition has a single value.
     if not isinstance(value, str):
         raise BadArgument(f"{name} must be text, got {value!r}")
     return value

@@ -1,14 +1,15 @@
-"""How often a publish is retried, and with which pauses.
+"""The retries of a publish: when the message may be sent again, how often, and after which pause.
 
 A message may be sent again if it is certain that nothing was stored: there were no responders
 (503), or the server replied that it cannot process the message yet. After a timeout or a lost
 connection the outcome is unknown, and only a message id or an expectation prevents a retry from
 storing the message twice.
 
-Other clients retry after a 503 twice, 250 milliseconds apart, which is about the duration of an
-election after a leader stepped down. That is the default here as well. If the stream has no leader
-then, or the message id is still in process, the default continues: a lost leader is replaced after
-some seconds, and ids in process are released with it.
+Other clients retry twice after a 503, 250 milliseconds apart, which is about the duration of an
+election after a leader stepped down. This is the default of Twinstream, too. If the stream still
+has no leader after that, or the server is still processing the message id, the default policy
+retries until the timeout. A lost leader is replaced after some seconds, and the ids that it was
+processing are then released.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ _MIN_WAIT: Final = 0.01
 # Seconds within which a server replies that a stream has no leader.
 _REPLY_TIME: Final = 0.5
 
-# Seconds of the timeout reserved for finding out why there is no acknowledgement.
+# Seconds before the timeout that are reserved to find out why there is no acknowledgement.
 _DIAGNOSIS_TIME: Final = 1.0
 
 
@@ -58,19 +59,22 @@ def _wait(value: Seconds) -> float:
 
 @frozen
 class RetryPolicy:
-    """How often a publish is retried, and the seconds between attempts that were refused."""
+    """The number of retries of a publish, and the seconds to wait after a refused attempt."""
 
     retries: int = field(default=_RETRIES, converter=_retries)
     wait: float = field(default=0.25, converter=_wait)
     waits_for_leader: bool = False
-    """Whether to retry until the timeout if the stream has no leader or the id is in process."""
+    """Whether to retry until the timeout if the stream has no leader or the message id is still
+    being processed.
+    """
 
     def left(
         self, attempts: int, seconds: float, error: TwinstreamError, *, lacks_leader: bool
     ) -> int:
-        """Return how many attempts may follow `attempts`, of which the last failed with `error`.
+        """Return how many more attempts may follow after `attempts` attempts.
 
-        `seconds` is the remaining time, `lacks_leader` whether the stream is known to have none.
+        The last attempt failed with `error`. `seconds` is the remaining time. `lacks_leader` is
+        true if the stream is known to have no leader.
         """
         if lacks_leader and isinstance(error, NoResponders):
             return int(self.may_wait_for_leader(seconds))
@@ -83,25 +87,30 @@ class RetryPolicy:
     def may_wait_for_leader(self, left: float) -> bool:
         """Return whether `left` seconds are enough to pause, send again and get a reply.
 
-        A last attempt without a reply would turn a known outcome into an unknown one.
+        The outcome is known so far. An attempt without a reply would make it unknown.
         """
         return self.waits_for_leader and left > self.wait + _REPLY_TIME
 
     def patience(self, left: float, repeatable: bool, attempts: int) -> float:
         """Return how many of the `left` seconds to wait for the reply to the next attempt.
 
-        `attempts` were made before. If a retry is possible, all attempts get an equal share;
-        otherwise some time is reserved for finding out why there is no reply.
+        `attempts` is the number of attempts before it. If a retry is possible, each remaining
+        attempt gets an equal share. Otherwise some time is reserved to find out why there is no
+        reply.
         """
         if repeatable and attempts < self.retries:
             return left / (self.retries + 1 - attempts)
         return max(left * 0.8, left - _DIAGNOSIS_TIME)
 
 
-# Cached: nearly every publish has the same policy, and checking it is a tenth of the work of one.
+# Cached, because nearly every publish has the same policy. Validating a policy takes a tenth of the
+# work of a publish.
 @lru_cache(maxsize=64, typed=True)
 def retry_policy(retries: int | None = None, wait: Seconds = 0.25) -> RetryPolicy:
-    """Return a `RetryPolicy`. None means two retries, and more while there is no leader."""
+    """Return a `RetryPolicy`.
+
+    If `retries` is None, there are two retries, and more while the stream has no leader.
+    """
     if retries is not None:
         return RetryPolicy(retries, wait)
     policy = RetryPolicy(wait=wait)
@@ -109,10 +118,10 @@ def retry_policy(retries: int | None = None, wait: Seconds = 0.25) -> RetryPolic
 
 
 def may_get_leader(why: NoResponders) -> bool:
-    """Return whether the subject may be served soon: its stream lacks a leader, or is silent."""
+    """Return whether a later attempt may succeed: the stream has no leader or did not reply."""
     return isinstance(why, NoLeader) or isinstance(why.__cause__, RequestTimeout)
 
 
 def needs_pause(error: TwinstreamError) -> bool:
-    """Return whether to pause before the next attempt, that is, whether the server refused this."""
+    """Return whether to pause before a retry: the server refused, or there were no responders."""
     return isinstance(error, NoResponders | JetStreamError)

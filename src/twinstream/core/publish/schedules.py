@@ -1,6 +1,6 @@
 """Schedules (ADR-51): messages that the server publishes later, once or repeatedly.
 
-A schedule is a message on a subject of its own whose headers define when to publish, and to which
+A schedule is a stored message. Its headers define when the server publishes, and to which other
 subject of the same stream. There are three kinds: `@at` a time (server 2.12), `@every` interval,
 and a cron pattern (both 2.14).
 """
@@ -57,7 +57,7 @@ TIME_ZONE: Final = "Nats-Schedule-Time-Zone"
 SCHEDULER: Final = "Nats-Scheduler"
 NEXT: Final = "Nats-Schedule-Next"
 PURGE: Final = "purge"
-# Headers that the server does not copy to the messages that it publishes.
+# Prefixes of the headers that the server does not copy to the messages that it publishes.
 _LEFT_OUT: Final = (SCHEDULE, "Nats-Expected-", MSG_ID, "Nats-TTL", "Nats-Rollup")
 
 _AT: Final = "@at "
@@ -69,16 +69,18 @@ _SINCE_ALL: Final = (2, 14, 0)
 
 @frozen
 class Schedule:
-    """When the server publishes. Create one with `at`, `every`, `cron`, or `parse`."""
+    """The times at which a server publishes. Create one with `at`, `every`, `cron` or `parse`."""
 
     pattern: str
-    """In the server's format: `@at 2026-01-31T08:00:00Z`, `@every 5m`, `0 30 9 * * mon-fri`."""
+    """The schedule in the server's format, such as `@at 2026-01-31T08:00:00Z`, `@every 5m` or
+    `0 30 9 * * mon-fri`.
+    """
     time_zone: str | None = None
     """The time zone of a cron pattern; None means UTC."""
 
     @classmethod
     def at(cls, moment: datetime) -> Schedule:
-        """Publish once, at a time with a time zone; immediately if that is in the past.
+        """Return a schedule that publishes once, at `moment`, or at once if that is in the past.
 
         Raises `BadArgument` for a time without a time zone.
         """
@@ -89,7 +91,7 @@ class Schedule:
 
     @classmethod
     def every(cls, interval: Seconds) -> Schedule:
-        """Publish repeatedly, the first time after one interval, in seconds.
+        """Return a schedule that publishes every `interval` seconds, first after one interval.
 
         Raises `BadArgument` for an interval below 1 second. The server rounds each time to a whole
         second before it adds the interval.
@@ -106,10 +108,10 @@ class Schedule:
 
     @classmethod
     def cron(cls, pattern: str, *, time_zone: str | None = None) -> Schedule:
-        """Publish at the times of a cron pattern with six fields.
+        """Return a schedule that publishes at the times of a cron pattern with six fields.
 
         Avoid times that the clock skips or shows twice when summer time begins or ends. Raises
-        `BadArgument` for a pattern or time zone that is invalid.
+        `BadArgument` for an invalid pattern or time zone.
 
         Args:
             pattern: Second, minute, hour, day of month, month and day of week, or a word such as
@@ -122,12 +124,15 @@ class Schedule:
 
     @classmethod
     def parse(cls, pattern: str, time_zone: str | None = None) -> Schedule:
-        """Parse a schedule as stored by the server. Raises `BadArgument` if it is invalid."""
+        """Return the schedule with a pattern in the server's format.
+
+        Raises `BadArgument` for an invalid pattern or time zone.
+        """
         return cls._checked(cls(pattern, time_zone))
 
     @classmethod
     def _checked(cls, schedule: Schedule) -> Schedule:
-        # The server validates a schedule by computing its first time, and refuses one without any.
+        # The server computes the first time of a schedule, and refuses a schedule without one.
         schedule.next_times(datetime(2026, 1, 1, tzinfo=UTC), 1)
         return schedule
 
@@ -144,16 +149,17 @@ class Schedule:
     ) -> list[Timestamp]:
         """Return the next times, in UTC, at which the server publishes.
 
-        The times are computed by the client, with the server's rules. The server itself may be some
-        tenths of a second late, and publishes only once for all times that it missed. For `@at` the
-        result is the one time, even if it is in the past. Raises `BadArgument` for times outside of
+        The client computes the times with the server's rules. The server may publish some tenths of
+        a second later, and publishes only once for all times that it missed. For `@at` the result
+        is its single time, even if that is in the past. Raises `BadArgument` for times outside of
         the years 1 to 9999.
 
         Args:
-            after: The time after which to start, with a time zone.
+            after: All returned times of a repeating schedule are after this one, which has a time
+                zone.
             count: How many times to return.
-            started: When the schedule was started, on which the times of `@every` depend; by
-                default `after`.
+            started: When the schedule was stored. The times of `@every` depend on it. The default
+                is `after`.
         """
         begin = Timestamp.of(after).ns
         times = self._times(begin, begin if started is None else Timestamp.of(started).ns)
@@ -216,19 +222,19 @@ def _zone(name: str | None) -> ZoneInfo:
 
 @frozen(kw_only=True)
 class StoredSchedule:
-    """A schedule in a stream."""
+    """A schedule that is stored in a stream."""
 
     subject: str
-    """The schedule's own subject. A subject has at most one schedule."""
+    """The subject of the schedule itself. A subject has at most one schedule."""
     schedule: Schedule
     target: str
     """The subject to which the server publishes."""
     source: str | None
-    """The subject whose last message is published; None publishes the schedule's own data."""
+    """The subject whose last message the server publishes; None means the schedule's data."""
     ttl: str | None
-    """The time to live of published messages, in the server's format."""
+    """The time to live of published messages, in the server's format; None means no TTL."""
     rollup: bool
-    """Whether a published message replaces earlier ones of its subject."""
+    """Whether a published message replaces the earlier messages of its subject."""
     data: bytes
     headers: Headers
     """The headers of published messages, without the schedule's own headers."""
@@ -259,7 +265,10 @@ def schedule_headers(
     ttl: Ttl | None = None,
     rollup: bool = False,
 ) -> dict[str, str]:
-    """Return the headers of a schedule on a subject. Raises `BadArgument`."""
+    """Return the headers of a schedule on `subject`, which publishes to `target`.
+
+    Raises `BadArgument` for an invalid `target`, `source` or `ttl`.
+    """
     check_subject(target)
     if target == subject:
         raise BadArgument(f"the target {target} is the schedule's own subject: use another one")
@@ -281,7 +290,7 @@ def schedule_headers(
 def check_schedule_server(
     headers: Iterable[str], schedule: Schedule, version: tuple[int, ...], text: str
 ) -> None:
-    """Raise `Unsupported` if a server is too old for a schedule; `text` is its version."""
+    """Raise `Unsupported` if the server is too old for a schedule; `text` is its version."""
     if version < _SINCE_AT:
         raise Unsupported(f"schedules need server 2.12.0, connected to {text}")
     if version >= _SINCE_ALL:
@@ -295,18 +304,18 @@ def check_schedule_server(
 
 
 def finish_headers(schedule: StoredSchedule) -> dict[str, str]:
-    """Return the headers of a message that cancels a schedule unless it was replaced."""
+    """Return the headers of a message that cancels a schedule, unless the schedule was replaced."""
     return {
         SCHEDULER: schedule.subject,
         NEXT: PURGE,
         EXPECTED_LAST_SUBJECT_SEQ: str(schedule.seq),
-        # Without this header, 2.12 would purge any message on the subject.
+        # Without this header, server 2.12 would purge any message on the subject.
         EXPECTED_LAST_SUBJECT_SEQ_SUBJECT: schedule.subject,
     }
 
 
 def explained(error: JetStreamError, target: str, source: str | None) -> JetStreamError | None:
-    """Return the server's refusal with an additional hint; None if there is no hint for it."""
+    """Return the server's error with an additional hint, or None if there is no hint for it."""
     hints = {
         TTL_DISABLED: "ttl and lifetime need allow_msg_ttl on the stream",
         SCHEDULE_TARGET_INVALID: f"{target} must be a subject of the same stream",
@@ -330,7 +339,7 @@ def is_schedule(message: StreamMessage) -> bool:
 
 
 def stored_schedule(message: StreamMessage) -> StoredSchedule:
-    """Parse a stored schedule; raises `BadAnswer` for another message."""
+    """Return the schedule in a stored message. Raises `BadAnswer` if it is not a schedule."""
     headers = message.headers
     if not is_schedule(message):
         raise BadAnswer(f"{message.stream}: the last message on {message.subject} is no schedule")

@@ -19,7 +19,10 @@ NEVER: Final = "never"
 
 
 def ttl_header(ttl: Ttl, name: str = "ttl") -> str:
-    """Return the header value. Raises `BadArgument`; `name` is used in the error message."""
+    """Return a time to live as a header value.
+
+    Raises `BadArgument` if it is invalid; `name` is used in the error message.
+    """
     if ttl == NEVER:
         return NEVER
     if isinstance(ttl, str):

@@ -1,1 +1,1 @@
-"""Reading stored messages without a consumer created by the caller."""
+"""Read stored messages of a stream. The caller need not create a consumer."""

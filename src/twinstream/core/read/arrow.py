@@ -32,11 +32,11 @@ def require_arrow() -> None:
 
 
 def arrow_schema() -> pa.Schema:
-    """Return the schema of the columns of a read: subject, seq, time, headers, data.
+    """Return the Arrow schema of stored messages: subject, seq, time, headers, data.
 
-    `time` is in nanoseconds, UTC. `headers` has all values of each name and is null for a message
-    without headers. `seq` is a signed integer: a read raises `Unsupported` for sequences from 2**63
-    up. Raises `Unsupported` if pyarrow is not installed.
+    `time` is in nanoseconds, UTC. `headers` maps each name to all its values, and is null for a
+    message without headers. `seq` is a signed integer: a read raises `Unsupported` for sequences
+    from 2**63 up. Raises `Unsupported` if pyarrow is not installed.
     """
     require_arrow()
     import pyarrow as pa
@@ -90,7 +90,7 @@ def table(batches: Sequence[pa.RecordBatch]) -> pa.Table:
 
 
 def text_array(values: pa.Array) -> pa.Array:
-    """Return values as text; bytes that are not UTF-8, allowed in subjects, become U+FFFD."""
+    """Return bytes as text. Bytes that are not UTF-8, as subjects may have, become U+FFFD."""
     import pyarrow as pa
 
     try:
@@ -101,7 +101,7 @@ def text_array(values: pa.Array) -> pa.Array:
 
 
 def header_array(blocks: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Return stored header blocks as maps of type `kind`, null where a message has no headers."""
+    """Return header blocks as Arrow maps of type `kind`, null for a message without headers."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -111,7 +111,7 @@ def header_array(blocks: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def header_pairs(block: bytes) -> list[tuple[str, list[str]]] | None:
-    """Return the names in a stored header block with all their values; None if it is empty.
+    """Return each name in a stored header block with all its values, or None for an empty block.
 
     A malformed block (see `Headers.malformed`) is returned under the empty name, with bytes that
     are not UTF-8 as escapes.

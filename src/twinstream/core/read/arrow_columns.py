@@ -1,6 +1,6 @@
-"""Operations on whole columns of bytes with Arrow's functions. pyarrow is imported on first use.
+"""Operations on whole Arrow columns of bytes. pyarrow is imported on first use.
 
-The operations require that all values have the same form, and raise `NotUniform` otherwise.
+An operation that requires values of the same form raises `NotUniform` for other values.
 """
 
 from __future__ import annotations
@@ -28,15 +28,16 @@ __all__ = [
     "require",
 ]
 
-# Longer than any text whose beginning is removed here.
+# The end of a slice that reaches to the end of any value.
 _END: Final = 1 << 30
 
 
 @lru_cache(64)
 def _whole(value: int) -> pa.Scalar:
-    """Return a number as a typed Arrow scalar, because type inference takes longer than most work.
+    """Return a number as an Arrow scalar of type int64.
 
-    On each inference pyarrow tries to import modules that may not be installed.
+    If Arrow had to infer the type, that would take longer than most operations: for each inference
+    pyarrow tries to import modules that may not be installed.
     """
     import pyarrow as pa
 
@@ -56,7 +57,7 @@ def require(truth: pa.Array) -> None:
 
 
 def parts_of(data: bytes, start: int, end: int, by: bytes) -> tuple[pa.Array, pa.Array, pa.Array]:
-    """Return the parts of `data` from `start` to `end`, and where each starts and ends."""
+    """Split `data[start:end]` at `by`; return the parts, and where each starts and ends."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -69,9 +70,10 @@ def parts_of(data: bytes, start: int, end: int, by: bytes) -> tuple[pa.Array, pa
 
 
 def between(data: bytes, *edges: pa.Array) -> list[pa.Array]:
-    """Return the bytes between adjacent edges: one column less than there are edges.
+    """Return one column of bytes for each pair of adjacent edges.
 
-    The edges of one row precede those of the next.
+    An edge is a column of offsets into `data`. Raises `NotUniform` if an offset is outside `data`,
+    or below the previous edge of its row or the last edge of the row before.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -87,7 +89,7 @@ def between(data: bytes, *edges: pa.Array) -> list[pa.Array]:
 
 
 def _every(values: pa.Array, step: int, start: int) -> pa.Array:
-    """Return `values[start::step]`, for which pyarrow before 21 needs numpy."""
+    """Return `values[start::step]`, without numpy: pyarrow before 21 needs it for such a slice."""
     import pyarrow.compute as pc
 
     count = len(range(start, len(values), step))
@@ -106,7 +108,7 @@ def _turned(rows: int, columns: int) -> pa.Array:
 
 
 class _Counting:
-    """The numbers from 0 up, cached: creating them is the most expensive part of their use."""
+    """A cache of the numbers from 0 up. Creating them takes longer than using them."""
 
     _kept: pa.Array | None = None
 
@@ -122,9 +124,9 @@ class _Counting:
 def fields(
     values: pa.Array, by: bytes, least: int, most: int, pick: Sequence[int] | None = None
 ) -> list[pa.Array]:
-    """Split values that all have the same number of parts, from `least` to `most`.
+    """Split each value at `by`; return a column for each part, or for the positions in `pick`.
 
-    Return a column for each part, or for those at the positions in `pick`.
+    All values must have the same number of parts, which must be from `least` to `most`.
     """
     import pyarrow.compute as pc
 
@@ -139,7 +141,7 @@ def fields(
 
 
 def halves(values: pa.Array, by: bytes, *, last: bool = False) -> tuple[pa.Array, pa.Array]:
-    """Return the text before and after the first (or last) occurrence, which all must have."""
+    """Split each value at the first `by`, or the last one. Every value must contain `by`."""
     import pyarrow.compute as pc
 
     parts = pc.split_pattern(values, by, max_splits=1, reverse=last).values
@@ -149,7 +151,7 @@ def halves(values: pa.Array, by: bytes, *, last: bool = False) -> tuple[pa.Array
 
 
 def behind(values: pa.Array, start: bytes) -> pa.Array:
-    """Return the text after the given start, which all values must have."""
+    """Return the values without the prefix `start`, which every value must have."""
     import pyarrow.compute as pc
 
     require(pc.starts_with(values, start))
@@ -164,7 +166,7 @@ def number(values: pa.Array) -> pa.Array:
 
 
 def plus(values: pa.Array, more: int) -> pa.Array:
-    """Add a number to all values."""
+    """Return the values with `more` added to each."""
     import pyarrow.compute as pc
 
     return pc.add(values, _whole(more))
@@ -179,7 +181,7 @@ def lengths(values: pa.Array) -> pa.Array:
 
 
 def ascending(values: pa.Array) -> pa.Array:
-    """Return the values, which must be strictly increasing."""
+    """Return the values. Raises `NotUniform` unless they are strictly increasing."""
     import pyarrow.compute as pc
 
     require(pc.less(values[:-1], values[1:]))
@@ -187,7 +189,7 @@ def ascending(values: pa.Array) -> pa.Array:
 
 
 def blank(count: int) -> pa.Array:
-    """Return `count` empty values."""
+    """Return a column of `count` empty values."""
     import pyarrow as pa
 
     offsets = pa.py_buffer(bytes(4 * (count + 1)))

@@ -1,12 +1,13 @@
 """Cut the bytes of a whole page into columns with Arrow's functions, without a loop.
 
-Measured gain: from bytes to Arrow columns, for 20,000 messages of 200 bytes on a busy machine,
-1.3 µs of CPU a message instead of 8.3 by a consumer, and 1.6 instead of 4.4 by direct get.
+Measured for 20,000 messages of 200 bytes on a busy machine: turning bytes into Arrow columns takes
+1.3 µs of CPU a message instead of 8.3 for a pull, and 1.6 instead of 4.4 for a direct get.
 
-A cut is exact, or it is not made. A randomly chosen name is part of the control line of each
-message and so separates them. The sizes in the control line define where a message ends, and the
-next one must begin exactly there. Any other bytes in between (a PING, a message of another
-subscription) break this: then the functions return None, and the page is read frame by frame.
+The functions return an exact result or None. The control line of each message contains a name that
+was chosen at random; the functions split the bytes at this name. The sizes in a control line
+define where its message ends, and the next message must begin exactly there. If there are other
+bytes in between (a PING, a message of another subscription), the functions return None, and the
+caller parses the page frame by frame.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 
 __all__ = ["cut_direct", "cut_pull"]
 
-# Longer than the numbers in a control line.
+# Number of bytes after the mark that certainly include the end of the control line.
 _CONTROL: Final = 160
 
 _BARE: Final = b"NATS/1.0\r\nNats-Stream: "
@@ -45,8 +46,8 @@ _TAIL: Final = b"Nats-Stream: "
 def cut_direct(data: bytes, end: int, mark: bytes, stream: bytes) -> ArrowPage | None:
     """Return the messages of a direct get batch, or None if they have to be parsed one by one.
 
-    `data` holds whole messages up to `end`; `mark` is the start of each: `HMSG`, reply, sid.
-    Replies of a mirror instead of `stream` have to be parsed one by one, too.
+    `data` holds whole messages up to `end`. Each begins with `mark`: `HMSG`, the subject of the
+    response, and the sid. The result is also None if a mirror replied instead of `stream`.
     """
     import pyarrow as pa
 
@@ -59,8 +60,8 @@ def cut_direct(data: bytes, end: int, mark: bytes, stream: bytes) -> ArrowPage |
 def cut_pull(data: bytes, end: int, mark: bytes, sid: bytes) -> ArrowPage | None:
     """Return the messages of a pull, or None if they have to be parsed one by one.
 
-    `data` holds whole messages up to `end`; `mark` is part of the reply subject of each: the
-    consumer's name.
+    `data` holds whole messages up to `end`. The reply subject of each contains `mark`, the
+    consumer's name between dots.
     """
     import pyarrow as pa
 
@@ -83,7 +84,7 @@ def _cut_direct(data: bytes, end: int, mark: bytes, stream: bytes) -> ArrowPage:
     headers, payloads = between(data, header, pc.add(header, header_size), ends)
     stored, tail = _stored(headers)
     name, subject, seq, time, pending = tail
-    # All messages of a response come from one stream; another name is part of unusual headers.
+    # If the name differs, a mirror replied, or stored headers look like the server's lines.
     require(pc.equal(name, pa.scalar(stream, pa.binary())))
     moments = behind(time, b"Nats-Time-Stamp: ").cast(pa.string())
     return ArrowPage(
@@ -97,14 +98,15 @@ def _cut_direct(data: bytes, end: int, mark: bytes, stream: bytes) -> ArrowPage:
 
 
 def _stored(headers: pa.Array) -> tuple[pa.Array, list[pa.Array]]:
-    """Return the stored headers, and the lines that the server appended to them."""
+    """Return the stored header blocks, and the columns of five lines that the server appended."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     try:
         tail = behind(headers, _BARE)
-        # Stream, subject, sequence, time, pending, usually the last sequence, two line ends. If
-        # there are more lines, stored headers begin like the server's: those of a copied message.
+        # The server appends stream, subject, sequence, time, pending, and usually the last
+        # sequence, followed by two line ends. If there are more lines, then the stored headers
+        # begin like the server's lines, as those of a copied message do.
         return blank(len(headers)), fields(tail, b"\r\n", 7, 8, _LINES)
     except NotUniform:
         block, tail = halves(headers, _TAIL, last=True)
@@ -120,7 +122,8 @@ def _cut_pull(data: bytes, end: int, mark: bytes, sid: bytes) -> ArrowPage:
     import pyarrow.compute as pc
 
     # MSG subject sid $JS.ACK.stream[mark]1.64.64.1795320858363208371.39936 200\r\npayload\r\n
-    # The mark is within the line, so each part ends with the beginning of the next line.
+    # The mark is within the control line, so each part ends with the beginning of the next
+    # control line.
     begin = data[: max(0, data.find(mark))]
     word, first, own = _beginning(begin, sid)
     parts, starts, ends = parts_of(data, len(begin) + len(mark), end, mark)
@@ -151,7 +154,7 @@ def _cut_pull(data: bytes, end: int, mark: bytes, sid: bytes) -> ArrowPage:
 
 
 def _beginning(line: bytes, sid: bytes) -> tuple[bytes, bytes, bytes]:
-    """Split the beginning of a line: the operation, the subject, and the text after it."""
+    """Split the beginning of a control line into operation, subject, and the text after these."""
     words = line.split(b" ")
     if len(words) != 4 or words[0] not in {b"MSG", b"HMSG"} or words[2] != sid:
         raise NotUniform

@@ -25,8 +25,8 @@ class ArrowPage:
 
     `seqs` are signed 64-bit integers, or unsigned ones in a page that has a sequence from 2**63
     up: the server counts to 2**64 - 1. `times` are nanoseconds in UTC; `subjects`, `headers`
-    and `payloads` are bytes as in `StoredPage`. `pending` is the number of messages that were left
-    after the last one, as sent by the server.
+    and `payloads` are bytes as in `StoredPage`. `pending` is the number of messages after the last
+    one, as reported by the server.
     """
 
     seqs: pa.Array
@@ -41,7 +41,7 @@ class ArrowPage:
 
     @classmethod
     def of(cls, page: StoredPage) -> ArrowPage:
-        """Return the messages of a page: its blocks, followed by its lists."""
+        """Return a `StoredPage` as arrays: the messages of its blocks, then those of its lists."""
         import pyarrow as pa
 
         pages = list(page.blocks)
@@ -58,7 +58,7 @@ class ArrowPage:
         )
 
     def accepted(self, read: RangeRead) -> ArrowPage:
-        """Pass the sequences to a read and return the messages that it accepts."""
+        """Report the messages to `read` and return those that belong to its range."""
         if read.accept_run(self.seqs[0].as_py(), self.seqs[-1].as_py(), len(self)):
             return self
         import pyarrow as pa
@@ -67,7 +67,7 @@ class ArrowPage:
         return self.where(mask)
 
     def where(self, mask: pa.Array) -> ArrowPage:
-        """Return the messages for which a mask is true."""
+        """Return the messages for which `mask` is true."""
         return ArrowPage(
             self.seqs.filter(mask),
             self.subjects.filter(mask),
@@ -103,7 +103,7 @@ def _times(times: Sequence[bytes | int]) -> pa.Array:
     import pyarrow as pa
 
     moment = pa.timestamp("ns", "UTC")
-    # A page contains one kind: numbers from a consumer, text from everything else.
+    # A page contains one kind: integers if a consumer delivered it, else text.
     if times and isinstance(times[0], int):
         return pa.array(times, pa.int64()).cast(moment)
     try:

@@ -1,16 +1,16 @@
-"""The response of a page in bulk: its bytes are buffered and cut at once when it is complete.
+"""Receive a page of stored messages in bulk: buffer its bytes, then cut all of them at once.
 
 Theory of operation
 -------------------
-A session passes incoming bytes to the bulk answer first. From the first message of the page on it
-buffers all bytes, until it has seen the last message (it counts, without parsing) or a status of
-the server (the end of a direct get, an empty pull, a failure). Then the messages are cut into
-columns (`twinstream.core.read.arrow_cut`), and the bytes after them, such as the status, are
-returned to the parser.
+A session passes received bytes to a `BulkAnswer` before it parses them. The `BulkAnswer` buffers
+all bytes from the first message of the page to the last one, which it finds by counting without
+parsing. A status of the server (the end of a direct get, an empty pull, a failure) also ends the
+page. Then the `BulkAnswer` cuts the messages into columns (`twinstream.core.read.arrow_cut`) and
+returns the bytes after them, such as the status, for the parser.
 
-Bytes that cannot be cut are passed to the parser unchanged and are processed as usual: nothing is
-lost, the page only takes longer. Other messages that arrive during a page are delayed to its end,
-so a connection that reads in bulk should be used for nothing else.
+If it cannot cut the bytes, it returns all of them for the parser. Nothing is lost, the page only
+takes longer. Messages of other subscriptions that arrive during a page are delayed to its end, so
+a connection that reads in bulk should be used for nothing else.
 """
 
 from __future__ import annotations
@@ -24,20 +24,23 @@ from twinstream.core.read.arrow_page import ArrowPage
 
 __all__ = ["LEAST", "BulkAnswer", "DirectBulk", "PullBulk"]
 
-#: Minimum messages of a page in bulk: its fixed cost is about that of parsing this many frames.
+#: Minimum number of messages for a page in bulk. Its fixed cost is about that of parsing as many
+#: frames.
 LEAST: Final = 500
 
-#: Maximum of buffered bytes: four times those of a page, for messages that are mostly headers.
+#: Maximum number of buffered bytes. This is four times `PAGE_BYTES`, because the lines that the
+#: server adds can be longer than the messages.
 _MAX_BYTES: Final = 64 * 1024 * 1024
 
-# Longer than a mark and the numbers after it.
+# Number of bytes of earlier reads that are searched again, for text that was split between reads.
+# It is above the length of a mark and the numbers after it.
 _SEAM: Final = 512
 
 _STATUS: Final = b"\r\nNATS/1.0 "
 
 
 class BulkAnswer:
-    """Buffered bytes of one page. `mark` is part of the control line of each of its messages."""
+    """The response with one page. `mark` is part of the control line of each of its messages."""
 
     def __init__(self, sid: bytes, reply: bytes, mark: bytes) -> None:
         self.sid: Final = sid
@@ -53,19 +56,19 @@ class BulkAnswer:
         self._given_up = False
 
     def give_up(self) -> None:
-        """Leave all bytes to the parser, buffered ones as soon as the next bytes arrive."""
+        """Stop buffering: the next `take` returns all buffered bytes for the parser."""
         self._given_up = True
 
     def take(self, data: bytes) -> bytes:
-        """Take the next bytes and return those that are for the parser."""
+        """Process received bytes and return those that the parser is to process."""
         before = b""
         if not (self._pieces or self._given_up):
             start = self._begin(data)
             if start < 0:
-                # Other messages, or a status without any message.
+                # The page has not begun, or a status ends it without any message.
                 self.is_over = self._own in data or self._mark in data
                 return data
-            # Bytes before the page, usually the final status of an earlier one.
+            # The bytes before the page are usually the final status of an earlier page.
             before, data = data[:start], data[start:]
         self._pieces.append(data)
         self.size += len(data)
@@ -76,13 +79,13 @@ class BulkAnswer:
         return before if end is None else before + self._finish(end)
 
     def _begin(self, data: bytes) -> int:
-        """Return where the line of the first message begins, -1 if there is none."""
+        """Return the offset of the control line of the first message, -1 if there is none."""
         place = data.find(self._mark)
         start = data.rfind(b"\n", 0, place + 1) + 1
         return start if place >= 0 and data.startswith((b"MSG ", b"HMSG "), start) else -1
 
     def _finish(self, end: int) -> bytes:
-        """Cut the messages before `end` and return the bytes after them."""
+        """Cut the messages before `end`; return the bytes for the parser, all if the cut fails."""
         self.is_over = True
         data = self._joined()
         self._pieces.clear()
@@ -96,12 +99,12 @@ class BulkAnswer:
         return self._pieces[0]
 
     def _count(self, what: bytes, data: bytes) -> int:
-        """Count occurrences in new data, including those that begin in the seam before it."""
+        """Count `what` in new data, including occurrences that begin in the bytes before it."""
         edge = len(what) - 1
         return data.count(what) + (self._seam[-edge:] + data[:edge]).count(what)
 
     def _end(self, data: bytes) -> int | None:
-        """Return where the messages end, or None while more are expected."""
+        """Return the offset at which the messages end, or None while more are expected."""
         raise NotImplementedError
 
     def _cut(self, data: bytes, end: int) -> ArrowPage | None:
@@ -121,7 +124,7 @@ class DirectBulk(BulkAnswer):
         return self._joined().rfind(self._own)
 
     def _is_status(self, recent: bytes) -> bool:
-        """Distinguish a status from a payload that contains the text of one."""
+        """Return whether `recent` has a status, not only a payload with the text of one."""
         start = recent.rfind(self._own)
         sizes, found, _ = recent[start + len(self._own) :].partition(_STATUS)
         return start >= 0 and bool(found) and sizes.replace(b" ", b"").isdigit()
@@ -131,14 +134,14 @@ class DirectBulk(BulkAnswer):
 
 
 class PullBulk(BulkAnswer):
-    """The response to a pull of `batch` messages; a full one ends without a status."""
+    """The response to a pull of `batch` messages. If it has all of them, no status ends it."""
 
     def __init__(self, sid: bytes, reply: bytes, consumer: str, batch: int) -> None:
-        # The name was chosen at random for this read.
+        # No other control line contains the name: it was chosen at random for this read.
         super().__init__(sid, reply, b".%b." % consumer.encode())
         self._left = batch
         self._needed = 0
-        # Whether the line of the last message is incomplete; it is checked again at its end.
+        # Whether the control line of the last message is incomplete, so that `_end` waits for it.
         self._in_line = False
 
     def _end(self, data: bytes) -> int | None:
@@ -152,7 +155,7 @@ class PullBulk(BulkAnswer):
         return self._last_end(self._joined())
 
     def _last_end(self, data: bytes) -> int | None:
-        """Return where the last message ends, or None if it is incomplete."""
+        """Return the offset at which the last message ends, or None if it is incomplete."""
         if HOOKS:
             reached("page: before look", data)
         line = data.rfind(self._mark)
@@ -161,7 +164,7 @@ class PullBulk(BulkAnswer):
         if self._in_line:
             return None
         size = data[data.rfind(b" ", line, end) + 1 : end]
-        # If it is not a number, the parser raises the error.
+        # If the size is not a number, the parser raises an error for it.
         number = natural(size)
         self._needed = 0 if number is None else end + 4 + number
         return self._needed if self._needed <= len(data) else None

@@ -1,7 +1,7 @@
-"""Reads of single messages of a stream: the requests, and both forms of the response.
+"""Read single messages of a stream: the requests, and the two forms of the response.
 
-The leader replies in JSON (`STREAM.MSG.GET`). A direct get is answered by any replica with the
-message itself and its position in the headers (ADR-31).
+The leader replies in JSON (`STREAM.MSG.GET`). Any replica may reply to a direct get: it sends the
+message itself, with its position in additional headers (ADR-31).
 """
 
 from __future__ import annotations
@@ -46,12 +46,15 @@ _NOT_FOUND: Final = 404
 
 
 def seq_request(seq: int) -> dict[str, Any]:
-    """Return the request for the message at a sequence. Raises `BadArgument`."""
+    """Return the request for the message at `seq`. Raises `BadArgument` for a number below 1."""
     return {"seq": _natural(seq)}
 
 
 def last_request(subject: str) -> dict[str, Any]:
-    """Return the request for the last message of a subject. Raises `BadArgument`."""
+    """Return the request for the last message of `subject`, which may have wildcards.
+
+    Raises `BadArgument` for an invalid subject.
+    """
     check_filter(subject)
     return {"last_by_subj": subject}
 
@@ -61,7 +64,8 @@ def next_request(
 ) -> dict[str, Any]:
     """Return the request for the first message of a subject at or after a sequence or a time.
 
-    Without either, it is the first message of all. Raises `BadArgument`.
+    Without `seq` and `start_time`, it is the first message of the subject. Raises `BadArgument` for
+    an invalid value, or if both are given.
     """
     check_filter(subject)
     if seq is not None and start_time is not None:
@@ -81,7 +85,7 @@ def _natural(seq: int) -> int:
 
 
 def from_leader(stored: StoredMessage, stream: str, *, headers: bool = True) -> StreamMessage:
-    """Return the message in a leader's response, on request without headers."""
+    """Return the message in a leader's response, without its headers if `headers` is false."""
     return StreamMessage(
         stream=stream,
         subject=stored.subject,
@@ -93,9 +97,11 @@ def from_leader(stored: StoredMessage, stream: str, *, headers: bool = True) -> 
 
 
 def from_direct(frame: Frame, subject: str, *, headers: bool = True) -> StreamMessage:
-    """Return the message in a response to a direct get on `subject`, on request without headers.
+    """Return the message in a response to a direct get of `subject`.
 
-    The message's `stream` is the one that replied, which may be a mirror of the requested one.
+    It has no headers if `headers` is false. Its `stream` is the stream that replied, which may be
+    a mirror of the requested stream.
+
     Raises `BadAnswer` for an invalid response, and `MessageNotFound` or another `JetStreamError`
     for a status.
     """
@@ -114,7 +120,7 @@ def from_direct(frame: Frame, subject: str, *, headers: bool = True) -> StreamMe
     )
 
 
-# The rest of the headers where a message has none of its own, behind its stream and subject.
+# The headers of a response after stream and subject, if the message was stored without headers.
 _PLAIN: Final = re.compile(
     rb"\r\nNats-Sequence: (\d{1,20})"
     rb"\r\nNats-Time-Stamp: (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?Z\r\n\r\n"
@@ -123,15 +129,15 @@ _EPOCH: Final = datetime(1970, 1, 1)
 
 
 def plain_start(stream: str, subject: str) -> bytes:
-    """Return how the response to a direct get begins for a message without headers."""
+    """Return the first bytes of the response to a direct get, for a message without headers."""
     return f"NATS/1.0\r\nNats-Stream: {stream}\r\nNats-Subject: {subject}".encode()
 
 
 def from_plain(frame: Frame, start: bytes) -> tuple[bytes, int, int] | None:
-    """Return payload, sequence and time of a message without headers, or None for anything else.
+    """Return payload, sequence and time of a message without headers; None for other responses.
 
-    `start` is that of `plain_start`. The time is in nanoseconds since 1970. The function takes a
-    tenth of the time of `from_direct`.
+    `start` is the result of `plain_start`. The time is in nanoseconds since 1970. This function
+    takes a tenth of the time of `from_direct`.
     """
     _, _, header_size, body = frame
     if not body.startswith(start):

@@ -1,8 +1,8 @@
-"""The last messages of many subjects in one direct get: the requests, and the end of a response.
+"""Read the last messages of many subjects with one direct get: the requests and the responses.
 
-A response is a consistent view: the server looks up all subjects at once, and its end marker
-contains the sequence up to which it looked (ADR-31). That sequence also proves how far the replica
-that replied had caught up.
+A response is a consistent view: the server looks up all subjects at once. The status that ends the
+response contains the sequence up to which the server looked (ADR-31). This sequence also proves how
+far the replica that replied had caught up with the leader.
 """
 
 from __future__ import annotations
@@ -26,18 +26,20 @@ from twinstream.models.records import frozen
 
 __all__ = ["LARGEST", "MultiAnswer", "MultiEnd", "chunks", "multi_request"]
 
-#: Subjects that the server looks up in one request; it refuses more with 413.
+#: Maximum number of subjects in one request. The server refuses more with the status 413.
 LARGEST: Final = 1024
 
-#: Bytes of subjects in one request, well below the server's usual limit of 1 MiB for a message.
+#: Maximum bytes of subjects in one request, well below the server's default limit of 1 MiB for a
+#: message.
 _REQUEST_BYTES: Final = 256 * 1024
 
-#: Bytes of messages in one response, well below the limit for slow readers (64 MiB).
+#: Maximum bytes of messages in one response. The server disconnects a client that reads slowly once
+#: 64 MiB are pending for it (its default limit); this is well below.
 _ANSWER_BYTES: Final = 16 * 1024 * 1024
 
 
 def chunks(filters: Sequence[str]) -> list[tuple[str, ...]]:
-    """Split filters into one part for each request."""
+    """Split filters into parts, each small enough for one request."""
     found: list[tuple[str, ...]] = []
     part: list[str] = []
     size = 0
@@ -55,7 +57,8 @@ def multi_request(
 ) -> bytes:
     """Return the request for the last message of each subject that the filters match.
 
-    The request is limited to messages at or after `seq`, in the state of the stream at `up_to_seq`.
+    With `seq`, the response has only messages at or after it. With `up_to_seq`, it is the state of
+    the stream as of that sequence.
     """
     body: dict[str, Any] = {"multi_last": list(filters), "max_bytes": _ANSWER_BYTES}
     if seq is not None:
@@ -67,24 +70,27 @@ def multi_request(
 
 @frozen
 class MultiEnd:
-    """The end of a response."""
+    """The end of a response, as reported by the server."""
 
     up_to: int = 0
     """The sequence up to which the server looked; 0 if it found no message."""
     more: bool = False
-    """Whether there are more messages, which did not fit."""
+    """Whether there are more messages, which did not fit into the response."""
     too_many: bool = False
     """Whether the filters match more subjects than one request allows."""
     failure: str = ""
     """Why the response failed; empty if it succeeded."""
     missing: bool = False
-    """Whether there were no responders: no such stream, no `allow_direct`, or no leader."""
+    """Whether there were no responders: no stream, no `allow_direct`, or no leader."""
     mirror: bool = False
     """Whether a mirror replied instead of the stream."""
 
 
 class MultiAnswer:
-    """Moves the replies to one request to `stream`, which arrive at `reply`, into a page."""
+    """The response to one request of `stream`. Its messages are added to `page`.
+
+    It arrives on the subject `reply`. Frames of other subjects are ignored.
+    """
 
     def __init__(self, reply: bytes, stream: bytes, page: StoredPage) -> None:
         self._reply: Final = reply
@@ -93,7 +99,10 @@ class MultiAnswer:
         self._messages = 0
 
     def take(self, frames: list[Frame]) -> MultiEnd | None:
-        """Process frames; return the end of the response when it arrives. Raises `BadAnswer`."""
+        """Process frames; return the end of the response, or None if it has not arrived.
+
+        Raises `BadAnswer` for a frame that is neither a stored message nor a status.
+        """
         for subject, _, header_size, body in frames:
             if subject != self._reply:
                 continue
@@ -124,5 +133,6 @@ class MultiAnswer:
             return MultiEnd()
         if code == 413:
             return MultiEnd(too_many=True)
-        # Also a 404 after messages: one of the messages that were found was removed meanwhile.
+        # A 404 after messages is a failure, too: a message that the server had found was removed
+        # before the server could send it.
         return MultiEnd(failure=f"{code} {text}".strip(), missing=code == 503)

@@ -1,7 +1,7 @@
 """One page of stored messages, parsed from the frames that answer a range request.
 
-Messages are stored in columns of raw parts, because a range of a stream holds many: text and times
-are decoded later, in bulk, and only on access.
+A page may hold many messages, so it stores them as columns of undecoded bytes. Text and times are
+decoded later, in bulk, and only on access.
 """
 
 from __future__ import annotations
@@ -36,8 +36,9 @@ __all__ = [
 ]
 
 # Lines that the server appends to the stored headers in a direct get response (ADR-31), in order.
-# Stored headers may have the same names (a republished message does): the last block counts. Its
-# values cannot contain the text that is searched for, since names and subjects have no blanks.
+# Stored headers may have lines with the same names (those of a republished message do), so
+# `direct_tail` searches for the last `_TAIL_START`. The values of the server's lines cannot contain
+# this text, since stream names and subjects have no blanks.
 _TAIL: Final = re.compile(
     rb"Nats-Stream: [^\r]*\r\nNats-Subject: ([^\r]*)\r\nNats-Sequence: (\d{1,20})\r\n"
     rb"Nats-Time-Stamp: ([^\r]*)\r\n(Nats-Num-Pending: \d+\r\n)?"
@@ -48,13 +49,15 @@ _NO_HEADERS: Final = b"NATS/1.0\r\n"
 
 
 def direct_tail(body: bytes, header_size: int) -> re.Match[bytes] | None:
-    """Match the lines that the server appended to the headers: subject, sequence, time, pending.
+    """Match the lines that the server appended to the headers; return None if there are none.
 
-    The match also distinguishes a stored message from a status: its publisher may have begun the
-    headers as a status begins, and servers before 2.12 store that.
+    The groups are subject, sequence, time and pending. The match also distinguishes a stored
+    message from a status: a publisher may send headers that begin like a status, and servers before
+    2.12 store them.
 
-    A server accepts any bytes as headers from a publisher. It cuts the last two, which should be
-    the empty line, and appends its own lines, which may therefore begin within a line.
+    A server accepts any bytes as headers from a publisher. It removes the last two bytes, which
+    should be the empty line, and appends its own lines. Otherwise its first line begins in the
+    middle of a stored line.
     """
     start = body.rfind(_TAIL_START, 0, header_size)
     found = _TAIL.match(body, start) if start >= 0 else None
@@ -62,21 +65,26 @@ def direct_tail(body: bytes, header_size: int) -> re.Match[bytes] | None:
 
 
 def is_from(found: re.Match[bytes], stream: bytes) -> bool:
-    """Return whether the response that `found` ends came from the stream itself.
+    """Return whether `stream` itself, and not a mirror, sent a response.
 
-    A mirror answers direct gets for its origin as well, under its own name. It need not have all
-    messages of the origin: it may begin later, filter, lag or remove sooner. It may also have more.
+    `found` is the response's match of `direct_tail`. A mirror may also reply to direct gets for its
+    origin, with its own name in the response. It may lack messages of the origin, because it begins
+    later, filters, lags or removes messages sooner. It may also have messages that the origin has
+    removed.
     """
     return found.string.startswith(b"Nats-Stream: %b\r\n" % stream, found.start())
 
 
 def answering(found: re.Match[bytes]) -> bytes:
-    """Return the name of the stream that sent the response that `found` ends."""
+    """Return the name of the stream that sent a response, from its match of `direct_tail`."""
     return found[0][len(_TAIL_START) : found[0].index(b"\r")]
 
 
 def time_of(text: bytes, where: str) -> Timestamp:
-    """Return the time at which a message was stored; raises `BadAnswer`."""
+    """Parse the time at which a message was stored.
+
+    Raises `BadAnswer` for an invalid time; `where` is the start of its text.
+    """
     try:
         return Timestamp.parse(text.decode())
     except ValueError as error:
@@ -84,7 +92,7 @@ def time_of(text: bytes, where: str) -> Timestamp:
 
 
 def stored_headers(found: re.Match[bytes]) -> bytes:
-    """Return the stored header block before the match, empty if the message has no headers.
+    """Return the header block as stored, without the matched lines; empty if there are no headers.
 
     The returned block ends with a line end, even if the stored one does not.
     """
@@ -109,13 +117,13 @@ class StoredPage:
     headers: list[bytes] = field(factory=list[bytes])
     payloads: list[bytes] = field(factory=list[bytes])
     blocks: list[ArrowPage] = field(factory=list["ArrowPage"])
-    """Messages that precede those of the lists, if the page was read in bulk."""
+    """The messages before those in the lists, if the page was read in bulk."""
 
     def __len__(self) -> int:
         return sum(map(len, self.blocks)) + len(self.seqs)
 
     def add_stored(self, stored: Mapping[str, Any]) -> None:
-        """Add a message in the leader's JSON format. Raises `BadAnswer`."""
+        """Add a message in the leader's JSON format. Raises `BadAnswer` if it is invalid."""
         try:
             seq, time = int(stored["seq"]), str(stored["time"]).encode()
             subject = str(stored["subject"]).encode("utf-8", "surrogateescape")
@@ -146,7 +154,7 @@ class StoredPage:
         return size > 0 and self.last_seq - self.first_seq >= size
 
     def listed(self) -> StoredPage:
-        """Return the same messages as lists alone."""
+        """Return a page with the same messages, all of them in the lists and none in `blocks`."""
         if not self.blocks:
             return self
         import pyarrow as pa
@@ -161,7 +169,7 @@ class StoredPage:
         )
 
     def message(self, at: int, stream: str) -> StreamMessage:
-        """Return the message in one row; raises `BadAnswer` for an invalid time."""
+        """Return the message at index `at` of the lists; raises `BadAnswer` for an invalid time."""
         time = self.times[at]
         return StreamMessage(
             stream=stream,
@@ -175,13 +183,13 @@ class StoredPage:
 
 @frozen
 class PageEnd:
-    """The end of a page: whether there is `more` according to the server, or a failure."""
+    """The end of a page. `more` is true if the server reported more messages after it."""
 
     more: bool = False
     failure: str = ""
     """Why the page failed; empty if it succeeded."""
     missing: bool = False
-    """Whether there were no responders: no such stream or consumer, or no leader."""
+    """Whether there were no responders: no stream, no consumer, or no leader."""
     mirror: bool = False
     """Whether a mirror replied instead of the stream."""
 
@@ -190,10 +198,10 @@ MIRROR_ANSWERED: Final = "a mirror replied instead of the stream"
 
 
 class DirectAnswer:
-    """Moves the replies to one direct get batch of `stream` into a page.
+    """The response to one direct get batch of `stream`. Its messages are added to `page`.
 
-    `reply` is the subject that they are sent to: frames that answer another request (an abandoned
-    page) are ignored. `matches` filters by subject if the server could not.
+    It arrives on the subject `reply`. Frames of other subjects, such as those of an abandoned page,
+    are ignored. `matches` selects messages by subject, for filters that the server cannot apply.
     """
 
     def __init__(
@@ -211,15 +219,15 @@ class DirectAnswer:
         self._matches: Final = matches
 
     def take_bulk(self, found: ArrowPage) -> PageEnd | None:
-        """Process a bulk page; the end of a direct get is always a status."""
+        """Add messages read in bulk. Return None, because a status always ends a direct get."""
         self._page.blocks.append(found.accepted(self._read))
         return None
 
     def take(self, frames: list[Frame]) -> PageEnd | None:
-        """Process frames; return the end of the page when it arrives.
+        """Process frames; return the end of the page, or None if it has not arrived.
 
-        Raises `BadAnswer` for anything else, also if the server does not support batches (before
-        2.11).
+        Raises `BadAnswer` for a frame that is neither a message of a batch nor a status. Servers
+        before 2.11, which do not support batches, send such frames.
         """
         accept, page, matches = self._read.accept, self._page, self._matches
         for subject, _, header_size, body in frames:
@@ -252,10 +260,10 @@ def _direct_end(block: bytes) -> PageEnd:
 
 
 class PullAnswer:
-    """Moves the deliveries of one pull into a page.
+    """The response to one pull. Its messages are added to `page`.
 
-    `token` identifies the statuses of the pull; `batch` is the number of requested messages.
-    `matches` filters by subject if the server could not.
+    `token` identifies the statuses of the pull. `batch` is the number of requested messages.
+    `matches` selects messages by subject, for filters that the server cannot apply.
     """
 
     def __init__(
@@ -273,16 +281,17 @@ class PullAnswer:
         self._matches: Final = matches
 
     def take_bulk(self, found: ArrowPage) -> PageEnd | None:
-        """Process a bulk page; return the end of the page if no more messages are expected."""
+        """Add messages read in bulk; return the end of the page, or None if more are expected."""
         self._left -= len(found)
         self._page.blocks.append(found.accepted(self._read))
         return None if self._left else PageEnd(more=found.pending > 0)
 
     def take(self, frames: list[Frame]) -> PageEnd | None:
-        """Process frames; return the end of the page when it arrives.
+        """Process frames; return the end of the page, or None if it has not arrived.
 
         A full batch ends without a status: the pending count of its last message shows whether
-        there is more. Raises `BadAnswer` for frames that are neither a delivery nor a status.
+        the stream has more messages. Raises `BadAnswer` for a frame that is neither a delivery nor
+        a status.
         """
         for frame in frames:
             if is_status(frame):

@@ -2,24 +2,25 @@
 
 Theory of operation
 -------------------
-A range `[start, end)` is read in pages (direct get batches, or pulls of an ephemeral consumer).
-Both may be answered by a replica that lags behind the leader, and such a replica reports "no more
-messages" although later messages are already stored and acknowledged. Empty responses, end markers
-and pending counts of a page are therefore hints, not proof. Two things are proof:
+A range `[start, end)` is read in pages (direct get batches, or pulls of an ephemeral consumer). A
+replica that lags behind the leader may send a page. Such a replica reports "no more messages"
+although later messages are already stored and acknowledged. Empty responses, end markers and
+pending counts of a page are therefore hints, not proof. A sequence is settled once its message was
+read, or once it is known that the stream has no message of the range at it. There are two proofs:
 
-1. a message with sequence `end - 1` or above was received: a replica applies entries in order, so
-   it had everything below as well;
-2. the stream's leader, asked for the next message at or after the first unsettled sequence, has
-   none below `end`. If it has none at all, it must also have proved that it was still the leader
+1. A message with sequence `end - 1` or above was received. A replica applies entries in order, so
+   it had all earlier messages, too.
+2. The stream's leader has no message at or after the first unsettled sequence and below `end`. If
+   it has no later message at all, it must also have proved that it was still the leader
    (`twinstream.core.api.leadership`).
 
-Until one of them holds, the read pauses briefly and continues at the first unsettled sequence.
-If the leader returns a message inside the range, everything before it is settled too, and the
-read continues there.
+Without a proof, the read pauses briefly and continues at the first unsettled sequence. If the
+leader returns a message inside the range, all sequences before it are settled, too, and the read
+continues at this message.
 
-The object has no clock and does no I/O: `RangeRead.step` is the next step, and the caller carries
-it out and reports the result. Cost of the proof on a stream without changes: at most two leader
-requests for each filter, and one for the stream's state, per range.
+`RangeRead` has no clock and does no I/O: `RangeRead.step` is the next step, and the caller carries
+it out and reports the result. On a stream without changes, the proof for a range takes at most two
+leader requests for each filter, and one request for the stream's state.
 """
 
 from __future__ import annotations
@@ -32,8 +33,8 @@ from twinstream.core.read.read_report import ReadEnd
 from twinstream.errors import BadAnswer
 from twinstream.models.records import frozen
 
-#: An end above that of every range, as servers count to 2**64 - 1: the read continues until the
-#: leader has no more messages.
+#: The end of a range without an end: such a read continues until the leader has no more messages.
+#: It is above all sequences, since servers count to 2**64 - 1.
 OPEN_END: Final = 1 << 65
 
 #: First and longest pause in seconds while a replica catches up. Replicas lag by milliseconds; the
@@ -43,7 +44,7 @@ BACKOFF: Final = Backoff(0.005, 0.25)
 
 @frozen
 class Page:
-    """Read messages from `seq` on: at most `batch` of them and about `max_bytes`."""
+    """The step to read messages from `seq` on: at most `batch` messages and about `max_bytes`."""
 
     seq: int
     batch: int
@@ -52,21 +53,25 @@ class Page:
 
 @frozen
 class AskLeader:
-    """Ask the stream's leader for the next message at or after `seq` (leader get)."""
+    """The step to ask the stream's leader for the next message at or after `seq` (leader get)."""
 
     seq: int
 
 
 @frozen
 class Pause:
-    """Wait `seconds`, then call `RangeRead.paused`."""
+    """The step to wait `seconds`, then call `RangeRead.paused`."""
 
     seconds: float
 
 
 @frozen
 class Finished:
-    """The range is settled. `last_seq` is the last accepted message, 0 if there was none."""
+    """The last step: the range is settled.
+
+    `messages` is the number of accepted messages. `first_seq` and `last_seq` are the sequences of
+    the first and the last of them, 0 if there are none.
+    """
 
     messages: int
     first_seq: int
@@ -78,7 +83,7 @@ _S = TypeVar("_S", Page, AskLeader, Pause)
 
 
 class RangeRead:
-    """Progress of reading `[start, end)` of a stream.
+    """The progress of a read of the range `[start, end)` of a stream.
 
     Drive it with a loop over `step`: for a `Page`, pass each sequence to `accept` and report the
     end with `page_ended`, or with `page_failed` if the connection or the server failed; answer
@@ -120,18 +125,18 @@ class RangeRead:
         self._kept = 0
         self._first = 0
         self._last = 0
-        #: How the range is known to be complete; `CLOSED` until it is.
+        #: Why the range is known to be complete; `CLOSED` as long as it is not.
         self.reason = ReadEnd.CLOSED if end > start else ReadEnd.EMPTY
         self._step: Step = self._page_or_finish()
 
     @property
     def step(self) -> Step:
-        """The next step."""
+        """The next step, which the caller carries out."""
         return self._step
 
     @property
     def is_open(self) -> bool:
-        """Whether the read ends only when the leader has no more messages."""
+        """Whether the range has no end: the read ends when the leader has no more messages."""
         return self._end == OPEN_END
 
     @property
@@ -141,7 +146,7 @@ class RangeRead:
 
     @property
     def next_seq(self) -> int:
-        """The first sequence that is not settled yet, at which a new reader would continue."""
+        """The first sequence that is not settled yet, at which another read can continue."""
         return self._next
 
     @property
@@ -163,7 +168,7 @@ class RangeRead:
         if seq < self._next:
             return False
         if seq >= self._end:
-            # Replicas apply in order: one that has this message had everything below it.
+            # A replica stores messages in order, so the sender had all messages below this one.
             self._next = self._end
             return False
         self._next = seq + 1
@@ -176,7 +181,7 @@ class RangeRead:
     def accept_run(self, first: int, last: int, count: int) -> bool:
         """Record `count` messages in ascending order if all of them belong to the range.
 
-        Return False, and record none, if one does not: then use `accept` for each.
+        Otherwise record none and return False: the caller then uses `accept` for each message.
         """
         if first < self._next or last >= self._end:
             return False
@@ -207,7 +212,7 @@ class RangeRead:
             self._wait()
 
     def leader_has(self, seq: int | None) -> None:
-        """Report the leader's next message at or after the requested sequence; None for none.
+        """Report the sequence of the message that the leader returned, None if it has no more.
 
         Raises `BadAnswer` for a sequence below the requested one.
         """

@@ -13,21 +13,24 @@ class ReadEnd(Enum):
     """Why a read ended. All values but CLOSED mean that the range is complete."""
 
     EMPTY = "the range held no sequence"
-    """Nothing to read: the stream is empty or begins after the range."""
+    """There was nothing to read: the stream is empty or begins after the range."""
 
     SEEN = "a message at the end of the range was seen"
-    """A replica stores messages in order, so the one that sent it had all earlier messages."""
+    """A message at the end of the range, or after it, was received.
+
+    A replica stores messages in order, so the sender had all earlier messages.
+    """
 
     LEADER = "the leader has no further message in the range"
-    """The stream's leader was asked, because the last messages of the range do not exist."""
+    """The last sequences of the range hold no messages, which only the leader can confirm."""
 
     CLOSED = "the read was closed before its end"
-    """The rest of the range was not read; continue at `ReadReport.position`."""
+    """The end of the range was not read. Another read can continue at `ReadReport.position`."""
 
 
 @frozen(kw_only=True)
 class ReadReport:
-    """The result of a read that ended."""
+    """The result of a read that has ended."""
 
     stream: str
     start: int
@@ -40,13 +43,13 @@ class ReadReport:
     """The first sequence not covered by a page: `end`, unless the read was closed early."""
     reason: ReadEnd
     overtaken_at: int | None = None
-    """The first sequence of the stream if it was seen ahead of the read, else None.
+    """The first sequence of the stream, if it was once ahead of the read; None if it never was.
 
-    In that case limits or a purge removed messages of the range while it was read, and some of them
-    may be missing. None means that the beginning of the stream never overtook the read.
+    A number means that limits or a purge removed messages of the range during the read, so some of
+    them may be missing.
     """
 
     @property
     def complete(self) -> bool:
-        """Whether everything that the stream had in the range was read."""
+        """Whether the read covered the whole range, and no message was removed ahead of it."""
         return self.reason is not ReadEnd.CLOSED and self.overtaken_at is None

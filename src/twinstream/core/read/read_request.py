@@ -1,4 +1,4 @@
-"""Arguments of reads of a stream, and the choice of the way to read."""
+"""Validate the arguments of reads of a stream, and choose how to read it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,10 @@ DIRECT_SINCE: Final = (2, 11, 0)
 
 @frozen(kw_only=True)
 class ReadRequest:
-    """A range of a stream; `end` is the sequence after it, None means the current end."""
+    """The validated arguments of a read.
+
+    `end` is the sequence after the range; None means the current end of the stream.
+    """
 
     start: int | None = None
     end: int | None = None
@@ -48,7 +51,7 @@ class ReadRequest:
 
 @frozen(kw_only=True)
 class SnapshotRequest:
-    """The subjects and the time of a snapshot: without `at_seq` and `at_time`, it is now."""
+    """The validated arguments of a snapshot. Without `at_seq` and `at_time`, it is taken now."""
 
     subjects: tuple[str, ...] = ()
     at_seq: int | None = None
@@ -62,7 +65,7 @@ def snapshot_request(
     at_time: datetime | None,
     timeout: Seconds,
 ) -> SnapshotRequest:
-    """Validate the arguments of a snapshot. Raises `BadArgument`."""
+    """Return the validated arguments of a snapshot. Raises `BadArgument` for an invalid one."""
     if at_seq is not None and at_time is not None:
         raise BadArgument("pass at_seq or at_time, not both")
     return SnapshotRequest(
@@ -85,7 +88,7 @@ def read_request(
     page_bytes: int,
     timeout: Seconds,
 ) -> ReadRequest:
-    """Validate the arguments of a read. Raises `BadArgument`."""
+    """Return the validated arguments of a read. Raises `BadArgument` for an invalid one."""
     if start is not None and start_time is not None:
         raise BadArgument("pass start or start_time, not both")
     if end is not None and end_time is not None:
@@ -106,7 +109,7 @@ def read_request(
 
 
 def filters_of(subjects: str | Sequence[str] | None) -> tuple[str, ...]:
-    """Return subject filters as a tuple, empty for all. Raises `BadArgument`."""
+    """Return subject filters as a tuple, which is empty for all subjects. Raises `BadArgument`."""
     if subjects is None:
         return ()
     check_kind(subjects, Iterable, "subjects", "a subject or a list of them")
@@ -115,7 +118,7 @@ def filters_of(subjects: str | Sequence[str] | None) -> tuple[str, ...]:
         raise BadArgument("subjects is empty; omit it to read all of them")
     for each in filters:
         check_filter(each)
-    # With a filter that matches everything, the others make no difference.
+    # A filter that matches everything makes the other filters redundant.
     return () if ">" in filters else tuple(dict.fromkeys(filters))
 
 
@@ -130,9 +133,10 @@ def _moment(value: datetime | None, name: str) -> Timestamp | None:
 def choose(via: Via | None, filters: int, config: StreamConfig, version: tuple[int, ...]) -> Via:
     """Return how to read a stream with the given number of filters: `via`, or the best way.
 
-    A direct get leaves no state but takes one filter; a consumer takes several. On a work queue or
-    an interest stream a consumer would affect which messages the stream keeps, so the leader is
-    used. Raises `BadArgument` or `Unsupported` if the stream or server does not allow `via`.
+    A direct get leaves no state on the server, but its request has only one filter; a consumer has
+    several. On a work queue or an interest stream, a consumer would affect which messages the
+    stream keeps, so it is never chosen. Raises `BadArgument` if the stream does not allow `via`,
+    and `Unsupported` if the server does not.
     """
     new_enough = version >= DIRECT_SINCE
     if via == "direct":

@@ -1,4 +1,4 @@
-"""The state of a stream by subject: the last message of each, at one sequence."""
+"""Snapshots of a stream: the last message of each subject, as of one sequence."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ __all__ = ["LastSeqs", "Latest", "Snapshot"]
 
 
 class Snapshot(Mapping[str, StreamMessage]):
-    """The last message of each subject, ordered by sequence, in the state at `seq`."""
+    """The last message of each subject, ordered by sequence, as of the sequence `seq`."""
 
     def __init__(self, stream: str, seq: int, messages: Mapping[str, StreamMessage]) -> None:
         self.stream: Final = stream
         self.seq: Final = seq
-        """Every message up to this sequence was considered, and none above it."""
+        """The sequence of the snapshot. It covers all messages up to this one, and none above."""
         self._messages: Final = messages
 
     def __getitem__(self, subject: str) -> StreamMessage:
@@ -34,7 +34,7 @@ class Snapshot(Mapping[str, StreamMessage]):
 
 
 class Latest:
-    """Collects the last message of each subject from pages."""
+    """The last message of each subject, collected from pages."""
 
     def __init__(self) -> None:
         self._rows: Final[dict[bytes, tuple[int, StoredPage, int]]] = {}
@@ -52,7 +52,7 @@ class Latest:
             self.last_seq = max(self.last_seq, page.seqs[-1])
 
     def snapshot(self, stream: str, seq: int) -> Snapshot:
-        """Return the collected messages, as of sequence `seq`."""
+        """Return the collected messages as a snapshot of `stream` as of the sequence `seq`."""
         found = sorted(self._rows.values(), key=lambda row: row[0])
         messages = (page.message(at, stream) for _, page, at in found)
         return Snapshot(stream, seq, {message.subject: message for message in messages})
@@ -64,7 +64,7 @@ class Latest:
             time = page.times[at]
             found.seqs.append(seq)
             found.subjects.append(page.subjects[at])
-            # The collected pages may have times of both kinds.
+            # Collected pages may have times of both kinds, but one page must have one kind.
             found.times.append(time if isinstance(time, int) else time_of(time, stream).ns)
             found.headers.append(page.headers[at])
             found.payloads.append(page.payloads[at])
@@ -72,7 +72,7 @@ class Latest:
 
 
 class LastSeqs:
-    """Collects the sequence of the last message of each subject from pages, and no messages."""
+    """The sequence of the last message of each subject, collected from pages, without messages."""
 
     def __init__(self) -> None:
         self.by_subject: Final[dict[bytes, int]] = {}

@@ -17,7 +17,7 @@ class StreamMessage:
     """A message as stored in a stream; it cannot be acknowledged."""
 
     stream: str
-    """The stream that returned the message: the requested stream or, by direct get, its mirror."""
+    """The stream that returned the message: the requested one or, for a direct get, its mirror."""
     subject: str
     seq: int
     time: Timestamp
@@ -31,5 +31,5 @@ class StreamMessage:
         return as_text(self.data, self.subject)
 
     def json(self) -> Any:
-        """Return the payload decoded as JSON; raises `BadPayload`."""
+        """Return the payload decoded as JSON; raises `BadPayload` if it is not JSON."""
         return as_json(self.data, self.subject)

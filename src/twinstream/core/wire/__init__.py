@@ -1,1 +1,1 @@
-"""The NATS protocol as bytes: parsing, headers, subjects and status lines."""
+"""The NATS protocol as bytes: parser, commands, headers, subjects and status messages."""

@@ -1,8 +1,8 @@
-"""Fast reader of publish acknowledgements: all of those in one socket read at once.
+"""Fast reader of publish acknowledgements, for all acknowledgements of a socket read at once.
 
 Acknowledgements of one stream to one inbox subscription differ in two numbers only: the token of
-the inbox and the stream sequence. One regular expression finds both for a whole read, in C, while
-the parser would make a frame for each. Bytes that look different are left to the parser.
+the inbox and the stream sequence. One regular expression finds both numbers of all acknowledgements
+in C, while the parser would create a frame for each. The parser gets all other bytes.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ Deliver = Callable[[list[bytes], list[PubAck]], object]
 
 
 class AckCutter:
-    """Reads acknowledgements to inboxes `prefix` + number, of the subscription `sid`.
+    """A reader of acknowledgements to the inboxes `prefix` + number of the subscription `sid`.
 
-    `deliver` is called with the inboxes and, in the same order, the acknowledgements that they got.
+    It calls `deliver` with a list of inboxes and the list of the acknowledgements for them.
     """
 
     def __init__(self, sid: bytes, prefix: bytes, deliver: Deliver) -> None:
@@ -36,18 +36,18 @@ class AckCutter:
         self._prefix: Final = prefix
         self._mark: Final = b"MSG " + prefix
         self._deliver: Final = deliver
-        # None until the first example; replaced as a whole.
+        # None before `learn`. The pair is replaced in one step.
         self._known: tuple[re.Pattern[bytes], AckShape] | None = None
         self._aside = 0
 
     def learn(self, frame: Frame, shape: AckShape) -> None:
-        """Use `frame`, an acknowledgement of the given shape, as the example for the others."""
+        """Derive the pattern of later acknowledgements from `frame`, which has the given shape."""
         self.is_learning = False
         head, tail, size = shape.head, shape.tail, len(frame[3]) - 2
         digits = len(frame[3]) - len(head) - len(tail)
         line = b" %b %d\r\n" % (self.sid, size)
-        # Sequences with the same number of digits only, so that the size in the line is right.
-        # With one more digit the pattern no longer matches and is learned again.
+        # The pattern matches only sequences with the same number of digits, because the size in the
+        # line depends on this number. At the first longer sequence, the pattern is learned again.
         self._known = (
             re.compile(
                 b"MSG (%b[0-9]+)%b([1-9][0-9]{%d})%b"
@@ -65,7 +65,8 @@ class AckCutter:
             self._aside -= 1
             return data
         pattern, shape = known
-        # split() yields text between matches, inbox, sequence, and so on; the last is the rest.
+        # For each match, split() yields the text before it, the inbox and the sequence. The last
+        # item is the text after the last match.
         parts = pattern.split(data)
         if len(parts) == 1:
             self._known, self.is_learning = None, True

@@ -1,7 +1,7 @@
 """Message headers: a case-preserving, ordered multi-map, and its encoding on the wire.
 
-Source: ADR-4. JetStream compares names case-sensitively, so this does too.
-Values are text; bytes that are not UTF-8 are kept as surrogate escapes.
+Source: ADR-4. JetStream compares names case-sensitively, so `Headers` does, too. Values are text.
+Bytes that are not UTF-8 become surrogate escapes.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ _BAD_VALUE: Final = re.compile(r"[\r\n\0]")
 
 
 class Headers(Mapping[str, str]):
-    """Headers of a received message. `headers[name]` is the first value, `get_all` returns all.
+    """The headers of a message. `headers[name]` is the first value, `get_all` returns all values.
 
     Length and iteration are over distinct names. `pairs` holds every header line in order.
 
     A server stores any bytes that a publisher declares as a header block. If the block does not
-    begin with `NATS/1.0`, `malformed` holds its bytes; otherwise it is empty. In a reply to a
-    direct get these bytes lack the last two, which the server cuts off.
+    begin with `NATS/1.0`, `malformed` holds its bytes; otherwise `malformed` is empty. In a reply
+    to a direct get, `malformed` lacks the last two bytes, which the server removes.
     """
 
     __slots__ = ("_first", "malformed", "pairs")
@@ -50,14 +50,14 @@ class Headers(Mapping[str, str]):
         self.malformed: Final = malformed
         self._first: dict[str, str] = dict(self.pairs)
         if len(self._first) < len(self.pairs):
-            # `dict` took the last of several values of a name; the first one counts.
+            # `dict` keeps the last value of a name, but the first one counts.
             self._first |= dict(reversed(self.pairs))
 
     @classmethod
     def parse(cls, block: bytes) -> Headers:
         """Parse a header block, from `NATS/1.0` to the empty line.
 
-        A malformed block is parsed as far as its lines look like headers.
+        In a malformed block, each line after the first is parsed as a header.
         """
         lines = block.decode("utf-8", "surrogateescape").split("\r\n")[1:]
         malformed = b"" if block.startswith(_VERSION_BYTES) else block
@@ -73,7 +73,7 @@ class Headers(Mapping[str, str]):
         return len(self._first)
 
     def get_all(self, name: str) -> list[str]:
-        """Return every value of `name` in order; an empty list if there is none."""
+        """Return all values of `name` in order, an empty list if there are none."""
         return [value for each, value in self.pairs if each == name]
 
     def __eq__(self, other: object) -> bool:
@@ -84,7 +84,7 @@ class Headers(Mapping[str, str]):
     __hash__ = None  # type: ignore[assignment]
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Return how to rebuild the headers; old protocols of pickle do not support slots."""
+        """Return a call that creates a copy, because old pickle protocols do not support slots."""
         return _headers, (self.pairs, self.malformed)
 
     def __repr__(self) -> str:
@@ -102,20 +102,21 @@ def _pair(line: str) -> tuple[str, str]:
 
 
 def parse_status(block: bytes) -> tuple[int, str]:
-    """Return the inline status of a header block as (code, text); code 0 when there is none."""
+    """Return code and text of the status in the first line, or 0 and "" without a status."""
     line = block[: block.find(b"\r\n")]
     words = line[len(_VERSION) :].strip()
     if not words:
         return 0, ""
     code, _, text = words.partition(b" ")
-    # ADR-4 has three digits. A publisher may write thousands of digits, which `int` refuses.
+    # A code has three digits (ADR-4). A publisher may send thousands of digits, for which `int`
+    # would raise an error.
     if len(code) > _STATUS_DIGITS or not code.isdigit():
         return 0, ""
     return int(code), text.strip().decode("utf-8", "replace")
 
 
 def encode_headers(headers: HeaderValues | None) -> bytes:
-    """Return the header block for a message, empty when there are no headers.
+    """Return the header block of a message, empty without headers.
 
     Raises `BadArgument` for a name or value that would change the meaning of the block.
     """
@@ -154,19 +155,23 @@ def _check_value(name: str, value: object) -> None:
 
 
 def check_mapping(headers: object) -> None:
-    """Raise `BadArgument` for anything but a mapping, such as a list of pairs."""
+    """Raise `BadArgument` unless `headers` is a mapping; a list of pairs, for example, is not."""
     if not isinstance(headers, Mapping):
         raise BadArgument(f"headers must be Headers or a mapping of names, got {headers!r:.60}")
 
 
 def header_pairs(headers: HeaderValues) -> Iterator[tuple[str, str]]:
-    """Iterate over the header lines. `encode_headers` validates names and values."""
+    """Yield name and value of each header line, without validating them.
+
+    Raises `BadArgument` if `headers` is not a mapping.
+    """
     if isinstance(headers, Headers):
         yield from headers.pairs
         return
     check_mapping(headers)
     for name, value in headers.items():
-        # Bytes are invalid, but as one value: iterating over them would report a number instead.
+        # Bytes are an invalid value. Iterating over them would yield numbers, and the error would
+        # name a number instead of the bytes.
         if isinstance(value, _ONE_VALUE):
             yield name, value
         elif isinstance(value, Iterable):

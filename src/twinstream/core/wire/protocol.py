@@ -1,8 +1,8 @@
 """Sans-I/O implementation of the NATS client protocol: bytes in, messages and events out.
 
 The parser accepts input in pieces of any size. It passes each message directly to the sink of its
-subscription (usually a deque's `append`), because an event object per message would cost as much
-as the parsing. Everything else is returned as an event.
+subscription, a callable (usually a deque's `append`), because an event object per message would
+cost as much as the parsing. It returns all other protocol lines as events.
 
 A message is a tuple of slices that is decoded only when the caller accesses it. `Frame` is
 `(subject, reply, header_size, body)`: two byte strings, the length of the header block at the
@@ -56,7 +56,7 @@ _MAX_LINE: Final = 1 << 20
 # The longest message (bytes) that is accepted, unless the server announces more. The server's own
 # responses may exceed its `max_payload`: up to its `max_pending`, 64 MiB by default.
 _MAX_MESSAGE: Final = 1 << 26
-# Servers store `max_payload` in 32 bits.
+# Upper limit for `Parser.max_message`: servers store `max_payload` in 32 bits.
 _LARGEST: Final = (1 << 31) + _MAX_LINE
 
 # Number of sizes that `_Totals` caches, in less than 1 MiB.
@@ -72,7 +72,7 @@ class Info:
 
 @frozen
 class Ping:
-    """The server's PING, to be answered with a PONG."""
+    """The server's PING. The client must reply with a PONG."""
 
 
 @frozen
@@ -82,7 +82,7 @@ class Pong:
 
 @frozen
 class Ok:
-    """+OK, sent by servers in verbose mode."""
+    """The server's +OK, which it sends in verbose mode."""
 
 
 @frozen
@@ -103,7 +103,7 @@ def _reraise(_: bytes, error: Exception) -> None:
 
 
 class ByteTaker(Protocol):
-    """Extracts the messages of one subscription from the bytes before they are parsed."""
+    """An object that processes the messages of one subscription before the parser does."""
 
     @property
     def sid(self) -> bytes:
@@ -111,12 +111,12 @@ class ByteTaker(Protocol):
         ...
 
     def take(self, data: bytes) -> bytes:
-        """Consume leading bytes of the subscription; return the rest for the parser."""
+        """Process messages of the subscription in `data`; return the bytes for the parser."""
         ...
 
 
 class HeldBack(ByteTaker, Protocol):
-    """Takes the bytes of one subscription before they are parsed, until the response is complete.
+    """A `ByteTaker` that buffers one response until it is complete.
 
     The response may arrive in several reads from the socket.
     """
@@ -128,22 +128,24 @@ class HeldBack(ByteTaker, Protocol):
 
     @property
     def is_over(self) -> bool:
-        """Whether no more bytes are taken."""
+        """Whether the response is complete, or its buffering was given up."""
         ...
 
     def give_up(self) -> None:
-        """Leave all bytes to the parser, because other bytes come first."""
+        """Stop buffering: the next `take` returns all buffered bytes for the parser."""
         ...
 
 
 class Parser:
-    """Splits a byte stream into messages and control events.
+    """A parser that splits a byte stream into messages and events.
 
-    `sinks` maps subscription ids to callables that take a `Frame`. `cutters` extract their messages
-    from the bytes before parsing. Subscription ids in `silent` are not returned by `feed`; only
-    their sinks are called. All three may change between calls.
-    A message without a sink is counted in `strays` (its subscription has just ended). If a sink
-    raises, its message is dropped and `on_failure` is called with the subject and the error.
+    `sinks` maps subscription ids to callables that take a `Frame`. `cutters` process the bytes
+    before the parser. `feed` does not return subscription ids in `silent`; it only calls their
+    sinks. All three may change between calls.
+
+    The parser drops a message without a sink, whose subscription has just ended, and counts it in
+    `strays`. If a sink raises, the parser drops the message and calls `on_failure` with the subject
+    and the error.
     """
 
     def __init__(
@@ -166,13 +168,17 @@ class Parser:
 
     @property
     def needed(self) -> int:
-        """Total bytes of the partly received message, or buffered bytes of a page; else 0."""
+        """The size of an incomplete message, or the bytes of an incomplete bulk page; else 0."""
         if self._bulk is not None:
             return self._bulk.size
         return self._needed if self._pieces else 0
 
     def hold_back(self, bulk: HeldBack) -> None:
-        """Pass the next bytes to `bulk` first, unless an earlier bulk response is incomplete."""
+        """Pass the next bytes to `bulk` before parsing them.
+
+        If an earlier bulk response is incomplete, its buffering is given up, and `bulk` is not
+        used.
+        """
         if self._bulk is None:
             self._bulk = bulk
         else:
@@ -188,8 +194,8 @@ class Parser:
         if self._pieces:
             self._pieces.append(data)
             self._held += len(data)
-            # An incomplete payload or line is not scanned again before it is complete. That keeps
-            # parsing linear instead of quadratic.
+            # An incomplete payload or line is not scanned again before it is complete. So the time
+            # of parsing grows linearly with the size, not quadratically.
             if self._held < self._needed:
                 return [], []
             if not self._needed and b"\n" not in data:
@@ -201,12 +207,12 @@ class Parser:
 
     def _feed_past(self, bulk: HeldBack, data: bytes) -> tuple[list[bytes], list[Event]]:
         if self._pieces:
-            bulk.give_up()  # its first message cannot begin in the middle of another one
+            bulk.give_up()  # A page cannot begin in the middle of another message.
         self._bulk = None
         touched, events = self.feed(data) if (data := bulk.take(data)) else ([], [])
         if not bulk.is_over:
             self._bulk = bulk
-        # Always reported, even if the subscription has no complete message yet.
+        # The subscription is always reported, even without a complete message.
         return [bulk.sid, *touched], events
 
     def _parse(self, data: bytes) -> tuple[list[bytes], list[Event]]:
@@ -242,7 +248,7 @@ class Parser:
                     self._hold(data, stream.tell() - len(line), 0)
                     break
             except ValueError:
-                # An incomplete message line, or garbage.
+                # The line is incomplete, or it is not a line of the NATS protocol.
                 if line[-1:] != b"\n":
                     self._hold(data, stream.tell() - len(line), 0)
                     break
@@ -285,15 +291,15 @@ class Parser:
             raise ProtocolError(f"protocol line is longer than {_MAX_LINE} bytes")
 
     def expect_payloads(self, size: int) -> None:
-        """Raise the message limit to fit `size`, the `max_payload` of the server, if necessary."""
+        """Set the limit for messages of a server whose `max_payload` is `size` bytes."""
         self.max_message = max(_MAX_MESSAGE, min(size + _MAX_LINE, _LARGEST))
 
 
 class _Totals(dict[bytes, int]):
-    """Maps the size at the end of a line to the number of bytes that follow, CRLF included.
+    """A cache from the size at the end of a line to the number of bytes after it, with CRLF.
 
-    Looking up a known size is faster than parsing it. Raises `ValueError` for anything that is not
-    a size at the end of a line.
+    Looking up a known size is faster than parsing it. A key that is not a size and a line end
+    raises `ValueError`.
     """
 
     def __missing__(self, size: bytes) -> int:
@@ -309,7 +315,7 @@ _TOTALS: Final = _Totals()
 
 
 def _with_headers(parts: list[bytes]) -> tuple[bytes, bytes, bytes, int, int]:
-    """Parse the line of a message with headers; raises `ValueError`."""
+    """Return the values of a split HMSG line; raises `ValueError` if it is invalid."""
     if len(parts) == 6:
         _, subject, sid, reply, header, size = parts
     else:
@@ -340,14 +346,14 @@ def _control(line: bytes) -> Event:
 
 
 def connect_command(options: Mapping[str, Any]) -> bytes:
-    """Return CONNECT with the given options."""
+    """Return the command CONNECT with `options` as JSON."""
     return b"CONNECT " + json.dumps(options, separators=(",", ":")).encode() + b"\r\n"
 
 
 def publish_command(subject: bytes, reply: bytes, headers: bytes, payload: bytes) -> bytes:
-    """Return PUB or HPUB. Every part must be validated and encoded."""
+    """Return the command PUB, or HPUB if there are headers. The caller has validated all parts."""
     if len(payload) > LONG:
-        # The % operator is faster for short payloads. For long ones it grows its result by
+        # The % operator is faster for short payloads. For a long payload it grows its result by
         # copying it into fresh memory, which takes fifty times as long at 256 KiB.
         return b"".join(long_publish_command(subject, reply, headers, payload))
     if not headers:
@@ -361,14 +367,14 @@ def publish_command(subject: bytes, reply: bytes, headers: bytes, payload: bytes
 
 @lru_cache(maxsize=1024)
 def line_end(size: int) -> bytes:
-    """Return the end of a PUB line. Cached: sizes repeat, and formatting one takes 0.17 µs."""
+    """Return the end of a PUB line, from a cache: sizes repeat, and formatting takes 0.17 µs."""
     return b" %d\r\n" % size
 
 
 def long_publish_command(
     subject: bytes, reply: bytes, headers: bytes, payload: bytes
 ) -> tuple[bytes, bytes, bytes]:
-    """Return PUB or HPUB in three pieces: the bytes before the payload, the payload and CRLF."""
+    """Return PUB or HPUB in three pieces: the bytes before the payload, the payload, and CRLF."""
     head = b"%b %b" % (subject, reply) if reply else subject
     size = len(headers) + len(payload)
     if headers:
@@ -377,12 +383,12 @@ def long_publish_command(
 
 
 def subscribe_command(subject: bytes, queue: bytes, sid: bytes) -> bytes:
-    """Return SUB, with a queue group if `queue` is not empty."""
+    """Return the command SUB, with a queue group if `queue` is not empty."""
     if queue:
         return b"SUB %b %b %b\r\n" % (subject, queue, sid)
     return b"SUB %b %b\r\n" % (subject, sid)
 
 
 def unsubscribe_command(sid: bytes) -> bytes:
-    """Return UNSUB, which ends a subscription immediately."""
+    """Return the command UNSUB, which ends a subscription immediately."""
     return b"UNSUB %b\r\n" % sid

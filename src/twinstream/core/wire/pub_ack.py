@@ -1,7 +1,7 @@
 """Parse publish acknowledgements.
 
-Acknowledgements of one stream differ only in the sequence, so an `AckReader` compares bytes: 0.8
-instead of 3.0 microseconds for JSON (Python 3.11).
+Acknowledgements of one stream differ only in the sequence, so an `AckReader` compares their other
+bytes with those of an earlier one. This takes 0.8 µs; parsing the JSON takes 3.0 µs (Python 3.11).
 """
 
 from __future__ import annotations
@@ -25,21 +25,22 @@ _NOT_IN_JSON: Final = b"xUav"
 _ZERO: Final = ord("0")
 _LAST_SEQ: Final = 2**64 - 1
 _MOST_DIGITS: Final = 19
-"""Sequences with more digits are parsed as JSON, which validates their range."""
+"""The fast path accepts sequences of at most this many digits, which are always in range."""
 
 
 class _Blank(PubAck):
-    """A mutable `PubAck` without constructor: it is filled, then its class becomes `PubAck`.
+    """A mutable `PubAck` without constructor. `AckShape.ack` sets its fields and then its class.
 
-    Every message needs one. Creating it so takes 0.7 µs, the constructor of the frozen class 2.3
-    (Python 3.11 and 3.13).
+    Every published message needs a `PubAck`. Creating it in this way takes 0.7 µs; the constructor
+    of the frozen class takes 2.3 µs (Python 3.11 and 3.13).
     """
 
     __slots__ = ()
 
     __init__ = object.__init__  # pyright: ignore[reportAssignmentType]
     __setattr__ = object.__setattr__
-    # Defined as well, because otherwise the interpreter looks for `__setattr__` on each access.
+    # Both methods are set. If only `__setattr__` were, the interpreter would look for it on each
+    # assignment.
     __delattr__ = object.__delattr__
 
 
@@ -47,23 +48,23 @@ _blank: Final = cast("Callable[[], Any]", _Blank)
 
 
 def is_pub_ack(frame: Frame) -> bool:
-    """Check whether a reply may be a stream's; other responders' replies rarely look like it."""
+    """Return whether a reply may be from a stream. Replies of others rarely look like one."""
     return b'"stream"' in frame[3] or frame[2] > 0 or b'"error"' in frame[3]
 
 
 def is_of(ack: PubAck, stream: str, domain: str | None) -> bool:
-    """Check whether `ack` was sent by this stream of this domain; None means an unknown domain.
+    """Return whether `stream` of `domain` sent `ack`; None means an unknown domain.
 
-    Connected domains may have streams of the same name and subjects. Each of them stores the
-    published message and replies.
+    Connected domains may have streams of the same name and subjects. Each of these streams stores
+    the published message and replies.
     """
-    # Compared instead of looked up in a set: a foreign reply may have any JSON value here.
+    # A set look-up would fail: in the reply of another responder, `domain` may be any JSON value.
     known = domain is not None and ack.domain is not None
     return ack.stream == stream and (not known or ack.domain == domain)
 
 
 def is_strange(frame: Frame, stream: str, domain: str | None) -> bool:
-    """Check whether a reply is the acknowledgement of another stream or of another domain."""
+    """Return whether a reply is an acknowledgement of another stream or another domain."""
     try:
         return not is_of(read_pub_ack(frame, stream), stream, domain)
     except TwinstreamError:
@@ -71,7 +72,7 @@ def is_strange(frame: Frame, stream: str, domain: str | None) -> bool:
 
 
 def read_pub_ack(frame: Frame, subject: str) -> PubAck:
-    """Return the acknowledgement in a reply, or raise the error that it carries."""
+    """Return the acknowledgement in a reply, or raise the error that the reply contains."""
     _, _, header_size, body = frame
     payload = body[header_size:-2]
     answer = read_answer(_as_json(payload) if b"\\" in payload else payload, subject)
@@ -92,10 +93,10 @@ def read_pub_ack(frame: Frame, subject: str) -> PubAck:
 
 
 def _as_json(payload: bytes) -> bytes:
-    """Replace Go's escapes in an acknowledgement by JSON's.
+    """Replace Go's escape sequences in an acknowledgement by those of JSON.
 
-    The server writes the names of stream and domain with `%q`, which differs from JSON for control
-    characters and for unprintable characters beyond U+FFFF.
+    The server writes the names of stream and domain with Go's `%q`. This differs from JSON for
+    control characters and for unprintable characters above U+FFFF.
     """
     return re.sub(_ESCAPE, _json_escape, payload, flags=re.DOTALL)
 
@@ -109,7 +110,7 @@ def _json_escape(found: re.Match[bytes]) -> bytes:
 
 
 class AckShape:
-    """What all acknowledgements of one stream have in common: everything except the sequence."""
+    """The parts that all acknowledgements of one stream share: everything except the sequence."""
 
     __slots__ = ("between", "domain", "head", "stream", "tail")
 
@@ -121,7 +122,7 @@ class AckShape:
         self.domain: Final = domain
 
     def ack(self, seq: bytes) -> PubAck:
-        """Return the acknowledgement with the sequence given as digits."""
+        """Return the acknowledgement whose sequence has the digits `seq`."""
         ack = _blank()
         ack.unknown = {}
         ack.stream = self.stream
@@ -133,15 +134,15 @@ class AckShape:
 
 
 class AckReader:
-    """Parses many acknowledgements, with a fast path for those that look like the last one.
+    """A parser of acknowledgements, with a fast path for replies that look like the last one.
 
-    May be shared between threads: its only state is replaced as a whole.
+    Threads may share it: its only attribute is replaced in one step.
     """
 
     __slots__ = ("shape",)
 
     def __init__(self) -> None:
-        # No reply begins like this, so the first one is parsed as JSON.
+        # No reply begins with this byte, so the first reply is parsed as JSON.
         self.shape = AckShape(b"\0", b"", "", None)
         """The shape of the last acknowledgement that was parsed as JSON."""
 
@@ -151,13 +152,13 @@ class AckReader:
         if not body.startswith(shape.head) or not body.endswith(shape.tail):
             return None
         digits = body[shape.between]
-        # There may be other members between the parts, such as `duplicate`.
+        # There are no digits if the reply has other members after `seq`, such as `duplicate`.
         if not digits.isdigit() or digits[0] == _ZERO or len(digits) > _MOST_DIGITS:
             return None
         return shape.ack(digits)
 
     def read(self, frame: Frame, subject: str) -> PubAck:
-        """Return the acknowledgement in a reply, or raise the error that it carries."""
+        """Return the acknowledgement in a reply, or raise the error that the reply contains."""
         known = self.like_last(frame)
         if known is not None:
             return known

@@ -1,4 +1,4 @@
-"""Read and write JSON: JetStream requests and responses, and documents stored by others."""
+"""Read and write JSON: JetStream requests, responses, and documents in stored messages."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def write_json(members: Mapping[str, Any]) -> bytes:
 
 
 def _unfit(value: object, path: str = "") -> tuple[str, str]:
-    """Return path and value of the first text that UTF-8 cannot encode; else two empty texts."""
+    """Return path and value of the first text that UTF-8 cannot encode, or two empty strings."""
     parts: Iterable[tuple[str, object]] = ()
     if isinstance(value, str):
         return ("", "") if valid(value) == value else (path, value)
@@ -49,7 +49,7 @@ def _unfit(value: object, path: str = "") -> tuple[str, str]:
 
 def read_object(text: bytes) -> dict[str, Any]:
     """Parse a JSON object; raises ValueError for anything else."""
-    # Decoded here, because json would first detect which of five encodings it is.
+    # The bytes are UTF-8. If they were not decoded first, `json.loads` would detect the encoding.
     loaded = read_json(str(text, "utf-8"))
     if not isinstance(loaded, dict):
         raise ValueError("not a JSON object")
@@ -57,10 +57,10 @@ def read_object(text: bytes) -> dict[str, Any]:
 
 
 def read_answer(payload: bytes, subject: str) -> dict[str, Any]:
-    """Return the members of a response from `subject`, or raise the error that it carries.
+    """Return the members of a response to a request on `subject`.
 
-    Raises a `JetStreamError` if it is an error response, and `BadAnswer` if it is not JetStream's,
-    for example because a core NATS subscriber on the same subject replied.
+    Raises a `JetStreamError` for an error response. Raises `BadAnswer` for a response that is not
+    from JetStream, for example if a core NATS subscriber on the same subject replied.
     """
     try:
         members = read_object(payload)

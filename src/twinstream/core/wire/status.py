@@ -1,8 +1,8 @@
 """Classify status messages of pull requests: one table for fetch, next, messages, ordered reads.
 
-Source: nats-server 2.11 to 2.15 and ADR-37 ("Status handling"). Texts contain numbers and their
-case changed over time, so rows match by code and by the start of the lower-cased text. A row
-without a text matches what the rows above it with the same code did not.
+Source: nats-server 2.11 to 2.15 and ADR-37 ("Status handling"). Texts contain numbers, and their
+case has changed over time. So a row matches by its code and by the start of the lower-cased text.
+The first matching row counts: a row with an empty text matches all other texts of its code.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ class Kind(Enum):
     """The meaning of a status, which determines how the pull engine reacts."""
 
     HEARTBEAT = auto()
-    """The server is alive; nothing ended."""
+    """An idle heartbeat: the server is alive, and the request continues."""
     FLOW_CONTROL = auto()
-    """A push consumer requests a flow control response; nothing ended."""
+    """A push consumer requests a flow control response; the delivery continues."""
     NO_MESSAGES = auto()
     """No (more) messages are available now."""
     EXPIRED = auto()
@@ -88,10 +88,11 @@ _TABLE: Final[tuple[tuple[int, str, Kind], ...]] = (
 class Status:
     """A parsed status message.
 
-    `token` is the last token of the subject it was sent to, which identifies its request.
-    `pending_messages` and `pending_bytes` are the rest of the request; None without headers. A
-    heartbeat reports the number of messages that the consumer has delivered (`last_consumer`) and
-    the stream sequence up to which it has scanned the stream (`last_stream`).
+    `token` is the last token of its subject, which identifies the request. `pending_messages` and
+    `pending_bytes` are the number of requested messages and bytes that the server did not send;
+    they are None if the status has no such headers. A heartbeat reports the number of messages that
+    the consumer has delivered (`last_consumer`) and the stream sequence up to which it has scanned
+    the stream (`last_stream`).
     """
 
     kind: Kind
@@ -105,7 +106,7 @@ class Status:
 
     @property
     def ends(self) -> bool:
-        """Return whether the request has ended."""
+        """Whether the status ends the request."""
         return self.kind not in {Kind.HEARTBEAT, Kind.FLOW_CONTROL}
 
     def __str__(self) -> str:
@@ -113,7 +114,7 @@ class Status:
 
 
 def classify(code: int, text: str) -> Kind:
-    """Return the kind of a status code and text."""
+    """Return the meaning of a status with this code and text."""
     lower = text.lower()
     for row_code, start, kind in _TABLE:
         if row_code == code and lower.startswith(start):
@@ -122,13 +123,14 @@ def classify(code: int, text: str) -> Kind:
 
 
 def is_status(frame: Frame) -> bool:
-    """Check whether a frame is a status message: by its first line, never by an empty body.
+    """Return whether a frame is a status message, by its first header line and reply subject.
 
-    A delivered message has a reply subject, whatever its publisher wrote as first header line. Of
-    the statuses, only flow control requests have one.
+    A publisher may send a message whose first header line looks like a status. When a consumer
+    delivers that message, it has a reply subject. Only one kind of status has a reply subject, the
+    flow control request.
     """
     header_size = frame[2]
-    # "NATS/1.0" is 8 bytes. A blank precedes a code; otherwise CR or nothing follows.
+    # A blank and the code follow "NATS/1.0", which is 8 bytes. Without a code, CR follows.
     if header_size <= 8 or frame[3][8] != 32:
         return False
     code, text = parse_status(frame[3])
@@ -136,7 +138,7 @@ def is_status(frame: Frame) -> bool:
 
 
 def is_unserved(frame: Frame) -> bool:
-    """Check whether the reply to a request is the server's 503 "no responders"."""
+    """Return whether the reply to a request is the server's 503 "no responders"."""
     return frame[2] > 0 and parse_status(frame[3])[0] == _NO_RESPONDERS
 
 

@@ -13,8 +13,8 @@ __all__ = ["covers", "crossing", "matcher", "pattern_of", "widest"]
 def matcher(filters: Iterable[str]) -> Callable[[bytes], object] | None:
     """Return a function that checks whether a subject (bytes) matches one of the filters.
 
-    Return None if there are no filters or one of them matches everything. Raises `BadArgument`
-    for a filter that is not a valid subject.
+    Return None if there are no filters or if one of them matches everything. Raises `BadArgument`
+    for an invalid filter.
     """
     patterns = [pattern_of(each) for each in filters]
     if not patterns or b".+" in patterns:
@@ -23,7 +23,7 @@ def matcher(filters: Iterable[str]) -> Callable[[bytes], object] | None:
 
 
 def pattern_of(subject: str) -> bytes:
-    """Return a regular expression that matches the subjects that a filter matches.
+    """Return a filter as a regular expression for whole subjects (bytes).
 
     The expression is valid in Python and in RE2. Raises `BadArgument` for an invalid filter.
     """
@@ -33,7 +33,7 @@ def pattern_of(subject: str) -> bytes:
 
 
 def covers(wide: str, narrow: str) -> bool:
-    """Check whether the filter `wide` matches everything that `narrow` matches."""
+    """Return whether the filter `wide` matches every subject that the filter `narrow` matches."""
     tests, tokens = wide.split("."), narrow.split(".")
     for index, test in enumerate(tests):
         if index >= len(tokens):
@@ -46,9 +46,9 @@ def covers(wide: str, narrow: str) -> bool:
 
 
 def widest(filters: Iterable[str]) -> tuple[str, ...]:
-    """Return the filters that no other one covers; the server rejects consumers with others."""
+    """Return the filters that no other filter covers, since servers reject covered filters."""
     given = tuple(dict.fromkeys(filters))
-    # A literal subject covers only itself, and there may be many of them.
+    # Only filters with wildcards cover others. There may be many filters without wildcards.
     wild = [each for each in given if "*" in each or ">" in each]
     return tuple(
         each for each in given if not any(other != each and covers(other, each) for other in wild)
@@ -56,7 +56,7 @@ def widest(filters: Iterable[str]) -> tuple[str, ...]:
 
 
 def crossing(filters: Sequence[str]) -> bool:
-    """Check whether a subject can match two of the filters, as `a.b` matches `a.*` and `*.b`."""
+    """Return whether a subject can match two of the filters, as `a.b` matches `a.*` and `*.b`."""
     return any(
         _meet(one.split("."), other.split("."))
         for index, one in enumerate(filters)

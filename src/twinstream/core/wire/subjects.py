@@ -1,4 +1,4 @@
-"""Validation of names and subjects, and the subjects of the JetStream API.
+"""Validate names and subjects, and build the subjects of the JetStream API.
 
 Source: ADR-6 and the name checks of nats-server 2.11 to 2.15.
 """
@@ -25,17 +25,17 @@ __all__ = [
     "known_subject",
 ]
 
-# The server splits protocol lines at these bytes and at no other white space. It stores subjects
-# with a no-break space or a unit separator, which clients publish by accident.
+# The server splits protocol lines at these bytes and at no other white space. It accepts a no-break
+# space or a unit separator in a subject, which clients publish by accident.
 _NOT_IN_SUBJECT: Final = re.compile(r"[ \t\r\n]")
 _NOT_IN_NAME: Final = re.compile(r"[ \t\r\n\f.*>/\\]")
 BLANKS: Final = " \t\r\n\f"
-"""White space that names must not contain. Only these characters may be stripped from names."""
+"""The white space that names must not contain. Other characters must not be stripped from names."""
 _DOMAIN: Final = re.compile(r"\$JS\.([^.]+)\.API")
 _MAX_NAME: Final = 255
-# A server reads protocol lines of up to 4096 bytes (max_control_line). It closes the connection
-# after a longer one, and would do so again when the line is resent after a reconnect. Besides the
-# subject a line contains a reply subject and sizes, or a queue group.
+# A server accepts protocol lines of up to 4096 bytes (max_control_line). It closes the connection
+# after a longer line, and does so again when the client sends that line after a reconnect. In
+# addition to the subject, a line contains a reply subject and sizes, or a queue group.
 _MAX_SUBJECT: Final = 3000
 _MAX_QUEUE: Final = 500
 _MAX_PREFIX: Final = 200
@@ -52,7 +52,7 @@ def check_subject(subject: str) -> bytes:
 
 
 def known_subject(subject: str) -> bytes:
-    """Do as `check_subject`, with a cache of 1000: applications publish to the same few."""
+    """Return the result of `check_subject`, from a cache of the last 1000 subjects."""
     return _remembered(subject) if isinstance(subject, str) else check_subject(subject)
 
 
@@ -106,7 +106,7 @@ def check_prefix(prefix: str) -> str:
 
 
 def check_name(name: str, kind: str) -> str:
-    """Validate the name of a stream or consumer (`kind`); return it or raise `BadArgument`."""
+    """Validate the name of a stream, consumer or other `kind`; return it or raise `BadArgument`."""
     if not isinstance(name, str) or not name:
         raise BadArgument(f"a {kind} needs a name, got {name!r}")
     if len(_encoded(name, f"{kind} name")) > _MAX_NAME:
@@ -121,13 +121,13 @@ def check_name(name: str, kind: str) -> str:
 
 @frozen
 class ApiSubjects:
-    """Subjects of the JetStream API below one prefix, by default `$JS.API`."""
+    """The subjects of the JetStream API below one prefix, by default `$JS.API`."""
 
     prefix: str = field(default="$JS.API", converter=check_prefix)
 
     @classmethod
     def of(cls, *, domain: str | None, prefix: str | None) -> ApiSubjects:
-        """Return the subjects of a JetStream domain, or of an account's API import (`prefix`)."""
+        """Return the subjects of a JetStream domain, or of an API that is imported as `prefix`."""
         if domain and prefix:
             raise BadArgument("pass either domain or prefix, not both: each replaces $JS.API")
         if domain:
@@ -139,12 +139,12 @@ class ApiSubjects:
 
     @property
     def domain(self) -> str | None:
-        """The domain in the prefix, None if the prefix contains none."""
+        """The JetStream domain in the prefix, None if the prefix contains none."""
         found = _DOMAIN.fullmatch(self.prefix)
         return found[1] if found else None
 
     def stream_of(self, subject: str) -> str | None:
-        """Return the name of the stream in an API subject, or None if there is none."""
+        """Return the name of the stream in an API subject, None if it contains none."""
         if not subject.startswith(self.prefix + "."):
             return None
         names = api_names(subject[len(self.prefix) + 1 :])
@@ -155,16 +155,16 @@ class ApiSubjects:
         return f"{self.prefix}.INFO"
 
     def cluster(self, verb: str) -> str:
-        """Return the subject of a cluster operation: META.LEADER.STEPDOWN, SERVER.REMOVE."""
+        """Return the subject of a cluster operation, such as META.LEADER.STEPDOWN."""
         return f"{self.prefix}.{verb}"
 
     def account(self, verb: str, account: str, stream: str | None = None) -> str:
-        """Return the subject of an operator's request for an account: PURGE, STREAM.MOVE."""
+        """Return the subject of an operator's request for an account: PURGE or STREAM.MOVE."""
         subject = f"{self.prefix}.ACCOUNT.{verb}.{check_name(account, 'account')}"
         return subject if stream is None else f"{subject}.{check_name(stream, 'stream')}"
 
     def stream(self, verb: str, name: str) -> str:
-        """Return the subject of a request for a stream: CREATE, UPDATE, INFO, LEADER.STEPDOWN."""
+        """Return the subject of a request for a stream, such as CREATE or LEADER.STEPDOWN."""
         return f"{self.prefix}.STREAM.{verb}.{check_name(name, 'stream')}"
 
     def streams(self, verb: str) -> str:
@@ -176,16 +176,16 @@ class ApiSubjects:
         return f"{self.prefix}.STREAM.MSG.{verb}.{check_name(stream, 'stream')}"
 
     def direct_get(self, stream: str) -> str:
-        """Return the subject of direct gets from `stream`."""
+        """Return the subject of direct get requests to `stream`."""
         return f"{self.prefix}.DIRECT.GET.{check_name(stream, 'stream')}"
 
     def direct_last(self, stream: str, subject: str) -> str | None:
-        """Return the direct get subject for the last message on `subject`; None if too long."""
+        """Return the direct get subject for the last message of `subject`; None if too long."""
         direct = f"{self.direct_get(stream)}.{subject}"
         return direct if len(direct.encode()) <= _MAX_SUBJECT else None
 
     def consumer(self, verb: str, stream: str, name: str) -> str:
-        """Return the subject of a request for a consumer: INFO, DELETE, PAUSE, RESET, UNPIN."""
+        """Return the subject of a request for a consumer, such as INFO, DELETE or PAUSE."""
         check_name(stream, "stream")
         return f"{self.prefix}.CONSUMER.{verb}.{stream}.{check_name(name, 'consumer')}"
 
@@ -194,9 +194,10 @@ class ApiSubjects:
         return f"{self.prefix}.CONSUMER.{verb}.{check_name(stream, 'stream')}"
 
     def create_consumer(self, stream: str, name: str, filters: list[str]) -> str:
-        """Return the create subject. It includes the filter if there is exactly one (2.9).
+        """Return the subject that creates a consumer, with its filter if there is one (2.9).
 
-        Several filters, and one that makes the subject too long, are in the request body only.
+        If there are several filters, or if the subject would be too long, only the request body
+        contains them.
         """
         subject = self.consumer("CREATE", stream, name)
         if len(filters) != 1:
@@ -205,5 +206,5 @@ class ApiSubjects:
         return subject if length > _MAX_SUBJECT else f"{subject}.{filters[0]}"
 
     def next_message(self, stream: str, consumer: str) -> str:
-        """Return the subject of pull requests."""
+        """Return the subject of pull requests to a consumer."""
         return self.consumer("MSG.NEXT", stream, consumer)

@@ -1,6 +1,7 @@
-"""Unique subject tokens: inboxes, request tokens, generated consumer names.
+"""Unique subject tokens for inboxes, requests and generated consumer names.
 
-The random part is passed in once and a counter does the rest, so this module has no randomness.
+The caller passes random bytes once, and a counter distinguishes the tokens. So this module has no
+randomness.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ _DIGITS: Final = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz
 
 
 def base62(number: int) -> str:
-    """Encode a natural number in base 62, with digits that are valid in subjects and names."""
+    """Return a natural number in base 62. All digits are valid in subjects and names."""
     digits = ""
     while True:
         number, rest = divmod(number, 62)
@@ -25,9 +26,9 @@ def base62(number: int) -> str:
 
 
 class Tokens:
-    """Generates tokens that are unique to one connection.
+    """A generator of tokens for one connection.
 
-    `seed` is 16 random bytes; `inbox` replaces `_INBOX` where permissions require another prefix.
+    `seed` is 16 random bytes. `inbox` replaces the prefix `_INBOX` if permissions require another.
     """
 
     def __init__(self, seed: bytes, inbox: str = INBOX) -> None:
@@ -36,15 +37,18 @@ class Tokens:
         self._numbers = count(1)
 
     def next(self) -> str:
-        """Return a new token."""
+        """Return a token that is unique in this connection."""
         return str(next(self._numbers))
 
     def next_bytes(self) -> bytes:
-        """Return a new token as bytes."""
+        """Return a token that is unique in this connection, as bytes."""
         return b"%d" % next(self._numbers)
 
     def inbox(self) -> str:
-        """Return the subject of a new inbox; subscribe to it, or to it with `.*` appended."""
+        """Return the subject of a new inbox.
+
+        Callers subscribe to the subject itself, or to the subject followed by `.*`.
+        """
         return f"{self._inbox}.{self._unique}.{self.next()}"
 
     def name(self) -> str:

@@ -1,8 +1,8 @@
-"""Join outgoing bytes: short pieces are joined, long ones are written separately.
+"""Join short pieces of outgoing bytes; leave long pieces as they are.
 
-Joining makes many short messages cheap. A long payload is passed to the system without a copy: a
-copy needs fresh memory from the system, with a page fault for each 4 KiB, which is twice the work
-of sending it.
+Many short messages are cheaper to send in one piece. A long payload is passed to the system without
+a copy. A copy would need fresh memory from the system, with a page fault for each 4 KiB, which is
+twice the work of sending the payload.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ __all__ = ["LONG", "Piece", "behind", "to_write"]
 Piece = bytes | memoryview
 
 LONG: Final = 1 << 16
-"""Payloads of more bytes than this are not joined with the bytes before and after them."""
+"""Pieces with more bytes than this are not joined with the pieces before and after them."""
 
 
 def to_write(pieces: Iterable[Piece], size: int) -> list[memoryview]:
-    """Return the same bytes in fewer pieces: adjacent short ones are joined.
+    """Return the same bytes in fewer pieces: adjacent short pieces are joined.
 
     `size` is the approximate total in bytes. If it is at most `LONG`, all pieces are joined.
     """
@@ -41,7 +41,7 @@ def to_write(pieces: Iterable[Piece], size: int) -> list[memoryview]:
 
 
 def behind(pieces: list[memoryview], count: int) -> list[memoryview]:
-    """Return what remains of the pieces after their first `count` bytes."""
+    """Return the pieces without their first `count` bytes."""
     for at, piece in enumerate(pieces):
         if count < len(piece):
             return [piece[count:], *pieces[at + 1 :]]

@@ -1,1 +1,1 @@
-"""Handlers with retries and dead letters."""
+"""The logic of workers: the queue of messages, retries of handlers, and dead letters."""

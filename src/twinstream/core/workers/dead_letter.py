@@ -1,9 +1,9 @@
-"""Dead letters: which failures become one, their subjects, and their contents.
+"""Dead letters: the failures for which one is stored, their subjects, and their contents.
 
-Source: nats-server 2.11 to 2.15. A consumer stops delivering a message in two cases, each reported
-once as an advisory: it was delivered `max_deliver` times without an acknowledgement, or a client
-terminated it. The server itself also terminates messages that are removed by limits, a purge or a
-delete while they are pending acknowledgement; these are not failures.
+Source: nats-server 2.11 to 2.15. A consumer stops delivering a message in two cases: it was
+delivered `max_deliver` times without an acknowledgement, or a client terminated it. The server
+publishes one advisory for each case. The server itself also terminates messages that are removed by
+limits, a purge or a delete while they are pending acknowledgement. These are not failures.
 """
 
 from __future__ import annotations
@@ -49,17 +49,18 @@ __all__ = [
 ]
 
 Part = Literal["data", "headers"]
-"""A part of a message that a letter may have to omit."""
+"""A part of a message that its dead letter may have to omit."""
 
 Cause = Literal["max_deliver", "terminated", "rejected"]
-"""Why a message failed: delivered too often, terminated, or by a worker's decision."""
+"""The cause of a failure: too many deliveries, a client that terminated it, or a worker."""
 
 _SERVER_REASONS: Final = frozenset(
     {"Unacknowledged message was deleted", "Message deleted by stream limits"}
 )
-# Reason of a worker that has already stored the dead letter itself.
+# The beginning of the reason if a worker has already stored the dead letter.
 _STORED: Final = "stored as a dead letter: "
-# Assumed maximum difference between the clocks of the servers that made stream and advisory (ns).
+# Assumed maximum difference in nanoseconds between the clocks of the server that created the stream
+# and the server that created the advisory.
 _SKEW: Final = 1_000_000_000
 _TEXT: Final = 2000
 
@@ -76,19 +77,19 @@ class Failure:
     reason: str
     time: Timestamp
     advisory: str = ""
-    """Unique id of the advisory; empty for a worker's own decision."""
+    """The unique id of the advisory, empty if a worker rejected the message."""
 
 
 @frozen
 class Skip:
-    """An advisory that does not become a dead letter, and why."""
+    """The reason why no dead letter is stored for an advisory."""
 
     reason: str
 
 
 @frozen(kw_only=True)
 class Names:
-    """The names of streams and subjects for the dead letters of a stream or of one consumer."""
+    """The names of the streams and subjects for the dead letters of a stream or a consumer."""
 
     stream: str
     consumer: str | None
@@ -108,7 +109,7 @@ class Names:
         failures: str | None,
         prefix: str | None,
     ) -> Names:
-        """Return the names, with defaults derived from those of the stream and the consumer."""
+        """Return the names. Defaults are derived from the names of the stream and the consumer."""
         check_name(stream, "stream")
         whose = stream if consumer is None else f"{stream}-{check_name(consumer, 'consumer')}"
         prefix = prefix or f"dead.{whose}"
@@ -130,7 +131,10 @@ class Names:
         ]
 
     def failures_config(self, replicas: int | None) -> StreamConfig:
-        """Return the stream that captures advisories; each is removed once it is processed."""
+        """Return the configuration of the stream that captures advisories.
+
+        An advisory is removed when it has been processed.
+        """
         return StreamConfig(
             name=self.failures,
             description=f"Advisories of messages that consumers of {self.stream} gave up.",
@@ -140,7 +144,7 @@ class Names:
         )
 
     def keeper_config(self) -> ConsumerConfig:
-        """Return the consumer that delivers the advisories to the maker of dead letters."""
+        """Return the configuration of the consumer of the advisories."""
         return ConsumerConfig(
             durable_name=f"dead-letters-{self.stream}-{self.consumer or 'all'}",
             filter_subjects=self.advisories(),
@@ -148,7 +152,10 @@ class Names:
         )
 
     def letters_config(self, replicas: int | None) -> StreamConfig:
-        """Return the stream of dead letters; it refuses a second message on a subject."""
+        """Return the configuration of the stream of dead letters.
+
+        The stream refuses a second message on a subject.
+        """
         return StreamConfig(
             name=self.letters,
             description=f"Messages that consumers of {self.stream} gave up.",
@@ -161,7 +168,7 @@ class Names:
         )
 
     def check_letters(self, config: StreamConfig) -> None:
-        """Raise `BadArgument` unless an existing stream can store each dead letter once."""
+        """Raise `BadArgument` unless an existing stream stores each dead letter exactly once."""
         wanted = {"discard": "new", "max_msgs_per_subject": 1, "discard_new_per_subject": True}
         for field, value in wanted.items():
             found = getattr(config, field)
@@ -179,8 +186,8 @@ class Names:
     def subject(self, failure: Failure, created: Timestamp | None) -> str:
         """Return the subject of a dead letter, which is always the same for the same failure.
 
-        The subject includes the creation time of the stream, because a re-created stream counts
-        from 1 again. `created` is None if the stream no longer exists.
+        The subject includes the creation time of the stream, because the sequences of a re-created
+        stream begin with 1 again. `created` is None if the stream no longer exists.
         """
         place = f"{self.prefix}.{failure.consumer}"
         if created is None or is_of_earlier_stream(failure, created):
@@ -194,12 +201,15 @@ def is_of_earlier_stream(failure: Failure, created: Timestamp) -> bool:
 
 
 def is_later_message(failure: Failure, stored: Timestamp) -> bool:
-    """Return whether a message was stored after the failure, so it is not the failed message."""
+    """Return whether a message that was stored at `stored` is newer than the failure.
+
+    Such a message is not the failed message.
+    """
     return stored.ns > failure.time.ns + _SKEW
 
 
 def read_failure(data: bytes) -> Failure | Skip:
-    """Return the failure reported by an advisory, or why it does not become a dead letter."""
+    """Return the failure that an advisory reports, or a `Skip` if it needs no dead letter."""
     try:
         record = decode(data)
     except DecodeError as error:
@@ -228,7 +238,7 @@ def read_failure(data: bytes) -> Failure | Skip:
 
 
 def stored_reason(reason: str) -> str:
-    """Return the reason of a termination whose message is already stored as a dead letter."""
+    """Return the reason to terminate a message that is already stored as a dead letter."""
     return _STORED + _line(reason)
 
 
@@ -251,16 +261,17 @@ _ADVISORY: Final = "Dead-Advisory"
 _GONE: Final = "Dead-Gone"
 _HEADERS: Final = "Dead-Headers"
 
-# Error codes of a message, or headers of more than 64 KiB, that the server finds too large.
+# The part of a message to omit after an error: the message is too large, or its headers have more
+# than 64 KiB.
 _PART_OF: Final[dict[int | None, Part]] = {MESSAGE_TOO_LARGE: "data", HEADERS_TOO_LARGE: "headers"}
 
 
 @frozen(kw_only=True)
 class DeadLetter:
-    """A message that could not be processed, and the failure."""
+    """A message that could not be processed, with the cause and time of its failure."""
 
     seq: int
-    """The sequence of the letter itself, in the stream of dead letters."""
+    """The sequence of the letter in the stream of dead letters."""
     stream: str
     consumer: str
     stream_seq: int
@@ -268,7 +279,7 @@ class DeadLetter:
     subject: str
     """The subject of the message, empty if the message no longer existed."""
     stored_at: Timestamp | None
-    """When the message was originally stored."""
+    """When the message was stored in its stream; None if the message no longer existed."""
     data: bytes
     headers: Headers
     """The original headers of the message."""
@@ -278,9 +289,9 @@ class DeadLetter:
     deliveries: int
     failed_at: Timestamp
     gone: str
-    """Why the letter lacks the message or a part of it; empty if it is complete."""
+    """The reason why the letter lacks the message or a part of it, empty if it is complete."""
     place: str
-    """The subject of the letter itself."""
+    """The subject of the letter in the stream of dead letters."""
 
 
 def letter_of_failure(
@@ -291,7 +302,11 @@ def letter_of_failure(
     gone: str = "",
     without: frozenset[Part] = frozenset(),
 ) -> PublishRequest:
-    """Return the dead letter to publish; if the message or a part is missing, with the reason."""
+    """Return the dead letter to publish.
+
+    `original` is None if the failed message no longer exists. `gone` is the reason if the letter
+    lacks the message or the parts in `without`.
+    """
     headers: dict[str, str | Iterable[str]] = {
         _STREAM: failure.stream,
         _CONSUMER: failure.consumer,
@@ -319,28 +334,28 @@ def letter_of_failure(
 
 
 def _as_text(headers: Headers) -> str:
-    # The headers are stored as one text. As headers of the letter, Nats-… headers would take
-    # effect, and nats-py would return only one value of a repeated header.
+    # The original headers are stored as one text. If they were headers of the letter, Nats-…
+    # headers would take effect, and nats-py would return only one value of a repeated header.
     pairs = [list(pair) for pair in headers.pairs]
     text = json.dumps(pairs, separators=(",", ":"), ensure_ascii=False)
     try:
         text.encode()
     except UnicodeEncodeError:
-        # Bytes that are not UTF-8 must stay distinguishable, which only escapes preserve.
+        # Only escape sequences preserve bytes that are not UTF-8.
         return json.dumps(pairs, separators=(",", ":"))
     return text
 
 
 def too_large(error: TwinstreamError, without: frozenset[Part]) -> Part | None:
-    """Return the part to omit from a letter that was refused with an error, besides `without`.
+    """Return the next part to omit from a letter after an error, None if that does not help.
 
-    Return None if that does not help.
+    `without` are the parts that were omitted before.
     """
     part: Part | None = "data" if isinstance(error, BadArgument) else None
     if isinstance(error, JetStreamError):
         part = _PART_OF.get(error.err_code)
     if part == "data" and part in without:
-        # Only the headers remain.
+        # The data was omitted before, so the headers are too large.
         part = "headers"
     return None if part in without else part
 
@@ -392,10 +407,12 @@ def _listed(loaded: object) -> list[object]:
 
 
 def replay_request(letter: DeadLetter, subject: str | None = None) -> PublishRequest:
-    """Return the message of a dead letter, to publish on its original subject, or on `subject`.
+    """Return a request to publish the message of a dead letter again.
 
-    `Nats-…` headers of the original are omitted: they were conditions of its publish. The message
-    id is that of the letter, so that a repeated replay within the duplicate window is stored once.
+    Its subject is the original subject, or `subject`. `Nats-…` headers of the original message are
+    omitted, because they were conditions of its publish. The message id names the letter, so that a
+    repeated replay within the duplicate window is stored once. Raises `BadArgument` if the letter
+    lacks a part of the message.
     """
     if letter.gone:
         raise BadArgument(f"dead letter {letter.seq} cannot be replayed: {letter.gone}")

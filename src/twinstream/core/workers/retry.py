@@ -1,4 +1,4 @@
-"""When and how often failed work is retried."""
+"""The retries of failed work: how often, and after which pauses."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["RETRY", "Retry", "TryLater", "nak_delay"]
 
 
 class TryLater(TwinstreamError):
-    """Raised by a handler to get the message again after `delay` seconds.
+    """An exception with which a handler requests the message again after `delay` seconds.
 
     The retry is not reported as a failure, but the delivery counts as an attempt.
     """
@@ -31,15 +31,15 @@ def _seconds(value: Seconds) -> float:
 
 @frozen(kw_only=True)
 class Retry:
-    """Retry failed work with increasing pauses.
+    """The number of attempts for failed work, and the increasing pauses between them.
 
-    Raises `BadArgument` for `attempts` or a `factor` below 1 and for invalid delays.
+    Raises `BadArgument` if `attempts` or `factor` is below 1, and for an invalid pause.
 
     Args:
-        attempts: Total number of attempts; None means no limit.
-        first: Seconds before the first retry.
-        factor: Factor of each further pause.
-        longest: Maximum pause in seconds.
+        attempts: The total number of attempts; None means no limit.
+        first: The pause before the first retry in seconds.
+        factor: The factor by which each further pause is longer.
+        longest: The maximum pause in seconds.
     """
 
     attempts: int | None = 5
@@ -67,15 +67,15 @@ RETRY: Final = Retry()
 
 
 def nak_delay(wanted: float, deliveries: int, backoff: Sequence[timedelta] | None) -> float:
-    """Return the delay for a NAK after which the next delivery comes in `wanted` seconds.
+    """Return the delay for a NAK after which the server redelivers in `wanted` seconds.
 
-    If the consumer has a backoff, the server adds its step for this delivery to the delay and
-    subtracts the first step (2.11 to 2.15; tested). If that sum alone is longer than `wanted`, the
-    smallest possible delay is returned, and the delivery comes later than wanted.
+    If the consumer has a backoff, the server adds the backoff step for this delivery to the delay
+    and subtracts the first step (2.11 to 2.15; tested). If that difference is already longer than
+    `wanted`, the smallest possible delay is returned, and the redelivery is later than `wanted`.
     """
     if not backoff:
         return wanted
     step = backoff[min(deliveries, len(backoff)) - 1]
     skew = (step - backoff[0]).total_seconds()
-    # Zero would mean immediately, whatever the backoff is.
+    # After a delay of zero, the server ignores the backoff and redelivers immediately.
     return max(wanted - skew, 1e-9)

@@ -1,7 +1,8 @@
-"""The queue of a worker: messages in the required order, and those to be retried.
+"""The queue of a worker: messages by key, including messages that wait for a retry.
 
-Messages with the same key are processed one after the other, in the order in which they were put.
-While a message waits for its retry, so do all others with its key; other keys continue.
+Messages with the same key are processed one after the other, in the order in which they were
+added. While a message waits for its retry, all other messages with its key also wait. Messages with
+other keys continue.
 """
 
 from __future__ import annotations
@@ -17,9 +18,10 @@ T = TypeVar("T")
 
 
 class WorkQueue(Generic[T]):
-    """Items by key. A key is free, in progress (one of its items), or sleeps until a retry.
+    """A queue of items by key. A key is free, in progress (one of its items is), or it sleeps.
 
-    Not thread-safe: callers in several threads need a lock.
+    A key sleeps until the retry of its first item. The queue is not thread-safe: callers in several
+    threads need a lock.
     """
 
     def __init__(self) -> None:
@@ -28,7 +30,7 @@ class WorkQueue(Generic[T]):
         self._sleeping: Final[list[tuple[float, int, Hashable]]] = []
         self._numbers = 0
         self.in_hand = 0
-        """Items that were taken and are not done."""
+        """The number of items in progress."""
         self._size = 0
 
     def __len__(self) -> int:
@@ -41,7 +43,7 @@ class WorkQueue(Generic[T]):
         return self._size
 
     def put(self, key: Hashable, item: T) -> None:
-        """Append an item to those with its key."""
+        """Add an item after the other items with its key."""
         self._size += 1
         queue = self._waiting.get(key)
         if queue is None:
@@ -51,7 +53,7 @@ class WorkQueue(Generic[T]):
             queue.append(item)
 
     def take(self, now: float) -> tuple[Hashable, T] | None:
-        """Return a key that is free and its next item; the key is in progress from now on."""
+        """Return a free key and its next item, or None. The key is then in progress."""
         while self._sleeping and self._sleeping[0][0] <= now:
             self._free.append(heapq.heappop(self._sleeping)[2])
         if not self._free:
@@ -70,7 +72,7 @@ class WorkQueue(Generic[T]):
             del self._waiting[key]
 
     def again(self, key: Hashable, item: T, at: float) -> None:
-        """Put the item in progress back at the head of its key, until `at` (monotonic)."""
+        """Make the item in progress the first of its key again. The key sleeps until `at`."""
         self.in_hand -= 1
         self._size += 1
         self._waiting[key].appendleft(item)
@@ -79,16 +81,16 @@ class WorkQueue(Generic[T]):
 
     @property
     def wake_at(self) -> float:
-        """When the next key wakes up (monotonic); infinite if none sleeps."""
+        """The time at which the first sleeping key becomes free, infinity if none sleeps."""
         return self._sleeping[0][0] if self._sleeping else float("inf")
 
     @property
     def has_free(self) -> bool:
-        """Return whether an item could be taken now."""
+        """Whether a key is free. `take` also frees keys that no longer sleep."""
         return bool(self._free)
 
     def clear(self) -> list[T]:
-        """Remove and return all waiting items; items in progress stay until they are done."""
+        """Remove and return all items that are not in progress."""
         items = [item for queue in self._waiting.values() for item in queue]
         for queue in self._waiting.values():
             queue.clear()
