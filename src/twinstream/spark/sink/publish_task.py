@@ -50,26 +50,26 @@ def publish_rows(
     Raises the server's error for the first row that the server refuses.
     """
     commit = JetStreamCommit(0, 0)
-    in_process: list[PublishRequest] = []
+    again: list[PublishRequest] = []
 
     def take(outcome: PubAck | PublishFailure) -> None:
         if isinstance(outcome, PublishFailure) and _is_in_process(outcome):
-            in_process.append(outcome.request)
-            if len(in_process) <= options.max_in_flight:
+            again.append(outcome.request)
+            if len(again) <= options.max_in_flight:
                 return
         _count(commit, options, outcome)
 
     requests = _requests(options, rows, identity)
     _publish(jet, options, requests, take, timeout=options.ack_timeout, retries=_RETRIES)
-    if in_process:
+    if again:
         hold = min(_USUAL_WINDOW if window is None else window, _LONGEST_HOLD)
         timeout = hold + options.ack_timeout
         text = (
-            f"the stream reports the message IDs of {len(in_process)} rows as in process, the first"
-            f" for {in_process[0].subject}: these rows are published again, for {timeout:g} s at most"
+            f"the stream reports the message IDs of {len(again)} rows as in process, the first"
+            f" for {again[0].subject}: these rows are published again, for {timeout:g} s at most"
         )
         warnings.warn(text, RuntimeWarning, stacklevel=2)
-        _publish(jet, options, in_process, partial(_count, commit, options), timeout=timeout)
+        _publish(jet, options, again, partial(_count, commit, options), timeout=timeout)
     return commit
 
 
