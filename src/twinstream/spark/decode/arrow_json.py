@@ -36,7 +36,7 @@ _BEGINS: Final = {
     "array": r"\[",
     "object": r"\{",
 }
-"""Regular expressions for the first character of a value, by the kinds that errors name."""
+"""Regular expressions for the first character of a value, by the kinds in Arrow's errors."""
 
 _FEW: Final = 64
 """`_unusual` considers a number of members usual if more than one in this many messages has it."""
@@ -208,7 +208,7 @@ class ArrowJson:
 
 
 class _Found:
-    """The extras of each row, and the rows to decode one by one (``bad``)."""
+    """The extras of each row, and the rows (``bad``) that must be decoded one by one."""
 
     def __init__(self, size: int) -> None:
         self.size = size
@@ -271,7 +271,7 @@ def _texts(member: CutMember) -> pa.Array:
 
 
 def _joined(some: pa.Array, others: pa.Array, places: Sequence[int]) -> pa.Array:
-    """Return one array of both; ``places`` are the positions of ``others`` in the result."""
+    """Return an array with the items of both; ``places`` are the positions of ``others``."""
     if not places:
         return some
     order: list[int | None] = [None] * (len(some) + len(others))

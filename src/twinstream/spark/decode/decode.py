@@ -3,8 +3,9 @@
 Arrow's JSON reader parses a block of messages at once. It is strict enough, but it refuses the
 whole block because of one unusual message. Then the decoder finds the unusual messages, decodes
 them one by one, and parses the others without them. If many messages are unusual in the same way,
-for example by a member without a column, the decoder cuts that member out of the text of later
-blocks and converts it separately. It always cuts members whose type Arrow cannot handle.
+for example by a member without a column, the decoder learns the name of that member: it cuts the
+member out of the text of later blocks and converts it separately. It always cuts members whose type
+Arrow cannot handle.
 
 For a message that does not match its schema, the result has a reason instead of a row. No message
 is dropped, and no value is guessed. The vectorized and the slow way give the same result and differ
@@ -252,7 +253,7 @@ class _Sieve:
         return payloads.take(pa.array(self.left[self._parsed :], pa.int64()))
 
     def samples(self) -> pa.Array:
-        """Return the positions of a few messages to learn from."""
+        """Return the positions of a few messages, for a search for unusual members."""
         found = self.odd[:_SAMPLES] or self.left[:: max(1, self._size // _SAMPLES)]
         return pa.array(found, pa.int64())
 

@@ -40,7 +40,7 @@ _NUMBER: Final = re.compile(r"-?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")
 
 
 def keeps_digits(written: int | Decimal, number: float) -> bool:
-    """Return whether ``number`` is ``written`` if it is written with as many digits."""
+    """Return whether ``number``, written with as many digits, equals ``written``."""
     exact = Decimal(number)
     digits = "".join(map(str, Decimal(written).as_tuple().digits)).strip("0")
     return exact == written or Context(prec=len(digits) or 1).plus(exact) == written
@@ -67,7 +67,7 @@ class LongNumbers:
         self._names: Final = [either, _ESCAPED] if names else []
 
     def rows(self, payloads: pa.Array, lines: pa.Buffer) -> list[int]:
-        """Return the positions of messages with such a number.
+        """Return the positions of messages with a number that a double changes.
 
         ``lines`` is the text of all payloads, one per line.
         """

@@ -19,7 +19,10 @@ _SIMPLE: Final = rf"^\{{{_TEXT}:{_TEXT}(?:,{_TEXT}:{_TEXT})*\}}$"
 
 
 def text_maps(texts: Sequence[str]) -> tuple[pa.Array, list[int]]:
-    """Return the maps of the texts that match `_SIMPLE`, and the positions of the other texts."""
+    """Return the maps of the texts that match `_SIMPLE`, and the positions of the other texts.
+
+    If an object has the same name twice, the result is no map and the positions of all texts.
+    """
     objects = pa.array(texts, pa.string())
     simple = pc.match_substring_regex(objects, _SIMPLE)
     if not pc.all(simple).as_py():

@@ -17,7 +17,7 @@ __all__ = ["TableFile", "TableFiles"]
 #: Bytes of rows of all tables that are buffered before they are written as row groups. With large
 #: row groups files are small and reads are fast. While a worker writes the rows, it has them in
 #: memory twice.
-_BUFFER: Final = 32 * 1024 * 1024
+_HELD: Final = 32 * 1024 * 1024
 
 
 @frozen
@@ -78,7 +78,7 @@ class TableFiles:
             found = self._open[table] = _Open(path, rows.schema)
         found.add(rows)
         self._bytes += rows.nbytes
-        if self._bytes >= _BUFFER:
+        if self._bytes >= _HELD:
             self._flush()
 
     def finish(self) -> list[TableFile]:

@@ -29,8 +29,8 @@ __all__ = ["BatchEntry", "BatchLog", "TableEntry", "of_one_stream"]
 
 _Kind: TypeAlias = Literal["begin", "landed", "replayed", "accepted"]
 
-#: Bytes that `BatchLog` reads first from the end of the file. It reads more until these contain a
-#: landed entry.
+#: The number of bytes that `BatchLog` first reads from the end of the file. It reads more until it
+#: finds a landed batch.
 _TAIL: Final = 64 * 1024
 
 

@@ -30,7 +30,7 @@ class SourceConfig:
     """
 
     name: str
-    """Name of the source's folders (state, dead letters); by default the stream's name."""
+    """Name of the source and of its folders; by default the stream's name."""
     stream: str
     format: ValueFormat = "raw"
     table: str = ""
@@ -104,7 +104,7 @@ class PipelineConfig:
     """Seconds between the starts of two batches."""
     master: str = "local[*,4]"
     settings: Mapping[str, str] = field(factory=dict[str, str])
-    """Further settings of Spark."""
+    """Other settings of the Spark session."""
     restarts: Restarts = Restarts()
 
     def source(self, name: str) -> SourceConfig:

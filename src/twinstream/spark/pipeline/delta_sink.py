@@ -39,7 +39,7 @@ __all__ = ["DeltaBatch", "DeltaSink", "open_table"]
 _DATA: Final = "data"
 """Name of the folder with the files of batches, in the table's folder."""
 
-#: Columns whose bounds are written to the Delta log, so that readers can skip files unopened.
+#: Columns whose bounds are written to the Delta log. Readers use them to skip files.
 _NUMBERS: Final = ("seq", "_seq", BATCH_COLUMN)
 _TIMES: Final = ("timestamp", "_timestamp")
 
@@ -53,7 +53,7 @@ def open_table(folder: Path) -> DeltaTable | None:
 
 
 class DeltaBatch:
-    """The writer of one batch. It adds files to each table by one transaction per table."""
+    """The writer of one batch. It adds the files of the batch to a table in one transaction."""
 
     def __init__(self, folders: Folders, number: int, writer: Writer) -> None:
         self._root: Final = folders.root
@@ -133,7 +133,7 @@ class DeltaSink:
         self.folders: Final = folders
 
     def batch(self, number: int, writer: Writer) -> DeltaBatch:
-        """Return the writer for a batch, which may be an interrupted one."""
+        """Return a writer for a batch. It can also finish an interrupted batch."""
         return DeltaBatch(self.folders, number, writer)
 
     def reaches(self, table: str, number: int) -> bool:
@@ -168,7 +168,8 @@ class DeltaSink:
         folder = self.folders.root / table
         delta = open_table(folder)
         if delta is not None and files:
-            # Delta would cast to the table's types: a fraction would silently lose its digits.
+            # Delta would cast the rows to the table's types, and a fraction would lose its digits
+            # without an error.
             check_columns(folder.name, _arrow(delta.schema()), schema_of(files))
         predicate = f"{BATCH_COLUMN} = {number}"
         if files:

@@ -31,9 +31,10 @@ class Landed:
 
 @frozen
 class Released:
-    """The event that messages below sequence ``end`` were released. ``mode`` is ``commit``'s value.
+    """The event that the messages below sequence ``end`` were released.
 
-    A purge removed ``removed`` messages from the stream.
+    ``mode`` is the source's setting ``commit``. A purge removed ``removed`` messages from the
+    stream.
     """
 
     source: str

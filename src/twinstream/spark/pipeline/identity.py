@@ -29,7 +29,7 @@ class Identity:
     """The ID of the source in the transactions of Delta tables."""
     stream: str
     created: str
-    """The creation time of the stream. It distinguishes the stream from later ones of its name."""
+    """The creation time of the stream, which a later stream of the same name does not have."""
     origin: int
     """The first sequence of the first batch of the checkpoint."""
     base: int = 0

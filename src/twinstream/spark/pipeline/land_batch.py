@@ -29,7 +29,7 @@ __all__ = ["BatchLander"]
 
 
 class _Stopping(Exception):
-    """The error that ends a query which is to begin no further batch."""
+    """Raised in Spark's call for a batch to end the query before that batch."""
 
 
 @frozen
@@ -39,11 +39,11 @@ class _Writer:
 
 
 class BatchLander:
-    """The function that Spark calls for each micro-batch of one source.
+    """A callable that lands a micro-batch of one source. Spark calls it for each of them.
 
     If Spark calls it again for an interrupted batch, it finishes that batch. Spark passes the same
     range, and tables that already have the batch are not changed. The callback ``landed`` receives
-    the entry of every batch.
+    the journal entry of every batch.
     """
 
     def __init__(
@@ -163,10 +163,10 @@ class BatchLander:
         return entry
 
     def _refuse_taken(self, batch: int) -> None:
-        """Raise an error if a table already has this batch.
+        """Raise `JournalError` if a table already has this batch.
 
-        The first call also looks for later batches. Only this process writes to the tables after
-        that.
+        The first call also looks for later batches. After that, only this process writes to the
+        tables.
         """
         look = self._sink.holds if self._has_looked else self._sink.reaches
         owner = f"source {self._source.name}"

@@ -60,9 +60,9 @@ class LandedRows:
         return sorted(several.to_pylist())[:most]
 
     def landed_again(self, batch: int, most: int = 5) -> list[int]:
-        """Return the lowest sequences landed before ``batch`` and again, with the same time, since.
+        """Return the lowest sequences of messages that both earlier and later batches have.
 
-        The list has at most ``most`` sequences.
+        Earlier batches are those before ``batch``. The list has at most ``most`` sequences.
         """
         before = self.rows.filter(pc.field("batch") < batch)
         if not before.num_rows:
@@ -132,7 +132,7 @@ def messages_of(files: Iterable[Path], source: SourceConfig, low: int, high: int
 
 
 def missing_of(wanted: pa.Table, found: pa.Table) -> list[int]:
-    """Return the sequences of messages that are in ``wanted``, not in ``found``, ascending."""
+    """Return the sequences, ascending, of the messages in ``wanted`` that ``found`` lacks."""
     keys = MESSAGES.names
     missing = wanted.select(keys).join(found.select(keys), keys, join_type="left anti")
     seqs: list[int] = missing.column("seq").to_pylist()

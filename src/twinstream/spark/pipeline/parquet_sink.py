@@ -30,7 +30,7 @@ class ParquetSink:
         self._fits: Final[dict[str, pa.Schema]] = {}
 
     def batch(self, number: int, writer: Writer) -> ParquetBatch:
-        """Return the writer for a batch, which may be an interrupted one."""
+        """Return a writer for a batch. It can also finish an interrupted batch."""
         folders = self.folders
         return ParquetBatch(folders.root, folders.staging, number, writer.name, self._fits)
 

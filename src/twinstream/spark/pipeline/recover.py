@@ -40,7 +40,7 @@ def recovered(
     state: StreamState,
     time_at: TimeAt,
 ) -> Identity:
-    """Return the identity to continue with: a new one if checkpoint and journal do not agree.
+    """Return ``identity``, or a new identity if the checkpoint and the journal do not agree.
 
     Raises:
         DataLossError: if the stream was re-created or removed messages that were not landed, unless
@@ -69,9 +69,9 @@ def accepted(
 ) -> Identity:
     """Return the identity to continue with on a stream that the user accepts as a copy.
 
-    The result is ``identity`` if the stream proves to be the landed one. Otherwise it is a new one,
-    and the last batch is appended to the journal with the creation time of the copy. Raises
-    `DataLossError` if the stream proves to be no copy.
+    The result is ``identity`` if no batch is landed, or if the stream proves to be the landed one.
+    Otherwise it is a new identity, and the last batch is appended to the journal with the creation
+    time of the copy. Raises `DataLossError` if the stream proves to be no copy.
     """
     log = BatchLog(folder.journal)
     last = log.last()
@@ -96,7 +96,7 @@ def refiltered(
     time_at: TimeAt,
     seq_from: Callable[[str, int], int | None],
 ) -> Identity:
-    """Return the identity to continue with: a new one if the subjects changed, else ``identity``.
+    """Return ``identity``, or a new identity if the subjects of the source were changed.
 
     Messages that the old subjects skipped are not landed. ``seq_from`` returns the first sequence,
     at or after a given one, of a message that the new subjects match. Raises `CheckpointError` if a

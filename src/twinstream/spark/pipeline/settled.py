@@ -37,9 +37,10 @@ def settled(config: PipelineConfig, purpose: str) -> Generator[None]:
 def _is_unfinished(folder: SourceFolder, stream: str) -> bool:
     """Return whether the tables may have a part of a batch.
 
-    Spark's plan alone is not enough, because the journal has no entry until rows are written. An
-    entry of the journal alone is not enough either: without a planned batch in the checkpoint, the
-    checkpoint was renewed, and the rows were removed.
+    In this case, Spark has planned a batch that it has not committed, and the last entry of the
+    journal is a begun batch. A planned batch without a journal entry has written no rows. If the
+    checkpoint does not have the begun batch, a new checkpoint was started, and the rows of the
+    batch were removed.
     """
     checkpoint = Checkpoint(folder.checkpoint, stream)
     begun = checkpoint.last_begun() > checkpoint.last_committed()

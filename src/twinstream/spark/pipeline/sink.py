@@ -31,7 +31,7 @@ class Sink(Protocol):
     """The tables of a pipeline. A parameter ``table`` is a path below the pipeline's folder."""
 
     def batch(self, number: int, writer: Writer) -> BatchWriter:
-        """Return the writer for a batch, which may be an interrupted one."""
+        """Return a writer for a batch. It can also finish an interrupted batch."""
         ...
 
     def reaches(self, table: str, number: int) -> bool:

@@ -51,8 +51,8 @@ class TableLock:
     def alone(self, purpose: str) -> Generator[None]:
         """Hold the exclusive lock for the block, after the current batches have ended.
 
-        Raises `PipelineBusy` while another command has the lock. The error of another command shows
-        ``purpose``.
+        Raises `PipelineBusy` while another command has the lock. The same error of other commands
+        shows ``purpose``.
         """
         with (
             locked(self._maintenance, self._root, purpose),

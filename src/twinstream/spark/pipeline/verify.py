@@ -65,8 +65,8 @@ def verify(
     """Yield a verdict for each source.
 
     The callback ``tell`` receives the source's name, the number of verified sequences and their
-    total. A batch that begins after this call is not verified. Raises the errors of reading tables
-    and streams.
+    total. A batch that is not in the journal yet is not verified. Raises the errors of reading
+    tables and streams.
     """
     sink = open_sink(config)
     for source in config.sources:
