@@ -27,7 +27,7 @@ The default is the folder ``servers`` in the virtual environment.
 """
 
 
-class BinaryNotFound(Exception):  # named like FileNotFoundError, without the suffix Error
+class BinaryNotFound(Exception):  # without the suffix Error, as the name is a sentence
     """Raised if there is no ``nats-server`` binary of the requested version."""
 
 

@@ -28,11 +28,12 @@ class NatsCluster:
     test must retry.
 
     Args:
-        size: the number of nodes. config: text to append to the configuration of each node.
-        version: the version of the servers, by default the installed one. domain: the JetStream
-        domain. far: seconds that messages between the last node and the others take. The replicas
-        on the last
-            node are this late if the leader is on another node.
+        size: the number of nodes.
+        config: text to append to the configuration of each node.
+        version: the version of the servers, by default the installed one.
+        domain: the JetStream domain.
+        far: seconds that messages between the last node and the others take. The replicas on the
+            last node are this late if the leader is on another node.
         start_timeout: the most seconds that the start may take.
     """
 

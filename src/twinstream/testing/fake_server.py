@@ -49,9 +49,8 @@ class FakeServer:
         scripts: one script per connection, in the order in which clients connect.
         rest: the script of all further connections. By default these are closed, and reported as
             failures.
-        patience: the default timeout in seconds of a step, and of the end of the block, which waits
-        for
-            running scripts.
+        patience: the default timeout in seconds of a step, and of the end of the block, which
+            waits for running scripts.
     """
 
     def __init__(
@@ -97,7 +96,7 @@ class FakeServer:
     def operations(self, pattern: str = "") -> list[Operation]:
         """Return the clients' operations in whose line a regular expression is found.
 
-        The operations of each connection follow those of the connection before.
+        They are ordered by connection.
         """
         with self._stage.news:
             every = [each for peer in self._peers for each in peer.operations]

@@ -37,12 +37,10 @@ class Proxy:
     Clients connect to ``url``. These attributes may be set at any time:
 
     - ``delay``: seconds that bytes take in each direction;
-    - ``black_hole``: read all bytes and forward none, and keep connections open even if one side
-    closes
-      them;
+    - ``black_hole``: read all bytes and forward none, and keep connections open even if one
+      side closes them;
     - ``mute``: the same as ``black_hole``, but only for the server's bytes: the server receives
-    requests,
-      and the client receives no response;
+      requests, and the client receives no response;
     - ``refuse``: close new connections at once;
     - ``chunk``: forward at most this many bytes at a time.
 

@@ -11,7 +11,7 @@ __all__ = ["located"]
 
 
 def located(options: SourceOptions) -> SourceOptions:
-    """Return the options. If they name a bucket, add the stored subjects of its keys.
+    """Return the options; if they name a bucket, a copy with the stored subjects of its keys.
 
     The keys of a mirror have the subjects of its origin, so this requests the prefix from the
     bucket's leader. Raises `OptionError` if there is no such bucket.

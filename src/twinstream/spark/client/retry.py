@@ -27,7 +27,7 @@ class Patience:
         self._pauses = 0
 
     def spend(self, error: TwinstreamError) -> None:
-        """Pause before another attempt. Raise ``error`` if the pause would take all the time."""
+        """Pause before another attempt. Raise ``error`` if the time would be over then."""
         self._pauses += 1
         pause = _BACKOFF.pause(self._pauses)
         if self._deadline.remaining() <= pause:

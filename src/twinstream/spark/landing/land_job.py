@@ -101,7 +101,7 @@ def cores_of(spark: SparkSession) -> int | None:
 
 
 def by_table(files: Sequence[TableFile]) -> dict[str, list[Path]]:
-    """Return the files of each table, by table, in the order of the tables' names."""
+    """Return the files by the name of their table, in the order of the names."""
     found: dict[str, list[Path]] = {}
     for file in sorted(files, key=lambda each: each.table):
         found.setdefault(file.table, []).append(file.path)

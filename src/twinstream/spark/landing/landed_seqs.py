@@ -35,7 +35,7 @@ _PIECE: Final = 1_000_000
 
 @frozen
 class Seqs:
-    """The numbers of rows and of distinct sequences in the files of a batch, and their bounds."""
+    """The rows in the files of a batch: their number, and the number and bounds of sequences."""
 
     count: int = 0
     distinct: int = 0

@@ -53,7 +53,7 @@ class LandReport:
 
 @frozen(kw_only=True)
 class SubjectSummary:
-    """The number of rows of one subject in a landed table, and their bounds."""
+    """The rows of one subject in a landed table: their number, and the bounds of their columns."""
 
     subject: str
     rows: int

@@ -63,7 +63,8 @@ class Staging:
     def put(self, files: Sequence[Path], target: Path) -> tuple[Path, ...]:
         """Move the files to the new folder ``target``, which appears atomically; return them.
 
-        The folder is synced first, so that the stream may remove the messages after this call.
+        The new folder is synced to disk, so that the stream may remove the messages after this
+        call.
         """
         ready = self.folder / uuid.uuid4().hex
         ready.mkdir()

@@ -26,7 +26,7 @@ __all__ = ["BatchWriter", "ParquetBatch", "local_url", "put_landed", "refuse_tak
 
 
 def local_url(path: Path) -> str:
-    """Return an absolute path as a URL, for which Spark uses the local file system.
+    """Return the URL of an absolute path, for which Spark uses the local file system.
 
     Spark's default file system may be another one. ``Path.as_uri`` does not work, because Spark
     does not decode percent escapes, and ``=`` would become ``%3D``.

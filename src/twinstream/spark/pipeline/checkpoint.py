@@ -62,7 +62,7 @@ class Checkpoint:
         return _last(self._folder / "commits")
 
     def clear_unfinished(self) -> None:
-        """Remove the temporary file that Spark leaves if it is killed while it plans the first batch.
+        """Remove the temporary file of a Spark process that was killed while it planned batch 0.
 
         With that file the query would never start again: since 4.1 Spark requires an empty folder
         for a new query. No other process may use the checkpoint during this call.

@@ -1,9 +1,12 @@
 """Write rows exactly once, without a time limit, in atomic batches with a fenced ledger entry.
 
-Theory of operation ------------------- Each partition of a write has its own subject in the stream,
-its ledger. Rows are published in atomic batches: the server stores all messages of a batch or none.
-The first message of every batch is a ledger entry ``{batch, rows, first, keys}``. ``batch`` is the
-number of the micro-batch. ``rows`` is the number of its rows that are stored up to this entry.
+Theory of operation
+-------------------
+
+Each partition of a write has its own subject in the stream, its ledger. Rows are published in
+atomic batches: the server stores all messages of a batch or none. The first message of every batch
+is a ledger entry ``{batch, rows, first, keys}``. ``batch`` is the number of the micro-batch.
+``rows`` is the number of its rows that are stored up to this entry.
 ``first`` is the sequence of the micro-batch's first entry. ``keys`` are the keys of the rows that
 are stored with the entry. The entry is published with the sequence of the previous entry as
 ``Nats-Expected-Last-Subject-Sequence``, so only an attempt that knows the newest entry can store
@@ -62,8 +65,8 @@ CHUNK: Final = 999
 _KEY_TEXT: Final = KEY_SIZE * 4 // 3
 _REST: Final = 600
 
-#: An atomic batch is sent up to this many times within ``ackTimeoutMs``. Each attempt waits for its
-#: share of that time, because the response may be lost with a leader.
+#: Each attempt to send an atomic batch waits for its response for ``ackTimeoutMs`` divided by this
+#: number. The response may be lost with a leader, and then the batch must be sent again in time.
 _SHARE: Final = 3
 
 #: The attempt after which the writer checks the subjects of the rows: now a row for another stream

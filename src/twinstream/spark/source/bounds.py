@@ -142,7 +142,7 @@ class Bound:
         )
 
     def asks_for(self, word: _Word) -> bool:
-        """Return whether this is the bound of a stream: the keyword itself or its number."""
+        """Return whether ``word`` is the bound of all streams or of one stream."""
         return word == self.word or word in self.by_stream.values()
 
     @property

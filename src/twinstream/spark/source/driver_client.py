@@ -35,7 +35,7 @@ class Leader:
     The first request opens the connection, which stays open. A request that fails because of a lost
     connection or a leader election is retried up to ``fetchOffset.numRetries`` times, because an
     error on the driver ends a whole streaming query. It is not retried after ``is_to_end`` returns
-    true. A pickled copy opens its own connection.
+    true. A copy made by pickle opens its own connection.
     """
 
     def __init__(self, options: SourceOptions, is_to_end: Callable[[], bool] = _never) -> None:

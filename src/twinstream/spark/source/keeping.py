@@ -20,7 +20,7 @@ class Keeping:
     is_consumed: bool = False
     """Whether acknowledgements remove messages."""
     max_age: int = 0
-    """The most age of a message in nanoseconds."""
+    """The maximum age of a message in nanoseconds."""
     max_msgs: int = 0
     max_bytes: int = 0
 

@@ -1,4 +1,4 @@
-"""Refuse options of streaming queries in batch queries, and options of batch queries in streaming.
+"""Refuse options of streaming queries in batch queries, and vice versa.
 
 An end or a limit must not be ignored, because the query would return more rows than the user wants.
 The ID of a write must not be ignored, because rows would be stored twice.

@@ -1,6 +1,6 @@
 """Parse and validate the options of the source. Every error names the option.
 
-Options that Spark's Kafka source also has have Kafka's names.
+Options that also exist in Spark's Kafka source have the same names.
 """
 
 from __future__ import annotations

@@ -34,10 +34,10 @@ LARGE: Final = 100_000
 class SequenceRange(InputPartition):
     """Sequences ``start`` up to, not including, ``end`` of one stream, which one task reads.
 
-    ``created`` is the stream's creation time when the range was planned. A task may read the range
-    long after that, when the stream may have been re-created. If ``created`` is empty, the task
-    does not compare it. No message of the range was stored before ``since``; ``None`` means that no
-    such time is known.
+    ``way`` is how the task reads the range. ``created`` is the stream's creation time when the
+    range was planned. A task may read the range long after that, when the stream may have been
+    re-created. If ``created`` is empty, the task does not compare it. No message of the range was
+    stored before ``since``; ``None`` means that no such time is known.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""A reader that raises the error because of which a streaming read was refused.
+"""A reader for a streaming read that was refused. It raises the error.
 
 The source must return this reader and not raise the error itself. PySpark closes the reader after
 every error, also if there is no reader, and then reports an undefined variable instead of the

@@ -7,9 +7,9 @@ or because the publisher limited their lifetime (TTL). This is no loss. It chang
 sequence of the stream only if the message at that sequence was removed.
 
 The server does not report why a message was removed. So a removal from a stream that replaces
-messages counts as a loss in two cases. In the first, a limit may have removed the message, by the
-stream's state and configuration. In the second, the stream is empty, because a replacement always
-leaves the newest message. A purge that leaves messages cannot be distinguished from a replacement.
+messages counts as a loss in two cases: the state and the configuration of the stream do not exclude
+that a limit removed the message, or the stream is empty. A replacement always leaves the newest
+message. A purge that leaves messages cannot be distinguished from a replacement.
 """
 
 from __future__ import annotations
