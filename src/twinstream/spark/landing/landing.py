@@ -158,8 +158,8 @@ class Landing:
             raise JournalError(
                 f"batch {plan.batch_id} of {self._stream} has {seqs.count} rows of"
                 f" {seqs.distinct} sequences, and the stream {found} messages: either it was begun"
-                " with another schema, which has to finish it, or its folders have files of another"
-                " writer"
+                " with another schema (finish it with that schema), or its folders have files of"
+                " another writer"
             )
         return LandReport(
             stream=self._stream,

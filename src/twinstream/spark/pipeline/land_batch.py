@@ -198,6 +198,6 @@ class BatchLander:
                 f"batch {entry.batch} of source {self._source.name} ({entry.start} to"
                 f" {entry.end - 1}) has {seqs.count} rows of {seqs.distinct} sequences from"
                 f" {seqs.first} to {seqs.last} in its files, and the stream {found} messages:"
-                " either it was begun with another schema, which has to finish it, or another"
+                " either it was begun with another schema (finish it with that schema), or another"
                 " program writes to the tables"
             )

@@ -153,12 +153,12 @@ def _check_batches(
     for number, entry in entries.items():
         if counts[number] != entry.messages:
             verdict.problems.append(
-                f"batch {number} has {counts[number]} rows in the tables, the journal says"
+                f"batch {number} has {counts[number]} rows in the tables, the journal has"
                 f" {entry.messages}"
             )
     strange = sorted(counts.keys() - entries.keys())
     if strange:
-        verdict.problems.append(f"rows of batches that the journal does not know: {_list(strange)}")
+        verdict.problems.append(f"rows of batches that are not in the journal: {_list(strange)}")
     for before, after in pairwise(entries.values()):
         # If losses are allowed, a batch may begin after lost messages, which leaves a gap.
         if after.start < before.end or (after.start > before.end and strict):

@@ -43,7 +43,7 @@ def _check_window(config: StreamConfig, options: SinkOptions) -> None:
             f"stream {config.name} forgets message IDs after {window:g} s, which is less than"
             f" minDuplicateWindow={options.min_duplicate_window:g}s: a later retry would store"
             " rows twice. Raise the stream's duplicate_window, use idempotence=ledger, or lower"
-            " minDuplicateWindow if retries always come sooner",
+            " minDuplicateWindow if all retries happen sooner",
         )
 
 

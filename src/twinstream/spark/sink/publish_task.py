@@ -113,7 +113,8 @@ def _requests(
     for row in rows:
         if inserts and row.subject in seen:
             raise SchemaError(
-                f"idempotence=insert keeps one message per subject, but {row.subject!r} comes twice"
+                "idempotence=insert keeps one message per subject, but"
+                f" {row.subject!r} occurs twice"
             )
         if inserts:
             seen.add(row.subject)

@@ -114,7 +114,7 @@ class Bound:
         if self.otherwise == "error":
             raise OptionError(
                 self.option,
-                f"stream {state.name} holds no message at or after {time.rfc3339()}; give an"
+                f"stream {state.name} has no message at or after {time.rfc3339()}; give an"
                 f" earlier time, or startingOffsetsByTimestampStrategy=latest to begin at its end",
             )
         return state.next

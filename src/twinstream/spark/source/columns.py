@@ -70,7 +70,7 @@ def _seqs(page: ArrowPage, stream: str) -> pa.Array:
     raise OptionError(
         "uint64",
         f"is long, and sequence {page.seqs[-1]} of stream {stream} is above 2**63 - 1, the most"
-        " that a bigint holds: set uint64=decimal, or select columns without the sequence",
+        " that a bigint can have: set uint64=decimal, or select columns without the sequence",
     )
 
 

@@ -158,7 +158,7 @@ class Continuity:
         reason = why_other(position, state, self._time_at)
         if reason is not None and self._strict:
             raise DataLossError(
-                f"{reason}; begin a new checkpoint, and a new table if the old one may hold some of"
+                f"{reason}; begin a new checkpoint, and a new table if the old one may have some of"
                 " its messages"
             )
         return reason is not None
