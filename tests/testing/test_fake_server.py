@@ -263,14 +263,14 @@ def test_missing_operation_is_reported_with_the_received_ones() -> None:
     assert "the client closed the connection" in reason
     assert "PUB x 2 b'hi'; UNSUB 2" in reason
     assert "SUB a" not in reason.replace("UNSUB", "")
-    assert "not complete: b'PUB half 99" in reason
+    assert "incomplete: b'PUB half 99" in reason
 
 
 def test_step_that_times_out_reports_it() -> None:
     def script(peer: FakePeer) -> None:
         peer.expect("^SUB", timeout=0.01)
 
-    with pytest.raises(ScriptError, match=r"step 1: expected /.SUB/\n  came since.*nothing"):
+    with pytest.raises(ScriptError, match=r"step 1: expected /.SUB/\n  received since.*nothing"):
         with FakeServer(script) as server, Client(server) as client:
             client.until_end()
 
@@ -280,7 +280,7 @@ def test_step_that_times_out_reports_it() -> None:
     [
         (lambda peer: peer.message("a", b""), "no subscription to 'a'"),
         (lambda peer: peer.wait_for("go", timeout=0.01), "the test did not call tell('go')"),
-        (lambda peer: peer.until_left(timeout=0.01), "expected the client to leave"),
+        (lambda peer: peer.until_left(timeout=0.01), "expected the client to disconnect"),
         (lambda peer: {}["key"], "the script raised KeyError('key')"),
         (lambda peer: peer.expect("^CONNECT").json["x"], "the script raised"),
     ],
@@ -297,7 +297,7 @@ def test_wrong_step_is_reported(step: Callable[[FakePeer], object], reason: str)
 
 
 def test_a_client_that_is_no_client_is_named() -> None:
-    assert "does not speak the protocol" in complaint(lambda peer: peer.expect("x"), "PUB a b\r\n")
+    assert "violated the protocol" in complaint(lambda peer: peer.expect("x"), "PUB a b\r\n")
 
 
 def test_sending_without_a_subscriber_is_reported() -> None:
@@ -325,9 +325,9 @@ def test_connections_without_a_script_and_scripts_without_a_connection() -> None
             assert client.until_end() == b""
             assert len(server.failures) == 1
 
-    with pytest.raises(ScriptError, match="connection 1 came"):
+    with pytest.raises(ScriptError, match="connection 1 was opened"):
         talk()
-    with pytest.raises(ScriptError, match="connection 1 never came"):
+    with pytest.raises(ScriptError, match="connection 1 was not opened"):
         with FakeServer(FakePeer.close, patience=0.05):
             pass
 

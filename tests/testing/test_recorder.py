@@ -62,7 +62,7 @@ def test_another_session_than_the_recorded_is_named(recording: Path) -> None:
             with pytest.raises((js.ConnectionLost, js.ConnectionClosed, js.RequestTimeout)):
                 work(server.url, purge=True)
 
-    with pytest.raises(ScriptError, match=r"recorded was PUB .*STREAM\.DELETE.*came is .*PURGE"):
+    with pytest.raises(ScriptError, match=r"expected PUB .*STREAM\.DELETE.*received .*PURGE"):
         talk()
 
 

@@ -98,7 +98,7 @@ def test_nothing_is_left_after_stop() -> None:
 
 
 def test_a_refused_configuration_is_shown_with_the_log() -> None:
-    with pytest.raises(ServerStartError, match=r"ended by itself[\s\S]*Parse error"):
+    with pytest.raises(ServerStartError, match=r"the process ended[\s\S]*Parse error"):
         NatsServer("no such { thing").start()
 
 

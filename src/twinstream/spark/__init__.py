@@ -1,8 +1,8 @@
 """JetStream on PySpark: the data source ``jetstream``, and a pipeline from streams to Parquet.
 
-Spark discovers the source where this package is installed, so that
-``spark.read.format("jetstream")``, ``spark.readStream`` and ``df.write`` work. Offsets are
-stream sequences: nothing depends on acknowledgements, and every read can be repeated exactly.
+Spark discovers the source if this package is installed, so that
+``spark.read.format("jetstream")``, ``spark.readStream`` and ``df.write`` work. Offsets are stream
+sequences. Reads use no acknowledgements, and every read can be repeated exactly.
 
 - :func:`local_session` starts a local Spark session; if no Java is installed, it uses one from a
   wheel;
@@ -12,8 +12,8 @@ stream sequences: nothing depends on acknowledgements, and every read can be rep
 - :mod:`twinstream.spark.source.options` and :mod:`twinstream.spark.sink.options` describe the
   options.
 
-Names are imported lazily: PySpark is imported with the first name that needs it. If PySpark is not
-installed, importing this module fails with a message that says how to install it.
+Names are imported lazily: the first name that needs PySpark imports it. If PySpark is not
+installed, the import of this module raises an error that explains how to install it.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ _HOMES = {
 }
 
 
-# Checked once for the whole package. Otherwise each module would fail with the name of whichever
-# PySpark submodule it imports first.
+# One check for the whole package. Without it, an import would fail with the name of the first
+# submodule of PySpark that is imported.
 if find_spec("pyspark") is None:
     raise ModuleNotFoundError(
         "twinstream.spark needs pyspark, which is not installed; install Twinstream with its"

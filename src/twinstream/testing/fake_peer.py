@@ -1,4 +1,4 @@
-"""One client's connection to a scripted server, as the script sees it."""
+"""The interface of a script to one client connection of a fake server."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ _INFO: Final[dict[str, Any]] = {
 
 
 class FakePeer:
-    """One client connection, which the script handles step by step.
+    """One client connection, which a script handles step by step.
 
-    Independent of the script, everything that the client sends is read, and its PINGs are answered,
-    until `stop_reading` and `stop_answering`. A step waits for the server's `patience` (seconds)
-    unless a timeout is given, and raises `ScriptError` when the time is over.
+    Independent of the script, the fake server reads everything that the client sends, until
+    `stop_reading`, and answers its PINGs, until `stop_answering`. A step waits for the server's
+    `patience` (seconds) unless a timeout is given. After that time it raises `ScriptError`.
     """
 
     def __init__(self, sock: socket.socket, number: int, stage: Stage) -> None:
         self.number: Final = number
-        """Number of the connection, from 1 up."""
+        """The number of the connection, from 1 up."""
         self.operations: Final[list[Operation]] = []
         """All operations that the client sent, in order."""
         self._sock: Final = sock
@@ -56,10 +56,10 @@ class FakePeer:
     # ---- received commands
 
     def expect(self, pattern: str, *, timeout: float | None = None) -> Operation:
-        r"""Return the next operation whose line matches a regular expression, searched for.
+        r"""Return the next operation in whose line a regular expression is found.
 
-        A line is, for example, ``PUB orders.new 5`` or ``SUB _INBOX.x.* 1``. Operations before it
-        are skipped; the error lists them.
+        A line is, for example, ``PUB orders.new 5`` or ``SUB _INBOX.x.* 1``. Earlier operations are
+        skipped. Raises `ScriptError`, which lists them, if there is no such operation in time.
         """
         self._step += 1
         start = self._seen
@@ -77,28 +77,28 @@ class FakePeer:
         raise self._error(f"expected /{pattern}/", start)
 
     def expect_pull(self, *, timeout: float | None = None) -> Operation:
-        """Return the next pull request; its `json` has the request."""
+        """Return the next pull request. The property `json` of the operation has its members."""
         return self.expect(r"^H?PUB \S*\.CONSUMER\.MSG\.NEXT\.", timeout=timeout)
 
     def follow(self) -> Iterator[Operation]:
-        """Iterate over operations as they come, until the client leaves or the server stops."""
+        """Yield each further operation, until the client disconnects or the server stops."""
         while self._stage.wait(self._has_more, float("inf")):
             self._seen += 1
             yield self.operations[self._seen - 1]
 
     def _has_more(self) -> bool | None:
-        """Return whether there is another operation, or None while one may still come."""
+        """Return whether there is another operation, or ``None`` while the client may send one."""
         if len(self.operations) > self._seen:
             return True
         return None if self._left is None else False
 
     def count(self, pattern: str) -> int:
-        """Return the number of operations so far that match a regular expression."""
+        """Return the number of operations so far in whose line a regular expression is found."""
         with self._stage.news:
             return sum(1 for each in self.operations if re.search(pattern, each.line))
 
     def fence(self) -> None:
-        """Send a PING and return after the PONG: the client has read everything sent before."""
+        """Send a PING and wait for the PONG. Then the client has read everything sent before."""
         self.send(b"PING\r\n")
         self.expect(r"^PONG")
 
@@ -106,14 +106,14 @@ class FakePeer:
         """Wait until the client has closed the connection."""
         self._step += 1
         if self._stage.wait(lambda: self._left, timeout) is None:
-            raise self._error("expected the client to leave", self._seen)
+            raise self._error("expected the client to disconnect", self._seen)
 
     # ---- sent commands
 
     def handshake(self, **info: Any) -> dict[str, Any]:
         """Send INFO with the arguments as members; return the members of the client's CONNECT.
 
-        Clients send a PING after CONNECT; it is answered even after `stop_answering`.
+        The PING that clients send after CONNECT is answered even after `stop_answering`.
         """
         self.info(**info)
         connect: dict[str, Any] = self.expect(r"^CONNECT ").json
@@ -123,12 +123,12 @@ class FakePeer:
         return connect
 
     def info(self, **values: Any) -> None:
-        """Send INFO with the members of a usual server, updated with the given ones."""
+        """Send INFO with the members of a usual server, which the arguments override."""
         port = self._sock.getsockname()[1]
         self.send(info_line({**_INFO, "host": "127.0.0.1", "port": port, **values}))
 
     def send(self, data: bytes) -> None:
-        """Send bytes as they are, in pieces if `split` was called."""
+        """Send bytes unchanged, in pieces if `split` was called."""
         self._step += 1
         with self._sending:
             every = self._every or len(data) or 1
@@ -139,7 +139,7 @@ class FakePeer:
                 raise self._error(f"cannot send {data[:60]!r} ({error})", self._seen) from error
 
     def split(self, every: int | None) -> None:
-        """Send the following data in packets of this many bytes; None: in one piece."""
+        """Send later data in pieces of ``every`` bytes, or in one piece if it is ``None``."""
         self._every = every
 
     def message(
@@ -152,15 +152,19 @@ class FakePeer:
         headers: Mapping[str, object] | None = None,
         status: str = "",
     ) -> None:
-        """Send a message to the subscription on `to`, with the subject `subject` if given.
+        """Send a message to the client's subscription to the subject `to`.
 
-        `status` is the text after the version in the header block, such as ``503``.
+        The message has the subject `subject`, by default `to`. `status` is the text after the
+        version in the header block, such as ``503``.
         """
         block = header_block(status, headers or {}) if status or headers else b""
         self.send(message_frame(subject or to, self.sid(to), reply, block, data))
 
     def status(self, pull: Operation | str, code: int, text: str = "", **headers: object) -> None:
-        """Send a status to the reply subject of a pull; `Nats_Pending_Messages=1` is a header."""
+        """Send a status to the reply subject of a pull request.
+
+        ``headers`` are header names with underscores for hyphens, as `Nats_Pending_Messages=1`.
+        """
         to = pull if isinstance(pull, str) else pull.reply
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         self.message(to, headers=named, status=f"{code} {text}".strip())
@@ -176,40 +180,42 @@ class FakePeer:
         pending: int = 0,
         headers: Mapping[str, object] | None = None,
     ) -> str:
-        """Answer a pull with the message of a stream sequence; return its reply subject."""
+        """Send the message with a stream sequence to a pull request; return its reply subject.
+
+        ``delivered`` is the delivery count, and ``pending`` the number of pending messages.
+        """
         stream, consumer = pull.subject.split(".")[-2:]
         reply = f"$JS.ACK.{stream}.{consumer}.{delivered}.{seq}.{seq}.1700000000000000000.{pending}"
         self.message(pull.reply, data, subject=subject, reply=reply, headers=headers)
         return reply
 
     def answer(self, request: Operation, answer: bytes | Mapping[str, Any]) -> None:
-        """Answer a request with bytes, or with JSON."""
+        """Send the response to a request: bytes, or a mapping as JSON."""
         data = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
         self.message(request.reply, data)
 
     def error(self, text: str) -> None:
-        """Send -ERR."""
+        """Send ``-ERR`` with a text."""
         self.send(f"-ERR '{text}'\r\n".encode())
 
-    # ---- signs between script and test
+    # ---- signals between script and test
 
     def wait_for(self, sign: str, *, timeout: float | None = None) -> None:
-        """Return when the test has called `FakeServer.tell` with this sign."""
+        """Wait until the test has called `FakeServer.tell` with this sign."""
         self._step += 1
         if self._stage.wait(lambda: sign in self._stage.told or None, timeout) is None:
             raise self._error(f"the test did not call tell({sign!r})", self._seen)
 
     def reach(self, sign: str) -> None:
-        """Let `FakeServer.reached` return True for this sign from now on."""
+        """Let `FakeServer.reached` return true for this sign from now on."""
         self._stage.note(lambda: self._stage.reached.add(sign))
 
     # ---- failures
 
     def stop_answering(self) -> None:
-        """Stop answering PINGs, as if the server were unresponsive.
+        """Stop answering PINGs, like an unresponsive server.
 
-        A script that answers PINGs itself does so in order with its other data, as a real server
-        would.
+        A script may answer PINGs itself then, in order with its other data, as a real server does.
         """
         self._answers = False
 
@@ -218,7 +224,7 @@ class FakePeer:
         self._reads = False
 
     def go_on(self) -> None:
-        """Resume reading and answering PINGs."""
+        """Resume reading and answering PINGs, after `stop_reading` and `stop_answering`."""
 
         def change() -> None:
             self._reads = self._answers = True
@@ -230,8 +236,8 @@ class FakePeer:
         self._end("the script closed the connection")
 
     def reset(self) -> None:
-        """Break the connection with a reset."""
-        # Linger of zero seconds: the kernel drops unsent data, and sends RST.
+        """Close the connection with a TCP reset."""
+        # With a linger of zero seconds, the kernel drops unsent data and sends RST.
         self._sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self._end("the script reset the connection", socket.SHUT_RD)
 
@@ -240,10 +246,10 @@ class FakePeer:
     def _end(self, how: str, sides: int = socket.SHUT_RDWR) -> None:
         self._leave(how)
         try:
-            # Wakes the reading thread: while it reads, the socket is not really closed.
+            # This wakes the reading thread. While it reads, the kernel does not close the socket.
             self._sock.shutdown(sides)
         except OSError:
-            pass  # the client was faster
+            pass  # the client has already closed the connection
         self._sock.close()
 
     def _leave(self, how: str) -> None:
@@ -255,7 +261,10 @@ class FakePeer:
         self._stage.note(change)
 
     def sid(self, to: str) -> str:
-        """Return the number of the subscription that gets messages to a subject."""
+        """Return the ID of the client's subscription that matches a subject.
+
+        Raises `ScriptError` if there is none.
+        """
         with self._stage.news:
             operations = list(self.operations)
         listening: dict[str, str] = {}
@@ -263,7 +272,8 @@ class FakePeer:
             if each.verb == "SUB":
                 listening[each.sid] = each.subject
             elif each.verb == "UNSUB" and len(each.words) == 2:
-                # Messages may still go to a subscription that has just ended, as in a real server.
+                # A real server may still send messages for a subscription that has just ended, so
+                # keep the subscription as the last choice.
                 listening[each.sid] = listening.pop(each.sid, "")
         for sid, pattern in listening.items():
             if _matches(pattern, to):
@@ -274,18 +284,18 @@ class FakePeer:
 
     def _error(self, what: str, since: int) -> ScriptError:
         with self._stage.news:
-            came = [repr(each) for each in self.operations[since:]][-_SHOWN:]
+            received = [repr(each) for each in self.operations[since:]][-_SHOWN:]
         rest = self._splitter.rest
         parts = [f"connection {self.number}, step {self._step}: {what}"]
         if self._left is not None:
             parts.append(self._left)
-        parts.append("came since the step before: " + ("; ".join(came) or "nothing"))
+        parts.append("received since the previous step: " + ("; ".join(received) or "nothing"))
         if rest:
-            parts.append(f"not complete: {rest[:60]!r}")
+            parts.append(f"incomplete: {rest[:60]!r}")
         return ScriptError("\n  ".join(parts))
 
     def pump(self) -> None:
-        """Read until the connection ends; the server runs this in a thread of its own."""
+        """Read and record operations until the connection ends. Each peer has a thread for this."""
         while True:
             self._stage.wait(lambda: self._reads or None, float("inf"))
             try:
@@ -299,11 +309,12 @@ class FakePeer:
             try:
                 found = self._splitter.feed(data)
             except ValueError as error:
-                self._end(f"the client does not speak the protocol: {error}")
+                self._end(f"the client violated the protocol: {error}")
                 return
             for operation in found:
-                # Answered before the script sees it, because the script may close the connection,
-                # and after all operations before it were recorded, which a PONG confirms.
+                # Answer a PING before the script receives it, because the script may close the
+                # connection, and after all earlier operations were recorded, because a PONG
+                # confirms them.
                 if operation.verb == "PING" and self._answers:
                     self._pong()
                 self._note(operation)

@@ -1,4 +1,4 @@
-"""The shared state of a scripted server's threads: a condition, signs and failures."""
+"""The shared state of a fake server's threads: a condition, signs and failures."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ __all__ = ["ScriptError", "Stage"]
 
 T = TypeVar("T")
 
-# The longest single wait for a condition (seconds): platforms limit it.
+# The longest single wait for a condition in seconds, which platforms limit.
 _LONGEST: Final = 3600.0
 
 
 class ScriptError(AssertionError):
-    """The client did not do what the script expects; the message names the step."""
+    """Raised if the client did not do what the script expects. The text has the step."""
 
 
 class Stage:
-    """The condition on which all threads of a server wait, and the state it protects."""
+    """The condition on which all threads of a fake server wait, and the state that it protects."""
 
     def __init__(self, patience: float) -> None:
         self.patience: Final = patience
@@ -31,15 +31,17 @@ class Stage:
         self.is_over = False
 
     def note(self, change: Callable[[], object]) -> None:
-        """Change the state and notify waiting threads."""
+        """Call ``change``, which changes the state, with the lock held; notify waiting threads."""
         with self.news:
             change()
             self.news.notify_all()
 
     def wait(self, ready: Callable[[], T | None], seconds: float | None = None) -> T | None:
-        """Return the result of `ready`, or None after a timeout or when the server stops.
+        """Wait until `ready` returns another value than ``None``, and return it.
 
-        `ready` is called with the lock held after each change; it may raise.
+        The result is ``None`` after `seconds`, by default the server's patience, and when the
+        server stops. `ready` is called after each change with the lock held. It may raise an error,
+        which ends the wait.
         """
         deadline = time.monotonic() + (self.patience if seconds is None else seconds)
         with self.news:

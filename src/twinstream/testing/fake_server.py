@@ -1,7 +1,7 @@
-"""A scripted NATS server, which sends any bytes at any time, to test error handling.
+"""A fake NATS server, whose script sends any bytes at any time, to test error handling.
 
-A script is a function that takes a `FakePeer`, one client's connection, and handles it step by
-step::
+A script is a function. Its argument is a `FakePeer`, one client connection, which it handles step
+by step::
 
     def one_message_then_trouble(peer: FakePeer) -> None:
         peer.handshake()
@@ -16,9 +16,9 @@ step::
             consumer = connection.jetstream().bind_consumer("S", "c")
             ...
 
-Scripts run in their own threads; the test may block or run an event loop. Leaving the block raises
-`ScriptError` if the client did not do what a script expects: it names the step, and the operations
-that came instead.
+Scripts run in their own threads, so the test may block or run an event loop. The end of the block
+raises `ScriptError` if the client did not do what a script expects. The error has the step, and the
+operations that were received instead.
 """
 
 from __future__ import annotations
@@ -37,17 +37,20 @@ from twinstream.testing.fake_wire import Operation
 __all__ = ["FakeServer", "Script"]
 
 Script = Callable[[FakePeer], object]
-"""What a server does with one connection."""
+"""A function that handles one connection of a fake server."""
 
 _HOST: Final = "127.0.0.1"
 
 
 class FakeServer:
-    """A server on a free loopback port that follows scripts.
+    """A fake server on a free loopback port that runs scripts.
 
-    The first connection gets the first script, and so on; further connections get `rest`, or are
-    refused and reported as a failure if that is None. `patience` is the timeout in seconds of a
-    step, and of the end of the block, which waits for running scripts.
+    Args:
+        scripts: one script per connection, in the order in which clients connect.
+        rest: the script of all further connections. By default these are closed, and reported as
+            failures.
+        patience: the default timeout in seconds of a step, and of the end of the block, which
+            waits for running scripts.
     """
 
     def __init__(
@@ -63,7 +66,7 @@ class FakeServer:
 
     @property
     def port(self) -> int:
-        """The port; raises `RuntimeError` before `start`."""
+        """The port for clients. Raises `RuntimeError` before `start`."""
         if self._listener is None:
             raise RuntimeError("the fake server has not been started; it has no port")
         port: int = self._listener.getsockname()[1]
@@ -77,11 +80,11 @@ class FakeServer:
     # ---- for the test
 
     def tell(self, sign: str) -> None:
-        """Let scripts continue that wait for this sign (`FakePeer.wait_for`)."""
+        """Let scripts that wait for this sign (`FakePeer.wait_for`) continue."""
         self._stage.note(lambda: self._stage.told.add(sign))
 
     def reached(self, sign: str) -> bool:
-        """Return whether a script has reached this sign (`FakePeer.reach`)."""
+        """Return whether a script has called `FakePeer.reach` with this sign."""
         with self._stage.news:
             return sign in self._stage.reached
 
@@ -91,7 +94,10 @@ class FakeServer:
         return len(self._peers)
 
     def operations(self, pattern: str = "") -> list[Operation]:
-        """Return the clients' operations that match a regular expression, by connection."""
+        """Return the clients' operations in whose line a regular expression is found.
+
+        They are ordered by connection.
+        """
         with self._stage.news:
             every = [each for peer in self._peers for each in peer.operations]
         return [each for each in every if re.search(pattern, each.line)]
@@ -105,16 +111,17 @@ class FakeServer:
     # ---- life
 
     def start(self) -> Self:
-        """Listen, and return."""
+        """Start to accept connections, in a thread."""
         if self._listener is None:
             self._listener = socket.create_server((_HOST, 0))
             self._spawn(self._accept, self._listener)
         return self
 
     def stop(self, *, wait: bool = True) -> None:
-        """Close everything; raises `ScriptError` if a client did not do what a script expects.
+        """Close the port and all connections, and end the threads.
 
-        With `wait`, running scripts get `patience` seconds to finish.
+        With `wait`, running scripts have `patience` seconds to finish first. Raises `ScriptError`
+        if a client did not do what a script expects.
         """
         listener = self._listener
         if listener is None:
@@ -122,7 +129,8 @@ class FakeServer:
         if wait and not self.failures:
             self._stage.wait(self._is_done)
         self._stage.note(lambda: setattr(self._stage, "is_over", True))
-        # shutdown() wakes the thread in accept() on Linux; the connection does everywhere.
+        # A connection wakes the thread in accept() on every platform. shutdown() would do so on
+        # Linux only.
         try:
             socket.create_connection(listener.getsockname(), timeout=1).close()
         except OSError:
@@ -133,15 +141,15 @@ class FakeServer:
             thread.join()
         listener.close()
         self._listener = None
-        self._complain()
+        self._raise_failures()
 
     def _is_done(self) -> bool | None:
-        came = len(self._peers) >= len(self._scripts)
-        return (came and self._running == 0) or bool(self._stage.failures) or None
+        connected = len(self._peers) >= len(self._scripts)
+        return (connected and self._running == 0) or bool(self._stage.failures) or None
 
-    def _complain(self) -> None:
+    def _raise_failures(self) -> None:
         missing = [
-            ScriptError(f"connection {number} never came, though there is a script for it")
+            ScriptError(f"connection {number} was not opened, but there is a script for it")
             for number in range(len(self._peers) + 1, len(self._scripts) + 1)
         ]
         failures = self.failures + missing
@@ -185,9 +193,9 @@ class FakeServer:
                 sock.close()
                 return
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            self._welcome(FakePeer(sock, len(self._peers) + 1, self._stage))
+            self._open(FakePeer(sock, len(self._peers) + 1, self._stage))
 
-    def _welcome(self, peer: FakePeer) -> None:
+    def _open(self, peer: FakePeer) -> None:
         given = self._scripts[peer.number - 1 : peer.number]
         script = given[0] if given else self._rest
 
@@ -200,7 +208,7 @@ class FakeServer:
         if script is not None:
             self._spawn(self._play, script, peer)
             return
-        text = f"connection {peer.number} came, though there is no script for it"
+        text = f"connection {peer.number} was opened, but there is no script for it"
         self._fail(ScriptError(text), peer)
 
     def _play(self, script: Script, peer: FakePeer) -> None:
@@ -216,6 +224,6 @@ class FakeServer:
             self._stage.note(lambda: setattr(self, "_running", self._running - 1))
 
     def _fail(self, error: ScriptError, peer: FakePeer) -> None:
-        """Record a failure, and close the connection so that the client does not wait forever."""
+        """Store a failure, and close the connection so that the client does not wait forever."""
         self._stage.note(lambda: self._stage.failures.append(error))
         peer.close()

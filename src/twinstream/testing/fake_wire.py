@@ -1,7 +1,7 @@
-"""The NATS protocol for the scripted server: splitting operations, writing frames.
+"""The NATS protocol for the fake server: parse operations, and write frames.
 
-Independent of the SDK's own parser on purpose: a test helper with the same code would have the same
-bugs.
+This module does not use the SDK's parser, because a test helper with the same code would have the
+same bugs.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from typing import Any, Final
 
 __all__ = ["Operation", "Splitter", "header_block", "info_line", "message_frame"]
 
-# Other white space may be part of a subject.
+# A word of a line. Only blanks and tabs separate words: other white space may be part of a subject.
 _WORD: Final = re.compile(r"[^ \t]+")
 _WITH_PAYLOAD: Final = {"PUB", "HPUB", "MSG", "HMSG"}
 _WITH_HEADERS: Final = {"HPUB", "HMSG"}
 _REPLY: Final = {"PUB": (4, 2), "HPUB": (5, 2), "MSG": (5, 3), "HMSG": (6, 3)}
-"""The number of words of a line with a reply subject, and the index of the reply subject."""
+"""For each verb, the number of words of a line with a reply subject, and its index."""
 
 
 class Operation:
-    """One protocol operation: its line without the line end, its headers and its payload."""
+    """One protocol operation: its line without the line break, its headers and its payload."""
 
     __slots__ = ("headers", "line", "payload", "words")
 
@@ -34,12 +34,12 @@ class Operation:
 
     @property
     def verb(self) -> str:
-        """The first word in upper case, such as PUB."""
+        """The first word of the line in upper case, such as PUB; empty for an empty line."""
         return self.words[0].upper() if self.words else ""
 
     @property
     def subject(self) -> str:
-        """The subject of a publish, a subscription or a message; empty for others."""
+        """The subject of a publish, a subscription or a message; empty for other operations."""
         has_one = self.verb in _WITH_PAYLOAD or self.verb == "SUB"
         return self.words[1] if has_one and len(self.words) > 1 else ""
 
@@ -51,7 +51,7 @@ class Operation:
 
     @property
     def sid(self) -> str:
-        """The subscription id of SUB, UNSUB, MSG or HMSG; empty for others."""
+        """The subscription ID of SUB, UNSUB, MSG or HMSG; empty for other operations."""
         match self.verb:
             case "SUB":
                 return self.words[-1]
@@ -64,9 +64,9 @@ class Operation:
 
     @property
     def json(self) -> Any:
-        """The JSON of the payload, or that on the line of CONNECT and INFO.
+        """The parsed JSON of the payload, or of the line of a CONNECT or INFO.
 
-        Raises `ValueError` when there is none.
+        Raises `ValueError` if there is no JSON.
         """
         if self.verb in {"CONNECT", "INFO"}:
             return json.loads(self.line.partition(" ")[2])
@@ -86,61 +86,61 @@ class Operation:
 
 
 class Splitter:
-    """Cuts a byte stream into operations."""
+    """A parser that splits a byte stream into operations."""
 
     def __init__(self) -> None:
-        self._held: Final = bytearray()
+        self._buffer: Final = bytearray()
 
     @property
     def rest(self) -> bytes:
-        """Bytes of an operation that is not complete yet."""
-        return bytes(self._held)
+        """The bytes of the operation that is not complete yet."""
+        return bytes(self._buffer)
 
     def feed(self, data: bytes) -> list[Operation]:
-        """Add bytes; return the operations that are complete.
+        """Add bytes, and return the operations that they complete.
 
         Raises `ValueError` for a size that is no number.
         """
-        self._held.extend(data)
+        self._buffer.extend(data)
         found: list[Operation] = []
         while (operation := self._next()) is not None:
             found.append(operation)
         return found
 
     def _next(self) -> Operation | None:
-        held = self._held
-        end = held.find(b"\n")
+        buffer = self._buffer
+        end = buffer.find(b"\n")
         if end < 0:
             return None
-        line = bytes(held[:end]).rstrip(b"\r").decode("utf-8", "surrogateescape")
+        line = bytes(buffer[:end]).rstrip(b"\r").decode("utf-8", "surrogateescape")
         words: list[str] = _WORD.findall(line)
         verb = words[0].upper() if words else ""
         if verb not in _WITH_PAYLOAD:
-            del held[: end + 1]
+            del buffer[: end + 1]
             return Operation(line)
         start, size = end + 1, int(words[-1])
         cut = int(words[-2]) if verb in _WITH_HEADERS else 0
-        if len(held) < start + size + 2:
+        if len(buffer) < start + size + 2:
             return None
-        body = bytes(held[start : start + size])
-        del held[: start + size + 2]
+        body = bytes(buffer[start : start + size])
+        del buffer[: start + size + 2]
         return Operation(line, body[:cut], body[cut:])
 
 
 def info_line(values: Mapping[str, Any]) -> bytes:
-    """Return INFO with these members."""
+    """Return the bytes of an INFO with the members ``values``."""
     return b"INFO " + json.dumps(values).encode() + b"\r\n"
 
 
 def header_block(first: str, headers: Mapping[str, object]) -> bytes:
-    """Return a header block; `first` is what follows the version on the first line."""
+    """Return a header block. `first` is the text after the version on the first line."""
     lines = [f"NATS/1.0{' ' if first else ''}{first}"]
     lines += [f"{name}: {value}" for name, value in headers.items()]
     return "\r\n".join([*lines, "", ""]).encode("utf-8", "surrogateescape")
 
 
 def message_frame(subject: str, sid: str, reply: str, headers: bytes, payload: bytes) -> bytes:
-    """Return MSG, or HMSG when there are headers."""
+    """Return the bytes of a MSG, or of an HMSG if there are headers."""
     words = [subject, sid, reply] if reply else [subject, sid]
     head = " ".join(words).encode("utf-8", "surrogateescape")
     if headers:

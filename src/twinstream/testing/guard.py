@@ -1,8 +1,9 @@
 """Kill a server when the process that started it ends.
 
-A guard is a shell that waits for the end of its standard input. Only this process has the other end
-of that pipe, so it is closed when the process ends in any way, including ``kill -9``. The
-parent-death signal of Linux is not used: it fires when the *thread* that started the server ends.
+A guard is a shell that waits for the end of its standard input, which is a pipe. Only this process
+has the other end of the pipe, so the pipe is closed when the process ends in any way, including
+``kill -9``. The parent-death signal of Linux cannot be used, because the kernel sends it when the
+*thread* that started the server ends.
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ _SCRIPT: Final = 'read -r _; kill -KILL "$1" 2>/dev/null; [ -z "$2" ] || rm -rf 
 
 
 class Guard:
-    """Kills process ``pid`` and removes ``folder`` when the current process ends.
+    """A guard that kills the process ``pid`` and removes ``folder`` when the current process ends.
 
-    Does nothing without a POSIX shell.
+    Without a POSIX shell it has no effect.
     """
 
     def __init__(self, pid: int, folder: Path | None) -> None:
@@ -30,11 +31,11 @@ class Guard:
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-            start_new_session=True,  # a Ctrl-C at the terminal is not meant for it
+            start_new_session=True,  # so that Ctrl-C at the terminal does not end the guard
         )
 
     def dismiss(self) -> None:
-        """End the guard without ending the process that it watched."""
+        """End the guard without ending the process ``pid``."""
         shell, self._shell = self._shell, None
         if shell is None:
             return

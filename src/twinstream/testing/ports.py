@@ -1,8 +1,8 @@
-"""Free ports for servers, outside the ephemeral range.
+"""Find free ports for servers, outside the ephemeral range.
 
-An ephemeral port is free again when its server is killed, and the next connection of any program on
-the machine may get it: then the server cannot restart. So ports are chosen below the ephemeral
-range (from 32768 up on Linux, higher elsewhere).
+When a server with an ephemeral port is killed, its port is free, and the next connection of any
+program on the machine may get it. Then the server cannot restart. So ports are chosen below the
+ephemeral range (from 32768 up on Linux, higher on other systems).
 """
 
 from __future__ import annotations
@@ -16,16 +16,18 @@ from typing import Final
 from twinstream.testing.config import HOST
 
 _FIRST: Final = 15000
-# Concurrent programs, such as workers of a test run, choose from different lanes.
+# The number of lanes, which are ranges of ports. Concurrent processes, such as the workers of a
+# test run, choose ports from different lanes.
 _LANES: Final = 80
 _LANE: Final = 200
 _turn: Final = count()
 
 
 def free_ports(number: int) -> list[int]:
-    """Return unused ports on loopback; raises :class:`OSError` if there are not enough.
+    """Return unused ports on loopback.
 
-    The ports differ from those returned before, as long as there are others.
+    The ports differ from the ports that earlier calls returned, as long as there are others. Raises
+    :class:`OSError` if there are not enough free ports.
     """
     first = _FIRST + os.getpid() % _LANES * _LANE
     ports: list[int] = []

@@ -17,7 +17,7 @@ _TICK: Final = 0.01
 
 
 class _Pipe:
-    """One direction of one connection: bytes in flight, each with its time of delivery."""
+    """One direction of one connection: chunks in flight, each with its time of delivery."""
 
     def __init__(
         self, source: socket.socket, target: socket.socket, *, to_client: bool = False
@@ -27,18 +27,24 @@ class _Pipe:
         self.to_client = to_client
         self.waiting: deque[tuple[float, bytes]] = deque()
         self.closed_at: float | None = None
-        """When the end of the source may arrive, which comes after all of its bytes."""
+        """When the target may be closed, after all chunks; ``None`` while the source is open."""
         self.ended = False
 
 
 class Proxy:
-    """A proxy between clients and one server. Use it as a context manager.
+    """A proxy between clients and one server, to be used as a context manager.
 
-    Clients connect to ``url``. These attributes may be set at any time: ``delay`` (seconds, each
-    way); ``black_hole`` (read all bytes, forward none, and keep connections open even if one side
-    closes them); ``mute`` (the same for the server's bytes only: requests take effect, but no
-    response comes); ``refuse`` (close new connections at once); ``chunk`` (forward at most this
-    many bytes at a time). ``cut`` breaks the current connections, perhaps in the middle of a frame.
+    Clients connect to ``url``. These attributes may be set at any time:
+
+    - ``delay``: seconds that bytes take in each direction;
+    - ``black_hole``: read all bytes and forward none, and keep connections open even if one
+      side closes them;
+    - ``mute``: the same as ``black_hole``, but only for the server's bytes: the server receives
+      requests, and the client receives no response;
+    - ``refuse``: close new connections at once;
+    - ``chunk``: forward at most this many bytes at a time.
+
+    ``accepted`` is the number of accepted connections. `cut` breaks the current connections.
     """
 
     def __init__(self, server_url: str) -> None:
@@ -64,7 +70,7 @@ class Proxy:
         return f"nats://{HOST}:{self._listener.getsockname()[1]}"
 
     def start(self) -> Self:
-        """Begin to accept connections."""
+        """Start to accept connections, in a thread."""
         self._listener.listen()
         self._listener.setblocking(False)
         self._selector.register(self._listener, selectors.EVENT_READ)
@@ -74,7 +80,7 @@ class Proxy:
         return self
 
     def stop(self) -> None:
-        """Close everything."""
+        """Close the port and all connections, and end the thread."""
         self._running = False
         if self._thread is not None:
             self._thread.join()
@@ -84,7 +90,7 @@ class Proxy:
         self._selector.close()
 
     def cut(self) -> None:
-        """Break the current connections; new ones are accepted."""
+        """Break the current connections, perhaps in the middle of a frame. Accept new ones."""
         self._cutting = True
         while self._cutting and self._running:
             time.sleep(_TICK / 10)
@@ -95,7 +101,7 @@ class Proxy:
     def __exit__(self, *_: object) -> None:
         self.stop()
 
-    # -- inside: one thread does everything
+    # -- inside: one thread accepts, reads and forwards
 
     def _run(self) -> None:
         while self._running:
@@ -108,7 +114,7 @@ class Proxy:
                     self._accept()
                 else:
                     self._read(key.data)
-            self._pass_on()
+            self._forward()
 
     def _patience(self) -> float:
         busy = any(pipe.waiting or pipe.closed_at is not None for pipe in self._pipes)
@@ -144,13 +150,13 @@ class Proxy:
         if not data:
             pipe.closed_at = time.monotonic() + self.delay
             self._selector.unregister(pipe.source)
-        elif not self._swallows(pipe):
+        elif not self._drops(pipe):
             pipe.waiting.append((time.monotonic() + self.delay, data))
 
-    def _swallows(self, pipe: _Pipe) -> bool:
+    def _drops(self, pipe: _Pipe) -> bool:
         return self.black_hole or (self.mute and pipe.to_client)
 
-    def _pass_on(self) -> None:
+    def _forward(self) -> None:
         now = time.monotonic()
         for pipe in list(self._pipes):
             while pipe.waiting and pipe.waiting[0][0] <= now and not pipe.ended:
@@ -166,7 +172,7 @@ class Proxy:
                     pipe.waiting.appendleft((at, data[sent:]))
                     break
             ends = pipe.closed_at is not None and pipe.closed_at <= now and not pipe.waiting
-            if ends and not self._swallows(pipe):
+            if ends and not self._drops(pipe):
                 self._close(pipe)
 
     def _close(self, pipe: _Pipe) -> None:

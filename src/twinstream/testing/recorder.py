@@ -10,9 +10,9 @@ edit it, and `replay` converts it to scripts::
     with FakeServer(*replay(path)) as server:
         ...  # connect to server.url: the same frames, no server needed
 
-A line is such as ``{"connection": 1, "from": "client", "line": "SUB a 1"}``, with the members
-``headers`` and ``payload`` (text, or base64 under ``headers_base64`` and ``payload_base64``)
-where the operation has them. TLS connections cannot be recorded.
+A line is, for example, ``{"connection": 1, "from": "client", "line": "SUB a 1"}``. If the operation
+has headers or a payload, the line has the members ``headers`` and ``payload`` with text, or
+``headers_base64`` and ``payload_base64``. TLS connections cannot be recorded.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _READ_SIZE: Final = 1 << 16
 
 
 class Spoken:
-    """One operation of a recording: its sender, and its connection (from 1 up)."""
+    """One operation of a recording, with its sender and its connection (from 1 up)."""
 
     def __init__(self, connection: int, by_client: bool, operation: Operation) -> None:
         self.connection: Final = connection
@@ -42,7 +42,7 @@ class Spoken:
         self.operation: Final = operation
 
     def to_json(self) -> dict[str, Any]:
-        """Return the members that the recording has for this operation."""
+        """Return the members of the JSON object for this operation in a recording."""
         members: dict[str, Any] = {
             "connection": self.connection,
             "from": "client" if self.by_client else "server",
@@ -58,7 +58,10 @@ class Spoken:
 
     @classmethod
     def from_json(cls, members: dict[str, Any]) -> Spoken:
-        """Read the members of a line; raises `KeyError` or `ValueError` for a broken one."""
+        """Return the operation that the members of a line describe.
+
+        Raises `KeyError` or `ValueError` for an invalid line.
+        """
         operation = Operation(members["line"], _read("headers", members), _read("payload", members))
         return cls(int(members["connection"]), members["from"] == "client", operation)
 
@@ -78,7 +81,7 @@ def _read(name: str, members: dict[str, Any]) -> bytes:
 
 
 def read_recording(path: Path | str) -> list[Spoken]:
-    """Read a recording; raises `ValueError` that names the line that is broken."""
+    """Return the operations of a recording. Raises `ValueError` for an invalid line."""
     found: list[Spoken] = []
     for number, line in enumerate(Path(path).read_text("utf-8").splitlines(), 1):
         if line.strip():
@@ -92,7 +95,7 @@ def read_recording(path: Path | str) -> list[Spoken]:
 
 
 class Recorder:
-    """Listens on a free loopback port and forwards everything to a server's port."""
+    """A proxy on a free loopback port that records all operations between clients and a server."""
 
     def __init__(self, target_port: int) -> None:
         self._target: Final = (_HOST, target_port)
@@ -104,14 +107,14 @@ class Recorder:
 
     @property
     def url(self) -> str:
-        """The address for clients; raises `RuntimeError` before `start`."""
+        """The address for clients. Raises `RuntimeError` before `start`."""
         if self._listener is None:
             raise RuntimeError("the recorder has not been started; it has no address")
         return f"nats://{_HOST}:{self._listener.getsockname()[1]}"
 
     @property
     def spoken(self) -> list[Spoken]:
-        """The operations recorded so far, in the order in which they passed the proxy."""
+        """The operations recorded so far, in the order in which the proxy received them."""
         with self._lock:
             return list(self._spoken)
 
@@ -121,14 +124,14 @@ class Recorder:
         Path(path).write_text("".join(f"{line}\n" for line in lines), "utf-8")
 
     def start(self) -> Self:
-        """Listen, and return."""
+        """Start to accept connections, in a thread."""
         if self._listener is None:
             self._listener = socket.create_server((_HOST, 0))
             self._spawn(self._accept, self._listener)
         return self
 
     def stop(self) -> None:
-        """Close every connection; the recorded operations stay readable."""
+        """Close the port and all connections. The recorded operations stay available."""
         listener, self._listener = self._listener, None
         if listener is None:
             return
@@ -171,18 +174,19 @@ class Recorder:
             connection += 1
             with self._lock:
                 self._sockets.extend((client, server))
-            self._spawn(self._pass, client, server, connection, True)
-            self._spawn(self._pass, server, client, connection, False)
+            self._spawn(self._forward, client, server, connection, True)
+            self._spawn(self._forward, server, client, connection, False)
 
-    def _pass(
+    def _forward(
         self, source: socket.socket, target: socket.socket, connection: int, by_client: bool
     ) -> None:
         splitter = Splitter()
         while True:
             try:
                 data = source.recv(_READ_SIZE)
-                # Recorded before it is forwarded, so that a response comes after it.
-                self._note(splitter.feed(data), connection, by_client)
+                # Record a request before it is forwarded, so that its response is recorded after
+                # it.
+                self._record(splitter.feed(data), connection, by_client)
                 target.sendall(data)
             except OSError:
                 data = b""
@@ -190,7 +194,7 @@ class Recorder:
                 _shut(target)
                 return
 
-    def _note(self, operations: Iterable[Operation], connection: int, by_client: bool) -> None:
+    def _record(self, operations: Iterable[Operation], connection: int, by_client: bool) -> None:
         with self._lock:
             self._spoken.extend(Spoken(connection, by_client, each) for each in operations)
 
@@ -199,4 +203,4 @@ def _shut(sock: socket.socket) -> None:
     try:
         sock.shutdown(socket.SHUT_RDWR)
     except OSError:
-        pass  # the other side was faster
+        pass  # the other side has already closed the connection

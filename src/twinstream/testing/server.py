@@ -1,4 +1,4 @@
-"""One real ``nats-server`` process."""
+"""Start and control one real ``nats-server`` process."""
 
 from __future__ import annotations
 
@@ -26,21 +26,29 @@ _LOG_TAIL: Final = 30
 _RELOADED: Final = "Reloaded server configuration"
 _NOT_RELOADED: Final = "Failed to reload server configuration"
 _OPENER: Final = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-"""Ignores proxy settings of the environment: the server is on this machine."""
+"""An opener that ignores proxy settings of the environment, as the server is on this machine."""
 
 
 class ServerStartError(Exception):
-    """The server did not start; the message has the end of its log."""
+    """Raised if a server or cluster did not start. The text has the end of a log."""
 
 
 class NatsServer:
     """A ``nats-server`` on a free loopback port, with JetStream in a temporary folder.
 
     Use it as a context manager, or call :meth:`start` and :meth:`stop`. The server ends with this
-    process, also if that is killed. ``config`` is appended to the server's configuration file
-    (listen, http, ports_file_dir and jetstream are set already), ``jetstream_config`` to its
-    ``jetstream`` block. ``version`` selects a server other than the installed one.
-    ``start_timeout`` is in seconds.
+    process, also if the process is killed.
+
+    Args:
+        config: text to append to the configuration file, which already has ``listen``, ``http``,
+            ``ports_file_dir`` and ``jetstream``.
+        version: the version of the server, by default the installed one.
+        jetstream: whether JetStream is on.
+        domain: the JetStream domain.
+        jetstream_config: text to append to the ``jetstream`` block of the configuration.
+        name: the server's name, by default a random one.
+        store_dir: the folder of the JetStream store, by default one in the temporary folder.
+        start_timeout: the most seconds that the start may take.
     """
 
     def __init__(
@@ -67,16 +75,16 @@ class NatsServer:
         self._folder: Path | None = None
         self._port: int | None = None
         self._monitoring_port: int | None = None
-        # The ports of the running process, which does not change them.
-        self._asked_ports: list[int] = []
+        # The ports in the configuration, which a reload must not change.
+        self._config_ports: list[int] = []
         self._process: subprocess.Popen[bytes] | None = None
         self._guard: Guard | None = None
 
-    # -- where it is
+    # -- address and state
 
     @property
     def port(self) -> int:
-        """The port for clients; the same one after :meth:`restart`."""
+        """The port for clients, which :meth:`restart` keeps."""
         if self._port is None:
             raise RuntimeError("the server has not been started; its port is not known yet")
         return self._port
@@ -95,7 +103,7 @@ class NatsServer:
 
     @property
     def folder(self) -> Path:
-        """The folder with configuration, log and store; removed by :meth:`stop`."""
+        """The folder with configuration, log and store. :meth:`stop` removes it."""
         if self._folder is None:
             raise RuntimeError("the server has not been started; it has no folder")
         return self._folder
@@ -107,7 +115,7 @@ class NatsServer:
 
     @property
     def pid(self) -> int | None:
-        """The process id, or None while the server is down."""
+        """The process ID, or ``None`` while the server is down."""
         return self._process.pid if self.running and self._process else None
 
     @property
@@ -117,14 +125,17 @@ class NatsServer:
 
     @property
     def log(self) -> str:
-        """The whole log of the server, over restarts."""
+        """The whole log of the server, including the time before restarts."""
         path = self.folder / "server.log"
         return path.read_text("utf-8", "replace") if path.exists() else ""
 
-    # -- life
+    # -- start and stop
 
     def start(self) -> Self:
-        """Start the server and return when it responds; raises :class:`ServerStartError`."""
+        """Start the server, and return when it responds.
+
+        Raises :class:`ServerStartError` if it does not start within ``start_timeout``.
+        """
         if self.running:
             return self
         if self._folder is None:
@@ -141,30 +152,31 @@ class NatsServer:
         return self
 
     def stop(self) -> None:
-        """Stop the server and remove its folder; a second call does nothing."""
+        """Stop the server and remove its folder. A second call has no effect."""
         self._end(signal.SIGTERM)
         folder, self._folder = self._folder, None
         if folder is not None:
             shutil.rmtree(folder, ignore_errors=True)
 
     def kill(self) -> None:
-        """End the server at once (SIGKILL), as a crash would; store and port are kept."""
+        """End the server at once (SIGKILL), like a crash. Keep store and port for `restart`."""
         self._end(signal.SIGKILL if os.name == "posix" else signal.SIGTERM)
 
     def shut_down(self) -> None:
-        """Shut the server down normally; store and port are kept for :meth:`restart`."""
+        """Shut the server down normally. Keep store and port for :meth:`restart`."""
         self._end(signal.SIGTERM)
 
     def restart(self) -> None:
-        """Start again on the same port and store; a running server is ended before."""
+        """Start the server again on the same port and store, after ending a running one."""
         self._end(signal.SIGTERM)
         self.start()
 
     def pause(self) -> None:
-        """Freeze the process: connections stay open, but the server does not respond (POSIX)."""
+        """Freeze the process. Connections stay open, but the server does not respond (POSIX)."""
         self._signal(signal.SIGSTOP)
         if self._process is not None:
-            # The signal is asynchronous: until it takes effect, the server might still respond.
+            # The signal is asynchronous. Wait for its effect, because the server responds until
+            # then.
             os.waitid(os.P_PID, self._process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
 
     def resume(self) -> None:
@@ -172,14 +184,13 @@ class NatsServer:
         self._signal(signal.SIGCONT)
 
     def lame_duck(self) -> None:
-        """Start lame duck mode: the server disconnects its clients and then ends (POSIX)."""
+        """Start lame duck mode, in which the server disconnects its clients and ends (POSIX)."""
         self._signal(signal.SIGUSR2)
 
     def reload(self, config: str) -> None:
-        """Reload the running server with another ``config`` instead of the given one (POSIX).
+        """Reload the running server with another ``config``, and return after the reload (POSIX).
 
-        Returns after the reload. Raises :class:`ServerStartError` if the server refuses it and
-        keeps its configuration.
+        Raises :class:`ServerStartError` if the server refuses it and keeps its configuration.
         """
         before, last = len(self.log), self._config
         self._config = config
@@ -209,8 +220,8 @@ class NatsServer:
     def _write_config(self) -> Path:
         text = server_config(
             name=self.name,
-            port=self._asked_ports[0],
-            monitoring_port=self._asked_ports[1],
+            port=self._config_ports[0],
+            monitoring_port=self._config_ports[1],
             ports_folder=self.folder,
             store=self.store_dir if self._jetstream else None,
             domain=self._domain,
@@ -222,7 +233,7 @@ class NatsServer:
         return config
 
     def _launch(self) -> None:
-        self._asked_ports = self._known_ports() or free_ports(2)
+        self._config_ports = self._known_ports() or free_ports(2)
         config = self._write_config()
         with open(self.folder / "server.log", "ab") as log:
             self._process = subprocess.Popen(
@@ -230,7 +241,7 @@ class NatsServer:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                start_new_session=True,  # Ctrl-C ends the program first, and then the server
+                start_new_session=True,  # so that Ctrl-C ends the program before the server
             )
         self._guard = Guard(self._process.pid, self.folder)
 
@@ -238,9 +249,9 @@ class NatsServer:
         deadline = time.monotonic() + self._start_timeout
         while not (self._learn_ports() and self._healthy()):
             if not self.running:
-                raise TimeoutError("it ended by itself")
+                raise TimeoutError("the process ended")
             if time.monotonic() > deadline:
-                raise TimeoutError(f"no answer within {self._start_timeout:g} s")
+                raise TimeoutError(f"no response within {self._start_timeout:g} s")
             time.sleep(_POLL)
 
     def _known_ports(self) -> list[int]:
@@ -253,14 +264,14 @@ class NatsServer:
         path = self.folder / f"{self.binary.name}_{self._process.pid}.ports"
         try:
             ports: dict[str, list[str]] = json.loads(path.read_bytes())
-        except (FileNotFoundError, ValueError):  # not there yet, or half written
+        except (FileNotFoundError, ValueError):  # the file is missing or incomplete
             return False
         self._port = urlsplit(ports["nats"][0]).port
         self._monitoring_port = urlsplit(ports["monitoring"][0]).port
         return True
 
     def _healthy(self) -> bool:
-        # Only the server, not its streams: those of a cluster wait for other servers.
+        # Check only the server, because the streams of a cluster wait for other servers.
         address = f"{self.monitoring_url}/healthz?js-server-only=true"
         try:
             with _OPENER.open(address, timeout=2) as answer:
@@ -285,7 +296,7 @@ class NatsServer:
         process, self._process = self._process, None
         if process is not None and process.poll() is None:
             if number is signal.SIGTERM and os.name == "posix":
-                process.send_signal(signal.SIGCONT)  # a frozen process would not handle it
+                process.send_signal(signal.SIGCONT)  # a frozen process does not handle SIGTERM
             process.send_signal(number)
             try:
                 process.wait(timeout=10)

@@ -204,7 +204,7 @@ def test_verify_finds_what_is_wrong_and_purge_keeps_it(
     (verdict,) = verify(config)
     assert verdict.missing == 10
     assert "10 messages of the stream are in no table: 3, 4, 5, 6, 7, …" in verdict.problems
-    assert "batch 0 has 0 rows in the tables, the journal says 10" in verdict.problems
+    assert "batch 0 has 0 rows in the tables, the journal has 10" in verdict.problems
     (tmp_path / "away").rename(table / "batch_id=0")
     shutil.copytree(table / "batch_id=0", table / "batch_id=7")
     (verdict,) = verify(config)

@@ -65,7 +65,7 @@ def test_times_beyond_the_clock_of_the_server(
         (state,) = leader.states()
         assert options.end.resolve(state, leader.seq_at) == end
         if start is None:
-            with pytest.raises(OptionError, match="holds no message at or after"):
+            with pytest.raises(OptionError, match="has no message at or after"):
                 options.start.resolve(state, leader.seq_at)
         else:
             assert options.start.resolve(state, leader.seq_at) == start

@@ -1,1 +1,1 @@
-"""Batch reads of key-value buckets: one row for each key that exists at planning."""
+"""Batch reads of key-value buckets: one row for each key that exists when the read is planned."""

@@ -1,4 +1,4 @@
-"""The input of one task: keys of a bucket, and the range of their revisions at planning."""
+"""Split the keys of a bucket among tasks, by the ranges of their revisions."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ __all__ = ["KeyRange", "Keys", "ranges_of_history", "ranges_of_keys"]
 
 @frozen
 class Keys:
-    """Keys of a bucket, by the last revision that each of them had when the read was planned."""
+    """Keys of a bucket, each with its last revision when the read was planned."""
 
     revisions: Sequence[int]
-    """Ascending."""
+    """The last revision of each key, ascending."""
     subjects: Sequence[bytes]
-    """The stored subjects, in the same order."""
+    """The stored subjects of the keys, in the order of ``revisions``."""
 
     @classmethod
     def of(cls, by_subject: Mapping[bytes, int], start: int) -> Keys:
@@ -36,7 +36,7 @@ class Keys:
         return len(self.revisions)
 
     def part(self, low: int, high: int) -> Keys:
-        """Return the keys from one position up to, not including, another one."""
+        """Return the keys from position ``low`` up to, not including, ``high``."""
         return Keys(self.revisions[low:high], self.subjects[low:high])
 
     def between(self, low: int, high: int) -> Keys:
@@ -48,20 +48,20 @@ class Keys:
 class KeyRange(SequenceRange):
     """The keys that one task reads, and the range ``[start, end)`` of their revisions.
 
-    A range may hold many keys, so they are kept compressed.
+    The keys are compressed, because a range may have many.
     """
 
     def __init__(
         self, stream: str, start: int, end: int, way: Way, created: str, keys: Keys
     ) -> None:
         super().__init__(stream, start, end, way, created)
-        # No subject contains a line end.
+        # The line break is a safe separator, because no subject contains one.
         self._subjects: Final = zlib.compress(b"\n".join(keys.subjects), 1)
         self._revisions: Final = array("Q", keys.revisions)
 
     @property
     def keys(self) -> dict[int, bytes]:
-        """The stored subjects by revision."""
+        """The stored subjects of the keys, by revision."""
         subjects = zlib.decompress(self._subjects).split(b"\n") if self._revisions else []
         return dict(zip(self._revisions, subjects, strict=True))
 
@@ -69,10 +69,11 @@ class KeyRange(SequenceRange):
 def ranges_of_keys(
     options: SourceOptions, state: StreamState, keys: Keys, way: Way
 ) -> list[KeyRange]:
-    """Return ranges with about equally many keys each, for a read of the last revisions."""
+    """Return ranges with about the same number of keys, for a read of the last revisions."""
     if not len(keys):
         return []
-    # Tasks also read the revisions between those of their keys, and discard them.
+    # Tasks also read and discard the revisions between the revisions of their keys, so the number
+    # of tasks depends on both.
     span = keys.revisions[-1] + 1 - keys.revisions[0]
     parts = min(partition_count(options, min(span, max(len(keys), state.messages))), len(keys))
     found: list[KeyRange] = []
@@ -86,7 +87,10 @@ def ranges_of_keys(
 def ranges_of_history(
     options: SourceOptions, state: StreamState, keys: Keys, start: int, end: int, way: Way
 ) -> list[KeyRange]:
-    """Return ranges that cover ``[start, end)``, each with the keys whose last revision it has."""
+    """Return ranges that cover ``[start, end)``, for a read of all revisions.
+
+    Each range has the keys whose last revision is in the range.
+    """
     if end <= start:
         return []
     parts = partition_count(options, end - start)

@@ -11,10 +11,10 @@ __all__ = ["located"]
 
 
 def located(options: SourceOptions) -> SourceOptions:
-    """Return the options; if they name a bucket, with the stored subjects of its keys.
+    """Return the options; if they name a bucket, a copy with the stored subjects of its keys.
 
-    The keys of a mirror have the subjects of its origin, so the bucket's leader is asked. Raises
-    `OptionError` if there is no such bucket.
+    The keys of a mirror have the subjects of its origin, so this requests the prefix from the
+    bucket's leader. Raises `OptionError` if there is no such bucket.
     """
     bucket = options.bucket
     if bucket is None:

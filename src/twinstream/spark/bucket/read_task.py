@@ -1,4 +1,4 @@
-"""Read the keys of one range, including keys that were rewritten since planning."""
+"""The work of a task: read the keys of one range, also keys that were written since planning."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def read_keys(options: SourceOptions, batcher: Batcher, part: KeyRange) -> Itera
 def _pages(options: SourceOptions, part: KeyRange, leader: Leader) -> Iterator[ArrowPage]:
     keys, history = part.keys, options.bucket is not None and options.bucket.history
     planned, missing = pa.array(list(keys), pa.uint64()), set(keys)
-    # Missing revisions are no data loss here: their keys are looked up below.
+    # A missing revision is no data loss, because the last revision of its key is requested after.
     for page in read_pages(evolve(options, fail_on_data_loss=False), part):
         missing.difference_update(page.seqs.to_pylist())
         if history:
@@ -45,27 +45,31 @@ def _pages(options: SourceOptions, part: KeyRange, leader: Leader) -> Iterator[A
             yield page.where(pc.is_in(page.seqs.cast(pa.uint64()), value_set=planned))
     if missing:
         (state,) = leader.states()
-        # Limited by the maximum number of subjects in a request and by the page size.
+        # A request is limited by the number of its subjects and by the size of the response.
         most = max(1, min(LARGEST, int(PAGE_BYTES / max(1.0, state.mean_size))))
         left = [keys[seq] for seq in sorted(missing)]
         for at in range(0, len(left), most):
             page = _last_of(left[at : at + most], part, leader)
             if history:
-                # Revisions up to the end of the range that are still stored were already returned.
+                # The pages of the range already have the stored revisions up to the end of the
+                # range.
                 last = pa.scalar(part.end - 1, pa.uint64())
                 page = page.where(pc.greater(page.seqs.cast(pa.uint64()), last))
             yield page
 
 
 def _last_of(subjects: Sequence[bytes], part: KeyRange, leader: Leader) -> ArrowPage:
-    """Return the latest revisions of keys."""
+    """Return the last revision of each key, in the order of the revisions."""
     filters = sorted({_filter_of(each) for each in subjects})
     page = ArrowPage.of(leader.last_messages(part.stream, filters))
     return page.where(pc.is_in(page.subjects, value_set=pa.array(subjects, pa.binary())))
 
 
 def _filter_of(subject: bytes) -> str:
-    """Return a filter that matches a subject; requests are text, subjects may be any bytes."""
+    """Return a filter that matches a subject.
+
+    A request is text, and a subject may have any bytes. Tokens that are not UTF-8 become wildcards.
+    """
     try:
         return subject.decode()
     except UnicodeDecodeError:

@@ -1,21 +1,21 @@
-"""Batch reads of a bucket: list its keys on the driver, read them in tasks.
+"""Batch reads of a bucket: the driver lists the keys, and tasks read them.
 
 Theory of operation
 -------------------
-A bucket replaces revisions: with a history of 1, a key that is written again leaves its place in
-the stream and takes a new one at the end. So tasks that read ranges of the stream at the same time
-would miss a key that is rewritten before its range is read: its new revision lies after the last
-range.
+A bucket replaces revisions. With a history of 1, a write to a key removes the key's message from
+the stream and appends a new one. So tasks that only read ranges of the stream would miss a key that
+is written before its range is read: its new revision is after the last range.
 
-Therefore the driver lists the keys first, with the last revision of each, all as of one revision of
-the bucket: the snapshot. A task gets keys, and reads the range of their revisions. If a revision is
-no longer stored, its key was rewritten or purged, or the revision has expired. The task looks up
-the current revision of such a key. So each key of the snapshot gives one row: its revision in the
-snapshot if that is still stored, otherwise its current one. A key without any revision gives no
-row.
+Therefore the driver first takes a snapshot: it lists the keys with the last revision of each, all
+as of one revision of the bucket. A task gets some of the keys, and reads the range of their
+revisions. If a revision is no longer stored, the key was written or purged since, or the revision
+has expired. The task requests the current revision of such a key. So each key of the snapshot gives
+one row: its revision in the snapshot if that is still stored, otherwise its current revision. A key
+without any revision gives no row.
 
 A read of the history gives all stored revisions of the ranges instead. If the last revision of a
-key in the snapshot is gone, its older ones are gone too, and the task adds the current one.
+key in the snapshot was removed, its older revisions were removed too, and the task adds the current
+revision.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ _EARLIEST = Bound("startingOffsets", word="earliest")
 
 
 class BucketReader(DataSourceReader):
-    """Reads the keys that a bucket has when the query starts.
+    """The reader of the keys that a bucket has when the query starts.
 
-    Raises `OptionError` for an end without ``history``: a bucket does not keep the values of all
-    keys as of an earlier revision.
+    Raises `OptionError` for an end without ``history``, because a bucket does not keep the values
+    of all keys as of an earlier revision.
     """
 
     def __init__(self, options: SourceOptions, schema: StructType) -> None:
-        Batcher(options, schema)  # refuses unknown columns before anything runs
+        Batcher(options, schema)  # raises an error for unknown columns before any task runs
         self._options = options
         self._schema = schema
         end = options.end
@@ -68,19 +68,19 @@ class BucketReader(DataSourceReader):
             )
 
     def partitions(self) -> list[InputPartition]:
-        """Return the ranges to read; asks the leader of the bucket's stream."""
+        """Return the ranges to read, after requesting the keys from the leader of the stream."""
         if self._ends:
-            # With an end, only revisions before it are requested, so missing ones are not replaced
-            # by later ones.
+            # With an end, the rows are the stored revisions before the end. A removed revision must
+            # not be replaced by a later one, so this is a plain read of the stream.
             return JetStreamReader(self._options, self._schema).partitions()
         found: list[InputPartition] = []
         with Leader(self._options) as leader:
             found += self._ranges(leader)
-        # Spark turns an empty list into one partition without a value; return an empty range.
+        # Spark replaces an empty list by one partition that is `None`, so return an empty range.
         return found or [SequenceRange(self._options.streams[0], 1, 1, "direct")]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Read one range in a task."""
+        """Yield the rows of one range, in a task."""
         if not isinstance(partition, KeyRange):
             return JetStreamReader(self._options, self._schema).read(partition)
         return read_keys(self._options, Batcher(self._options, self._schema), partition)

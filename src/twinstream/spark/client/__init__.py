@@ -1,1 +1,1 @@
-"""How driver and executors connect to servers."""
+"""Connect driver and executors to servers."""

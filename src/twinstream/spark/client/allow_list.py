@@ -1,9 +1,9 @@
-"""The environment variables and files that the options of a read or write may name.
+"""Check the names of environment variables and files in the options of a read or write.
 
-On a shared Spark server other users write options, in SQL for example. If an option names a
-variable or a file, the driver or an executor reads it and sends it to an address that the user
-chooses. So an option may name only variables and files that are meant for this, and those that the
-operator lists in the driver's environment.
+On a shared Spark server other users write options, for example in SQL. If an option names a
+variable or a file, the driver or an executor reads it and sends its content to an address that the
+user chooses. So an option may name only two kinds of variables and files: those with a prefix or
+suffix that is reserved for this use, and those that the operator lists in the driver's environment.
 """
 
 from __future__ import annotations
@@ -25,10 +25,12 @@ __all__ = [
 ]
 
 VARIABLES_VARIABLE: Final = "TWINSTREAM_ALLOWED_ENV"
-"""Driver's environment variable: comma-separated names of variables that options may name."""
+"""The driver's environment variable with the names, separated by commas, of variables that options
+may name."""
 
 FILES_VARIABLE: Final = "TWINSTREAM_ALLOWED_FILES"
-"""Driver's environment variable: files and folders that options may name, separated as in PATH."""
+"""The driver's environment variable with files and folders, separated as in PATH, that options may
+name."""
 
 CREDENTIALS: Final = (".creds",)
 PEM: Final = (".pem", ".crt", ".cer", ".key")
@@ -38,7 +40,7 @@ _BEGINNINGS: Final = ("NATS_", "TWINSTREAM_")
 
 
 def check_variable(option: str, name: str) -> None:
-    """Raise `OptionError` for a variable that an option may not name."""
+    """Raise `OptionError` if an option may not name the environment variable ``name``."""
     listed = os.environ.get(VARIABLES_VARIABLE, "").split(",")
     if name.startswith(_BEGINNINGS) or name in map(str.strip, listed):
         return
@@ -50,10 +52,13 @@ def check_variable(option: str, name: str) -> None:
 
 
 def check_file(option: str, path: str, endings: tuple[str, ...]) -> None:
-    """Raise `OptionError` for a file that an option may not name."""
+    """Raise `OptionError` if an option may not name the file ``path``.
+
+    Files with one of the ``endings`` are allowed.
+    """
     if path.lower().endswith(endings):
         return
-    whole = Path(os.path.abspath(path))  # not `Path.absolute`, which keeps ".."
+    whole = Path(os.path.abspath(path))  # `Path.absolute` would keep ".."
     listed = os.environ.get(FILES_VARIABLE, "").split(os.pathsep)
     if any(whole.is_relative_to(os.path.abspath(each)) for each in listed if each):
         return

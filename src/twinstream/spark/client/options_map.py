@@ -1,7 +1,7 @@
-"""Parse the options that Spark passes: a case-insensitive map of text.
+"""Parse the options that Spark passes as a case-insensitive map of text.
 
-The map records every option that is read. An option that was not read at the end is an error: a
-typo, or an option of another source.
+The map records every option that is read. At the end, an option that was not read is an error: it
+is a typo or an option of another source.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["OptionsMap"]
 _Word = TypeVar("_Word", bound=str)
 
 #: Options that Spark itself adds for tables created by SQL: the reserved properties of its
-#: catalogs, and a copy of every option under this prefix.
+#: catalogs. Spark also adds a copy of every option with the prefix `_COPY`.
 _TABLE_PROPERTIES: Final = frozenset(
     {"collation", "comment", "external", "is_managed_location", "location", "owner", "path"}
     | {"provider", "serialization.format"}
@@ -34,7 +34,10 @@ _UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
 class OptionsMap:
-    """Reads options by name; :meth:`finish` refuses options that were not read."""
+    """The options of a read or write, with methods that read and validate one option.
+
+    :meth:`finish` raises an error for options that were not read.
+    """
 
     def __init__(self, options: Mapping[str, str]) -> None:
         self._values = {name.lower(): value for name, value in options.items()}
@@ -42,7 +45,7 @@ class OptionsMap:
         self._known: dict[str, str] = {}
 
     def text(self, *names: str) -> str | None:
-        """Return an option, by its name or an alias, without surrounding spaces.
+        """Return an option, by its name or an alias, without blanks around it, or ``None``.
 
         Raises `OptionError` if it is given twice or is empty.
         """
@@ -60,12 +63,18 @@ class OptionsMap:
         return found
 
     def integer(self, name: str, default: int, *, least: int = 0) -> int:
-        """Return a whole number from ``least`` up."""
+        """Return an option that is a whole number from ``least`` up, or ``default``.
+
+        Raises `OptionError` for another text.
+        """
         value = self.maybe_integer(name, least=least)
         return default if value is None else value
 
     def maybe_integer(self, *names: str, least: int = 1) -> int | None:
-        """Return a whole number from ``least`` up, or ``None`` if it is not given."""
+        """Return an option that is a whole number from ``least`` up, or ``None``.
+
+        Raises `OptionError` for another text.
+        """
         text = self.text(*names)
         if text is None:
             return None
@@ -79,7 +88,10 @@ class OptionsMap:
         return number
 
     def duration(self, name: str, default: float) -> float:
-        """Return seconds from a number with a unit: ``500ms``, ``30s``, ``15m``, ``2h``."""
+        """Return the seconds of an option that is a duration, such as ``500ms``, or ``default``.
+
+        Raises `OptionError` for another text.
+        """
         text = self.text(name)
         if text is None:
             return default
@@ -91,7 +103,10 @@ class OptionsMap:
         return int(found[1]) * _UNITS[found[2]]
 
     def boolean(self, name: str, default: bool) -> bool:
-        """Return ``true`` or ``false``."""
+        """Return whether an option is ``true``, or ``default`` without the option.
+
+        Raises `OptionError` if it is neither ``true`` nor ``false``.
+        """
         text = self.text(name)
         if text is None:
             return default
@@ -100,7 +115,10 @@ class OptionsMap:
         return text.lower() == "true"
 
     def word(self, name: str, choices: tuple[_Word, ...]) -> _Word:
-        """Return one of the words, matched without case; the first is the default."""
+        """Return the word of ``choices`` that an option has; the first word is the default.
+
+        Words are compared without case. Raises `OptionError` for another text.
+        """
         text = self.text(name)
         if text is None:
             return choices[0]
@@ -110,7 +128,10 @@ class OptionsMap:
         raise OptionError(name, f"must be {_either(choices)}, got {text!r}")
 
     def names(self, *options: str) -> tuple[str, ...]:
-        """Return comma-separated names; empty if the option is not given."""
+        """Return the names in an option, which separates them by commas; empty without the option.
+
+        Raises `OptionError` for an empty name or a duplicate.
+        """
         text = self.text(*options)
         if text is None:
             return ()
@@ -124,7 +145,7 @@ class OptionsMap:
         return found
 
     def given_name(self, *names: str) -> str:
-        """Return the name or alias under which an option was given."""
+        """Return the name or alias by which an option was given, or the first name without it."""
         return next((name for name in names if name.lower() in self._values), names[0])
 
     def _is_of_table(self, key: str) -> bool:

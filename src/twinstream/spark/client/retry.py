@@ -1,4 +1,4 @@
-"""Transient errors of a server or a cluster, and retries until they have passed."""
+"""Retry requests while their errors are transient."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _BACKOFF: Final = Backoff(0.1, 1.0)
 
 
 class Patience:
-    """The time for retries, in seconds, and the pauses between attempts."""
+    """The time for the retries of one request, in seconds, with the pauses between attempts."""
 
     def __init__(self, seconds: float) -> None:
         self._deadline: Final = Deadline.after(seconds)
         self._pauses = 0
 
     def spend(self, error: TwinstreamError) -> None:
-        """Pause before another attempt; raises the error if the time is over."""
+        """Pause before another attempt. Raise ``error`` if the time would be over then."""
         self._pauses += 1
         pause = _BACKOFF.pause(self._pauses)
         if self._deadline.remaining() <= pause:
@@ -35,17 +35,19 @@ class Patience:
         time.sleep(pause)
 
 
-def through(ask: Callable[[], _T], seconds: float) -> _T:
+def through(request: Callable[[], _T], seconds: float) -> _T:
     """Return the response to a request, which is retried while its errors are transient.
 
-    Raises the last error if that takes longer than ``seconds``, and other errors at once.
+    Raises the last transient error if the retries take longer than ``seconds``, and any other error
+    at once.
     """
     patience = Patience(seconds)
     while True:
         try:
-            return ask()
+            return request()
         except TwinstreamError as error:
-            # JetStreamOff: usually a wrong domain or account, so that the job fails at once.
+            # The cause of `JetStreamOff` is usually a wrong domain or account, so it is not
+            # retried.
             if isinstance(error, JetStreamOff) or not is_transient(error):
                 raise
             patience.spend(error)

@@ -1,8 +1,8 @@
-"""How the source and the sink connect: picklable, and safe to print.
+"""The connection settings of the source and the sink, which can be pickled and printed safely.
 
-Secrets are given as references (the name of an environment variable or of a file, which is read by
-the process that connects; `allow_list` says which are allowed) or inline, under names that Spark
-redacts in plans and event logs.
+An option can contain a secret in two ways. As a reference, it names an environment variable or a
+file, which the process that connects reads; `allow_list` restricts these names. Inline, it has a
+name that Spark redacts in plans and event logs.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ConnectionSettings"]
 
-#: Seconds that a server may be unreachable when a task begins: time for a restart.
+#: Seconds that a server may be unreachable when a task begins, enough for a restart of the server.
 _AWAY: Final = 5.0
 
 
@@ -46,9 +46,9 @@ class ConnectionSettings:
     password_env: str | None = None
     token_env: str | None = None
     credentials_file: str | None = None
-    """A credentials file of ``nsc`` that every executor has, by ``--files`` or the platform."""
+    """The path of a credentials file of ``nsc``. Every executor must have the file."""
     credentials_env: str | None = None
-    """An environment variable with the contents of a credentials file."""
+    """The name of an environment variable with the contents of a credentials file."""
     credentials: str | None = field(default=None, repr=_hidden)
     nkey_seed_env: str | None = None
     nkey_seed: str | None = field(default=None, repr=_hidden)
@@ -57,11 +57,14 @@ class ConnectionSettings:
     domain: str | None = None
     api_prefix: str | None = None
     request_timeout: float = 5.0
-    """Seconds."""
+    """The most seconds to wait for the response to a request."""
 
     @classmethod
     def take(cls, options: OptionsMap) -> ConnectionSettings:
-        """Read the ``nats.*`` options from the map. Raises `OptionError`."""
+        """Return the settings of the ``nats.*`` options.
+
+        Raises `OptionError` for an invalid option.
+        """
         settings = cls(
             servers=_servers(options),
             user=options.text("nats.user"),
@@ -132,11 +135,11 @@ class ConnectionSettings:
         return {name for name, value in values.items() if value is not None}
 
     def subjects(self) -> ApiSubjects:
-        """Return the subjects of the JetStream API under the domain or prefix."""
+        """Return the subjects of the JetStream API for the domain or prefix."""
         return ApiSubjects.of(domain=self.domain, prefix=self.api_prefix)
 
     def connect(self) -> Connection:
-        """Return a new connection of this process.
+        """Open and return a new connection.
 
         Raises `ConnectionFailed` or `AuthenticationFailed`, and `OptionError` if an environment
         variable with a secret is not set in this process.
@@ -154,9 +157,9 @@ class ConnectionSettings:
         )
 
     def connect_in_task(self, most: float) -> Connection:
-        """Return a new connection for a task, within ``most`` seconds.
+        """Open and return a new connection for a task, within ``most`` seconds.
 
-        An unreachable server is retried for a while: Spark starts all its attempts of a task
+        An unreachable server is retried for a few seconds. Spark starts all its attempts of a task
         without a pause, so they would all fail before a server has restarted.
         """
         return through(self.connect, min(most, _AWAY))
@@ -180,7 +183,7 @@ def _servers(options: OptionsMap) -> str:
     if servers is None:
         raise OptionError("nats.servers", "is required, for example nats://127.0.0.1:4222")
     if "@" in servers:
-        # Spark keeps option values in plans and event logs, so a secret must not be one of them.
+        # Spark stores option values in plans and event logs, so they must not contain a secret.
         raise OptionError(
             "nats.servers",
             "may not contain a user and password; give nats.user with nats.passwordEnv or"
@@ -217,7 +220,7 @@ def _secret(value: str | None, variable: str | None, option: str) -> str | None:
 
 
 def _tls(options: OptionsMap) -> TlsOptions | None:
-    """Return the TLS options, or None if the options have none and the server decides."""
+    """Return the TLS options, or ``None`` without such options. Then the server decides."""
     ca, cert, key = (_file(options, f"nats.tls.{each}File", PEM) for each in ("ca", "cert", "key"))
     server = options.text("nats.tls.serverName")
     first = options.boolean("nats.tls.firstHandshake", False)

@@ -1,1 +1,1 @@
-"""JSON payloads and events as typed columns."""
+"""Decode JSON payloads and server events to typed columns."""

@@ -1,4 +1,4 @@
-"""Decode blocks of messages with Arrow's JSON reader: either all of a block, or none."""
+"""Decode blocks of messages with Arrow's JSON reader, which decodes a whole block or fails."""
 
 from __future__ import annotations
 
@@ -36,18 +36,21 @@ _BEGINS: Final = {
     "array": r"\[",
     "object": r"\{",
 }
-"""Patterns for the first characters of a value, by the kinds in the reader's errors."""
+"""Regular expressions for the first character of a value, by the kinds in Arrow's errors."""
 
 _FEW: Final = 64
-"""A number of members is unusual if less than one in this many messages has it."""
+"""`_unusual` considers a number of members usual if more than one in this many messages has it."""
 
 
 class ArrowJson:
-    """Decodes blocks of messages, or raises :class:`~twinstream.spark.decode.refusal.Refused`.
+    """A decoder for blocks of messages with Arrow's JSON reader.
 
-    The members named in ``cuts`` are cut out of the text and converted separately: columns of any
-    type, and members without a column, which are extras. Other members without a column are refused
-    with ``strict``, and ignored without it.
+    It raises :class:`~twinstream.spark.decode.refusal.Refused` for a block that has a message which
+    must be decoded separately.
+
+    The members named in ``cuts`` are cut out of the text and converted by Python. These are columns
+    of any type, and members without a column, which become extras. A block with any other member
+    without a column is refused with ``strict``; otherwise these members are ignored.
     """
 
     def __init__(
@@ -77,13 +80,13 @@ class ArrowJson:
         parsed = [pa.field(f.name, parsed_type(f.dataType)) for f in columns if f.name not in cuts]
         self._parse: Final = pj.ParseOptions(
             explicit_schema=pa.schema([*parsed, *(pa.field(name, pa.int64()) for name in cuts)]),
-            # Never "infer": it creates a column for every unknown name, and a deeply nested value
-            # crashes the process.
+            # "infer" is not safe: it creates a column for every unknown name, and a deeply nested
+            # value crashes the process.
             unexpected_field_behavior="error" if strict else "ignore",
         )
 
     def decode(self, payloads: pa.Array) -> tuple[pa.Array, pa.Array]:
-        """Return the rows, and the extras as JSON text."""
+        """Return the rows as a struct array, and the JSON text of the extras of each row."""
         framed = pc.and_(pc.starts_with(payloads, b"{"), pc.ends_with(payloads, b"}"))
         if not pc.all(framed).as_py():
             raise Refused(pc.indices_nonzero(pc.invert(framed)).to_pylist())
@@ -112,12 +115,12 @@ class ArrowJson:
             raise
 
     def _read(self, lines: pa.Buffer, payloads: pa.Array) -> pa.Table:
-        """Parse all payloads as one text of lines.
+        """Parse the text with one payload per line, and check that each payload is one row.
 
-        Every payload must begin with ``{`` and end with ``}``. Then no value can extend into the
-        next payload (the line break between them is neither valid inside a string nor a comma), and
-        each payload gives at least one row. So if there are as many rows as messages, each message
-        has one row.
+        Every payload must begin with ``{`` and end with ``}``. Then each payload gives at least one
+        row. No value can extend into the next payload, because the line break between two payloads
+        is neither valid inside a string nor a comma. So if there are as many rows as payloads, each
+        payload is one row.
         """
         options = pj.ReadOptions(use_threads=False, block_size=lines.size + 1)
         try:
@@ -156,7 +159,7 @@ class ArrowJson:
     def _converted(
         self, spec: StructField, rows: Sequence[int], member: CutMember, found: _Found
     ) -> pa.Array:
-        """Return a column of values that were cut out."""
+        """Return the column of a member that was cut out; add extras and bad rows to ``found``."""
         take, name, kind = self._takes[spec.name], spec.name, arrow_type(spec.dataType)
         if len(rows) < found.size and not _takes_nothing(take):
             found.bad.extend(set(range(found.size)).difference(rows))
@@ -164,7 +167,7 @@ class ArrowJson:
             try:
                 return _placed(_texts(member), rows, found.size)
             except Misfit:
-                pass  # found below
+                pass  # the code below finds the bad rows
         done, left = None, [*range(len(rows))]
         if kind.equals(TEXT_MAP) and member.texts:
             done, left = text_maps(member.texts)
@@ -183,7 +186,7 @@ class ArrowJson:
         return _placed(made if done is None else _joined(done, made, left), rows, found.size)
 
     def _refusal(self, error: str, payloads: pa.Array) -> Refused:
-        """Return a refusal with the messages that the reader's error is about."""
+        """Return the exception with the positions of messages that may have caused the error."""
         if kind := _KIND.search(error):
             key = re.escape(json.dumps(kind[1], ensure_ascii=False))
             rows = _few(_matches(payloads, rf"{key}\s*:\s*{_BEGINS[kind[2]]}"))
@@ -205,7 +208,7 @@ class ArrowJson:
 
 
 class _Found:
-    """Extras by row, and the rows to decode one by one."""
+    """The extras of each row, and the rows (``bad``) that must be decoded one by one."""
 
     def __init__(self, size: int) -> None:
         self.size = size
@@ -215,22 +218,26 @@ class _Found:
 
     @property
     def has_nested(self) -> bool:
-        """Whether members have nested extras."""
+        """Whether a member with a column has extras inside its value."""
         return bool(self._extras)
 
     def nested(self, row: int) -> Extras:
-        """Return the extras of a row, to which nested ones are added."""
+        """Return the mutable extras of a row. The caller adds nested extras to them."""
         return self._extras.setdefault(row, {})
 
     def add(self, member: CutMember, name: str, rows: Sequence[int]) -> None:
-        """Add a member that has no column."""
+        """Add the values of a member that has no column, with their rows."""
         self._others.extend(
             (row, rank, name, value)
             for row, rank, value in zip(rows, member.ranks, member.values, strict=True)
         )
 
     def extras(self) -> pa.Array:
-        """Return the JSON text of each row's extras: nested ones, then the others as written."""
+        """Return the JSON text of each row's extras, null without extras.
+
+        Nested extras precede the other members, which are in the order of the message. Raises
+        `Refused` if a value has no JSON text.
+        """
         for row, _, name, value in sorted(self._others, key=itemgetter(1)):
             self.nested(row)[name] = value
         try:
@@ -246,7 +253,7 @@ class _Found:
 
 
 def _only(name: str, member: CutMember, rows: Sequence[int], size: int) -> pa.Array:
-    """Return the JSON text of each row's extras if one member is all of them."""
+    """Return the JSON text of each row's extras if only one member can be an extra."""
     try:
         texts = _texts(member)
     except Misfit:
@@ -257,14 +264,14 @@ def _only(name: str, member: CutMember, rows: Sequence[int], size: int) -> pa.Ar
 
 
 def _texts(member: CutMember) -> pa.Array:
-    """Return JSON text of each value."""
+    """Return the JSON text of each value of the member."""
     if member.texts:
         return to_json_as_written(member.texts, member.values)
     return pa.array(to_json_each(member.values), pa.string())
 
 
 def _joined(some: pa.Array, others: pa.Array, places: Sequence[int]) -> pa.Array:
-    """Merge both arrays into one; ``places`` are the positions of ``others`` in it."""
+    """Return an array with the items of both; ``places`` are the positions of ``others``."""
     if not places:
         return some
     order: list[int | None] = [None] * (len(some) + len(others))
@@ -276,7 +283,7 @@ def _joined(some: pa.Array, others: pa.Array, places: Sequence[int]) -> pa.Array
 
 
 def _placed(values: pa.Array, rows: Sequence[int], size: int) -> pa.Array:
-    """Return an array that has values in the given rows only."""
+    """Return an array of length ``size`` with the values at ``rows``, and null elsewhere."""
     if len(rows) == size:
         return values
     places: list[int | None] = [None] * size
@@ -294,7 +301,7 @@ def _has_text(value: object) -> bool:
 
 
 def _takes_nothing(take: Take) -> bool:
-    """Return whether a member may be absent."""
+    """Return whether the converter accepts a message without its member."""
     try:
         take({}, {})
     except Misfit:
@@ -318,14 +325,14 @@ def _column(table: pa.Table, name: str) -> pa.Array:
 
 
 def _lines(payloads: pa.Array) -> pa.Buffer:
-    """Return all payloads as one text, a line each."""
+    """Return one text with a payload on each line."""
     offsets = pa.array([0, len(payloads)], pa.int32())
     whole = pa.ListArray.from_arrays(offsets, payloads, type=pa.list_(pa.binary()))
     return pc.binary_join(whole, b"\n")[0].as_buffer()
 
 
 def _check_utf8(payloads: pa.Array, lines: pa.Buffer) -> None:
-    """Refuse payloads that are not UTF-8, which the JSON reader does not check."""
+    """Raise `Refused` for payloads that are not UTF-8, which the JSON reader does not check."""
     try:
         payloads.cast(pa.string())
     except pa.ArrowInvalid:
@@ -341,7 +348,7 @@ def _text(lines: pa.Buffer) -> str:
 
 
 def _unusual(payloads: pa.Array) -> list[int]:
-    """Return the messages that have a different number of members than most, if they are few."""
+    """Return the positions of messages with an unusual number of members; none if they are many."""
     counts = pc.count_substring(payloads, b'":')
     usual = [
         each["values"]
@@ -356,7 +363,11 @@ def _matches(payloads: pa.Array, pattern: str) -> pa.Array:
 
 
 def _odd_integers(kind: DataType) -> str:
-    """Return a pattern of integers that Arrow does not accept as written."""
+    """Return a regular expression for integers, in integer columns, that Arrow may not parse.
+
+    These have a fraction, an exponent, or at least 19 digits. The result is empty without integer
+    columns.
+    """
     names = [re.escape(name) for name in _integers(kind)]
     return rf'"(?:{"|".join(names)})"\s*:\s*-?(?:\d+[.eE]|\d{{19}})' if names else ""
 

@@ -1,7 +1,7 @@
-"""Convert one parsed JSON value to the type of its column: exact, strict, or with a reason.
+"""Convert one parsed JSON value exactly to the type of its column, or raise `Misfit`.
 
-This module is the slow path of decoding. It is used for the few messages that the vectorized path
-refuses, and for types that it cannot handle (maps, decimals, JSON text).
+This module is the slow path of decoding. It converts the few messages that the vectorized path
+refuses, and types that the vectorized path cannot handle (maps, decimals, JSON text).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from twinstream.spark.errors import SchemaError
 __all__ = ["Take", "converter", "member_converter"]
 
 Take: TypeAlias = Callable[[dict[str, object], Extras], object]
-"""Converts one member of a parsed object."""
+"""A function that returns the converted value of one member of a parsed object."""
 
 _MESSAGE: Final = "the message"
 
@@ -52,13 +52,13 @@ def converter(kind: DataType, *, lenient: bool = False) -> Converter:
     """Return the function that converts values for a column of this type.
 
     With ``lenient`` text columns accept any value as JSON text, as in Spark's ``from_json``.
-    Raises :class:`~twinstream.spark.errors.SchemaError` for types that have no JSON values.
+    Raises :class:`~twinstream.spark.errors.SchemaError` for a type that no JSON value has.
     """
     return _Compiler(lenient).compile(kind, _MESSAGE)
 
 
 def member_converter(spec: StructField, *, lenient: bool = False) -> Take:
-    """Return the function that converts one member of a message; see `converter`."""
+    """Return the function that converts the member of a message for a column; see `converter`."""
     return _Compiler(lenient).member(spec, _MESSAGE)
 
 

@@ -1,10 +1,10 @@
-"""Cut members out of JSON text and put a number in their place for Arrow's reader.
+"""Cut the values of members out of JSON text and put numbers in their place for Arrow's reader.
 
-A member that the reader cannot handle (a map, free-form JSON, a decimal, a member without a column)
-is parsed separately by Python, and a number replaces it in the text. Numbers begin at a random
-value and increase by one. So the reader's column of numbers proves afterwards that each value was
-cut as a member of the message itself, and not of a nested object, and that the column has no other
-values.
+Some members cannot be parsed by the reader: a map, free-form JSON, a decimal, or a member without a
+column. Python parses their values, and numbers replace the values in the text. The numbers begin at
+a random value and increase by one. The reader returns them as a column. If that column has exactly
+these numbers, each value was cut from a member of the message itself, not of a nested object, and
+no value was missed.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ __all__ = ["CutMember", "Cutter", "NotSimple", "can_cut"]
 
 _NAME: Final = re.compile(r"\w[\w .$@/-]*")
 _BLANK: Final = r"[ \t\r\n]*"
-#: Strings without escapes, objects without brackets inside, and other scalars. If many of them are
-#: joined to one array, only the commas between them can separate its items. So if there are as many
-#: items as texts, each text is one value.
+#: A simple value: a string without escapes, an object without brackets inside, or another scalar.
+#: If many such texts are joined to one JSON array, only the commas between them can separate its
+#: items. So if the array has as many items as there are texts, each text is one value.
 _SIMPLE: Final = (
     r'"[^"\\\n]*"|\{[^][{}\\]*\}'
     r"|(?:-?[0-9]+(?:\.[0-9]+)?|true|false|null)(?=[ \t\r\n,}])"
@@ -38,24 +38,24 @@ _SPACE: Final = " \t\r\n"
 
 
 def can_cut(name: str) -> bool:
-    """Return whether members of this name can be found in the text.
+    """Return whether a search in JSON text can find members of this name.
 
-    The first character cannot follow a string in JSON: so ``{"name"`` and ``,"name"`` cannot be the
-    end of a string.
+    The first character of the name must not be one that can follow a string in JSON. Then
+    ``{"name`` and ``,"name`` cannot be the end of a string.
     """
     return bool(_NAME.fullmatch(name))
 
 
 class NotSimple(Exception):
-    """A text that was cut as one value is not one value."""
+    """Raised if a text that was cut as one value is not one value."""
 
 
 class CutMember:
-    """The values of one name in the order of the text.
+    """The values that were cut from members of one name, in the order of the text.
 
-    Numbers from ``first`` on replace them. ``ranks`` holds their positions among all values that
-    were cut, ``starts`` the offsets of all these in the text. ``texts`` holds the values as
-    written, if they were cut in bulk.
+    The numbers from ``first`` up replace them. ``ranks`` are their positions among the values of
+    all names that were cut. ``starts`` returns the offsets in the text of the values of all names.
+    ``texts`` are the unparsed values; it is empty if the values were not cut in bulk.
     """
 
     def __init__(
@@ -78,13 +78,13 @@ class CutMember:
 
     @property
     def values(self) -> list[object]:
-        """The parsed values; raises `NotSimple` if a text is not one value."""
+        """The parsed values. Raises `NotSimple` if a text is not one value."""
         if self._values is None:
             self._values = _read(self.texts)
         return self._values
 
     def values_at(self, places: Sequence[int]) -> list[object]:
-        """Return some of the values, as `values` does."""
+        """Return the parsed values at some positions. Raises the error of `values`."""
         if self._values is None and len(places) < len(self):
             return _read([self.texts[at] for at in places])
         return [self.values[at] for at in places]
@@ -94,14 +94,17 @@ class CutMember:
         _ = self.values
 
     def rows(self, numbers: pa.Array, text: str) -> Sequence[int]:
-        """Return the row of each value; raise `Refused` if a number is in a wrong place."""
+        """Return the row of each value. Raise `Refused` if ``numbers`` are not the expected ones.
+
+        ``numbers`` is the column that the reader parsed.
+        """
         expected = pa.array(range(self.first, self.first + len(self)), pa.int64())
         if not numbers.drop_null().equals(expected):
             raise Refused(self._astray(numbers, text))
         return range(len(self)) if not numbers.null_count else _valid_rows(numbers)
 
     def _astray(self, numbers: pa.Array, text: str) -> list[int]:
-        """Return the messages whose numbers are missing in the column, or are other numbers."""
+        """Return the rows whose numbers are missing in the column, or are other numbers."""
         found: list[int | None] = numbers.to_pylist()
         lost = set(range(self.first, self.first + len(self))).difference(found)
         starts = self._starts()
@@ -127,7 +130,7 @@ def _valid_rows(numbers: pa.Array) -> list[int]:
 
 
 class Cutter:
-    """Cuts the members of the given names out of lines of JSON objects."""
+    """A cutter for members with the given names, in a text with one JSON object per line."""
 
     def __init__(self, names: Collection[str]) -> None:
         self._names: Final = tuple(names)
@@ -136,16 +139,16 @@ class Cutter:
         self._simple: Final = re.compile(rf'("(?:{either})"{_BLANK}:{_BLANK})({_SIMPLE})?')
 
     def cut(self, text: str, *, in_bulk: bool = True) -> tuple[bytes, dict[str, CutMember]]:
-        """Return the text with numbers, and the members that were cut.
+        """Return the text with numbers, and the members that were cut, by name.
 
-        Raises :class:`~twinstream.spark.decode.refusal.Refused` for a value that Python cannot
-        parse. Values that were cut in bulk are parsed later; if that raises `NotSimple`, call this
-        again without ``in_bulk``.
+        With ``in_bulk``, simple values are parsed later. If that raises `NotSimple`, the caller
+        calls this again without ``in_bulk``. Raises
+        :class:`~twinstream.spark.decode.refusal.Refused` for a value that Python cannot parse.
         """
         return (self._in_bulk(text) if in_bulk else None) or self._one_by_one(text)
 
     def _in_bulk(self, text: str) -> tuple[bytes, dict[str, CutMember]] | None:
-        """Cut simple values in bulk; return None if one is not simple."""
+        """Cut all values without parsing them. Return ``None`` if a value is not simple."""
         pieces = self._simple.split(text)
         texts = pieces[2::3]
         if None in texts or not all(before[-1:] in _OPEN for before in pieces[:-1:3]):
@@ -162,7 +165,7 @@ class Cutter:
         return "".join(numbered).encode(), members
 
     def _ranks(self, keys: Sequence[str]) -> Mapping[str, Sequence[int]]:
-        """Return the positions of each name."""
+        """Return the positions of each name among the keys that were found."""
         if len(self._names) == 1:
             return {self._names[0]: range(len(keys))}
         found: dict[str, list[int]] = {name: [] for name in self._names}
@@ -203,10 +206,10 @@ class Cutter:
 
 
 def _starts(pieces: Sequence[str]) -> list[int]:
-    """Return the offset of each key in a text that was split into prefixes, keys and values."""
+    """Return the offset of each key in a text that is split into prefixes, keys and values."""
     return list(accumulate(map(len, pieces)))[:-1:3]
 
 
 def _is_key(text: str, start: int) -> bool:
-    """Return whether the quote at this offset opens the name of a member."""
+    """Return whether the quote at the offset ``start`` opens the name of a member."""
     return text[max(0, start - 100) : start].rstrip(_SPACE)[-1:] in _OPEN

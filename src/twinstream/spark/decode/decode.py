@@ -1,13 +1,15 @@
-"""Decode JSON payloads to typed columns: vectorized, and one by one if that fails.
+"""Decode JSON payloads to typed columns: vectorized, or one by one where that fails.
 
-Arrow's JSON reader parses a block of messages at once. It is strict enough, but refuses the whole
-block because of one unusual message. Then the decoder finds the unusual messages, decodes them one
-by one, and parses the others without them. If many messages are unusual in the same way, such as by
-a member without a column, the decoder learns to cut that member out of the text and to convert it
-separately. Members whose type Arrow cannot handle are always cut out.
+Arrow's JSON reader parses a block of messages at once. It is strict enough, but it refuses the
+whole block because of one unusual message. Then the decoder finds the unusual messages, decodes
+them one by one, and parses the others without them. If many messages are unusual in the same way,
+for example by a member without a column, the decoder learns the name of that member: it cuts the
+member out of the text of later blocks and converts it separately. It always cuts members whose type
+Arrow cannot handle.
 
-A message that does not match its schema gets a reason instead of a row; nothing is dropped and
-nothing is guessed. Both ways give the same result and differ in time only.
+For a message that does not match its schema, the result has a reason instead of a row. No message
+is dropped, and no value is guessed. The vectorized and the slow way give the same result and differ
+in time only.
 """
 
 from __future__ import annotations
@@ -30,34 +32,35 @@ from twinstream.spark.decode.shapes import arrow_type, is_plain
 __all__ = ["Decoded", "JsonDecoder", "arrow_type"]
 
 _WINDOW: Final = 2048
-"""Messages of a refused block that are searched together."""
+"""Messages per window. A refused block is split into windows, which are decoded separately."""
 
 _PIECES: Final = 8
-"""Parts into which a window is split if no message stands out."""
+"""Parts into which a window is split if the unusual messages are unknown."""
 
 _SMALL: Final = 8
-"""Messages that are decoded one by one rather than in parts."""
+"""The largest part whose messages are all decoded one by one if the reader refuses it."""
 
 _DENSE: Final = 32
-"""The decoder learns from unusual messages if at least one in this many is unusual."""
+"""The decoder learns from unusual messages if more than one in this many is unusual."""
 
 _LONGEST_SKIP: Final = 256
-"""The most messages that are set aside at once if hardly any message parses."""
+"""The most messages to set aside at once if hardly any message parses."""
 
 _ROUNDS: Final = 4
-"""Attempts at a whole block before it is split into windows."""
+"""Refusals of a whole block after which it is split into windows."""
 
 _SAMPLES: Final = 4
 _MOST_LEARNED: Final = 32
-"""Names to learn at most: a producer may use names as data."""
+"""The most names to learn. The limit is needed because a producer may use names as data."""
 
 
 @frozen
 class Decoded:
-    """The result for a block of messages, by position.
+    """The decoded block of messages.
 
-    ``rows`` is a struct array, null for misfits. ``extras`` has the JSON text of members without a
-    column, null if there are none. ``misfits`` maps positions to reasons.
+    ``rows`` is a struct array, with null for messages that do not fit. ``extras`` has the JSON text
+    of members without a column, or null. ``misfits`` maps the positions of messages that do not fit
+    to the reasons.
     """
 
     rows: pa.Array
@@ -66,10 +69,10 @@ class Decoded:
 
 
 class JsonDecoder:
-    """Decodes payloads to the given columns.
+    """A decoder of JSON payloads to the given columns.
 
     With ``lenient`` text columns accept any value as JSON text. Without ``keep_extras`` members
-    without a column are ignored, which keeps messages with them on the fast path.
+    without a column are ignored, so that messages with them stay on the fast path.
     """
 
     def __init__(
@@ -86,7 +89,7 @@ class JsonDecoder:
         self._fast = self._fast_path() if all(map(can_cut, self._cuts)) else None
 
     def decode(self, payloads: pa.Array) -> Decoded:
-        """Decode a block; results and misfits are by position."""
+        """Decode a block of payloads. Never raises an error for a payload: see `Decoded`."""
         if self._fast is None or not len(payloads):
             return self.one_by_one(payloads)
         return self._sifted(payloads)
@@ -105,7 +108,7 @@ class JsonDecoder:
         )
 
     def _sifted(self, payloads: pa.Array) -> Decoded:
-        """Decode a part of a block: usual messages together, unusual ones one by one."""
+        """Decode a block or a part of one: usual messages together, unusual ones one by one."""
         sieve, large = _Sieve(len(payloads)), len(payloads) > _WINDOW
         learns = True
         while sieve.left:
@@ -144,7 +147,7 @@ class JsonDecoder:
         )
 
     def one_by_one(self, payloads: pa.Array) -> Decoded:
-        """Decode each payload by itself: the plain way, which gives the same as the fast one."""
+        """Decode each payload alone, without Arrow's reader. The result equals that of `decode`."""
         rows: list[object] = []
         extras: list[str | None] = []
         misfits: dict[int, str] = {}
@@ -177,12 +180,13 @@ class JsonDecoder:
         )
 
     def _closed(self, names: Sequence[str]) -> list[str]:
-        """Return names to cut, and the names of columns that contain such a name.
+        """Return the names, and the names of columns that have such a name inside.
 
-        A name is found at all depths, so it must not occur inside a member that is not cut.
+        The cutter finds a name at all depths, so the name must not occur in a member that is not
+        cut.
         """
         found = list(dict.fromkeys(names))
-        for name in found:  # which grows
+        for name in found:  # the loop body appends to this list
             found.extend(
                 spec.name
                 for spec in self._columns
@@ -191,7 +195,7 @@ class JsonDecoder:
         return found
 
     def _learned(self, samples: pa.Array) -> bool:
-        """Cut out the unusual members of these messages from now on; return whether any exist."""
+        """Cut the unusual members of these messages from now on; return whether any are new."""
         new = {name for payload in samples.to_pylist() for name in self._unusual_members(payload)}
         cuts = self._closed([*self._cuts, *sorted(new)])
         if len(cuts) == len(self._cuts) or len(cuts) > len(self._columns) + _MOST_LEARNED:
@@ -232,29 +236,29 @@ def _takes(fast: ArrowJson, payload: bytes) -> bool:
 
 
 class _Sieve:
-    """The positions of a part's messages: the remaining ones, and the unusual ones."""
+    """The positions of the messages of a part: ``left`` are to be parsed, ``odd`` are set aside."""
 
     def __init__(self, size: int) -> None:
         self.left = list(range(size))
         self.odd: list[int] = []
         self.rounds = 0
         self._size = size
-        self._parsed = 0  # messages at the start of `left` that are known to parse
+        self._parsed = 0  # number of messages, at the start of `left`, that Arrow can parse
         self._skip = 1
 
     def remaining(self, payloads: pa.Array) -> pa.Array:
-        """Return the messages to try."""
+        """Return the payloads to parse next."""
         if not self.odd:
             return payloads
         return payloads.take(pa.array(self.left[self._parsed :], pa.int64()))
 
     def samples(self) -> pa.Array:
-        """Return positions of messages to learn from."""
+        """Return the positions of a few messages, for a search for unusual members."""
         found = self.odd[:_SAMPLES] or self.left[:: max(1, self._size // _SAMPLES)]
         return pa.array(found, pa.int64())
 
     def set_aside(self, refused: Refused) -> None:
-        """Set aside the messages that a refusal names, and more if hardly any message parses."""
+        """Set aside the messages of a refusal, and following ones if hardly any message parses."""
         self.rounds += 1
         rows = {self._parsed + row for row in refused.rows}
         if refused.first:
@@ -269,13 +273,13 @@ class _Sieve:
             self._parsed = 0
 
     def passed(self) -> bool:
-        """Record that the tried messages are usual; return whether no others are left."""
+        """Record that Arrow parsed the remaining messages; return whether these are `left`."""
         whole = self._parsed == 0
         self._parsed = 0
         return whole
 
     @property
     def is_coarse(self) -> bool:
-        """Whether so many messages are unusual that learning from them may pay."""
+        """Whether so many messages are unusual that learning from them may save time."""
         often = len(self.odd) >= _SAMPLES and len(self.odd) * _DENSE > self._size
         return often or self._skip >= _PIECES

@@ -1,8 +1,8 @@
-"""Find numbers with more digits than a double keeps.
+"""Find numbers with more digits than a double can represent.
 
-Arrow's JSON reader silently rounds a number to the nearest double. So the text is searched for long
-numbers in columns that must not be rounded. Most blocks have none, which is known after one pass
-over their bytes.
+Arrow's JSON reader silently rounds a number to the nearest double. So this module searches the text
+for long numbers in columns that must not be rounded. Most blocks have none, and one pass over the
+bytes of the block shows this.
 """
 
 from __future__ import annotations
@@ -24,29 +24,30 @@ from twinstream.spark.decode import fields
 __all__ = ["LongNumbers", "exact_names", "keeps_digits"]
 
 _BLANK: Final = r"[ \t\r\n]*"
-#: A double keeps every number of 15 digits, unless it is close to zero. A number with more digits
-#: has at least 16 consecutive characters that are digits or the point.
+#: A double represents every number of 15 digits, unless the number is close to zero. A number with
+#: more digits has at least 16 consecutive characters that are digits or the point.
 _LONG: Final = r"(?:[0-9.]{16}|[0-9.]{0,15}[eE]-[0-9]{3})"
-#: Pattern for Arrow, which searches much faster than Python: a long number, or an array with one.
+#: The value of a member: a long number, or an array with one. This pattern may match too much. It
+#: is for Arrow, which searches much faster than Python.
 _ROUGHLY: Final = rf'{_BLANK}:{_BLANK}(?:-?|\[[^"}}]*){_LONG}'
-#: Short numbers, and the characters between the numbers of an array.
+#: The part of an array before a long number: short numbers, and the characters between numbers.
 _SHORT: Final = r"(?:[-+,nul\[\] \t\r\n]|[0-9.]{1,15}+(?![0-9.])(?:[eE](?!-[0-9]{3})[-+0-9]++)?+)*+"
 _VALUE: Final = rf"{_BLANK}+:{_BLANK}+((?:-?+|\[{_SHORT}){_LONG}[-+0-9.eE,nul\[\] \t\r\n]*+)"
 
-#: The end of a name with an escape in it, which may stand for any other name.
+#: The end of a name with an escape. With escapes, any name may be written in another way.
 _ESCAPED: Final = r'\\.(?:[^"\\]|\\.)*"'
 _NUMBER: Final = re.compile(r"-?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")
 
 
 def keeps_digits(written: int | Decimal, number: float) -> bool:
-    """Return whether a double, written with as many digits as the text, is the same number."""
+    """Return whether ``number``, written with as many digits, equals ``written``."""
     exact = Decimal(number)
     digits = "".join(map(str, Decimal(written).as_tuple().digits)).strip("0")
     return exact == written or Context(prec=len(digits) or 1).plus(exact) == written
 
 
 def exact_names(kind: DataType) -> frozenset[str]:
-    """Return the names of members, at all depths, whose numbers must stay exact."""
+    """Return the names of members, at all depths, whose numbers must not be rounded."""
     match kind:
         case StructType():
             own = (each.name for each in kind if fields.is_exact(each))
@@ -58,7 +59,7 @@ def exact_names(kind: DataType) -> frozenset[str]:
 
 
 class LongNumbers:
-    """Finds messages in which a member of one of the names has a number that a double changes."""
+    """A search for messages with a number, in one of the named members, that a double changes."""
 
     def __init__(self, names: Collection[str]) -> None:
         texts = [json.dumps(name, ensure_ascii=False) for name in sorted(names)]
@@ -66,7 +67,10 @@ class LongNumbers:
         self._names: Final = [either, _ESCAPED] if names else []
 
     def rows(self, payloads: pa.Array, lines: pa.Buffer) -> list[int]:
-        """Return the positions of messages with long numbers; ``lines`` is their whole text."""
+        """Return the positions of messages with a number that a double changes.
+
+        ``lines`` is the text of all payloads, one per line.
+        """
         places = [
             place
             for name in self._names
@@ -81,7 +85,7 @@ class LongNumbers:
 
 
 def _has(lines: pa.Buffer, pattern: str) -> bool:
-    """Return whether a pattern matches anywhere in a text."""
+    """Return whether the pattern matches anywhere in the text."""
     ends = pa.py_buffer((0).to_bytes(8, "little") + lines.size.to_bytes(8, "little"))
     whole = pa.Array.from_buffers(pa.large_binary(), 1, [None, ends, lines])
     return bool(pc.match_substring_regex(whole, pattern)[0].as_py())
@@ -105,5 +109,5 @@ def _changed(pattern: re.Pattern[bytes], lines: pa.Buffer) -> list[int]:
 def _changes(written: str) -> bool:
     try:
         return not keeps_digits(Decimal(written), float(written))
-    except (InvalidOperation, OverflowError):  # exponent out of range
+    except (InvalidOperation, OverflowError):  # the exponent is out of range
         return True

@@ -1,4 +1,4 @@
-"""One kind of server event: its name, type, subject and columns."""
+"""The description of one kind of server event: its name, type, subject and columns."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ __all__ = ["Event"]
 
 @frozen
 class Event:
-    """A kind of advisory or metric.
+    """A kind of advisory or metric that the server publishes.
 
-    ``kind`` is the last part of ``type`` and names the column and the table; ``subject`` is the
-    filter that its messages match (others may match it too); ``columns`` are its members.
+    ``kind`` is the last part of ``type``, and is the name of the column and of the table.
+    ``subject`` is the filter that matches the event's messages; it may match other events too.
+    ``columns`` are the members of the event.
     """
 
     kind: str

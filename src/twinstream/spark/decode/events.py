@@ -1,7 +1,8 @@
-"""Decode advisories and metrics: one struct column for each kind of event.
+"""Decode advisories and metrics to one struct column for each kind of event.
 
-In a row the column of its kind has a value and all others are null, so one read gives typed rows of
-every kind. An unknown type is no error: the row has its kind, and the whole document as text.
+In each row the column of the event's kind has a value, and the columns of all other kinds are null.
+So one read gives typed rows of every kind. An unknown type of event is no error: the row has its
+kind, and the whole document as text.
 """
 
 from __future__ import annotations
@@ -29,14 +30,15 @@ EVENT_COLUMNS: Final = StructType(
         ),
     ]
 )
-"""The columns of all kinds of events."""
+"""The kind of an event, and one column for each kind."""
 
 
 @frozen
 class EventRows:
-    """The result for a block of messages: the kind of each, and the rows of each kind.
+    """The decoded block of events: the kind of each event, and the rows of each kind.
 
-    ``columns`` has full-length struct arrays for the kinds that occurred.
+    ``columns`` has a struct array for each kind that occurred. Every array has an item for each
+    event.
     """
 
     kinds: list[str | None]
@@ -46,7 +48,7 @@ class EventRows:
 
 
 class EventDecoder:
-    """Decodes events of all kinds."""
+    """A decoder of events of all kinds."""
 
     def __init__(self) -> None:
         self._type = JsonDecoder(
@@ -55,7 +57,7 @@ class EventDecoder:
         self._decoders: dict[str, JsonDecoder] = {}
 
     def decode(self, payloads: pa.Array) -> EventRows:
-        """Decode a block; results and misfits are by position."""
+        """Decode a block of payloads. Never raises an error for a payload: see `EventRows`."""
         types, misfits = self._types(payloads)
         kinds: list[str | None] = [None if t is None else t.rpartition(".")[2] for t in types]
         extras: list[str | None] = [None] * len(payloads)
@@ -94,7 +96,7 @@ class EventDecoder:
 
 
 def _spread(decoded: Decoded, where: list[int], size: int) -> pa.Array:
-    """Return the rows at their positions in the block, null for other messages."""
+    """Return an array of length ``size`` with the rows at the positions ``where``, else null."""
     rank: list[int | None] = [None] * size
     for at, place in enumerate(where):
         if at not in decoded.misfits:

@@ -1,9 +1,9 @@
-"""Columns of typed tables: a Spark type, a comment, and metadata for the decoder.
+"""Build and inspect the columns of typed tables: Spark type, comment, and decoder metadata.
 
-A Spark schema has all that decoding needs, so one representation serves the generated types, a
-user's JSON Schema and a user's Spark schema. Three facts cannot be expressed by a Spark type and
-are stored in the field's metadata: that a member must be present, that a text column has the JSON
-text of a value, and that a double must not change a number.
+A Spark schema contains everything that decoding needs. So the generated types, a user's JSON Schema
+and a user's Spark schema have the same representation. Three facts have no Spark type and are in
+the metadata of a column: a member must be present, a text column has the JSON text of a value, and
+a double must not change a number.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ LONG: Final = LongType()
 STRING: Final = StringType()
 TIMESTAMP: Final = TimestampType()
 DECIMAL20: Final = DecimalType(20, 0)
-"""Wide enough for every unsigned 64-bit number."""
+"""A type for every unsigned 64-bit number."""
 
 _REQUIRED: Final = "twinstream.required"
 _NULLABLE: Final = "twinstream.nullable"
@@ -72,38 +72,41 @@ _COMMENT: Final = "comment"
 
 
 def record(*fields: StructField) -> StructType:
-    """Return the type of an object with these members."""
+    """Return the type of a JSON object with these members."""
     return StructType(list(fields))
 
 
 def array_of(element: DataType) -> ArrayType:
-    """Return the type of an array."""
+    """Return the type of a JSON array with items of a type."""
     return ArrayType(element, containsNull=True)
 
 
 def map_of(value: DataType) -> MapType:
-    """Return the type of an object with arbitrary member names."""
+    """Return the type of a JSON object with any member names and values of one type."""
     return MapType(StringType(), value, valueContainsNull=True)
 
 
 def required(
     name: str, kind: DataType, comment: str = "", *, nullable: bool = False, exact: bool = False
 ) -> StructField:
-    """Return a member that must be present; with ``nullable`` it may be null.
+    """Return the column of a member that must be present; with ``nullable`` it may be null.
 
-    With ``exact`` a number that a double would change is a misfit.
+    With ``exact``, a message with a number that a double would change does not fit.
     """
     extra = {_REQUIRED: True, _NULLABLE: True} if nullable else {_REQUIRED: True}
     return _field(name, kind, comment, {**extra, _EXACT: True} if exact else extra)
 
 
 def optional(name: str, kind: DataType, comment: str = "", *, exact: bool = False) -> StructField:
-    """Return a member that may be absent or null; see `required` for ``exact``."""
+    """Return the column of a member that may be absent or null; see `required` for ``exact``."""
     return _field(name, kind, comment, {_EXACT: True} if exact else {})
 
 
 def json_text(name: str, comment: str = "", *, must_exist: bool = False) -> StructField:
-    """Return a text column that has the member's value, of any type, as JSON."""
+    """Return the text column of a member with values of any type, which it has as JSON text.
+
+    With ``must_exist`` the member must be present; it may be null.
+    """
     extra = {_JSON: True, _REQUIRED: True, _NULLABLE: True} if must_exist else {_JSON: True}
     return _field(name, STRING, comment, extra)
 
@@ -114,22 +117,22 @@ def is_required(field: StructField) -> bool:
 
 
 def is_nullable(field: StructField) -> bool:
-    """Return whether a member that must be present may be null."""
+    """Return whether the member may be null."""
     return not is_required(field) or bool(field.metadata.get(_NULLABLE))
 
 
 def is_exact(field: StructField) -> bool:
-    """Return whether doubles of the column, also in arrays and maps, must not change a number."""
+    """Return whether doubles of the column, also in arrays and maps, must not change numbers."""
     return bool(field.metadata.get(_EXACT))
 
 
 def comment_of(field: StructField) -> str:
-    """Return the column's comment."""
+    """Return the column's comment, or an empty text."""
     return str(field.metadata.get(_COMMENT, ""))
 
 
 def is_json(field: StructField) -> bool:
-    """Return whether the column holds JSON text."""
+    """Return whether the column has JSON text of any value."""
     return bool(field.metadata.get(_JSON))
 
 
@@ -137,5 +140,5 @@ def _field(name: str, kind: DataType, comment: str, extra: dict[str, bool]) -> S
     metadata: dict[str, object] = {**extra}
     if comment:
         metadata[_COMMENT] = comment
-    # All columns are nullable: a message that does not match has a row with null in each.
+    # All columns are nullable, because a message that does not fit has a row of nulls.
     return StructField(name, kind, nullable=True, metadata=metadata)

@@ -1,10 +1,11 @@
 """Convert a JSON Schema to Spark columns.
 
 Objects with named members become structs, objects of one value type become maps, and values without
-a fixed shape are kept as JSON text. The types of numbers follow their bounds: unsigned 64-bit
-numbers are ``bigint`` (a larger value is a dead letter) or, with the option ``uint64=decimal``,
-``decimal(20,0)``. Every member is a nullable column; the decoder checks whether required members
-are present. A value with alternatives gets a type that accepts the values of all of them.
+a fixed shape are kept as JSON text. The types of numbers follow their bounds. Unsigned 64-bit
+numbers are ``bigint``, so that a message with a larger value is a dead letter. With the option
+``uint64=decimal`` they are ``decimal(20,0)``. Every member is a nullable column; the decoder checks
+whether required members are present. A value with alternatives gets a type that accepts the values
+of all alternatives.
 """
 
 from __future__ import annotations
@@ -45,19 +46,22 @@ Uint64: TypeAlias = Literal["long", "decimal"]
 
 _INT32: Final = (-(2**31), 2**31 - 1)
 _TEXTS: Final[Mapping[str, DataType]] = {"date-time": fields.TIMESTAMP, "date": fields.DATE}
-"""Types of strings by their format."""
+"""The types of strings by the keyword ``format``."""
 _INT64_MAX: Final = 2**63 - 1
 
 _MOST_DIGITS: Final = 38
-#: The most digits after the point of a decimal that ``multipleOf`` defines. Numbers with more are
-#: hardly amounts, and would leave a decimal few digits before the point.
+#: The most digits after the point of a decimal that ``multipleOf`` defines. Numbers with more
+#: digits are hardly amounts, and their decimal would have few digits before the point.
 _FINEST: Final = 18
 #: The most combinations of alternatives that a schema may have.
 _MOST_ALTERNATIVES: Final = 10_000
 
 
 def load_schema(text: str, where: str = "the JSON Schema") -> Schema:
-    """Parse a JSON Schema; ``where`` is its name in errors."""
+    """Return the parsed JSON Schema; ``where`` is its name in errors.
+
+    Raises :class:`~twinstream.spark.errors.SchemaError` if the text is no JSON object.
+    """
     try:
         schema = read_json(text)
     except ValueError as error:
@@ -68,10 +72,10 @@ def load_schema(text: str, where: str = "the JSON Schema") -> Schema:
 
 
 def schema_text(text_or_path: str) -> str:
-    """Return the text of a JSON Schema that is given as text or as the path of a file.
+    """Return the text of a JSON Schema from the text itself or from the path of a file.
 
-    Executors get the text and need no copy of the file. Raises
-    :class:`~twinstream.spark.errors.SchemaError` for a file without a JSON Schema.
+    The driver reads the file, so executors need no copy of it. Raises
+    :class:`~twinstream.spark.errors.SchemaError` for a file that cannot be read or has no schema.
     """
     if is_schema_text(text_or_path):
         return text_or_path
@@ -85,18 +89,18 @@ def schema_text(text_or_path: str) -> str:
 
 
 def is_schema_text(text_or_path: str) -> bool:
-    """Return whether this is the text of a schema, rather than the path of a file."""
+    """Return whether ``text_or_path`` is the text of a schema, not the path of a file."""
     return text_or_path.lstrip().startswith("{")
 
 
 def struct_of(
     schema: Schema, *, uint64: Uint64 = "long", resolver: Resolver | None = None
 ) -> StructType:
-    """Return the columns of messages that a JSON Schema describes.
+    """Return the columns for messages that a JSON Schema describes.
 
-    Raises :class:`~twinstream.spark.errors.SchemaError` if the schema's root has no named members,
-    if a ``$ref`` cannot be resolved, or if two member names differ in case only (Spark's names are
-    case-insensitive).
+    Raises :class:`~twinstream.spark.errors.SchemaError` in these cases: the schema's root has no
+    named members, a ``$ref`` cannot be resolved, or two member names differ in case only. (Spark's
+    names are case-insensitive.)
     """
     kind = _Reader(uint64, resolver or _local(schema)).typed(schema, "the schema").kind
     if not isinstance(kind, StructType):
@@ -132,7 +136,7 @@ def _local(root: Schema) -> Resolver:
 
 
 def _schemas(value: object) -> Iterator[Schema]:
-    """Return all objects of a document."""
+    """Yield all objects of a JSON document, at all depths."""
     pending = [value]
     while pending:
         found = pending.pop()
@@ -148,7 +152,7 @@ def _refers_to_itself(schema: Schema) -> bool:
 
 
 def _inner(value: object, part: str) -> object:
-    """Follow one step of a JSON pointer; return None if there is no such part."""
+    """Return the member or item of ``value`` that one step of a JSON pointer names, or ``None``."""
     if isinstance(value, Mapping):
         return cast(Schema, value).get(part)
     if isinstance(value, list) and part.isdecimal():
@@ -158,7 +162,7 @@ def _inner(value: object, part: str) -> object:
 
 
 class _Reader:
-    """Walks a schema from a value to the values within it."""
+    """A conversion of a schema to types, which recurses from a value to the values inside it."""
 
     def __init__(self, uint64: Uint64, resolve: Resolver) -> None:
         self._uint64 = uint64
@@ -167,13 +171,13 @@ class _Reader:
         self._alternatives = 0
 
     def typed(self, schema: object, where: str) -> Typed:
-        """Return the type of the values of a schema."""
+        """Return the type of the values that a schema describes."""
         return self._described(schema, where)[0]
 
     def _described(self, schema: object, where: str) -> tuple[Typed, str]:
-        """Return the type and the comment of the values of a schema."""
+        """Return the type of the values that a schema describes, and their comment."""
         found = self._parts(schema, where)
-        if found is None:  # a recursive type has no finite set of columns
+        if found is None:  # the type is recursive, so it has no finite set of columns
             return ANYTHING, ""
         typed = self._within(found, {}, (), where)
         if typed == NOTHING:
@@ -186,7 +190,10 @@ class _Reader:
     def _within(
         self, parts: Parts, words: Schema, choices: tuple[Sequence[object], ...], where: str
     ) -> Typed:
-        """Return the type of parts and of other schemas of the value, with references resolved."""
+        """Return the type of values that match the parts, the keywords ``words`` and the choices.
+
+        The references of the parts are open during this call, which detects recursive types.
+        """
         self._open.extend(parts.refs)
         try:
             together = combined(words, parts.words, where)
@@ -288,7 +295,8 @@ class _Reader:
 
     def _struct(self, members: Schema, words: Schema, where: str) -> Typed:
         needed = names_in(words.get("required", []), where)
-        # A member that is only listed as required may have any value that other members may have.
+        # For a member that is in the list of required names only, the schema of additional members
+        # applies.
         other = words.get("additionalProperties", True)
         schemas = {**dict.fromkeys(needed, other), **members}
         schemas = {name: schemas[name] for name in (*members, *schemas)}
@@ -307,14 +315,14 @@ class _Reader:
 
 
 def _comment(words: Schema) -> str:
-    """Return the member's description and unit."""
+    """Return the description of a value with its unit."""
     text, unit = str(words.get("description") or ""), str(words.get("x-unit") or "")
     known = not unit or unit in text or (unit == "ns" and "nanosecond" in text)
     return text if known else f"{text} Unit: {unit}.".strip()
 
 
 def _refuse_twins(kind: DataType | None, where: str) -> None:
-    """Refuse members whose names differ in case only."""
+    """Raise `SchemaError` if the names of two members of a struct differ in case only."""
     seen: dict[str, str] = {}
     for name in kind.names if isinstance(kind, StructType) else ():
         twin = seen.setdefault(name.lower(), name)
@@ -326,7 +334,7 @@ def _refuse_twins(kind: DataType | None, where: str) -> None:
 
 
 def _types_of(words: Schema, where: str) -> frozenset[str] | None:
-    """Return the types that a value may have, or None if it may have any."""
+    """Return the names of the types that a value may have, or ``None`` for any type."""
     if "type" in words:
         return types_in(words["type"], where)
     if "properties" in words:
@@ -338,7 +346,7 @@ def _types_of(words: Schema, where: str) -> frozenset[str] | None:
 
 
 def _type_of(value: object) -> str:
-    """Return the name of the type of a value."""
+    """Return the name of a value's type in JSON Schema."""
     match value:
         case None:
             return "null"
@@ -357,7 +365,7 @@ def _type_of(value: object) -> str:
 
 
 def _values(words: Schema) -> list[object] | None:
-    """Return the values that the schema allows, or None if it does not list them."""
+    """Return the values that the schema lists as allowed, or ``None`` if it has no such list."""
     values = [words["const"]] if "const" in words else words.get("enum")
     return cast(list[object], values) if isinstance(values, list) else None
 
@@ -368,7 +376,7 @@ def _may_be_null(words: Schema) -> bool:
 
 
 def _decimal(value: object, where: str) -> DecimalType:
-    """Return the type that ``x-decimal`` defines."""
+    """Return the type that ``x-decimal`` defines. Raises `SchemaError` for an invalid value."""
     match value:
         case {"precision": int(precision), "scale": int(scale)} if (
             0 <= scale <= precision and 0 < precision <= _MOST_DIGITS
@@ -382,7 +390,7 @@ def _decimal(value: object, where: str) -> DecimalType:
 
 
 def _scale(step: object, where: str) -> int | None:
-    """Return the number of digits after the point of multiples of a number."""
+    """Return the number of digits after the point that multiples of ``step`` have, or ``None``."""
     if step is None:
         return None
     if not isinstance(step, int | float) or isinstance(step, bool) or step <= 0:
@@ -393,7 +401,7 @@ def _scale(step: object, where: str) -> int | None:
 
 
 def _whole_digits(words: Schema) -> int:
-    """Return the number of digits before the point that the bounds of a number allow."""
+    """Return the most digits before the point that the bounds of a number allow."""
     ends = [
         [words[word] for word in pair if isinstance(words.get(word), int | float)]
         for pair in (("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum"))

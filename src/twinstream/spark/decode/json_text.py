@@ -1,4 +1,4 @@
-"""Parse the JSON document of a payload, and write values as JSON text.
+"""Parse JSON payloads, and write values as JSON text.
 
 A number that a float would change is parsed as a `Decimal`, which keeps all its digits.
 """
@@ -23,19 +23,20 @@ _SCALAR: Final = (
     rf"(?:{_TEXT}|true|false|null"
     r"|0|-?[1-9][0-9]*(?:\.[0-9]+)?|-?0\.(?:[0-9]{1,6}|0{0,5}[1-9][0-9]*))"
 )
-#: Values without arrays, nested objects, escapes, spaces between values, and numbers that this
-#: module would write with an exponent or without their sign.
+#: A text that `to_json` would write in the same way: a value without arrays, nested objects,
+#: escapes, spaces between values, and numbers that would get an exponent or lose their sign.
 _AS_WRITTEN: Final = rf"^(?:{_SCALAR}|\{{(?:{_TEXT}:{_SCALAR}(?:,{_TEXT}:{_SCALAR})*)?\}})$"
 
-#: Digits of a whole number that Python always converts: the lowest limit that can be set.
+#: The most digits of a whole number that Python converts with any setting: the lowest value that
+#: ``sys.set_int_max_str_digits`` accepts.
 _FEW_DIGITS: Final = 640
 
 
 def parse(payload: bytes) -> object:
-    """Return the JSON value in a payload, or raise :class:`Misfit`.
+    """Return the JSON value of a payload, or raise :class:`Misfit`.
 
-    Stricter than the standard library's default: duplicate members, NaN and infinite numbers are
-    refused, because they have no unambiguous meaning.
+    This is stricter than the standard library's default: it refuses duplicate members, NaN and
+    infinite numbers, because they have no unambiguous meaning.
     """
     try:
         text = payload.decode("utf-8")
@@ -43,7 +44,7 @@ def parse(payload: bytes) -> object:
             return _parsed(text, int)
         except json.JSONDecodeError:
             raise
-        except ValueError:  # a whole number with more digits than Python converts by default
+        except ValueError:  # a whole number has more digits than Python converts by default
             return _parsed(text, _whole)
     except UnicodeDecodeError as error:
         raise Misfit(f"not UTF-8 at byte {error.start}") from None
@@ -72,7 +73,8 @@ def value_at(text: str, place: int) -> tuple[object, int]:
     """
     found: tuple[object, int] = _LOOSE.raw_decode(text, place)
     value, end = found
-    # If there are as many colons as distinct names, no name occurs twice.
+    # A text has a colon for each name. If it has as many colons as distinct names, no name occurs
+    # twice. Otherwise the slower decoder checks the names.
     if text.count(":", place, end) != _size(value):
         return _VALUES.raw_decode(text, place)
     return found
@@ -83,7 +85,10 @@ def _size(value: object) -> int:
 
 
 def values_of(texts: Sequence[str]) -> list[object]:
-    """Return the values of texts without nested objects; raises the errors of `value_at`."""
+    """Return the value of each text; the texts have no nested objects.
+
+    Raises the errors of `value_at`, and `ValueError` if a text is not one value.
+    """
     whole = f"[{','.join(texts)}]"
     values: list[object] = _LOOSE.decode(whole)
     names = sum([len(cast(dict[str, object], each)) for each in values if isinstance(each, dict)])
@@ -95,15 +100,16 @@ def values_of(texts: Sequence[str]) -> list[object]:
 
 
 def to_json(value: object) -> str:
-    """Return the JSON text of a parsed value, on one line, unescaped if it is valid Unicode.
+    """Return the JSON text of a parsed value on one line.
 
+    The text has escapes for other characters than ASCII only if the value is not valid Unicode.
     Raises :class:`Misfit` for a value without JSON text.
     """
     try:
         text = _dumped(value, escaped=False)
         try:
             text.encode()
-        except UnicodeEncodeError:  # a lone surrogate, which needs an escape
+        except UnicodeEncodeError:  # a lone surrogate needs an escape
             text = _dumped(value, escaped=True)
     except RecursionError:
         raise Misfit("nested too deeply") from None
@@ -113,11 +119,11 @@ def to_json(value: object) -> str:
 
 
 def to_json_each(values: Sequence[object]) -> list[str]:
-    """Return the JSON text of each value as `to_json` does, much faster for many values.
+    """Return the same texts as `to_json` for each value; much faster for many values.
 
     Raises :class:`Misfit` for a value without JSON text.
     """
-    mark = secrets.token_hex(16)  # a random separator, which no value contains
+    mark = secrets.token_hex(16)  # a random separator that no value contains
     marked: list[object] = [mark] * (2 * len(values) + 1)
     marked[1::2] = values
     try:
@@ -130,10 +136,10 @@ def to_json_each(values: Sequence[object]) -> list[str]:
 
 
 def to_json_as_written(texts: Sequence[str], values: Sequence[object]) -> pa.Array:
-    """Return the same as `to_json_each`, for values that were parsed from the texts.
+    """Return the same texts as `to_json_each` for values that were parsed from ``texts``.
 
-    Most texts are already in the form that this module writes. Raises :class:`Misfit` for a value
-    without JSON text.
+    Most texts already have the form that `to_json` writes, and are returned unchanged. Raises
+    :class:`Misfit` for a value without JSON text.
     """
     written = pa.array(texts, pa.string())
     usual = pc.match_substring_regex(written, _AS_WRITTEN)
@@ -148,7 +154,7 @@ def to_json_as_written(texts: Sequence[str], values: Sequence[object]) -> pa.Arr
 def _dumped(value: object, *, escaped: bool) -> str:
     try:
         return (_ESCAPED if escaped else _READABLE).encode(value)
-    except TypeError:  # a decimal, which the standard library cannot write
+    except TypeError:  # the standard library cannot write a `Decimal`
         return _written(value, escaped=escaped)
 
 
@@ -191,7 +197,7 @@ def _number(text: str) -> float | Decimal:
         return number
     try:
         return Decimal(text)
-    except InvalidOperation:  # an exponent with more than 18 digits
+    except InvalidOperation:  # the exponent has more than 18 digits
         return number
 
 

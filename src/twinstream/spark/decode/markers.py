@@ -1,4 +1,4 @@
-"""Delete markers: messages that record the deletion of a key or subject.
+"""Find delete markers: messages that record the deletion of a key or subject.
 
 A key-value bucket stores a marker for each delete and purge of a key, with the header
 `KV-Operation`. If the stream has `subject_delete_marker_ttl`, the server stores a marker with
@@ -23,7 +23,8 @@ __all__ = ["key_markers_in", "markers_in"]
 _VERSION: Final = b"NATS/1.0"
 _PUT: Final = KeyValueOperation.PUT
 
-#: The words of the header `KV-Operation`, also for markers of the server.
+#: The value of the header `KV-Operation` for each operation. Markers of the server do not have the
+#: header; they are reported as purges.
 _WORDS: Final[Mapping[KeyValueOperation, str]] = {
     KeyValueOperation.DELETE: "DEL",
     KeyValueOperation.PURGE: "PURGE",
@@ -32,9 +33,9 @@ _WORDS: Final[Mapping[KeyValueOperation, str]] = {
 
 
 def markers_in(page: ArrowPage, positions: Iterable[int]) -> dict[int, str]:
-    """Return the operation, `DEL` or `PURGE`, of markers at the given positions, by position.
+    """Return the operation, `DEL` or `PURGE`, of each marker among some messages, by position.
 
-    A marker has no payload.
+    Only the given positions are searched. A marker has no payload.
     """
     empty = pc.equal(pc.binary_length(page.payloads), 0)
     if not pc.any(empty).as_py():
@@ -49,7 +50,7 @@ def markers_in(page: ArrowPage, positions: Iterable[int]) -> dict[int, str]:
 
 
 def key_markers_in(page: ArrowPage) -> dict[int, str]:
-    """Return the operation of the revisions of a bucket that are no values, by position.
+    """Return the operation of each revision of a bucket that is not a value, by position.
 
     An operation is the name of a `KeyValueOperation`: `DELETE`, `PURGE` or `EXPIRED`.
     """

@@ -1,4 +1,4 @@
-"""The error for a value that does not fit its column, and the text of values in reasons."""
+"""The exception for a value that does not fit its column, and texts for its reason."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ __all__ = ["Converter", "Extras", "Misfit", "shown", "unicode_text", "wrong_kind
 
 Converter: TypeAlias = "Callable[[object, Extras], object]"
 Extras: TypeAlias = dict[str, object]
-"""Members without a column, by name; those of nested records below the record's name."""
+"""Members without a column, by name. Extras of a nested object are under the object's name."""
 
 
 class Misfit(Exception):
-    """A value does not fit its column; the message has the place and the reason."""
+    """Raised if a value does not fit its column. The text has the member's path and the reason."""
 
 
 def unicode_text(text: str, where: str) -> str:
-    """Return the text, or raise `Misfit` if it cannot be encoded."""
+    """Return ``text``, or raise `Misfit` if it cannot be encoded as UTF-8."""
     if not text.isascii():
         try:
             text.encode()
@@ -28,12 +28,12 @@ def unicode_text(text: str, where: str) -> str:
 
 
 def wrong_kind(where: str, wanted: str, value: object) -> Misfit:
-    """Return the misfit of a value of another kind."""
+    """Return the exception for a value of another type than ``wanted``."""
     return Misfit(f"{where}: expected {wanted}, got {shown(value)}")
 
 
 def shown(value: object) -> str:
-    """Return the short text of a value for a reason."""
+    """Return a short text that describes a value in a reason."""
     match value:
         case dict():
             return "an object"

@@ -1,4 +1,4 @@
-"""Payloads as columns: one interface for JSON with a schema and for events of all kinds."""
+"""Decode payloads to columns: one interface for JSON with a schema and for server events."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ __all__ = ["EventPayloads", "JsonPayloads", "Payload", "PayloadDecoder"]
 
 @frozen
 class Payload:
-    """The payloads of one page, decoded: columns by name, extras, and reasons by position.
+    """The decoded payloads of one page: columns by name, extras, and reasons by position.
 
-    ``columns`` has no entry for a column without values; ``column`` returns nulls for it.
+    ``columns`` has no entry for a column without values; `column` returns nulls for it.
     """
 
     size: int
@@ -29,48 +29,48 @@ class Payload:
     misfits: Mapping[int, str]
 
     def column(self, name: str) -> pa.Array:
-        """Return a column of the payload."""
+        """Return a column by its name; it is all null if no payload has a value."""
         found = self.columns.get(name)
         return pa.nulls(self.size, self.types[name]) if found is None else found
 
     def without_misfits(self, positions: Container[int]) -> Payload:
-        """Return the same columns without the misfits at some positions."""
+        """Return a copy without the misfits at some positions."""
         left = {at: why for at, why in self.misfits.items() if at not in positions}
         return evolve(self, misfits=left)
 
 
 class PayloadDecoder(Protocol):
-    """Decodes the payloads of a page."""
+    """A decoder of the payloads of a page."""
 
     def decode(self, payloads: pa.Array) -> Payload:
-        """Decode all payloads; results and misfits are by position."""
+        """Decode all payloads. Never raises an error for a payload: see `Payload`."""
         ...
 
 
 class JsonPayloads:
-    """JSON objects with the given members."""
+    """A decoder of JSON objects with the given members."""
 
     def __init__(self, columns: StructType, *, lenient: bool, keep_extras: bool) -> None:
         self._decoder = JsonDecoder(columns, lenient=lenient, keep_extras=keep_extras)
         self._types = _types(columns)
 
     def decode(self, payloads: pa.Array) -> Payload:
-        """Decode all payloads; results and misfits are by position."""
+        """Decode all payloads. Never raises an error for a payload: see `Payload`."""
         found = self._decoder.decode(payloads)
-        # Flattening turns a null row into null in each column.
+        # `flatten` turns a null row into a null in each column.
         columns = dict(zip(self._types, found.rows.flatten(), strict=True))
         return Payload(len(payloads), self._types, columns, found.extras, found.misfits)
 
 
 class EventPayloads:
-    """Advisories and metrics."""
+    """A decoder of advisories and metrics."""
 
     def __init__(self) -> None:
         self._decoder = EventDecoder()
         self._types = _types(EVENT_COLUMNS)
 
     def decode(self, payloads: pa.Array) -> Payload:
-        """Decode all payloads; results and misfits are by position."""
+        """Decode all payloads. Never raises an error for a payload: see `Payload`."""
         found = self._decoder.decode(payloads)
         kinds = pa.array(found.kinds, pa.string())
         columns = {"kind": kinds, **found.columns}

@@ -1,4 +1,4 @@
-"""The refusal of a block of messages by the vectorized decoder."""
+"""The exception with which the vectorized decoder refuses a block of messages."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ __all__ = ["Refused"]
 
 
 class Refused(Exception):
-    """A block contains a message that must be decoded separately.
+    """Raised if a block contains a message that must be decoded separately.
 
-    ``rows`` has the positions of the messages to set aside before the next attempt, and is empty if
-    they are not known. They are a guess: a message set aside needlessly only costs time. With
-    ``first`` all messages before the only row are known to parse.
+    ``rows`` has the positions of the messages to set aside before the next attempt; it is empty if
+    they are unknown. The positions are a guess. Setting aside a message needlessly only costs time.
+    With ``first``, ``rows`` has one position, and all messages before it are known to parse.
     """
 
     def __init__(self, rows: Sequence[int] = (), *, first: bool = False) -> None:

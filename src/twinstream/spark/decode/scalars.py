@@ -1,4 +1,8 @@
-"""Converters of single values to text, number and time columns, with reasons for refusals."""
+"""Converters of single values to text, number and time columns.
+
+A converter raises `Misfit` with a reason for a value that does not fit. It returns ``None`` for
+null.
+"""
 
 from __future__ import annotations
 
@@ -42,17 +46,18 @@ __all__ = [
 ]
 
 _MOST_DIGITS: Final = 38
-"""Digits of the longest whole number or decimal that a column accepts."""
+"""The most digits of a whole number or decimal that a column accepts."""
 
 _EXACT: Final = Context(prec=_MOST_DIGITS, traps=[Inexact, InvalidOperation])
-"""Refuses numbers that would have to be rounded, and numbers with more digits."""
+"""A context that raises an error if a number would be rounded, or has more digits."""
 
-_SINGLE: Final = struct.Struct("<f")  # the native form would give infinity
+_SINGLE: Final = struct.Struct("<f")  # the native form packs infinity without an error
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-#: The timestamps with a zone that Arrow accepts, and lower-case letters as well: whether a message
-#: fits must not depend on the others in its page. So a zone may lead out of the year 0, and
-#: seconds, minutes of the time and minutes of the zone are optional.
+#: The timestamps with a zone that Arrow accepts, and the same ones with lower-case letters. This
+#: converter must accept what Arrow accepts, because whether a message fits must not depend on the
+#: other messages of its page. So a timestamp may be in the year 0 if its zone moves it to the year
+#: 1. Seconds, minutes of the time and minutes of the zone are optional.
 _MOMENT: Final = re.compile(
     r"(\d{4})-(\d\d)-(\d\d)[Tt ](\d\d)(?::(\d\d)(?::(\d\d)(?:\.(\d+))?)?)?"
     r"([Zz]|[+-]\d\d(?::?\d\d)?)",
@@ -63,7 +68,7 @@ _MICROSECOND: Final = timedelta(microseconds=1)
 
 FIRST_MOMENT: Final = (datetime.min.replace(tzinfo=UTC) - _EPOCH) // _MICROSECOND
 LAST_MOMENT: Final = (datetime.max.replace(tzinfo=UTC) - _EPOCH) // _MICROSECOND
-"""The bounds of timestamps: Python and many other readers support no others."""
+"""The bounds of timestamps. Python and many other readers support no others."""
 
 FIRST_DAY: Final = (date.min - _EPOCH.date()).days
 LAST_DAY: Final = (date.max - _EPOCH.date()).days
@@ -75,16 +80,17 @@ _DAY: Final = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 
 _CALENDAR: Final = 400
 _CALENDAR_DAYS: Final = timedelta(days=146_097)
-"""The calendar repeats after this many years (days): Python's calendar has no year 0."""
+"""The Gregorian calendar repeats after `_CALENDAR` years, which are `_CALENDAR_DAYS`. Timestamps
+in the year 0 are computed with the year 400, because Python's calendar has no year 0."""
 
 
 def json_column(value: object, extras: Extras) -> object:
-    """Convert any value to JSON text."""
+    """Return the JSON text of any value."""
     return to_json(value)
 
 
 def text(where: str) -> Converter:
-    """Return the converter of text."""
+    """Return the converter to text."""
 
     def convert(value: object, extras: Extras) -> object:
         if value is None:
@@ -97,7 +103,7 @@ def text(where: str) -> Converter:
 
 
 def text_or_json(where: str) -> Converter:
-    """Return the converter of text that accepts other values as JSON."""
+    """Return the converter to text that converts values of other types to JSON text."""
 
     def convert(value: object, extras: Extras) -> object:
         if value is None:
@@ -108,17 +114,18 @@ def text_or_json(where: str) -> Converter:
 
 
 def integer(where: str, bits: int) -> Converter:
-    """Return the converter of signed whole numbers of ``bits`` bits."""
+    """Return the converter to signed whole numbers of ``bits`` bits."""
     lowest, highest = -(2 ** (bits - 1)), 2 ** (bits - 1) - 1
 
     def convert(value: object, extras: Extras) -> object:
         if value is None:
             return None
         if isinstance(value, Decimal) and value.adjusted() >= _MOST_DIGITS:
-            # Not converted to check it: the digits of 1e999999999 would fill the memory.
+            # A conversion to `int` is not possible: the digits of 1e999999999 would fill the
+            # memory.
             raise _unfit(where, value, bits)
         if isinstance(value, float | Decimal) and _is_whole(value):
-            value = int(value)  # 1.0 and 1e3 are integers in JSON Schema
+            value = int(value)  # in JSON Schema, 1.0 and 1e3 are integers
         if not isinstance(value, int) or isinstance(value, bool):
             raise wrong_kind(where, "an integer", value)
         if not lowest <= value <= highest:
@@ -139,7 +146,7 @@ def _unfit(where: str, value: object, bits: int) -> Misfit:
 
 
 def decimal(where: str, kind: DecimalType) -> Converter:
-    """Return the converter of exact numbers."""
+    """Return the converter to decimals, which are never rounded."""
     limit = Decimal(10) ** (kind.precision - kind.scale)
     step = Decimal(1).scaleb(-kind.scale)
 
@@ -161,9 +168,9 @@ def decimal(where: str, kind: DecimalType) -> Converter:
 
 
 def number(where: str, *, single: bool = False, exact: bool = False) -> Converter:
-    """Return the converter of doubles, or of floats with ``single``.
+    """Return the converter to doubles, or to floats with ``single``.
 
-    With ``exact`` a number that a double would change is a misfit.
+    With ``exact`` a number that a double would change does not fit.
     """
     name = "a float" if single else "a double"
 
@@ -188,7 +195,7 @@ def number(where: str, *, single: bool = False, exact: bool = False) -> Converte
 
 
 def boolean(where: str) -> Converter:
-    """Return the converter of true and false."""
+    """Return the converter to booleans."""
 
     def convert(value: object, extras: Extras) -> object:
         if value is None or isinstance(value, bool):
@@ -199,7 +206,7 @@ def boolean(where: str) -> Converter:
 
 
 def moment(where: str) -> Converter:
-    """Return the converter of timestamps (RFC 3339) to microseconds since 1970."""
+    """Return the converter from timestamps (RFC 3339) to microseconds since 1970."""
 
     def convert(value: object, extras: Extras) -> object:
         if value is None:
@@ -213,7 +220,7 @@ def moment(where: str) -> Converter:
 
 
 def _microseconds(match: re.Match[str], where: str, value: object) -> int:
-    """Return microseconds since 1970, the resolution of Spark; further digits are truncated."""
+    """Return the microseconds since 1970. Further digits are truncated, because Spark has none."""
     *numbers, digits, zone = match.groups()
     year, month, day, hour, minute, second = (int(each or 0) for each in numbers)
     try:
@@ -234,12 +241,12 @@ def _zone(text: str) -> timedelta:
     if text in "Zz":
         return timedelta(0)
     offset = timedelta(hours=int(text[1:3]), minutes=int(text[-2:]) if len(text) > 3 else 0)
-    timezone(offset)  # raises for a day or more
+    timezone(offset)  # raises an error for a day or more
     return offset if text[0] == "+" else -offset
 
 
 def day(where: str) -> Converter:
-    """Return the converter of dates."""
+    """Return the converter from text such as ``2006-01-02`` to dates."""
 
     def convert(value: object, extras: Extras) -> object:
         if value is None:
@@ -248,14 +255,14 @@ def day(where: str) -> Converter:
             if isinstance(value, str) and _DAY.fullmatch(value):
                 return date.fromisoformat(value)
         except ValueError:
-            pass  # raised below, as for other wrong values
+            pass  # the error below is raised, as for other wrong values
         raise wrong_kind(where, "a date such as 2006-01-02", value)
 
     return convert
 
 
 def base64_bytes(where: str) -> Converter:
-    """Return the converter of bytes in base64."""
+    """Return the converter from base64 text to bytes."""
 
     def convert(value: object, extras: Extras) -> object:
         if value is None:
@@ -264,7 +271,7 @@ def base64_bytes(where: str) -> Converter:
             if isinstance(value, str):
                 return base64.b64decode(value, validate=True)
         except (binascii.Error, ValueError):
-            pass  # raised below, as for other wrong values
+            pass  # the error below is raised, as for other wrong values
         raise wrong_kind(where, "bytes in base64", value)
 
     return convert

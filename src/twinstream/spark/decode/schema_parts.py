@@ -1,7 +1,8 @@
-"""Merge the parts of a JSON Schema that apply to one value: `$ref`, `allOf` and their siblings.
+"""Merge the parts of a JSON Schema that apply to one value: keywords, `$ref` and `allOf`.
 
-A value must satisfy all of them, so their keywords are combined: members and required names are
-united, types and bounds are narrowed. `anyOf` and `oneOf` are alternatives and stay apart.
+A value must satisfy all of these parts, so their keywords are combined. The members and the
+required names of all parts are united, and types and bounds are narrowed. `anyOf` and `oneOf` list
+alternatives, which are not merged.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ __all__ = [
 
 Schema: TypeAlias = Mapping[str, object]
 Resolver: TypeAlias = Callable[[str], Schema]
-"""Returns the schema that a `$ref` names."""
+"""A function that returns the schema that a `$ref` names."""
 
 _TYPES: Final = ("array", "boolean", "integer", "null", "number", "object", "string")
 _ALTERNATIVES: Final = ("anyOf", "oneOf")
@@ -37,7 +38,11 @@ _DYNAMIC: Final = ("$dynamicRef", "$recursiveRef")
 
 @frozen
 class Parts:
-    """The parts for a value: keywords, lists of alternatives, and the resolved references."""
+    """The merged parts for one value.
+
+    ``words`` are the keywords, ``choices`` the lists of alternatives, and ``refs`` the references
+    that were resolved.
+    """
 
     words: Schema
     choices: tuple[Sequence[object], ...]
@@ -47,9 +52,11 @@ class Parts:
 def parts_of(
     schema: object, resolve: Resolver, within: Collection[str], where: str
 ) -> Parts | None:
-    """Merge a schema with the schemas it refers to; its own keywords take precedence.
+    """Merge a schema with the schemas of its `$ref` and `allOf`.
 
-    Returns None if it refers to a schema in ``within``, as then the type is recursive.
+    If two values of a keyword cannot be combined, the value of the schema itself is used. Returns
+    ``None`` if the schema refers to one of the references ``within``, because then its type is
+    recursive.
     """
     words: Schema = {}
     choices: list[Sequence[object]] = []
@@ -91,9 +98,9 @@ def _list(node: Schema, word: str, where: str) -> list[object]:
 
 
 def combined(first: Schema, second: Schema, where: str) -> Schema:
-    """Return the keywords of a value to which both schemas apply.
+    """Return the keywords for a value to which both schemas apply.
 
-    If two values of a keyword cannot be combined, the first one counts.
+    If two values of a keyword cannot be combined, the result has the first value.
     """
     found = dict(first)
     for word, value in second.items():
@@ -142,7 +149,7 @@ def _narrowed(first: frozenset[str], second: frozenset[str]) -> list[str]:
 
 
 def members_in(value: object, where: str) -> Schema:
-    """Return `value` as a mapping of member names to schemas.
+    """Return ``value``, a mapping of member names to schemas.
 
     Raises `SchemaError` if it is not an object.
     """
@@ -152,7 +159,7 @@ def members_in(value: object, where: str) -> Schema:
 
 
 def names_in(value: object, where: str) -> list[str]:
-    """Return the names of required members. Raises `SchemaError` for anything else."""
+    """Return ``value``, a list of required names. Raises `SchemaError` for any other value."""
     names = cast(list[object], value) if isinstance(value, list) else [value]
     if not isinstance(value, list) or not all(isinstance(each, str) for each in names):
         raise SchemaError(f"{where}: required takes a list of names, not {value!r}")
@@ -160,7 +167,7 @@ def names_in(value: object, where: str) -> list[str]:
 
 
 def types_in(value: object, where: str) -> frozenset[str]:
-    """Return the names of types. Raises `SchemaError` for an unknown one."""
+    """Return the names of types in ``value``. Raises `SchemaError` for an unknown name."""
     names = cast(list[object], value) if isinstance(value, list) else [value]
     for name in names:
         if name not in _TYPES:

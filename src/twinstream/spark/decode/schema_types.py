@@ -1,4 +1,4 @@
-"""The type of a value of a JSON Schema, and the common type of two values."""
+"""Types of the values that a JSON Schema describes, and the common type of two values."""
 
 from __future__ import annotations
 
@@ -33,9 +33,10 @@ _MOST_DIGITS: Final = 38
 
 @frozen
 class Typed:
-    """A type; ``kind`` None means values that are kept as JSON text.
+    """The type of a value. If ``kind`` is ``None``, the value is kept as JSON text.
 
-    ``exact`` means that a double must not change the numbers.
+    ``nullable`` means that the value may be null, ``exact`` that a double must not change its
+    numbers.
     """
 
     kind: DataType | None
@@ -49,7 +50,7 @@ ONLY_NULL: Final = Typed(NullType(), nullable=True)
 
 
 def member(name: str, typed: Typed, comment: str = "", *, needed: bool = False) -> StructField:
-    """Return the column of a member."""
+    """Return the column for a member of a type. With ``needed`` the member must be present."""
     kind = typed.kind
     if kind is None or isinstance(kind, NullType):
         return fields.json_text(name, comment, must_exist=needed)
@@ -60,7 +61,7 @@ def member(name: str, typed: Typed, comment: str = "", *, needed: bool = False) 
 
 
 def common(kinds: Iterable[Typed]) -> Typed:
-    """Return the type that accepts all values of each type; `NOTHING` without types."""
+    """Return a type that accepts the values of all ``kinds``, or `NOTHING` if there are none."""
     return reduce(_common, kinds, NOTHING)
 
 
@@ -83,14 +84,14 @@ def _has_inexact(kind: DataType | None) -> bool:
 
 
 def _leaf(kind: DataType | None) -> DataType | None:
-    """Return the type of the values within arrays and maps."""
+    """Return the type of the innermost values of nested arrays and maps."""
     while isinstance(kind, ArrayType | MapType):
         kind = kind.elementType if isinstance(kind, ArrayType) else kind.valueType
     return kind
 
 
 def _wider(first: DataType | None, second: DataType | None) -> DataType | None:
-    """Return the common type of both kinds of values, or None if only JSON text fits both."""
+    """Return a type for the values of both types, or ``None`` if only JSON text can have them."""
     if first is None or second is None:
         return None
     match first, second:
@@ -130,7 +131,7 @@ def _wider_number(first: DataType, second: DataType) -> DataType | None:
 
 
 def _digits(kind: DataType) -> tuple[int, int] | None:
-    """Return the number of digits before and after the point."""
+    """Return the numbers of digits before and after the point, or ``None`` for other types."""
     match kind:
         case IntegerType():
             return 10, 0
@@ -143,7 +144,7 @@ def _digits(kind: DataType) -> tuple[int, int] | None:
 
 
 def _records(first: StructType, second: StructType) -> StructType:
-    """Return all members; members of only one record may be absent."""
+    """Return a struct with the members of both; a member of only one struct may be absent."""
     ours = {each.name: each for each in first}
     theirs = {each.name: each for each in second}
     found: list[StructField] = []

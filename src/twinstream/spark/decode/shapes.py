@@ -1,6 +1,6 @@
-"""Types for Arrow's JSON reader, and the conversion of parsed columns to Spark's types.
+"""Types for Arrow's JSON reader, and the conversion of its columns to Spark's types.
 
-Timestamps and dates are parsed as text, so that no digit is lost.
+The reader parses timestamps and dates as text, so that no digit is lost.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ from twinstream.spark.decode.scalars import (
 __all__ = ["Shape", "arrow_type", "is_plain", "parsed_type", "shape_of"]
 
 Shape: TypeAlias = Callable[[pa.Array], pa.Array]
-"""Converts a parsed array to the exact type that Spark expects, or raises `Refused`."""
+"""A function that converts a parsed array to the type that Spark expects, or raises `Refused`."""
 
 _Member: TypeAlias = Callable[[pa.Array, pa.Array | None], pa.Array]
-"""The same for a member of a record, with a mask of the records that are null."""
+"""A `Shape` for a member of a struct. The second argument is a mask of structs that are null."""
 
 _NANOSECONDS: Final = r"(\.\d{6})\d+"
 
@@ -48,7 +48,7 @@ def arrow_type(kind: DataType) -> pa.DataType:
 
 
 def is_plain(spec: StructField) -> bool:
-    """Return whether Arrow's JSON reader can parse the column."""
+    """Return whether Arrow's JSON reader can parse values of the column."""
     return not fields.is_json(spec) and _is_plain(spec.dataType)
 
 
@@ -65,7 +65,7 @@ def _is_plain(kind: DataType) -> bool:
 
 
 def parsed_type(kind: DataType) -> pa.DataType:
-    """Return the type with which a plain column is parsed."""
+    """Return the type with which the reader parses a column of this type."""
     match kind:
         case StructType():
             return pa.struct([pa.field(f.name, parsed_type(f.dataType)) for f in kind])
@@ -77,7 +77,7 @@ def parsed_type(kind: DataType) -> pa.DataType:
 
 
 def shape_of(spec: StructField) -> Shape:
-    """Return the shape of a plain column."""
+    """Return the conversion for a column that `is_plain`."""
     finish = _member(spec)
     return lambda array: finish(array, None)
 
@@ -133,7 +133,7 @@ def _list(shape: Shape, target: pa.DataType) -> Shape:
         try:
             values = shape(array.values)
         except Refused:
-            raise Refused from None  # its rows are those of elements, not of messages
+            raise Refused from None  # the rows of the error are of elements, not of messages
         return pa.ListArray.from_arrays(array.offsets, values, type=target, mask=mask)
 
     return shape_all
@@ -154,7 +154,7 @@ def _cast(array: pa.Array, target: pa.DataType) -> pa.Array:
 
 
 def _named(array: pa.Array, error: str) -> list[int]:
-    """Return the rows with the text that the error of a cast quotes."""
+    """Return the rows with the text that the error of a cast quotes, or an empty list."""
     _, _, rest = error.partition("'")
     text, found, _ = rest.rpartition("'")
     return _true(pc.equal(array, text)) if found else []
@@ -163,7 +163,7 @@ def _named(array: pa.Array, error: str) -> list[int]:
 def _moments(array: pa.Array, target: pa.DataType) -> pa.Array:
     try:
         return array.cast(target)
-    except pa.ArrowInvalid:  # usually more digits than Spark keeps
+    except pa.ArrowInvalid:  # usually a timestamp has more digits than Spark has
         cut = pc.replace_substring_regex(array, _NANOSECONDS, r"\1")
     try:
         return _cast(cut, target)
@@ -173,7 +173,10 @@ def _moments(array: pa.Array, target: pa.DataType) -> pa.Array:
 
 
 def _within(found: pa.Array, texts: pa.Array, first: int, last: int) -> pa.Array:
-    """Return times or dates; raise `Refused` for one outside Python's range, as before year 1."""
+    """Return ``found``, timestamps or dates, if all are in the years 1 to 9999.
+
+    Raises `Refused` with the rows of the others.
+    """
     numbers = found.cast(pa.int64() if pa.types.is_timestamp(found.type) else pa.int32())
     ends = pc.min_max(numbers).as_py()
     if ends["min"] is not None and not first <= ends["min"] <= ends["max"] <= last:

@@ -1,4 +1,4 @@
-"""Convert JSON objects to maps of strings without creating a Python object for each."""
+"""Convert JSON objects to maps of strings with Arrow, without a Python object for each."""
 
 from __future__ import annotations
 
@@ -13,13 +13,16 @@ __all__ = ["TEXT_MAP", "text_maps"]
 TEXT_MAP: Final = pa.map_(pa.string(), pa.string())
 
 _TEXT: Final = r'"[^"\\\x00-\x1f]*"'
-#: A non-empty object whose members are all strings without escapes, without spaces between them. So
-#: the text between two strings is either `:` or a comma.
+#: A non-empty object whose values are strings. The object has no escapes, and no spaces outside
+#: strings. So the text between two strings is either `:` or a comma.
 _SIMPLE: Final = rf"^\{{{_TEXT}:{_TEXT}(?:,{_TEXT}:{_TEXT})*\}}$"
 
 
 def text_maps(texts: Sequence[str]) -> tuple[pa.Array, list[int]]:
-    """Return the maps of JSON texts that are simple objects, and the positions of other texts."""
+    """Return the maps of the texts that match `_SIMPLE`, and the positions of the other texts.
+
+    If an object has the same name twice, the result is no map and the positions of all texts.
+    """
     objects = pa.array(texts, pa.string())
     simple = pc.match_substring_regex(objects, _SIMPLE)
     if not pc.all(simple).as_py():
@@ -34,19 +37,19 @@ def text_maps(texts: Sequence[str]) -> tuple[pa.Array, list[int]]:
 
 
 def _split(objects: pa.Array) -> pa.ListArray:
-    """Return the names and values of each object, alternating."""
-    inner = pc.utf8_slice_codeunits(objects, 2, -2)  # between the outermost quotes
+    """Return a list for each object, in which names and values alternate."""
+    inner = pc.utf8_slice_codeunits(objects, 2, -2)  # the text between the first and last quote
     return pc.split_pattern(pc.replace_substring(inner, '":"', '","'), '","')
 
 
 def _steps(size: int) -> pa.Array:
-    """Return 0, 2, 4 and so on."""
+    """Return the first ``size`` even numbers: 0, 2, 4 and so on."""
     twos = pa.repeat(pa.scalar(2, pa.int64()), size)
     return pc.subtract(pc.cumulative_sum(twos), 2)
 
 
 def _is_twice(names: pa.Array, owners: pa.Array) -> bool:
-    """Return whether an object has a name twice."""
+    """Return whether an object has the same name twice; ``owners`` are the objects of the names."""
     known = names.dictionary_encode()
     marks = pc.add(pc.multiply(owners, len(known.dictionary)), known.indices)
     return bool(pc.count_distinct(marks).as_py() != len(names))

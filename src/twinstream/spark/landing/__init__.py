@@ -1,1 +1,1 @@
-"""Landing: write a range of a stream to the files of a table, count it and commit it."""
+"""Land a range of a stream: write its messages to files of tables, count them and commit them."""

@@ -1,4 +1,4 @@
-"""The folders of a Parquet table: one for each batch, or for several compacted batches."""
+"""List the folders of a Parquet table: one for each batch, or for several compacted batches."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from twinstream.spark.errors import JournalError
 __all__ = ["BATCH_FOLDER", "batch_folders", "reaches"]
 
 BATCH_FOLDER: Final = "batch_id="
-"""Prefix of the names of batch folders."""
+"""The prefix of the names of batch folders."""
 
 
 def batch_folders(table: Path) -> dict[int, Path]:
-    """Return the folders of a table by the number of their (last) batch, ascending.
+    """Return the folders of a table by the number of their last batch, ascending.
 
-    Raises `JournalError` for a folder that readers take for a batch but that is none.
+    Raises `JournalError` for a folder that readers consider a batch but that is none.
     """
     try:
         names = os.listdir(table)

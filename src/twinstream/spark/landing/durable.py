@@ -1,4 +1,4 @@
-"""Durable writes: small JSON files that are replaced atomically, and synced folders."""
+"""Durable writes: replace small JSON files atomically, and sync the files of other writers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ _Read = TypeVar("_Read")
 
 @contextmanager
 def synced_below(folder: Path) -> Generator[None]:
-    """Sync files that the block creates below a folder, for writers that do not sync themselves."""
+    """Sync the files that the block creates below a folder, after the block.
+
+    This is for writers that do not sync their files.
+    """
     before = set(folder.rglob("*"))
     yield
     made = set(folder.rglob("*")) - before
@@ -28,7 +31,7 @@ def synced_below(folder: Path) -> Generator[None]:
 
 
 def read_json(file: Path, make: Callable[[dict[str, Any]], _Read]) -> _Read:
-    """Read a JSON object from a file and convert it with ``make``.
+    """Return the JSON object in a file, converted with ``make``.
 
     Raises `JournalError` if the file cannot be read or has other contents.
     """
@@ -42,7 +45,10 @@ def read_json(file: Path, make: Callable[[dict[str, Any]], _Read]) -> _Read:
 
 
 def write_json(file: Path, value: dict[str, Any]) -> None:
-    """Write a file atomically: readers see the old file, the new one or none."""
+    """Write a JSON object to a file atomically, and sync it.
+
+    Readers see the old file or the new one, never a part.
+    """
     make_folders(file.parent)
     building = file.with_name(f".{file.name}.{os.getpid()}")
     try:
@@ -52,5 +58,5 @@ def write_json(file: Path, value: dict[str, Any]) -> None:
             os.fsync(out.fileno())
         building.replace(file)
     finally:
-        building.unlink(missing_ok=True)  # exists after a failure only
+        building.unlink(missing_ok=True)  # the file exists only after a failure
     sync([file.parent])

@@ -1,4 +1,4 @@
-"""Bounds of columns from the footers of Parquet files, without reading rows."""
+"""Read row counts and column bounds from the footers of Parquet files."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ Bounds: TypeAlias = tuple[Any, Any]
 
 @frozen
 class Footer:
-    """The footer of one file."""
+    """The footer of one Parquet file."""
 
     path: Path
     metadata: pq.FileMetaData
 
     @classmethod
     def of(cls, path: Path) -> Footer:
-        """Read the footer of a file."""
+        """Read and return the footer of a file."""
         return cls(path, pq.read_metadata(path))
 
     @property
     def rows(self) -> int:
-        """Rows of the file."""
+        """The number of rows of the file."""
         return int(self.metadata.num_rows)
 
     def bounds(self, column: str) -> Bounds | None:
-        """Return the bounds of a column, or None if the file has no such column or no value.
+        """Return the bounds of a column, or ``None`` if the file has no such column or no value.
 
-        If another program wrote the file without statistics, the column is read.
+        If another program wrote the file without statistics, the values of the column are read.
         """
         at = self._index(column)
         if at is None:

@@ -1,8 +1,8 @@
-"""The journal of landed batches, which decides which sequences are in the tables.
+"""The journal of landed batches. It decides which sequences are in the tables.
 
-Each batch has two small files. The plan is written before anything is read, so that an interrupted
-batch is finished with the same bounds. The entry is written after all files are in place; it is
-the commit, and the next batch starts where it ends.
+Each batch has two small files. The plan is written before any message is read, so that an
+interrupted batch is finished with the same bounds. The entry is written after all files are in the
+tables. It is the commit of the batch, and the next batch starts where this batch ends.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ _ENTRY: Final = re.compile(r"batch_id=(\d+)\.json", re.ASCII)
 
 @frozen(kw_only=True)
 class Plan:
-    """The bounds of one batch, and the stream they belong to.
+    """The bounds of one batch, and the identity of its stream.
 
-    ``created`` distinguishes it from a stream that was created later, ``mark`` from an earlier
-    state of it.
+    ``created`` distinguishes the stream from a later one of the same name, and ``mark`` from an
+    earlier state of the same stream.
     """
 
     batch_id: int
@@ -41,16 +41,16 @@ class Plan:
     end: int
     mark: Mark | None = None
     filter: str | None = None
-    """Comma-separated subject filters; None in plans of older releases."""
+    """Subject filters, separated by commas; ``None`` in plans of older releases."""
 
     @property
     def position(self) -> Position:
-        """The position of the stream after the batch."""
+        """The position in the stream after the batch."""
         return Position(self.end, self.created, mark=self.mark)
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Plan:
-        """Parse a stored plan."""
+        """Return the plan that a JSON object contains."""
         return cls(**Mark.read_in(value))
 
 
@@ -67,7 +67,7 @@ class Journal:
         return self._folder / "_lock"
 
     def plan(self) -> Plan | None:
-        """Return the plan of the unfinished batch, if any."""
+        """Return the plan of the unfinished batch, or ``None``."""
         file = self._folder / _PLAN
         return read_json(file, Plan.from_json) if file.exists() else None
 
@@ -76,12 +76,12 @@ class Journal:
         write_json(self._folder / _PLAN, asdict(plan))
 
     def commit(self, plan: Plan, report: LandReport) -> None:
-        """Write the entry of a batch, which commits it."""
+        """Commit a batch: write its entry, and remove its plan."""
         write_json(self._entry(plan.batch_id), {"plan": asdict(plan), "report": asdict(report)})
         (self._folder / _PLAN).unlink(missing_ok=True)
 
     def last(self) -> Plan | None:
-        """Return the plan of the last landed batch."""
+        """Return the plan of the last landed batch, or ``None``."""
         ids = self.batch_ids()
         if not ids:
             return None

@@ -1,12 +1,12 @@
-"""Land a range of a stream: Spark's tasks read it and write the Parquet files themselves.
+"""Land a range of a stream: Spark's tasks read the messages and write the Parquet files.
 
-No message passes through Java. A worker has the messages as Arrow columns, and writing those with
-Arrow costs less than passing them to Spark: 1,000,000 messages of 200 bytes, typed, took 4.1 s and
-7.8 CPU seconds, through a data frame 6.1 s and 12.1 CPU seconds
+No message passes through Java. A worker has the messages as Arrow columns, and writing these with
+Arrow costs less than passing them to Spark. For 1,000,000 messages of 200 bytes, typed, this took
+4.1 s and 7.8 CPU seconds, and a data frame took 6.1 s and 12.1 CPU seconds
 (`python -m tests.bench.spark --only landing`).
 
-Spark schedules and retries the tasks. A repeated task writes new files; only files that an attempt
-reports at its end are used.
+Spark schedules and retries the tasks. A repeated task writes new files. Only the files that an
+attempt reports at its end are used.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _REPORT: Final = "ARRAY<STRUCT<table: STRING, path: STRING, rows: LONG>>"
 
 @frozen
 class LandJob:
-    """Lands sequences of one stream as files in ``folder``, divided among tables.
+    """A job that writes the messages of ranges of one stream to files in ``folder``, by table.
 
     ``folder`` must exist, and be the same for all tasks and the driver. If ``batch`` is given, each
     row gets a column with this number.
@@ -53,7 +53,7 @@ class LandJob:
     batch: int | None = None
 
     def run(self, spark: SparkSession, ranges: Sequence[SequenceRange]) -> list[TableFile]:
-        """Land the ranges, one task each, and return the files."""
+        """Run one task for each range, and return the files that the tasks wrote."""
         if not ranges:
             return []
 
@@ -64,19 +64,20 @@ class LandJob:
 
         count = len(ranges)
         numbers = spark.range(0, count, 1, count)
-        # Marked as nondeterministic, because Spark may call deterministic functions twice for a
-        # row. An Arrow function would need pandas, and there is only one row per task.
+        # The function must be nondeterministic, because Spark may call a deterministic one twice
+        # for a row. An Arrow function would need pandas, and would not be faster for the one row of
+        # a task.
         run = udf(task, _REPORT, useArrow=False).asNondeterministic()
         found = numbers.select(run("id").alias("files")).collect()
         return [TableFile(f.table, Path(f.path), f.rows) for row in found for f in row.files]
 
     @property
     def tables(self) -> list[str]:
-        """All tables that the job could write to."""
+        """The names of all tables to which the job could write."""
         return self.names.possible(self.options.value_format)
 
     def columns(self, table: str) -> StructType:
-        """Return the columns of a table as Spark types."""
+        """Return the columns of a table."""
         return self._split.columns(table)
 
     @property
@@ -84,7 +85,7 @@ class LandJob:
         return TableSplit(self.options, self.names, self.batch)
 
     def land(self, part: SequenceRange) -> list[TableFile]:
-        """Do the work of one task: read a range and write its files."""
+        """Do the work of one task: read a range, write its files and return them."""
         tables, files = self._split, TableFiles(self.folder)
         order = Ascending(part.start, part.end)
         for page in read_pages(self.options, part):
@@ -95,12 +96,12 @@ class LandJob:
 
 
 def cores_of(spark: SparkSession) -> int | None:
-    """Return the number of concurrent tasks of the session, or None for Spark Connect."""
+    """Return the number of concurrent tasks of the session, or ``None`` for Spark Connect."""
     return None if is_connect(spark) else spark.sparkContext.defaultParallelism
 
 
 def by_table(files: Sequence[TableFile]) -> dict[str, list[Path]]:
-    """Return the files of each table, in the order of the tables' names."""
+    """Return the files by the name of their table, in the order of the names."""
     found: dict[str, list[Path]] = {}
     for file in sorted(files, key=lambda each: each.table):
         found.setdefault(file.table, []).append(file.path)
@@ -115,14 +116,15 @@ def ranges_of(
     before: Mark | None = None,
     cores: int | None = None,
 ) -> list[SequenceRange]:
-    """Split the planned range of a read's only stream; the list is empty if the range is empty.
+    """Split the planned range of a read's only stream into ranges for tasks.
 
-    ``before`` is the stream's last message when the previous batch was planned. ``cores`` is the
-    number of concurrent tasks.
+    The planned range begins at ``start`` and ends at ``end``. The list is empty if the stream has
+    no messages of it. ``before`` is the stream's last message when the previous batch was planned.
+    ``cores`` is the number of concurrent tasks.
 
-    Raises `DataLossError`, unless ``failOnDataLoss`` is false, if the stream has lost messages of
-    the range, or is not the one that ``end`` describes, because it was re-created or restored to an
-    earlier state.
+    Raises `DataLossError`, unless ``failOnDataLoss`` is false, in two cases. Either the stream has
+    lost messages of the range, or it is not the stream of ``end``, because it was re-created or
+    restored to an earlier state.
     """
     (state,) = leader.states()
     continuity = Continuity(options, leader.time_at)

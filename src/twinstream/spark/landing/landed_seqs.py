@@ -1,10 +1,10 @@
-"""Check the sequences of a batch with the reports of its tasks and the footers of its files.
+"""Count the sequences of a batch from the reports of its tasks and the footers of its files.
 
 Each task checks that the sequences of its range ascend, and the ranges of a batch do not overlap.
-So a batch whose files have as many rows as its tasks reported has each sequence once, and the
-driver needs no more memory for a large batch than for a small one. The sequences themselves are
-read only if there are other files than those of the tasks: an earlier attempt was interrupted
-between two tables, or another program wrote to them.
+So if the files of a batch have as many rows as its tasks reported, each sequence occurs once, and
+the driver needs no more memory for a large batch than for a small one. Otherwise there are files of
+other writers: an earlier attempt was interrupted between two tables, or another program wrote to
+them. Only then the driver reads the sequences.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ __all__ = ["Ascending", "Seqs", "between", "pieces", "seqs_in"]
 _MOST_SIGNED: Final = 2**63 - 1
 _DECIMAL: Final = pa.decimal128(20, 0)
 
-#: Number of sequences that are compared at once: some 100 MB.
+#: The number of sequences that the driver has in memory at once: some 100 MB.
 _PIECE: Final = 1_000_000
 
 
 @frozen
 class Seqs:
-    """The number of sequences in the files of a batch."""
+    """The rows in the files of a batch: their number, and the number and bounds of sequences."""
 
     count: int = 0
     distinct: int = 0
@@ -44,14 +44,14 @@ class Seqs:
 
 
 class Ascending:
-    """Checks, in a task, that the sequences of the range ``[start, end)`` ascend."""
+    """A check, in a task, that the sequences of the pages of a range ``[start, end)`` ascend."""
 
     def __init__(self, start: int, end: int) -> None:
         self._next = start
         self._end = end
 
     def check(self, seqs: pa.Array) -> None:
-        """Check the sequences of the next page. Raises `SparkSourceError`."""
+        """Raise `SparkSourceError` if the sequences of the next page do not ascend in the range."""
         if not len(seqs):
             return
         first, last = seqs[0].as_py(), seqs[-1].as_py()
@@ -66,7 +66,10 @@ class Ascending:
 
 
 def seqs_in(written: Sequence[Written], column: str, found: int) -> Seqs:
-    """Count the sequences in the files of a batch whose tasks reported ``found`` rows."""
+    """Count the sequences in the files of a batch; its tasks reported ``found`` rows.
+
+    ``column`` is the name of the column with sequences.
+    """
     footers = [Footer.of(file) for each in written for file in each.files]
     bounds = [each for each in (footer.bounds(column) for footer in footers) if each is not None]
     count = sum(each.rows for each in footers)
@@ -100,7 +103,11 @@ def pieces(low: int, high: int, count: int) -> Iterator[tuple[int, int]]:
 
 
 def between(column: str, kind: pa.DataType, low: int, high: int) -> ds.Expression:
-    """Return a filter of the column's type: Arrow reads plain numbers as int64, which may fail."""
+    """Return an expression for rows whose sequence is in ``[low, high)``.
+
+    Its numbers have the type of the column, because Arrow converts plain numbers to int64, which
+    may fail.
+    """
     if pa.types.is_decimal(kind) or high > _MOST_SIGNED:
         first, end = (pa.scalar(Decimal(each), _DECIMAL) for each in (low, high))
         return (ds.field(column) >= first) & (ds.field(column) < end)

@@ -1,4 +1,4 @@
-"""Land one batch of one stream: plan it, read and write it, count its rows, commit it."""
+"""Land one batch of one stream: plan it, write its files, count their rows, commit it."""
 
 from __future__ import annotations
 
@@ -33,14 +33,17 @@ __all__ = ["Landing"]
 
 @frozen
 class Landing:
-    """Lands one batch of one stream below ``root``."""
+    """The landing of one stream below the folder ``root``, one batch per run."""
 
     options: SourceOptions
     root: Path
     table: str
 
     def run(self, spark: SparkSession) -> LandReport:
-        """Finish the unfinished batch, or land the next one."""
+        """Finish the unfinished batch or land the next one, and return its report.
+
+        Raises `PipelineBusy` while another process lands the stream.
+        """
         journal = Journal(self.root, self._stream)
         with locked(journal.lock, self.root, f"a landing of {self._stream}"):
             return self._run(spark, journal)
@@ -71,12 +74,12 @@ class Landing:
         return name
 
     @property
-    def _dead(self) -> str:
+    def _dead_letters(self) -> str:
         return f"{DEAD_LETTERS}/source={self._stream}"
 
     @property
     def _names(self) -> TableNames:
-        return TableNames(table=self.table, dead_letters=self._dead)
+        return TableNames(table=self.table, dead_letters=self._dead_letters)
 
     @property
     def _tables(self) -> list[str]:
@@ -103,7 +106,10 @@ class Landing:
         )
 
     def _refuse_filter(self, before: Plan | None) -> None:
-        """Refuse a changed filter: messages that the old one skipped would never be landed."""
+        """Raise `OptionError` if the filter was changed, unless ``failOnDataLoss`` is false.
+
+        Messages that the old filter skipped would never be landed.
+        """
         if before is None or before.filter is None or same_filter(before.filter, self._filter):
             return
         if self.options.fail_on_data_loss:
@@ -120,8 +126,8 @@ class Landing:
             bound = self.options.start
             if bound is None:
                 return state.first
-            # Checked before the batch is planned: an unreadable planned batch would block all
-            # later ones.
+            # This check must precede the plan, because a planned batch that cannot be read would
+            # block all later ones.
             return Continuity(self.options, leader.time_at).first(bound, state, leader.seq_at)
         strict = self.options.fail_on_data_loss
         return start_behind(state, last.position, leader.time_at, strict=strict)
@@ -129,7 +135,7 @@ class Landing:
     def _write(
         self, spark: SparkSession, plan: Plan, tables: ParquetBatch, before: Mark | None
     ) -> int:
-        """Land the batch, and return the number of messages that the tasks read."""
+        """Write the batch to its tables, and return the number of messages that the tasks read."""
         job = LandJob(self.options, self._names, tables.folder)
         with Leader(self.options) as leader:
             ranges = ranges_of(
@@ -140,17 +146,20 @@ class Landing:
         return sum(each.rows for each in landed)
 
     def _verified(self, plan: Plan, tables: ParquetBatch, found: int) -> LandReport:
-        """Count the rows in the files, before the batch is committed."""
+        """Return the report with the counted rows of the files.
+
+        Raises `JournalError`, before the batch is committed, unless each message has one row.
+        """
         column = "seq" if self.options.value_format == "raw" else "_seq"
         seqs = seqs_in(tables.written, column, found)
         reports = tuple(self._report(each) for each in tables.written)
-        dead = sum(each.rows for each in reports if each.name == self._dead)
+        dead = sum(each.rows for each in reports if each.name == self._dead_letters)
         if seqs.count != seqs.distinct or seqs.count < found:
             raise JournalError(
                 f"batch {plan.batch_id} of {self._stream} has {seqs.count} rows of"
                 f" {seqs.distinct} sequences, and the stream {found} messages: either it was begun"
-                " with another schema, which has to finish it, or its folders have files of another"
-                " writer"
+                " with another schema (finish it with that schema), or its folders have files of"
+                " another writer"
             )
         return LandReport(
             stream=self._stream,

@@ -1,4 +1,4 @@
-"""A lock for one writer at a time on a folder of tables; it ends with its process."""
+"""A lock that allows one process at a time to write to a folder of tables."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ __all__ = ["locked"]
 
 @contextmanager
 def locked(lock: Path, folder: Path, purpose: str) -> Generator[None]:
-    """Hold the lock of a folder, or raise `PipelineBusy`, which names the holder.
+    """Hold the lock of a folder for the block.
 
-    ``lock`` is the file that is locked; ``purpose`` is shown to other processes. The operating
-    system releases the lock when the process ends, also if it is killed.
+    Raises `PipelineBusy` if another process has the lock; the error names that process and its
+    purpose. ``lock`` is the file that is locked, and ``purpose`` is shown to other processes. The
+    operating system releases the lock when the process ends, also if it is killed.
     """
     lock.parent.mkdir(parents=True, exist_ok=True)
     with lock.open("a+", encoding="utf-8") as file:

@@ -1,4 +1,4 @@
-"""The reports of a landing: counts that can be compared with the stream."""
+"""The reports of a landing, with counts that can be compared with the stream."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from attrs import field, frozen
 
 @frozen(kw_only=True)
 class TableReport:
-    """One table that a batch wrote to.
+    """The report on one table to which a batch wrote.
 
     Attributes:
         path: the table's folder, with Parquet files below ``batch_id=N`` folders.
@@ -23,13 +23,13 @@ class TableReport:
 
 @frozen(kw_only=True)
 class LandReport:
-    """The result of landing one batch of one stream.
+    """The report on one landed batch of one stream.
 
     Every message of the range is in exactly one place: ``messages = rows + dead_letters``.
-    ``distinct_seqs`` counts distinct stream sequences among both. ``first_seq`` and ``last_seq``
-    are the lowest and highest sequence landed (0 if the batch is empty); ``start`` (inclusive)
-    and ``end`` (exclusive) are the bounds that were read. ``batch_id`` is -1 if there were no new
-    messages and so no batch was written.
+    ``distinct_seqs`` is the number of distinct sequences in both. ``first_seq`` and ``last_seq``
+    are the lowest and highest landed sequence (0 if the batch is empty). ``start`` (inclusive) and
+    ``end`` (exclusive) are the bounds that were read. If there were no new messages, no batch was
+    written, and ``batch_id`` is -1.
     """
 
     stream: str
@@ -47,17 +47,17 @@ class LandReport:
 
     @property
     def files(self) -> int:
-        """Number of Parquet files that the batch wrote, over all tables."""
+        """The number of Parquet files that the batch wrote to all tables."""
         return sum(table.files for table in self.tables)
 
 
 @frozen(kw_only=True)
 class SubjectSummary:
-    """Counts of one subject in a landed table."""
+    """The rows of one subject in a landed table: their number, and the bounds of their columns."""
 
     subject: str
     rows: int
-    # The values are decimals if uint64=decimal.
+    # With uint64=decimal the values are decimals.
     first_seq: int = field(converter=int)
     last_seq: int = field(converter=int)
     first_time: str

@@ -1,4 +1,4 @@
-"""The start of the next batch after the landed ones of a journal."""
+"""Find the start of the next batch after the landed batches of a journal."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ __all__ = ["start_behind"]
 
 
 def start_behind(state: StreamState, end: Position, time_at: TimeAt, *, strict: bool) -> int:
-    """Return the first sequence to land after ``end``; ``time_at`` looks up a message.
+    """Return the first sequence to land after ``end``, the position of the last landed batch.
 
-    With ``strict`` it raises `DataLossError` if the stream was re-created, was restored to an
-    earlier state, or lost messages before they were landed.
+    ``time_at`` looks up when a message was stored. With ``strict`` it raises `DataLossError` if the
+    stream was re-created, was restored to an earlier state, or lost messages before they were
+    landed.
     """
     if reason := why_other(end, state, time_at):
         if strict:

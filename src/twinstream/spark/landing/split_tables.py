@@ -1,4 +1,4 @@
-"""Divide messages among tables: one for each kind, and one for dead letters."""
+"""Divide messages among tables: one table per kind of message, and one for dead letters."""
 
 from __future__ import annotations
 
@@ -32,25 +32,26 @@ __all__ = [
 ]
 
 DEAD_LETTERS: Final = "dead_letters"
-"""Table of messages that do not match the schema, with the reason and the payload."""
+"""The table of messages that do not match the schema, with the reason and the payload."""
 
 OTHER_EVENTS: Final = "other_events"
-"""Table of events whose type is unknown to this release; the document is in ``_extra``."""
+"""The table of events whose type is unknown to this release; the document is in ``_extra``."""
 
 BATCH_COLUMN: Final = "_batch_id"
-"""Column with the number of the batch that landed the row."""
+"""The column with the number of the batch that landed the row."""
 
 FOLDER_COLUMN: Final = "batch_id"
-"""Column that Parquet readers derive from the name of a batch folder."""
+"""The column that Parquet readers derive from the name of a batch folder."""
 
 _KIND: Final = "kind"
 _KINDS: Final = frozenset(EVENT_COLUMNS.names) - {_KIND}
 
 
 def refuse_members(options: SourceOptions, *taken: str) -> None:
-    """Refuse a payload member with the name of another column of the tables.
+    """Raise `SchemaError` if a member of the payload has one of the names ``taken``.
 
-    Readers of the tables would fail, or show the other column's values. Raises `SchemaError`.
+    These are names of other columns of the tables. Readers of the tables would fail, or show the
+    values of the other column.
     """
     for name in Layout(options).payload.names:
         if name.lower() in taken:
@@ -62,9 +63,10 @@ def refuse_members(options: SourceOptions, *taken: str) -> None:
 
 @frozen(kw_only=True)
 class TableNames:
-    """The names of the tables of one read.
+    """The names of the tables of one stream.
 
-    ``table`` has the rows; events have one table per kind instead, with the prefix ``prefix``.
+    ``table`` has the rows. Events have one table per kind instead, whose names begin with
+    ``prefix``.
     """
 
     table: str
@@ -72,7 +74,7 @@ class TableNames:
     prefix: str = ""
 
     def possible(self, value_format: str) -> list[str]:
-        """Return all tables that a read of this format could write to."""
+        """Return the names of all tables to which messages of a format could be written."""
         if value_format != "advisory":
             return [self.table, self.dead_letters]
         return [
@@ -82,7 +84,7 @@ class TableNames:
 
 
 class TableSplit:
-    """Converts pages of one stream to rows of tables.
+    """A converter of pages of one stream to rows of tables.
 
     If ``batch`` is given, each row gets a column with this number.
     """
@@ -104,7 +106,7 @@ class TableSplit:
         self._schemas: Final[dict[str, pa.Schema]] = {}
 
     def split(self, page: ArrowPage, stream: str) -> Iterator[tuple[str, pa.RecordBatch]]:
-        """Yield the rows of a page by table, for tables that have any."""
+        """Yield the name and the rows of each table for which a page has rows."""
         rows = self._batcher.build(page, stream)
         if self._format == "raw":
             yield from self._rows(self._names.table, rows)
@@ -119,7 +121,7 @@ class TableSplit:
             yield from self._events(rows)
 
     def columns(self, table: str) -> StructType:
-        """Return the columns of a table as Spark types."""
+        """Return the columns of a table."""
         found = StructType([*self._own(table)])
         if self._batch is not None:
             found.add(StructField(BATCH_COLUMN, fields.LONG, nullable=False))
@@ -130,7 +132,8 @@ class TableSplit:
         for kind in kinds.unique().to_pylist():
             others = rows.filter(pc.equal(kinds, kind))
             if kind in _KINDS:
-                # An unknown type may end in the name of a known kind: then its column is null.
+                # An unknown type may end in the name of a known kind. Its events have null in the
+                # column of that kind.
                 known = others.column(kind).is_valid()
                 events = _opened(others.filter(known), kind)
                 yield from self._rows(self._names.prefix + kind, events)
@@ -167,7 +170,7 @@ class TableSplit:
 
 
 def _opened(rows: pa.RecordBatch, kind: str) -> pa.RecordBatch:
-    """Return the members of an event as columns, together with those of the message."""
+    """Return rows with a column for each member of the events, and the columns of the message."""
     beside = [name for name in rows.schema.names if name not in EVENT_COLUMNS.names]
     arrays = [*rows.column(kind).flatten(), *(rows.column(name) for name in beside)]
     return pa.RecordBatch.from_arrays(arrays, [*_members(kind).names, *beside])

@@ -1,4 +1,4 @@
-"""Staging of files: Spark's tasks write them here, and they are synced before they count."""
+"""Staging: the folder to which Spark's tasks write files before the files move to tables."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from js_sync.backup.disk import make_folders, sync
 __all__ = ["STAGING", "Staging", "Written", "files_in"]
 
 STAGING: Final = "_staging"
-"""Folder of staged files; Parquet readers skip names that begin with an underscore."""
+"""Name of the folder of staged files. Parquet readers skip names that begin with an underscore."""
 
 _PARQUET: Final = "*.parquet"
 _TRIES: Final = 100
@@ -28,7 +28,7 @@ _TRIES: Final = 100
 class Written:
     """The files of a batch in one table.
 
-    ``is_earlier`` is true if an earlier attempt at the batch put them there.
+    ``is_earlier`` is true if an earlier attempt at the batch added the files.
     """
 
     table: str
@@ -37,12 +37,12 @@ class Written:
 
     @property
     def rows(self) -> int:
-        """Number of rows, from the footers of the files."""
+        """The number of rows, which is read from the footers of the files."""
         return sum(pq.read_metadata(file).num_rows for file in self.files)
 
     @property
     def bytes(self) -> int:
-        """Size of the files in bytes."""
+        """The size of the files in bytes."""
         return sum(file.stat().st_size for file in self.files)
 
 
@@ -50,7 +50,7 @@ class Staging:
     """The folder of one attempt, for files that are not in their tables yet.
 
     A writer makes one attempt at a time, so the folders of its killed attempts are removed first. A
-    task that still writes for a killed attempt fails, because its folder does not exist.
+    task that still runs for a killed attempt fails, because its folder does not exist.
     """
 
     def __init__(self, parent: Path, writer: str) -> None:
@@ -61,9 +61,10 @@ class Staging:
         _make(self.folder)
 
     def put(self, files: Sequence[Path], target: Path) -> tuple[Path, ...]:
-        """Move the files to a new folder, which appears atomically.
+        """Move the files to the new folder ``target``, which appears atomically; return them.
 
-        The files are synced before, so that the stream may then remove their messages.
+        The new folder is synced to disk, so that the stream may remove the messages after this
+        call.
         """
         ready = self.folder / uuid.uuid4().hex
         ready.mkdir()
@@ -76,9 +77,9 @@ class Staging:
         return files_in(target)
 
     def close(self) -> None:
-        """Remove files that were not put into a table."""
+        """Remove the folder, with the files that were not moved to a table."""
         shutil.rmtree(self.folder, ignore_errors=True)
-        with suppress(OSError):  # another writer has files in it, or has removed it
+        with suppress(OSError):  # another writer has files in the parent, or has removed it
             self.folder.parent.rmdir()
 
 

@@ -1,4 +1,4 @@
-"""The Parquet files of a task: one for each table for which it has rows."""
+"""Write the Parquet files of a task: one for each table for which the task has rows."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ from js_sync.backup.disk import sync
 
 __all__ = ["TableFile", "TableFiles"]
 
-#: Bytes of rows, over all tables, that are buffered before they are written as row groups. Large
-#: row groups make small files and fast reads; a worker has them in memory twice while it writes.
+#: Bytes of rows of all tables that are buffered before they are written as row groups. With large
+#: row groups files are small and reads are fast. While a worker writes the rows, it has them in
+#: memory twice.
 _HELD: Final = 32 * 1024 * 1024
 
 
 @frozen
 class TableFile:
-    """A file with rows of one table."""
+    """A Parquet file with rows of one table."""
 
     table: str
     path: Path
@@ -29,22 +30,22 @@ class TableFile:
 
 
 class _Open:
-    """A file that is being written, with its buffered rows."""
+    """A file that is being written, and its buffered rows."""
 
     def __init__(self, path: Path, schema: pa.Schema) -> None:
         self.path: Final = path
         self.rows = 0
-        self._held: list[pa.RecordBatch] = []
+        self._buffered: list[pa.RecordBatch] = []
         self._writer: Final = pq.ParquetWriter(
             path, schema, compression="snappy", use_dictionary=_texts(schema)
         )
 
     def add(self, rows: pa.RecordBatch) -> None:
-        self._held.append(rows)
+        self._buffered.append(rows)
         self.rows += rows.num_rows
 
     def flush(self) -> None:
-        held, self._held = self._held, []
+        held, self._buffered = self._buffered, []
         if held:
             self._writer.write_table(pa.Table.from_batches(held))
 
@@ -53,16 +54,16 @@ class _Open:
 
 
 def _texts(schema: pa.Schema) -> list[str]:
-    """Return the columns to write with a dictionary.
+    """Return the names of the columns to write with a dictionary: all text columns.
 
-    Sequences, times and payloads hardly repeat: trying a dictionary for them took half of the write
+    Sequences, times and payloads hardly repeat. Trying a dictionary for them took half of the write
     time (0.8 instead of 0.4 µs for a row of 11 columns).
     """
     return [each.name for each in schema if each.type == pa.string()]
 
 
 class TableFiles:
-    """Files with unique names in one folder, which must exist."""
+    """The open files of a task, which have unique names in one existing folder."""
 
     def __init__(self, folder: Path) -> None:
         self._folder: Final = folder
@@ -70,7 +71,7 @@ class TableFiles:
         self._bytes = 0
 
     def add(self, table: str, rows: pa.RecordBatch) -> None:
-        """Add rows to a table."""
+        """Add rows to the file of a table."""
         found = self._open.get(table)
         if found is None:
             path = self._folder / f"{uuid.uuid4().hex}.parquet"

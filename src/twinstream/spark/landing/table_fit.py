@@ -1,4 +1,4 @@
-"""Check that new rows fit a table: readers accept no column that has two types."""
+"""Check that new rows fit a table, because readers accept no column that has two types."""
 
 from __future__ import annotations
 
@@ -16,14 +16,13 @@ __all__ = ["check_columns", "check_fit", "has_all"]
 
 
 def check_fit(table: Path, files: Sequence[Path]) -> None:
-    """Compare the columns of new files with those of a Parquet table.
+    """Raise `SchemaError` if the columns of new files do not fit a Parquet table.
 
-    Columns may be added and removed, also inside of others, but not in the values of a map. Raises
-    `SchemaError` for a changed type, and for a name that differs only in case from a column of the
-    table.
+    A column may be missing or new, also inside a struct, but not in the values of a map. Its type
+    must not change, and its name must not differ only in case from a column of the table.
 
-    The files of a table fit each other, so a column that the newest files have is compared with
-    these only. Older files are read only for other columns.
+    The files of a table fit each other, so a column of the newest files is compared with these
+    only. Older files are read only for other columns.
     """
     if not files:
         return
@@ -37,7 +36,7 @@ def check_fit(table: Path, files: Sequence[Path]) -> None:
 
 
 def check_columns(table: str, known: pa.Schema, new: pa.Schema) -> None:
-    """Compare new columns with the known columns of a table, as `check_fit` does."""
+    """Raise `SchemaError` if new columns do not fit the known columns; see `check_fit`."""
     by_name = {each.name.lower(): each for each in known}
     for column in new:
         old = by_name.get(column.name.lower())
@@ -67,7 +66,7 @@ def _fits(old: pa.DataType, new: pa.DataType) -> bool:
 
 
 def has_all(known: Iterable[pa.Field], new: Iterable[pa.Field]) -> bool:
-    """Return whether all columns are known, with all their members."""
+    """Return whether all new columns, with all their members, are among the known columns."""
     types = {each.name: each.type for each in known}
     return all(each.name in types and _is_whole(types[each.name], each.type) for each in new)
 

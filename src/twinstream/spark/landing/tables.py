@@ -1,6 +1,6 @@
-"""Tables that grow by whole batches, and the steps to land a batch in any kind of table.
+"""Add batches to tables: the interface of all kinds of tables, and its version for Parquet.
 
-A Parquet table has a folder for each batch, which appears atomically.
+A Parquet table has a folder for each batch, which becomes visible atomically.
 """
 
 from __future__ import annotations
@@ -26,49 +26,50 @@ __all__ = ["BatchWriter", "ParquetBatch", "local_url", "put_landed", "refuse_tak
 
 
 def local_url(path: Path) -> str:
-    """Return an absolute path as a URL, which Spark reads as local under any default file system.
+    """Return the URL of an absolute path, for which Spark uses the local file system.
 
-    Not ``Path.as_uri``: Spark takes a percent sign literally, and ``=`` would become ``%3D``.
+    Spark's default file system may be another one. ``Path.as_uri`` does not work, because Spark
+    does not decode percent escapes, and ``=`` would become ``%3D``.
     """
     return f"file://{path}"
 
 
 class BatchWriter(Protocol):
-    """Puts the files of one batch into tables; a table that already has the batch is not changed.
+    """The writer of one batch, which adds files to tables.
 
-    The files are written to ``folder`` first.
+    A table that already has the batch is not changed. The files are written to ``folder`` first.
     """
 
     @property
     def folder(self) -> Path:
-        """The folder for files of the batch before they are put into tables."""
+        """The folder for the files of the batch until they are added to tables."""
         ...
 
     def has(self, table: str) -> bool:
-        """Return whether the table has the batch already."""
+        """Return whether the table already has the batch."""
         ...
 
     def put(self, table: str, files: Sequence[Path], columns: StructType) -> Written:
-        """Put the files of a table's rows into it, all of them or none."""
+        """Add the files of the batch to a table, all of them or none; return its files there."""
         ...
 
     @property
     def written(self) -> Sequence[Written]:
-        """The files of the batch, one item for each table that received rows."""
+        """The files of the batch, one item for each table to which the batch wrote."""
         ...
 
     def close(self) -> None:
-        """Remove files that were not put into a table."""
+        """Remove files that were not added to a table."""
         ...
 
 
 class ParquetBatch:
-    """Puts a batch into Parquet tables below ``root``, with one rename for each table.
+    """The writer of one batch to Parquet tables below ``root``, with one rename per table.
 
-    ``writer`` names the source or stream that lands the batch. ``fits`` keeps the columns of the
-    last files of each table from batch to batch, which is possible if no other process writes to
-    the tables: files with the same columns need no check of the table, whose number of folders
-    grows.
+    ``writer`` is the name of the source or stream that lands the batch. ``fits`` maps tables to the
+    columns of their last files, and is shared by batches. Files with the same columns then need no
+    comparison with the table, whose number of folders grows. Pass it only if no other process
+    writes to the tables.
     """
 
     def __init__(
@@ -87,15 +88,15 @@ class ParquetBatch:
 
     @property
     def folder(self) -> Path:
-        """The folder for files of the batch before they are put into tables."""
+        """The folder for the files of the batch until they are added to tables."""
         return self._staging.folder
 
     def has(self, table: str) -> bool:
-        """Return whether the table has the batch already."""
+        """Return whether the table already has the batch."""
         return self._home(table).exists()
 
     def put(self, table: str, files: Sequence[Path], columns: StructType) -> Written:
-        """Put the files of a table's rows into it."""
+        """Add the files of the batch to a table, unless it has the batch; return them."""
         target = self._home(table)
         is_earlier = self.has(table)
         if not is_earlier:
@@ -116,24 +117,25 @@ class ParquetBatch:
 
     @property
     def written(self) -> Sequence[Written]:
-        """The files of the batch, one item for each table that received rows."""
+        """The files of the batch, one item for each table to which the batch wrote."""
         return self._written
 
     def close(self) -> None:
-        """Remove files that were not put into a table."""
+        """Remove files that were not added to a table."""
         self._staging.close()
 
 
 def put_landed(tables: BatchWriter, job: LandJob, landed: Sequence[TableFile]) -> None:
-    """Put the files that the tasks of a job wrote into its tables.
+    """Add the files that the tasks of a job wrote to its tables.
 
-    Files that an earlier attempt put there are counted, too.
+    The files that an earlier attempt added to other tables are counted too.
     """
     files = by_table(landed)
-    # An earlier attempt may have read messages that the stream has removed since.
+    # An earlier attempt may have added files to other tables, with messages that the stream has
+    # removed since.
     others = (name for name in job.tables if name not in files)
     names = {*files, *filter(tables.has, others)}
-    # Dead letters last: if a table refuses its rows, no dead letters must have been put yet.
+    # The dead letters are last, because none must be added if a table refuses its rows.
     for table in sorted(names, key=lambda name: (name == job.names.dead_letters, name)):
         tables.put(table, files.get(table, ()), job.columns(table))
 
@@ -141,10 +143,10 @@ def put_landed(tables: BatchWriter, job: LandJob, landed: Sequence[TableFile]) -
 def refuse_taken(
     reaches: Callable[[str, int], bool], tables: Iterable[str], number: int, owner: str
 ) -> None:
-    """Refuse tables that have rows of a batch before it begins: it would count as landed.
+    """Raise `JournalError` if a table has rows of a batch before the batch begins.
 
-    ``reaches`` returns whether a table has a batch with this number or a higher one; ``owner``
-    names the stream or source that lands the batch.
+    The batch would count as landed. ``reaches`` returns whether a table has a batch with this
+    number or a higher one; ``owner`` names the stream or source that lands the batch.
     """
     for table in tables:
         if reaches(table, number):

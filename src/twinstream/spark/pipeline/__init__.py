@@ -1,11 +1,12 @@
-"""Land JetStream streams as typed tables, once or continuously.
+"""Land JetStream streams: write their messages as rows of typed tables, once or continuously.
 
 - :func:`land` lands the new messages of one stream as one batch of Parquet files, from your own
-  program; :func:`summary` counts a landed table;
-- :func:`read_config` reads the configuration of ``twinstream pipeline``, and :class:`Pipeline` runs
-  it: several streams at once, Parquet or Delta tables, dead letters and a journal of the batches,
-  exactly once, also after crashes;
-- :func:`verify`, :func:`replay`, :func:`compact` and :func:`vacuum` maintain the tables.
+  program; :func:`summary` counts the rows of a landed table;
+- :func:`read_config` reads the configuration file of ``twinstream pipeline``. The function
+  :func:`~twinstream.spark.pipeline.runner.run` runs that pipeline: it lands several streams at
+  once in Parquet or Delta tables, with dead letters and a journal of the batches, exactly once,
+  also after crashes;
+- the modules ``verify``, ``replay``, ``compact`` and ``vacuum`` maintain the tables.
 """
 
 from __future__ import annotations

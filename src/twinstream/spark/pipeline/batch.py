@@ -7,11 +7,11 @@ One call of :func:`land` writes a stream's new messages to tables below one fold
       dead_letters/source=<stream>/batch_id=0/…     messages that do not fit, with the reason
       journal/<stream>/batch_id=0.json              the bounds and the results of each batch
 
-A batch appears with one rename per table, and the journal entry is its commit. The next call
-continues where the last batch ended; an interrupted batch is finished with the same bounds, so no
-message is landed twice and none is skipped. Every Parquet reader that supports Hive folders can
-read the tables, on file systems where renaming a folder is atomic (local disks, HDFS; not object
-stores).
+A batch becomes visible by one rename per table, and it is committed by its journal entry. The next
+call continues where the last batch ended. If a batch was interrupted, the next call finishes it
+with the same bounds, so no message is landed twice and none is skipped. Every Parquet reader that
+supports Hive folders can read the tables. The file system must rename folders atomically, as local
+disks and HDFS do; object stores do not.
 """
 
 from __future__ import annotations
@@ -132,7 +132,10 @@ def _folder(path: str) -> Path:
 
 
 def _refuse_latest(options: SourceOptions) -> None:
-    """Refuse to begin at the end: without a batch no position is stored, so no call would land."""
+    """Raise `OptionError` if the landing is to begin at the end of the stream.
+
+    A position is stored only with a batch, so each call would begin at the end and land nothing.
+    """
     if options.start is not None and options.start.asks_for("latest"):
         raise OptionError(
             options.start.option,

@@ -1,4 +1,4 @@
-"""The journal of one source: a line of JSON when a batch begins, and one when it is landed.
+"""The journal of one source: a JSON line when a batch begins, another when it is landed.
 
 Spark's checkpoint, not this journal, decides where the source continues. Verification, replay,
 release and reports use the journal. It also reveals that a checkpoint was restored to an earlier
@@ -29,13 +29,14 @@ __all__ = ["BatchEntry", "BatchLog", "TableEntry", "of_one_stream"]
 
 _Kind: TypeAlias = Literal["begin", "landed", "replayed", "accepted"]
 
-#: The end of the file is read in pieces of this size until a whole entry is found.
+#: The number of bytes that `BatchLog` first reads from the end of the file. It reads more until it
+#: finds a landed batch.
 _TAIL: Final = 64 * 1024
 
 
 @frozen(kw_only=True)
 class TableEntry:
-    """The rows and files that a batch wrote to one table."""
+    """The numbers of rows, files and bytes that a batch wrote to one table."""
 
     rows: int
     files: int
@@ -44,13 +45,14 @@ class TableEntry:
 
 @frozen(kw_only=True)
 class BatchEntry:
-    """One landed batch: sequences ``start`` up to, not including, ``end``.
+    """One batch: the sequences ``start`` up to, not including, ``end``.
 
     ``messages`` is the number of rows, including dead letters, one per sequence. ``backlog`` is the
-    number of sequences in the stream after the batch when it was landed. ``began`` is RFC 3339,
-    ``seconds`` the duration. ``replays`` counts how often it was landed again. ``created`` and
-    ``mark`` distinguish the stream from a later one and from an earlier state of it. ``filter`` has
-    the landed subjects, separated by commas, empty for all; journals of older releases lack it.
+    number of sequences that the stream had after the batch when the batch was landed. ``began`` is
+    an RFC 3339 time, and ``seconds`` is the duration. ``replays`` counts the replays of the batch.
+    ``created`` and ``mark`` distinguish the stream from a later one of the same name and from an
+    earlier state of the same stream. ``filter`` contains the landed subjects, separated by commas;
+    it is empty for all subjects. In journals of older releases it is ``None``.
     """
 
     batch: int
@@ -72,16 +74,16 @@ class BatchEntry:
 
     @property
     def rows(self) -> int:
-        """Number of messages that are not dead letters."""
+        """The number of messages that are not dead letters."""
         return self.messages - self.dead_letters
 
     @property
     def position(self) -> Position:
-        """The position of the stream after the batch."""
+        """The position in the stream after the batch."""
         return Position(self.end, self.created, mark=self.mark)
 
     def counted(self, seqs: Seqs, written: Iterable[Written], dead_letters: str) -> BatchEntry:
-        """Return the entry with the counts of what the batch wrote."""
+        """Return a copy of the entry with the numbers of rows and files that the batch wrote."""
         tables = {
             each.table: TableEntry(rows=each.rows, files=len(each.files), bytes=each.bytes)
             for each in written
@@ -98,12 +100,12 @@ class BatchEntry:
 
     @property
     def bytes(self) -> int:
-        """Bytes of all files that the batch wrote."""
+        """The total size in bytes of the files that the batch wrote."""
         return sum(each.bytes for each in self.tables.values())
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> BatchEntry:
-        """Read one entry."""
+        """Return the entry that a line of the journal contains."""
         tables = {name: TableEntry(**each) for name, each in value.get("tables", {}).items()}
         members = Mark.read_in(value)
         members["tables"] = tables
@@ -111,10 +113,11 @@ class BatchEntry:
 
 
 def of_one_stream(entries: Mapping[int, BatchEntry]) -> dict[int, BatchEntry]:
-    """Return the batches that were landed from the same stream as the last one, ascending.
+    """Return the batches landed from the stream of the last batch or a copy of it, ascending.
 
-    A copy of a stream has another creation time, and its first batch begins where the previous one
-    ended; a re-created stream begins at the start.
+    A copy of a stream has another creation time, and its first batch begins where the previous
+    batch ended. A batch that begins elsewhere, with another creation time, is from a re-created
+    stream.
     """
     found: dict[int, BatchEntry] = {}
     after: BatchEntry | None = None
@@ -127,34 +130,37 @@ def of_one_stream(entries: Mapping[int, BatchEntry]) -> dict[int, BatchEntry]:
 
 
 class BatchLog:
-    """Reads and appends lines; a line that a crash truncated is skipped and then overwritten."""
+    """A journal file, one JSON line per entry.
+
+    A last line that a crash truncated is ignored, and the next entry overwrites it.
+    """
 
     def __init__(self, file: Path) -> None:
         self._file: Final = file
 
     def begin(self, entry: BatchEntry) -> None:
-        """Record the bounds of a batch before any of its files is written."""
+        """Append the bounds of a batch, before any of its files is written."""
         self._append("begin", entry)
 
     def landed(self, entry: BatchEntry) -> None:
-        """Record a batch whose rows are all in their tables."""
+        """Append a batch whose rows are all in their tables."""
         self._append("landed", entry)
 
     def replayed(self, entry: BatchEntry) -> None:
-        """Record a batch that was landed again."""
+        """Append a batch that a replay landed again."""
         self._append("replayed", entry)
 
     def accepted(self, entry: BatchEntry) -> None:
-        """Record that the last batch counts as one of a copy of the stream, created later."""
+        """Append the last batch again, with the creation time of a stream accepted as a copy."""
         self._append("accepted", entry)
 
     def entries(self) -> dict[int, BatchEntry]:
-        """Return the landed batches by number, ascending; the last entry of each counts."""
+        """Return the last entry of each landed batch by its number, ascending."""
         found = {entry.batch: entry for kind, entry in self._lines() if kind != "begin"}
         return dict(sorted(found.items()))
 
     def last(self) -> BatchEntry | None:
-        """Return the landed batch with the highest number."""
+        """Return the landed batch with the highest number, or ``None`` if none is landed."""
         best: BatchEntry | None = None
         for kind, entry in self._tail():
             if kind in {"landed", "accepted"} and (best is None or entry.batch >= best.batch):
@@ -162,7 +168,7 @@ class BatchLog:
         return best
 
     def known(self, batch: int) -> BatchEntry | None:
-        """Return the last entry of a batch, begun or landed."""
+        """Return the last entry of a batch, begun or landed, or ``None``; ignore replays."""
         found: BatchEntry | None = None
         for kind, entry in self._tail():
             if entry.batch == batch and kind != "replayed":
@@ -170,7 +176,7 @@ class BatchLog:
         return found
 
     def finished(self, batch: int) -> BatchEntry | None:
-        """Return the entry of a batch if its rows are all in their tables, or ``None``."""
+        """Return the last entry of a batch if its rows are all in their tables, else ``None``."""
         found: BatchEntry | None = None
         for kind, entry in self._tail():
             if entry.batch == batch:
@@ -178,7 +184,7 @@ class BatchLog:
         return found
 
     def is_interrupted(self) -> bool:
-        """Return whether the last batch was begun and not landed."""
+        """Return whether the last entry is a batch that was begun and not landed."""
         kinds = [kind for kind, _ in self._tail()]
         return kinds[-1:] == ["begin"]
 
@@ -197,14 +203,14 @@ class BatchLog:
                 ) from error
 
     def _tail(self) -> Iterator[tuple[_Kind, BatchEntry]]:
-        """Yield the last entries, including at least one landed entry if there is any."""
+        """Return the last entries, including at least one landed batch if the journal has any."""
         size, data = _TAIL, b""
         total = self._file.stat().st_size if self._file.exists() else 0
         while True:
             data = self._end(min(size, total))
             if size >= total:
                 break
-            data = data.partition(b"\n")[2]  # the first line of a piece is usually incomplete
+            data = data.partition(b"\n")[2]  # the data usually begins inside a line
             if b'"kind": "landed"' in data:
                 break
             size *= 8
@@ -231,7 +237,7 @@ class BatchLog:
 
 
 def _cut_short(handle: int) -> None:
-    """Remove an incomplete last line, which a crash left."""
+    """Remove an incomplete last line, which a crash has left, from the open file."""
     size = os.fstat(handle).st_size
     keep = size
     while keep and os.pread(handle, 1, keep - 1) != b"\n":

@@ -1,7 +1,7 @@
-"""Read Spark's checkpoint: the query's identity, the end of each batch, the committed batches.
+"""Read Spark's checkpoint: the ID of the query, the end of each batch, the committed batches.
 
-Spark writes the end of a batch before it runs the batch, and a commit after. The files are small
-text, in a format that has been the same since Spark 2.1: a version, metadata, and a line of JSON
+Spark writes the end of a batch before it runs the batch, and a commit file after. The files are
+small text files. Their format is the same since Spark 2.1: a version, metadata, and a JSON line
 for each source.
 """
 
@@ -22,12 +22,12 @@ __all__ = ["Bounds", "Checkpoint"]
 _FORMATS: Final = ("v1", "v2")
 
 _UNFINISHED: Final = re.compile(r"\.\d+\.[0-9a-f-]{36}\.tmp")
-"""A temporary file that Spark renames to a number after writing it."""
+"""Names of the temporary files that Spark renames to a batch number after writing them."""
 
 
 @frozen
 class Bounds:
-    """The bounds of a batch: the first sequence, ``start``, and the position at its end."""
+    """The bounds of a batch: its first sequence, ``start``, and the position after it, ``end``."""
 
     start: int
     end: Position
@@ -41,7 +41,7 @@ class Checkpoint:
         self._stream: Final = stream
 
     def query_id(self) -> str | None:
-        """Return the identity of the query, or ``None`` if there is no checkpoint."""
+        """Return the ID of the query, or ``None`` if there is no checkpoint."""
         file = self._folder / "metadata"
         if not file.exists():
             return None
@@ -54,18 +54,18 @@ class Checkpoint:
             ) from error
 
     def last_begun(self) -> int:
-        """Return the number of the last planned batch, or -1."""
+        """Return the number of the last batch that Spark planned, or -1 if there is none."""
         return _last(self._folder / "offsets")
 
     def last_committed(self) -> int:
-        """Return the number of the last landed batch, or -1."""
+        """Return the number of the last batch that Spark committed, or -1 if there is none."""
         return _last(self._folder / "commits")
 
     def clear_unfinished(self) -> None:
-        """Remove the file that Spark left if it was killed while it wrote the first batch's range.
+        """Remove the temporary file of a Spark process that was killed while it planned batch 0.
 
         With that file the query would never start again: since 4.1 Spark requires an empty folder
-        for a new query. No other process may use the checkpoint meanwhile.
+        for a new query. No other process may use the checkpoint during this call.
         """
         folder = self._folder / "offsets"
         if not folder.is_dir() or self.last_begun() >= 0:
@@ -76,7 +76,7 @@ class Checkpoint:
                 file.with_name(f".{file.name}.crc").unlink(missing_ok=True)
 
     def bounds(self, batch: int, origin: int) -> Bounds:
-        """Return the range of a batch; ``origin`` is the start of the first one."""
+        """Return the bounds of a batch. ``origin`` is the first sequence of batch 0."""
         end = self._position(batch)
         if end.since is not None:
             start = end.since

@@ -22,12 +22,12 @@ from twinstream.spark.pipeline.settled import settled
 __all__ = ["TARGET", "Compacted", "all_tables", "compact"]
 
 TARGET: Final = 128 * 1024 * 1024
-"""Target size of a merged file in bytes: what Spark reads in one task."""
+"""Target size of a merged file in bytes: the amount that Spark reads in one task."""
 
 
 @frozen(kw_only=True)
 class Compacted:
-    """Files of one table before and after."""
+    """The numbers of files of one table before and after the merge."""
 
     table: str
     before: int
@@ -35,11 +35,12 @@ class Compacted:
 
 
 def compact(config: PipelineConfig, *, target: int = TARGET) -> Iterator[Compacted]:
-    """Merge files of each table up to ``target`` bytes; yield the result for each table.
+    """Merge files of each table up to ``target`` bytes, and yield the result for each table.
 
-    Readers see the old files or the new ones, never a mixture. A reader that has listed the files
-    of a Parquet table but not opened them all must start again. Replaced files stay on disk until
-    :func:`~twinstream.spark.pipeline.vacuum.vacuum`. A running pipeline lands no batch meanwhile.
+    Readers see the old files or the new ones, never a mixture. If a reader has listed the files of
+    a Parquet table but not opened them all, its query fails and has to be repeated. Replaced files
+    stay on disk until :func:`~twinstream.spark.pipeline.vacuum.vacuum`. A running pipeline waits
+    for the end of the merge before it lands its next batch.
 
     Args:
         config: the pipeline.
@@ -59,7 +60,7 @@ def compact(config: PipelineConfig, *, target: int = TARGET) -> Iterator[Compact
 
 
 def all_tables(config: PipelineConfig) -> list[str]:
-    """Return the tables to which the batches of all sources wrote."""
+    """Return the existing tables to which the batches of all sources wrote."""
     found: list[str] = []
     for source in config.sources:
         log = BatchLog(Folders(config.path).source(source.name).journal)
@@ -96,7 +97,10 @@ def _parquet(folders: Folders, table: str, target: int) -> Iterator[Compacted]:
 
 
 def _groups(files: dict[int, tuple[Path, ...]], target: int) -> Iterator[list[int]]:
-    """Divide batches, in their order, into groups whose files have ``target`` bytes at most."""
+    """Yield groups of consecutive batches whose files have at most ``target`` bytes together.
+
+    A batch with more than ``target`` bytes is a group alone.
+    """
     group: list[int] = []
     size = 0
     for number, inside in files.items():

@@ -1,4 +1,4 @@
-"""The checked configuration of a pipeline: streams, tables, folder and interval."""
+"""The validated configuration of a pipeline: streams, tables, folder and interval."""
 
 from __future__ import annotations
 
@@ -18,36 +18,37 @@ SinkKind: TypeAlias = Literal["parquet", "delta"]
 CommitMode: TypeAlias = Literal["none", "bookmark", "purge"]
 
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}", re.ASCII)
-"""Names of pipelines, sources and tables, which become names of folders."""
+"""Valid names of pipelines, sources and tables. They become names of folders."""
 
 
 @frozen(kw_only=True)
 class SourceConfig:
-    """One stream of a pipeline.
+    """One source of a pipeline: a stream, its tables and its options.
 
-    ``options`` are those of the ``jetstream`` source as text, connection and stream included.
+    ``options`` are all options of the ``jetstream`` source, including connection and stream, as
+    text.
     """
 
     name: str
-    """Name for the source's state and dead letters; by default the stream's name."""
+    """Name of the source and of its folders; by default the stream's name."""
     stream: str
     format: ValueFormat = "raw"
     table: str = ""
-    """Table of the source's rows; unused for advisories, which have one table per kind."""
+    """Table of the source's rows; unused for advisories, which have one table per kind of event."""
     prefix: str = ""
-    """Prefix of the tables of advisories."""
+    """Prefix of the names of the tables for advisories."""
     start: str | int = "earliest"
-    """Where the first run of the source begins: ``earliest``, ``latest`` or a sequence."""
+    """Where the first batch of the source begins: ``earliest``, ``latest`` or a sequence."""
     commit: CommitMode = "none"
-    """What is done to the stream after a batch: nothing, a bookmark, or a purge."""
+    """How a batch changes the stream: not at all, by moving a bookmark, or by a purge."""
     bookmark: str = ""
-    """Name of the consumer that shows the progress."""
+    """Name of the consumer that marks the progress in the stream."""
     subjects: tuple[str, ...] = ()
     options: Mapping[str, str] = field(factory=dict[str, str], repr=False)
 
     @property
     def source_options(self) -> SourceOptions:
-        """The parsed and checked options. Raises `OptionError`."""
+        """The parsed and validated options. Raises `OptionError` for an invalid one."""
         return SourceOptions.parse(self.options)
 
     @property
@@ -67,43 +68,47 @@ class SourceConfig:
 
     @property
     def seq_column(self) -> str:
-        """Column with the sequence of the message."""
+        """The name of the column with the sequence of the message."""
         return "seq" if self.format == "raw" else "_seq"
 
     @property
     def time_column(self) -> str:
-        """Column with the time at which the stream stored the message."""
+        """The name of the column with the time at which the stream stored the message."""
         return "timestamp" if self.format == "raw" else "_timestamp"
 
 
 @frozen(kw_only=True)
 class Restarts:
-    """Restarts of a failed query. Pauses are in seconds and double each time."""
+    """The settings for restarts of a failed query.
+
+    The pause before a restart is ``first`` seconds. It doubles with each restart, up to
+    ``longest``.
+    """
 
     first: float = 1.0
     longest: float = 60.0
     most: int | None = None
-    """Restarts in a row without a batch between; ``None``: 5 with ``--once``, else no limit."""
+    """The most restarts without a landed batch; ``None`` is 5 with ``--once``, else no limit."""
 
 
 @frozen(kw_only=True)
 class PipelineConfig:
-    """A whole pipeline."""
+    """The configuration of a pipeline."""
 
     name: str
     path: Path
-    """Folder of the tables, absolute."""
+    """Absolute path of the folder with the tables."""
     sources: tuple[SourceConfig, ...]
     sink: SinkKind = "parquet"
     every: float = 10.0
     """Seconds between the starts of two batches."""
     master: str = "local[*,4]"
     settings: Mapping[str, str] = field(factory=dict[str, str])
-    """Further settings of Spark."""
+    """Other settings of the Spark session."""
     restarts: Restarts = Restarts()
 
     def source(self, name: str) -> SourceConfig:
-        """Return a source by its name. Raises `KeyError`."""
+        """Return the source with a name. Raises `KeyError` if there is none."""
         for each in self.sources:
             if each.name == name:
                 return each

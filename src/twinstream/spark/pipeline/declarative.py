@@ -1,8 +1,8 @@
 """Write the streams of a pipeline as a Spark Declarative Pipelines project: a spec and Python code.
 
 ``spark-pipelines run`` then manages the tables, in Spark's catalog and with its own checkpoints.
-Features of ``twinstream pipeline`` alone are left out: bookmarks, purges, the journal and the
-maintenance of tables. Secrets stay references to environment variables.
+The project lacks the features that only ``twinstream pipeline`` has: bookmarks, purges, the journal
+and the maintenance of tables. It has no secrets, only the names of environment variables with them.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ SPEC_FILE: Final = "spark-pipeline.yml"
 """The file name that `spark-pipelines` looks for."""
 
 LOCAL_SETTINGS: Final = "conf/spark-defaults.conf"
-"""The file that Spark reads with ``SPARK_CONF_DIR=conf``."""
+"""The file from which Spark reads its settings with ``SPARK_CONF_DIR=conf``."""
 
-# Flows start one after another: Spark gives the Python process of a streaming read ten seconds to
-# start, which no setting changes, and many flows at once exceed this on a busy machine.
+# The spec starts one flow at a time. Spark gives the Python process of a streaming read ten seconds
+# to start, which no setting changes, and many flows at once exceed this time on a busy machine.
 _SPEC: Final = """\
 # Streams of the pipeline {name}. Written by `twinstream pipeline spec`; run it here, on this
 # machine alone, or on a Spark Connect server:
@@ -41,8 +41,9 @@ configuration:
   spark.sql.pipelines.execution.maxConcurrentFlows: "1"
 """
 
-# Not in the spec, which may only contain settings that can change while Spark runs. By default,
-# Spark loses its catalog when it ends, and the next run fails because the folders exist.
+# These settings are in a file, because the spec may only contain settings that can change while
+# Spark runs. The file makes the catalog persistent: by default, Spark loses its catalog when it
+# ends, and the next run fails because the folders exist.
 _SETTINGS: Final = """\
 # Spark on this machine alone, with a catalog that stays. Used with SPARK_CONF_DIR=conf.
 spark.sql.catalogImplementation  hive
@@ -59,10 +60,10 @@ spark.log.level  ERROR
 
 
 def write_project(config: PipelineConfig, folder: Path) -> list[Path]:
-    """Write the project into a new or empty folder; return its files.
+    """Write the project into a new or empty folder, and return the written files.
 
-    Raises `ConfigError` if the folder is not empty, if Spark would use another path for it, or if
-    the name of a table cannot be the name of a Python function.
+    Raises `ConfigError` in three cases: the folder is not empty, Spark would use another path for
+    it, or the name of a table cannot be the name of a Python function.
     """
     if folder.exists() and any(folder.iterdir()):
         raise ConfigError(str(folder), "is not empty; name a new folder")
@@ -89,5 +90,8 @@ def write_project(config: PipelineConfig, folder: Path) -> list[Path]:
 
 
 def _schema(source: SourceConfig) -> tuple[str, str]:
-    """Return the name and text of a copy of a schema: Spark's machine may not have the file."""
+    """Return the file name and the text of a source's schema.
+
+    The project has a copy of the schema, because Spark's machine may not have the original file.
+    """
     return schema_file(source), source.options["jsonSchema"]

@@ -58,7 +58,7 @@ def {table}_dead_letters() -> DataFrame:
 
 
 def code_of(config: PipelineConfig) -> str:
-    """Return the module.
+    """Return the text of the Python module for a pipeline.
 
     Raises `ConfigError` if a table's name is no Python name, or if two tables have the same name.
     """
@@ -76,7 +76,7 @@ def code_of(config: PipelineConfig) -> str:
 
 
 def schema_file(source: SourceConfig) -> str:
-    """Return the path of a source's schema in the project; empty for a source without one."""
+    """Return the path of a source's schema in the project, or an empty text without a schema."""
     return f"schemas/{source.name}.json" if source.format == "json" else ""
 
 

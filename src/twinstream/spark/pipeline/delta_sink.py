@@ -1,8 +1,8 @@
-"""Delta tables without a JAR: Spark's tasks write Parquet files, the driver commits them.
+"""Delta tables without Delta's JAR: Spark's tasks write Parquet files, the driver commits them.
 
-Each batch of a source is one transaction of a table. The transaction has the identity of the source
-and the number of the batch as Delta's application transaction. So a batch that is landed again
-after a crash is recognized and writes nothing.
+Each batch of a source is one transaction of a table. The transaction contains the ID of the source
+and the number of the batch as Delta's application transaction. So the sink recognizes a batch that
+is landed again after a crash, and writes nothing.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ if TYPE_CHECKING:
 __all__ = ["DeltaBatch", "DeltaSink", "open_table"]
 
 _DATA: Final = "data"
-"""Folder of the files of batches, below the table's."""
+"""Name of the folder with the files of batches, in the table's folder."""
 
-#: Columns whose bounds are written to the log, so that readers can skip files without opening them.
+#: Columns whose bounds are written to the Delta log. Readers use them to skip files.
 _NUMBERS: Final = ("seq", "_seq", BATCH_COLUMN)
 _TIMES: Final = ("timestamp", "_timestamp")
 
 
 def open_table(folder: Path) -> DeltaTable | None:
-    """Return the newest version of a table, or ``None`` if there is no table."""
+    """Return the newest version of the Delta table in a folder, or ``None`` if there is none."""
     try:
         return DeltaTable(str(folder))
     except TableNotFoundError:
@@ -53,7 +53,7 @@ def open_table(folder: Path) -> DeltaTable | None:
 
 
 class DeltaBatch:
-    """Puts a batch into its tables: first the files, then one transaction per table."""
+    """The writer of one batch. It adds the files of the batch to a table in one transaction."""
 
     def __init__(self, folders: Folders, number: int, writer: Writer) -> None:
         self._root: Final = folders.root
@@ -65,22 +65,22 @@ class DeltaBatch:
 
     @property
     def folder(self) -> Path:
-        """The folder for files of the batch before they are put into tables."""
+        """The folder for the files of the batch until they are added to tables."""
         return self._staging.folder
 
     def has(self, table: str) -> bool:
-        """Return whether the table has the batch already."""
+        """Return whether the table already has the batch."""
         delta = open_table(self._root / table)
         return delta is not None and self._is_in(delta)
 
     def put(self, table: str, files: Sequence[Path], columns: StructType) -> Written:
-        """Put the files of a table's rows into it."""
+        """Add the files of the batch to a table, unless the table already has the batch."""
         folder = self._root / table
         delta = open_table(folder)
         is_earlier = delta is not None and self._is_in(delta)
         if delta is None or not is_earlier:
             for left in (folder / _DATA).glob(f"{self._name}*"):
-                shutil.rmtree(left)  # of an attempt that was killed before its transaction
+                shutil.rmtree(left)  # files of an attempt that was killed before its transaction
             before = -1 if delta is None else delta.version()
             make_folders(folder)
             delta = _fitting(delta, folder, columns)
@@ -93,13 +93,14 @@ class DeltaBatch:
 
     @property
     def written(self) -> Sequence[Written]:
-        """The files of the batch, one item for each table that received rows."""
+        """The files of the batch, one item for each table to which the batch wrote."""
         return self._written
 
     def close(self) -> None:
-        """Remove files that were not put into a table.
+        """Remove staged files that were not added to a table.
 
-        Files without a transaction are removed by the next attempt or a vacuum.
+        If files were moved to a table and the transaction failed, the next attempt or a vacuum
+        removes them.
         """
         self._staging.close()
 
@@ -126,13 +127,13 @@ class DeltaBatch:
 
 
 class DeltaSink:
-    """The tables below a pipeline's folder."""
+    """The Delta tables below a pipeline's folder."""
 
     def __init__(self, folders: Folders) -> None:
         self.folders: Final = folders
 
     def batch(self, number: int, writer: Writer) -> DeltaBatch:
-        """Begin a batch, or resume one that was interrupted."""
+        """Return a writer for a batch. It can also finish an interrupted batch."""
         return DeltaBatch(self.folders, number, writer)
 
     def reaches(self, table: str, number: int) -> bool:
@@ -140,7 +141,7 @@ class DeltaSink:
         return self._has_files(table, f"{BATCH_COLUMN} >= {number}")
 
     def holds(self, table: str, number: int) -> bool:
-        """Return whether the table has rows of this batch."""
+        """Return whether the table has rows of the batch with this number."""
         return self._has_files(table, f"{BATCH_COLUMN} = {number}")
 
     def _has_files(self, table: str, predicate: str) -> bool:
@@ -150,10 +151,13 @@ class DeltaSink:
     def scan(
         self, table: str, columns: Sequence[str], seq: str, low: int, high: int, since: int
     ) -> Iterator[pa.RecordBatch]:
-        """Read columns of rows with a sequence in ``[low, high)``, of batches from ``since`` on."""
+        """Yield columns of the rows with a sequence in ``[low, high)``.
+
+        Only batches numbered ``since`` or higher are read.
+        """
         delta = open_table(self.folders.root / table)
         if delta is not None:
-            # The log has the bounds of each file, so most files need not be opened.
+            # The Delta log has the bounds of each file, so most files need not be opened.
             bounds = f"{seq} >= {low} AND {seq} < {high} AND {BATCH_COLUMN} >= {since}"
             files = delta.file_uris(file_pruning_predicate=bounds)
             if files:
@@ -164,7 +168,8 @@ class DeltaSink:
         folder = self.folders.root / table
         delta = open_table(folder)
         if delta is not None and files:
-            # Delta would cast, and a fraction would silently lose its digits.
+            # Delta would cast the rows to the table's types, and a fraction would lose its digits
+            # without an error.
             check_columns(folder.name, _arrow(delta.schema()), schema_of(files))
         predicate = f"{BATCH_COLUMN} = {number}"
         if files:
@@ -187,7 +192,7 @@ class DeltaSink:
 
 
 def _sync_log(folder: Path, first: int, last: int) -> None:
-    """Sync versions of a table to disk, which deltalake does not do."""
+    """Sync versions ``first`` to ``last`` of a table's log to disk. deltalake does not do this."""
     log = folder / "_delta_log"
     sync(log / f"{version:020}.json" for version in range(first, last + 1))
     checkpoints = [log / f"{version:020}.checkpoint.parquet" for version in range(first, last + 1)]
@@ -208,7 +213,7 @@ def _added(file: Path, table: Path) -> AddAction:
 
 
 def _statistics(file: Path) -> Mapping[str, object]:
-    """Return the statistics of a file that readers can use without opening it."""
+    """Return the row count and the column bounds of a file, in the format of the Delta log."""
     footer = Footer.of(file)
     lows: dict[str, int | str] = {}
     highs: dict[str, int | str] = {}
@@ -227,7 +232,10 @@ def _statistics(file: Path) -> Mapping[str, object]:
 
 
 def _times(low: datetime, high: datetime) -> tuple[str, str]:
-    """Return bounds that enclose these, in whole milliseconds, the resolution of the log."""
+    """Return the lower time rounded down and the upper one rounded up to whole milliseconds.
+
+    Milliseconds are the resolution of the Delta log.
+    """
     beyond = high + timedelta(microseconds=-high.microsecond % 1000)
     return _milliseconds(low), _milliseconds(beyond)
 
@@ -237,7 +245,7 @@ def _milliseconds(time: datetime) -> str:
 
 
 def _fitting(delta: DeltaTable | None, folder: Path, columns: StructType) -> DeltaTable:
-    """Return the table with all the columns; creates it, or adds new columns."""
+    """Return the table after creating it or adding those of ``columns`` that it lacks."""
     schema = Schema.from_json(columns.json())
     if delta is None:
         return DeltaTable.create(str(folder), schema, mode="ignore")
@@ -251,5 +259,5 @@ def _fitting(delta: DeltaTable | None, folder: Path, columns: StructType) -> Del
 
 
 def _arrow(schema: Schema) -> pa.Schema:
-    given: Any = schema.to_arrow()  # supports Arrow's C interface, which pyarrow accepts
+    given: Any = schema.to_arrow()  # an object with Arrow's C interface, which pyarrow accepts
     return pa.schema(given)

@@ -1,4 +1,4 @@
-"""The folders of a pipeline: tables for readers, and the pipeline's own state.
+"""Paths of a pipeline: the tables for readers, and the pipeline's own state.
 
 ::
 
@@ -30,7 +30,7 @@ REPLACED: Final = "_replaced"
 
 @frozen
 class SourceFolder:
-    """The state of one source."""
+    """The folder with the state of one source."""
 
     path: Path
 
@@ -41,23 +41,23 @@ class SourceFolder:
 
     @property
     def checkpoint(self) -> Path:
-        """Spark's checkpoint."""
+        """The folder of Spark's checkpoint."""
         return self.path / "checkpoint"
 
     @property
     def journal(self) -> Path:
-        """The journal of the batches."""
+        """The file with the journal of the batches."""
         return self.path / "journal.jsonl"
 
 
 @frozen
 class Folders:
-    """The folders of one pipeline."""
+    """The paths of one pipeline, below the folder ``root``."""
 
     root: Path
 
     def source(self, name: str) -> SourceFolder:
-        """Return the state of a source."""
+        """Return the folder with the state of a source."""
         return SourceFolder(self.root / STATE / name)
 
     @property
@@ -72,7 +72,7 @@ class Folders:
 
     @property
     def gate(self) -> Path:
-        """The file that a command locks to prevent further batches."""
+        """The file that a maintenance command locks so that no further batch begins."""
         return self.root / STATE / "gate.lock"
 
     @property
@@ -82,10 +82,10 @@ class Folders:
 
     @property
     def staging(self) -> Path:
-        """The folder of files that are being written."""
+        """The folder of files that are not in a table yet."""
         return self.root / STAGING
 
     @property
     def replaced(self) -> Path:
-        """The folder of replaced files, which are kept for readers that still use them."""
+        """The folder of replaced files, which are kept for readers that have not finished."""
         return self.root / REPLACED

@@ -13,17 +13,17 @@ __all__ = ["Ended", "Failed", "Happening", "Landed", "Released", "Started"]
 
 @frozen
 class Started:
-    """A query was started; it continues at sequence ``position``."""
+    """The event that a query was started; the query continues at sequence ``position``."""
 
     source: str
     position: int
     backlog: int
-    """Number of sequences to land."""
+    """The number of sequences of the stream that are not landed yet."""
 
 
 @frozen
 class Landed:
-    """A batch was landed in its tables."""
+    """The event that a batch was landed in its tables."""
 
     source: str
     entry: BatchEntry
@@ -31,7 +31,11 @@ class Landed:
 
 @frozen
 class Released:
-    """The stream was released up to ``end``, which removed ``removed`` messages."""
+    """The event that the messages below sequence ``end`` were released.
+
+    ``mode`` is the source's setting ``commit``. A purge removed ``removed`` messages from the
+    stream.
+    """
 
     source: str
     mode: str
@@ -41,7 +45,10 @@ class Released:
 
 @frozen
 class Failed:
-    """A query failed; it restarts in ``retry_in`` seconds, or never if this is ``None``."""
+    """The event that a query failed.
+
+    The query restarts in ``retry_in`` seconds, or never if ``retry_in`` is ``None``.
+    """
 
     source: str
     error: str
@@ -54,7 +61,10 @@ class Failed:
 
 @frozen
 class Ended:
-    """A source ended without an error: everything is landed, or a stop was requested."""
+    """The event that a source ended without an error.
+
+    Either all messages are landed, or a stop was requested.
+    """
 
     source: str
 

@@ -1,4 +1,4 @@
-"""The messages of a range that a stream has now, as confirmed by its leader."""
+"""Read which messages of a range a stream has now, as its leader confirms."""
 
 from __future__ import annotations
 
@@ -19,19 +19,20 @@ if TYPE_CHECKING:
 __all__ = ["held_messages", "windows"]
 
 WINDOW = 2_000_000
-"""Sequences that are compared at once: some 100 MB."""
+"""The most sequences in one comparison of tables with the stream: some 100 MB."""
 
 
 def windows(low: int, high: int, size: int = WINDOW) -> Iterator[tuple[int, int]]:
-    """Split ``[low, high)`` into windows of ``size`` sequences."""
+    """Split ``[low, high)`` into windows of at most ``size`` sequences."""
     for start in range(low, high, size):
         yield start, min(start + size, high)
 
 
 def held_messages(jet: JetStream, options: SourceOptions, low: int, high: int) -> pa.Table:
-    """Return the stream's messages in ``[low, high)`` that the filter matches, as `MESSAGES`.
+    """Return the stream's messages in ``[low, high)`` that the filter matches.
 
-    The messages are read as the source reads them: this is as exact, and takes as long.
+    The table has the columns `MESSAGES`. The messages are read in the same way as by the source, so
+    the result is as exact, and takes as long.
     """
     (name,) = options.streams
     state = stream_state(jet, name)

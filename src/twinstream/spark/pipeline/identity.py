@@ -1,8 +1,8 @@
 """The identity of a source: its stream, and the checkpoint that belongs to its tables.
 
-Batch numbers continue over checkpoints: batch ``n`` of Spark's checkpoint is the pipeline's batch
-``base + n``. A batch that a table has is never written to it again. So the pipeline must detect a
-lost or restored checkpoint, which would use batch numbers again.
+Batch numbers continue when a new checkpoint begins: batch ``n`` of Spark's checkpoint is the
+pipeline's batch ``base + n``. A table ignores a batch whose number it already has. So the pipeline
+must detect a lost or restored checkpoint, with which Spark would use the same numbers again.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ class Identity:
     """The contents of ``source.json``."""
 
     id: str
-    """ID of the source in the transactions of Delta tables."""
+    """The ID of the source in the transactions of Delta tables."""
     stream: str
     created: str
-    """Creation time of the stream, which distinguishes it from a later one of the same name."""
+    """The creation time of the stream, which a later stream of the same name does not have."""
     origin: int
     """The first sequence of the first batch of the checkpoint."""
     base: int = 0
     """The number of the first batch of the checkpoint."""
     query_id: str | None = None
-    """ID of the checkpoint; ``None`` until a query has run."""
+    """The ID of the checkpoint's query; ``None`` until a query has run."""
     filter: str | None = None
-    """The subjects of the checkpoint, if they differ from those before it."""
+    """The subjects that the source lands since they were changed; ``None`` if they never were."""
 
     @classmethod
     def load(cls, folder: SourceFolder) -> Identity | None:
@@ -48,7 +48,7 @@ class Identity:
 
     @classmethod
     def first(cls, source: SourceConfig, state: StreamState) -> Identity:
-        """Return the identity of a source that never ran, with the start of its first batch."""
+        """Return a new identity, with the start of the first batch, for a source that never ran."""
         match source.start:
             case "earliest":
                 origin = state.first
@@ -65,18 +65,18 @@ class Identity:
         return cls(id=uuid.uuid4().hex, stream=state.name, created=state.created, origin=origin)
 
     def save(self, folder: SourceFolder) -> Identity:
-        """Store the identity durably and return it."""
+        """Store the identity on disk, synced, and return it."""
         write_json(folder.identity, asdict(self))
         return self
 
     def of_query(self, query_id: str, folder: SourceFolder) -> Identity:
-        """Store the checkpoint that a query created, and return the new identity."""
+        """Return the identity with the ID of a query, and store it if the ID is new."""
         return self if self.query_id == query_id else evolve(self, query_id=query_id).save(folder)
 
     def check(self, source: SourceConfig, checkpoint: Checkpoint, *, landed: bool) -> None:
-        """Raise an error for tables of another stream, or for another checkpoint.
+        """Raise `CheckpointError` for tables of another stream, or for another checkpoint.
 
-        ``landed`` is true if the journal has batches.
+        ``landed`` is true if the journal has landed batches.
         """
         if self.stream != source.stream:
             raise CheckpointError(
@@ -93,7 +93,7 @@ class Identity:
         )
 
     def renewed(self, *, origin: int, base: int, created: str) -> Identity:
-        """Return the identity for a new checkpoint that continues after the landed batches.
+        """Return an identity for a new checkpoint that continues after the landed batches.
 
         The new identity has another ``id``, so that Delta tables do not mistake new batches for
         landed ones.

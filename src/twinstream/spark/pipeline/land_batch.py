@@ -1,4 +1,4 @@
-"""Land one micro-batch exactly once: write it, count the files, record it in the journal."""
+"""Land one micro-batch exactly once: write its files, count their rows, add a journal entry."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 __all__ = ["BatchLander"]
 
 
-class _Held(Exception):
-    """A batch was not begun, because its query is stopping."""
+class _Stopping(Exception):
+    """Raised in Spark's call for a batch to end the query before that batch."""
 
 
 @frozen
@@ -39,10 +39,11 @@ class _Writer:
 
 
 class BatchLander:
-    """The function that Spark calls for each micro-batch of one source.
+    """A callable that lands a micro-batch of one source. Spark calls it for each of them.
 
-    If it is called again for an interrupted batch, it finishes that batch: Spark passes the same
-    range, and tables that have the batch are not changed. ``landed`` is called with every batch.
+    If Spark calls it again for an interrupted batch, it finishes that batch. Spark passes the same
+    range, and tables that already have the batch are not changed. The callback ``landed`` receives
+    the journal entry of every batch.
     """
 
     def __init__(
@@ -64,32 +65,32 @@ class BatchLander:
         self._landed: Final = landed
         self._leader: Final = Leader(source.source_options)
         self.failure: Exception | None = None
-        """The error of the last batch: Spark itself passes only its text."""
-        self._held = False
+        """The error of the last failed batch. Spark reports only its text."""
+        self._is_stopping = False
         self._has_looked = False
 
     def __call__(self, rows: DataFrame, spark_batch: int) -> None:
-        """Land a batch; raises the error if that fails.
+        """Land a batch. Raises any error of the landing.
 
-        Only the session of ``rows`` is used: reading them would pass each message through Java.
+        Only the session of ``rows`` is used. Reading ``rows`` would pass each message through Java.
         """
         try:
-            with self._lock.shared(lambda: self._held) as granted:
-                if self._held or not granted:
-                    raise _Held("a stop was requested: the next run lands this batch")
+            with self._lock.shared(lambda: self._is_stopping) as granted:
+                if self._is_stopping or not granted:
+                    raise _Stopping("a stop was requested: the next run lands this batch")
                 self._land(rows.sparkSession, spark_batch)
-        except _Held:
+        except _Stopping:
             raise
         except Exception as error:
             self.failure = error
             raise
 
     def hold(self) -> None:
-        """Begin no further batch: the query ends once Spark has committed the last one."""
-        self._held = True
+        """Begin no further batch. The query ends once Spark has committed the current batch."""
+        self._is_stopping = True
 
     def close(self) -> None:
-        """Close the connection."""
+        """Close the connection to the server."""
         self._leader.close()
 
     def _land(self, spark: SparkSession, spark_batch: int) -> None:
@@ -97,7 +98,8 @@ class BatchLander:
         entry = self.plan(spark_batch)
         finished = self._log.finished(entry.batch)
         if finished is not None and finished.query_id == entry.query_id:
-            # The run ended before Spark committed this batch; its files may be compacted by now.
+            # An earlier run landed this batch and ended before Spark committed it. The files may
+            # have been compacted since, so they are not written again.
             self._landed(finished)
             return
         tables = self._sink.batch(entry.batch, _Writer(self._source.name, self._identity.id))
@@ -116,7 +118,7 @@ class BatchLander:
         self._landed(entry)
 
     def _write(self, spark: SparkSession, entry: BatchEntry, tables: BatchWriter) -> int:
-        """Let Spark's tasks write the files, and put them into the tables of the source.
+        """Let Spark's tasks write the files, and add them to the tables of the source.
 
         Returns the number of messages that the tasks read.
         """
@@ -132,7 +134,10 @@ class BatchLander:
         return sum(each.rows for each in landed)
 
     def plan(self, spark_batch: int) -> BatchEntry:
-        """Record the bounds of the batch, or return the recorded ones."""
+        """Return the bounds of the batch, and record them in the journal unless it has them.
+
+        Raises `CheckpointError` if the journal has other bounds for the batch.
+        """
         bounds = self._checkpoint.bounds(spark_batch, self._identity.origin)
         entry = BatchEntry(
             batch=self._identity.base + spark_batch,
@@ -149,7 +154,8 @@ class BatchLander:
         if known is None and last is not None and not is_new:
             raise self._other(entry, last)
         if known is None or (is_new and known.query_id != entry.query_id):
-            # If the query differs, a lost checkpoint had begun the batch; its rows were removed.
+            # If the query differs, the batch was begun with a checkpoint that was lost since, and
+            # its rows were removed.
             self._refuse_taken(entry.batch)
             self._log.begin(entry)
         elif (known.start, known.end, known.created) != (entry.start, entry.end, entry.created):
@@ -157,7 +163,11 @@ class BatchLander:
         return entry
 
     def _refuse_taken(self, batch: int) -> None:
-        """Check the tables at the first batch only: later, no other process may write to them."""
+        """Raise `JournalError` if a table already has this batch.
+
+        The first call also looks for later batches. After that, only this process writes to the
+        tables.
+        """
         look = self._sink.holds if self._has_looked else self._sink.reaches
         owner = f"source {self._source.name}"
         refuse_taken(look, possible_tables(self._source), batch, owner)
@@ -173,7 +183,10 @@ class BatchLander:
         )
 
     def _counted(self, entry: BatchEntry, tables: BatchWriter, found: int) -> BatchEntry:
-        """Count the rows in the files, and check that each message occurs once, in its range."""
+        """Return the entry with the counted rows of the files.
+
+        Raises `JournalError` unless each message has one row, inside the range of the batch.
+        """
         seqs = seqs_in(tables.written, self._source.seq_column, found)
         self._check(entry, seqs, found)
         return entry.counted(seqs, tables.written, self._source.dead_letters)
@@ -185,6 +198,6 @@ class BatchLander:
                 f"batch {entry.batch} of source {self._source.name} ({entry.start} to"
                 f" {entry.end - 1}) has {seqs.count} rows of {seqs.distinct} sequences from"
                 f" {seqs.first} to {seqs.last} in its files, and the stream {found} messages:"
-                " either it was begun with another schema, which has to finish it, or another"
+                " either it was begun with another schema (finish it with that schema), or another"
                 " program writes to the tables"
             )

@@ -1,4 +1,4 @@
-"""The rows of a range in the tables of one source, for comparison with the stream."""
+"""Read the rows that the tables of one source have for a range, to compare them with the stream."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ __all__ = [
 ]
 
 MESSAGES: Final = pa.schema([("seq", pa.uint64()), ("time", pa.timestamp("us", "UTC"))])
-"""The columns that identify a message: a restored stream uses sequences a second time."""
+"""The columns that identify a message: after a restore, a stream uses sequences again."""
 
 _ROWS: Final = pa.schema([*MESSAGES, pa.field("batch", pa.int64())])
 
 
 @frozen
 class LandedRows:
-    """Rows of a range in all tables of a source: a sequence, a time and a batch number each."""
+    """The rows of a range in the tables of a source: a sequence, a time and a batch number each."""
 
     rows: pa.Table
 
@@ -45,7 +45,7 @@ class LandedRows:
 
     @property
     def count(self) -> int:
-        """Rows."""
+        """The number of rows."""
         return self.rows.num_rows
 
     @property
@@ -54,13 +54,16 @@ class LandedRows:
         return int(pc.count_distinct(self.seqs).as_py())
 
     def doubles(self, most: int = 5) -> list[int]:
-        """Return the lowest sequences that have more than one row."""
+        """Return the lowest sequences, at most ``most``, that have more than one row."""
         counted = self.rows.group_by("seq").aggregate([("batch", "count")])
         several = counted.filter(pc.field("batch_count") > 1).column("seq")
         return sorted(several.to_pylist())[:most]
 
     def landed_again(self, batch: int, most: int = 5) -> list[int]:
-        """Return the lowest sequences of messages in batches both before and from ``batch`` on."""
+        """Return the lowest sequences of messages that both earlier and later batches have.
+
+        Earlier batches are those before ``batch``. The list has at most ``most`` sequences.
+        """
         before = self.rows.filter(pc.field("batch") < batch)
         if not before.num_rows:
             return []
@@ -84,7 +87,7 @@ class LandedRows:
 
 
 def tables_of(source: SourceConfig, entries: Iterable[BatchEntry]) -> list[str]:
-    """Return the tables to which batches of a source wrote, dead letters last."""
+    """Return the tables to which batches of a source wrote. The dead letters are the last item."""
     names = {name for entry in entries for name in entry.tables}
     if source.format != "advisory":
         names.add(source.table)
@@ -99,20 +102,27 @@ def possible_tables(source: SourceConfig) -> list[str]:
 def read_landed(
     sink: Sink, source: SourceConfig, tables: Iterable[str], low: int, high: int, since: int = 0
 ) -> LandedRows:
-    """Read sequences in ``[low, high)`` from tables, of batches numbered ``since`` or higher."""
+    """Return the rows of tables with a sequence in ``[low, high)``.
+
+    Only batches numbered ``since`` or higher are read.
+    """
     columns = [source.seq_column, source.time_column, BATCH_COLUMN]
     found: list[pa.RecordBatch] = []
     for table in tables:
-        # Raw reads have no dead letters; those of other reads have the underscore as well.
+        # The columns of dead letters have the same names: a raw source has no dead letters, and
+        # the columns of any other source begin with an underscore, as those of dead letters do.
         for part in sink.scan(table, columns, source.seq_column, low, high, since):
-            # Another program may have rewritten a table with another time resolution.
+            # Another program may have rewritten a table with another time resolution, so cast.
             arrays = [part.column(at).cast(each.type, safe=False) for at, each in enumerate(_ROWS)]
             found.append(pa.RecordBatch.from_arrays(arrays, schema=_ROWS))
     return LandedRows(pa.Table.from_batches(found, schema=_ROWS))
 
 
 def messages_of(files: Iterable[Path], source: SourceConfig, low: int, high: int) -> pa.Table:
-    """Return the messages in ``[low, high)`` of which some files have rows, as `MESSAGES`."""
+    """Return the messages in ``[low, high)`` for which the files have rows.
+
+    The table has the columns `MESSAGES`.
+    """
     columns, names = [source.seq_column, source.time_column], [str(file) for file in files]
     found: list[pa.RecordBatch] = []
     for part in scanned(names, columns, source.seq_column, low, high, 0) if names else ():
@@ -122,7 +132,7 @@ def messages_of(files: Iterable[Path], source: SourceConfig, low: int, high: int
 
 
 def missing_of(wanted: pa.Table, found: pa.Table) -> list[int]:
-    """Return the sequences of the messages in ``wanted`` that are not in ``found``, ascending."""
+    """Return the sequences, ascending, of the messages in ``wanted`` that ``found`` lacks."""
     keys = MESSAGES.names
     missing = wanted.select(keys).join(found.select(keys), keys, join_type="left anti")
     seqs: list[int] = missing.column("seq").to_pylist()

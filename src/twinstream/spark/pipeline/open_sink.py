@@ -1,4 +1,4 @@
-"""Open the tables of a pipeline, of the kind that the configuration names."""
+"""Open the Parquet or Delta tables of a pipeline."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ __all__ = ["open_sink"]
 
 
 def open_sink(config: PipelineConfig) -> Sink:
-    """Return the tables of a pipeline. Raises `SparkSourceError` without `deltalake`."""
+    """Return the tables of a pipeline.
+
+    Raises `SparkSourceError` for Delta tables if the package `deltalake` is not installed.
+    """
     folders = Folders(config.path)
     if config.sink == "parquet":
         from twinstream.spark.pipeline.parquet_sink import ParquetSink

@@ -1,4 +1,4 @@
-"""Read Parquet files and merge them piece by piece, so that no table has to fit into memory."""
+"""Read and merge Parquet files piece by piece, so that a table need not fit into memory."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["Part", "merge", "scanned", "schema_of"]
 
 @frozen
 class Part:
-    """Files to read: those rows that ``wanted`` selects, by default all."""
+    """Files to read. The expression ``wanted`` selects their rows; ``None`` selects all rows."""
 
     files: Sequence[Path]
     wanted: ds.Expression | None = None
@@ -30,9 +30,10 @@ class Part:
 def scanned(
     files: Sequence[str], columns: Sequence[str], seq: str, low: int, high: int, since: int
 ) -> Iterator[pa.RecordBatch]:
-    """Read the columns of the rows whose sequence is in ``[low, high)``, since a batch.
+    """Yield columns of the rows whose sequence, in column ``seq``, is in ``[low, high)``.
 
-    Raises `JournalError` with the name of a file that is damaged.
+    Only batches numbered ``since`` or higher are read. Raises `JournalError` with the name of a
+    file that is damaged.
     """
     try:
         rows = ds.dataset(files)
@@ -61,7 +62,7 @@ def _damaged(files: Sequence[str], columns: Sequence[str]) -> str | None:
 
 
 def schema_of(files: Sequence[Path]) -> pa.Schema:
-    """Return the columns of all files together. Raises `SchemaError` if types differ."""
+    """Return the schema with the columns of all files. Raises `SchemaError` if types differ."""
     try:
         return pa.unify_schemas([pq.read_schema(file) for file in files])
     except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
@@ -71,7 +72,7 @@ def schema_of(files: Sequence[Path]) -> pa.Schema:
 def merge(parts: Sequence[Part], folder: Path) -> Path | None:
     """Write the rows of all parts into one new file in ``folder``, in the order of the parts.
 
-    Returns the file. Without rows it writes no file and returns ``None``.
+    Returns the file, or ``None`` if there are no rows; then no file is written.
     """
     parts = [part for part in parts if part.files]
     if not parts:

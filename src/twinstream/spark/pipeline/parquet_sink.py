@@ -1,4 +1,4 @@
-"""Tables of plain Parquet files: written by batches, read by ranges, rebuilt atomically."""
+"""Tables of Parquet files: batches add folders, and replaced batches are exchanged atomically."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ __all__ = ["ParquetSink"]
 
 
 class ParquetSink:
-    """The tables below a pipeline's folder."""
+    """The Parquet tables below a pipeline's folder."""
 
     def __init__(self, folders: Folders) -> None:
         self.folders: Final = folders
         self._fits: Final[dict[str, pa.Schema]] = {}
 
     def batch(self, number: int, writer: Writer) -> ParquetBatch:
-        """Begin a batch, or resume one that was interrupted."""
+        """Return a writer for a batch. It can also finish an interrupted batch."""
         folders = self.folders
         return ParquetBatch(folders.root, folders.staging, number, writer.name, self._fits)
 
@@ -39,20 +39,23 @@ class ParquetSink:
         return reaches(self.folders.root / table, number)
 
     def holds(self, table: str, number: int) -> bool:
-        """Return whether the table has a folder of this batch."""
+        """Return whether the table has a folder with the number of this batch."""
         return (self.folders.root / table / f"{BATCH_FOLDER}{number}").exists()
 
     def scan(
         self, table: str, columns: Sequence[str], seq: str, low: int, high: int, since: int
     ) -> Iterator[pa.RecordBatch]:
-        """Read columns of rows with a sequence in ``[low, high)``, of batches from ``since`` on."""
+        """Yield columns of the rows with a sequence in ``[low, high)``.
+
+        Only batches numbered ``since`` or higher are read.
+        """
         folders = batch_folders(self.folders.root / table).items()
         files = [str(f) for last, path in folders if last >= since for f in files_in(path)]
         if files:
             yield from scanned(files, columns, seq, low, high, since)
 
     def replace(self, table: str, number: int, files: Sequence[Path]) -> None:
-        """Replace all rows of a batch with those of ``files``, atomically."""
+        """Replace all rows of a batch with the rows of ``files``, atomically."""
         check_fit(self.folders.root / table, files)
         existing = batch_folders(self.folders.root / table)
         home = next((last for last in existing if last >= number), number)

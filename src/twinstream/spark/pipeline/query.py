@@ -1,4 +1,4 @@
-"""One source of a running pipeline: its query, its releases and its restarts."""
+"""Run the query of one source of a pipeline, release its batches, and restart it after failures."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ __all__ = ["SourceQuery"]
 
 
 class SourceQuery:
-    """Runs the query of one source, and restarts it after failures.
+    """The query of one source, which restarts after failures.
 
-    :meth:`step` is called repeatedly; it returns whether there is more to do. With ``once`` the
-    query ends when it has landed the messages that the stream has now. ``tell`` is called with each
-    event, also from Spark's thread. Once ``is_to_end`` returns true, requests to a server that does
-    not respond are not retried.
+    The runner calls :meth:`step` repeatedly, until it returns false. With ``once`` the query ends
+    when it has landed the messages that the stream has at its start. The callback ``tell`` receives
+    each event, also from Spark's thread. After ``is_to_end`` returns true, requests to a server
+    that does not respond are not retried.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class SourceQuery:
     ) -> None:
         self.source: Final = source
         self.error: str | None = None
-        """The error with which the source has ended for good, if any."""
+        """The error that ended the source, or ``None``. A source that restarts has none."""
         self._spark: Final = spark
         self._config: Final = config
         self._tell: Final = tell
@@ -81,7 +81,7 @@ class SourceQuery:
         self._ended = False
 
     def step(self) -> bool:
-        """Start, release or end the query, as needed; return whether there is more to do."""
+        """Start the query, release its batches, or end it. Return whether the source continues."""
         if self._ended:
             return False
         try:
@@ -89,8 +89,9 @@ class SourceQuery:
                 if time.monotonic() >= self._start_at:
                     self._start()
             else:
-                running = self._query.isActive  # before the release, which must see the last batch
-                self._let_go()
+                # Read first, so that the release sees the last batch of a query that has ended.
+                running = self._query.isActive
+                self._release_committed()
                 if not running:
                     self._finished(self._query)
         except Exception as error:
@@ -99,12 +100,12 @@ class SourceQuery:
 
     @property
     def waits_to_start(self) -> bool:
-        """Return whether the next step starts a query."""
+        """Whether a step has to start the query, at once or after a pause."""
         return self._query is None and not self._ended
 
     @property
     def is_starting(self) -> bool:
-        """Return whether Spark is starting the query."""
+        """Whether Spark is starting the query."""
         return (
             self._query is not None
             and self._query.isActive
@@ -113,43 +114,44 @@ class SourceQuery:
 
     @property
     def is_between_batches(self) -> bool:
-        """Return whether stopping now interrupts no batch, if no further one may begin."""
+        """Whether a stop now interrupts no batch. Valid only after `hold`."""
         if self._query is None or not self._query.isActive:
             return True
         status = self._query.status
-        # Planning writes nothing, and takes a minute if the server does not respond.
+        # A stop may interrupt the planning of a batch: it writes no rows, and takes a minute if the
+        # server does not respond.
         is_planning = str(status["message"]).startswith("Getting offsets")
         return is_planning or not status["isTriggerActive"]
 
     def hold(self) -> None:
         """Land no batch after the current one.
 
-        With a backlog the next batch follows at once, so the query could not be stopped in between.
+        With a backlog Spark begins the next batch at once, so `stop` would interrupt a batch.
         """
         if self._lander is not None:
             self._lander.hold()
 
     def stop(self) -> None:
-        """Stop the query; the next run finishes a batch that this interrupts."""
+        """Stop the query. The next run finishes a batch that is interrupted by the stop."""
         try:
             if self._query is not None:
                 self._query.stop()
         except Exception as error:
             if not spark_is_gone(error):
                 raise
-            self._close()  # the run has already failed for this reason
+            self._close()  # the run has already raised this error
             return
         if self._ended:
             return
         try:
-            self._let_go()
+            self._release_committed()
         except Exception as error:
             self._end(error)
         else:
             self._end(None)
 
     def _start(self) -> None:
-        """Start the query, unless it is stopped while another command works on the tables."""
+        """Start the query, unless a stop is requested while another command works on the tables."""
         with self._lock.shared(self._is_to_end) as granted:
             if granted:
                 self._start_query()
@@ -159,7 +161,7 @@ class SourceQuery:
         stored = Identity.load(self._folder)
         last = self._log.last()
         if stored is not None and last is None and stored.created != state.created:
-            stored = None  # the stream was re-created before any of its messages was landed
+            stored = None  # the stream was re-created before the first batch was landed
         identity = stored or Identity.first(self.source, state).save(self._folder)
         about = (self._folder, self._sink, state, self._leader.time_at)
         if self._accept:
@@ -180,7 +182,7 @@ class SourceQuery:
             self._log,
             self._sink,
             self._lock,
-            self._heard,
+            self._on_landed,
         )
         self._query = self._begin(identity)
         self._identity = identity.of_query(str(self._query.id), self._folder)
@@ -189,15 +191,15 @@ class SourceQuery:
     def _position(self, identity: Identity, state: StreamState) -> int:
         """Return the first sequence that is not landed.
 
-        Raises `DataLossError` for a re-created or restored stream before anything is released: its
-        messages below that sequence were never landed.
+        Raises `DataLossError` for a re-created or restored stream, because its messages below that
+        sequence were never landed. This must be known before any message is released.
         """
         committed = self._checkpoint.last_committed()
-        stands = Position(identity.origin, identity.created)
+        position = Position(identity.origin, identity.created)
         if committed >= 0:
-            stands = self._checkpoint.bounds(committed, identity.origin).end
+            position = self._checkpoint.bounds(committed, identity.origin).end
         continuity = Continuity(self.source.source_options, self._leader.time_at)
-        return continuity.stands_at(stands, state)
+        return continuity.stands_at(position, state)
 
     def _begin(self, identity: Identity) -> StreamingQuery:
         assert self._lander is not None
@@ -213,16 +215,16 @@ class SourceQuery:
         )
         if self._once:
             return writer.trigger(availableNow=True).start()
-        # A whole number, because Spark does not parse an exponent, which long pauses would have.
+        # Spark does not parse numbers with an exponent, which the text of a large float would have.
         pause = round(self._config.every * 1000)
         return writer.trigger(processingTime=f"{pause} milliseconds").start()
 
-    def _heard(self, entry: BatchEntry) -> None:
+    def _on_landed(self, entry: BatchEntry) -> None:
         self._failures = 0
         self._tell(Landed(self.source.name, entry))
 
-    def _let_go(self) -> None:
-        """Release the batches that Spark has committed since the last call."""
+    def _release_committed(self) -> None:
+        """Release the messages up to the last batch that Spark has committed."""
         committed = self._checkpoint.last_committed()
         if self.source.commit == "none" or committed < 0 or self._identity is None:
             return
@@ -234,7 +236,7 @@ class SourceQuery:
             return
         with self._lock.shared(self._is_to_end) as granted:
             if not granted:
-                return  # the next run does it
+                return  # the next run releases the batch
             removed = self._release.release(self._leader.jet(), entry)
         self._released = number
         self._tell(Released(self.source.name, self.source.commit, entry.end, removed))
@@ -249,7 +251,7 @@ class SourceQuery:
 
     def _failed(self, error: Exception) -> None:
         if spark_is_gone(error):
-            raise error  # ends all sources, not only this one
+            raise error  # all sources must end, not only this one
         query, self._query = self._query, None
         if query is not None:
             query.stop()

@@ -1,7 +1,8 @@
 """Change batches of a Parquet table atomically: build a new folder and exchange it for the old one.
 
 Unchanged files are linked, not copied. The old folder is kept until a vacuum removes it. A reader
-that has listed the old files opens them in the new folder, where replaced files do not exist.
+that has listed the old files and opens them later looks for them in the new folder. Replaced files
+do not exist there, so its query fails.
 """
 
 from __future__ import annotations
@@ -25,13 +26,13 @@ __all__ = ["Rebuilt"]
 
 
 class Rebuilt:
-    """A new version of a table, which replaces it at the end of the ``with`` block."""
+    """A new version of a table. It replaces the current version when the ``with`` block ends."""
 
     def __init__(self, folders: Folders, table: str) -> None:
         self._current: Final = folders.root / table
-        self._aside: Final = folders.staging / f"_rebuild.{uuid.uuid4().hex}"
+        self._folder: Final = folders.staging / f"_rebuild.{uuid.uuid4().hex}"
         self._old: Final = folders.replaced / f"{time.time_ns()}" / table
-        self._new: Final = self._aside / "table"
+        self._new: Final = self._folder / "table"
 
     def __enter__(self) -> Self:
         swap.finish(self._current)
@@ -39,7 +40,7 @@ class Rebuilt:
         return self
 
     def keep(self, batches: Iterable[Path]) -> None:
-        """Keep the folders of batches unchanged."""
+        """Link the folders of batches, unchanged, into the new version."""
         for folder in batches:
             home = self._new / folder.name
             home.mkdir()
@@ -48,17 +49,20 @@ class Rebuilt:
             sync([home])
 
     def put(self, number: int, parts: Sequence[Part]) -> Path | None:
-        """Write all these rows to one folder, named after the last batch; none without rows."""
+        """Write the rows of the parts to the folder of batch ``number``, and return the new file.
+
+        Without rows no folder is written, and the result is ``None``.
+        """
         return merge(parts, self._new / f"{BATCH_FOLDER}{number}")
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         try:
             if kind is None:
-                self._take_place()
+                self._replace_current()
         finally:
-            shutil.rmtree(self._aside, ignore_errors=True)
+            shutil.rmtree(self._folder, ignore_errors=True)
 
-    def _take_place(self) -> None:
+    def _replace_current(self) -> None:
         sync([self._new])
         make_folders(self._current.parent)
         if self._current.exists():

@@ -1,10 +1,10 @@
 """Continue after the landed batches with a new checkpoint.
 
-A new checkpoint is needed if the old one was lost, if a stream is accepted as a copy, and if a
-source is to land other subjects from now on.
+A new checkpoint is needed in three cases: the old one was lost, the user accepts a stream as a copy
+of the landed one, or a source is to land other subjects from now on.
 
-The journal records which batches are in the tables. Rows of a batch that is not in the journal are
-removed, and a new checkpoint begins after the last batch.
+The journal contains the batches that are in the tables. The rows of a batch that is not in the
+journal are removed, and the new checkpoint begins after the last batch of the journal.
 """
 
 from __future__ import annotations
@@ -40,20 +40,22 @@ def recovered(
     state: StreamState,
     time_at: TimeAt,
 ) -> Identity:
-    """Return the identity to continue with; the same one if nothing needs recovery.
+    """Return ``identity``, or a new identity if the checkpoint and the journal do not agree.
 
-    Raises `DataLossError`, unless ``failOnDataLoss`` is false, if the stream was re-created or
-    removed messages that were not landed, and `JournalError` if the journal is older than the
-    tables.
+    Raises:
+        DataLossError: if the stream was re-created or removed messages that were not landed, unless
+            ``failOnDataLoss`` is false.
+        JournalError: if the journal is older than the tables.
     """
     last = BatchLog(folder.journal).last()
     if _agrees(identity, Checkpoint(folder.checkpoint, source.stream), last):
         return identity
     after = -1 if last is None else last.batch
-    stands = _stands(identity, last)
+    position = _landed_position(identity, last)
     strict = source.source_options.fail_on_data_loss
-    # Checked before rows are removed: messages that the stream lost could not be landed again.
-    origin = start_behind(state, stands, time_at, strict=strict)
+    # This check must precede the removal of rows: if the stream has lost their messages, they
+    # could not be landed again.
+    origin = start_behind(state, position, time_at, strict=strict)
     return _renewed(source, identity, folder, sink, state, origin, after + 1)
 
 
@@ -67,8 +69,9 @@ def accepted(
 ) -> Identity:
     """Return the identity to continue with on a stream that the user accepts as a copy.
 
-    The identity is unchanged if the stream proves to be the landed one. Otherwise a line is added
-    to the journal. Raises `DataLossError` if the stream proves to be no copy.
+    The result is ``identity`` if no batch is landed, or if the stream proves to be the landed one.
+    Otherwise it is a new identity, and the last batch is appended to the journal with the creation
+    time of the copy. Raises `DataLossError` if the stream proves to be no copy.
     """
     log = BatchLog(folder.journal)
     last = log.last()
@@ -93,11 +96,11 @@ def refiltered(
     time_at: TimeAt,
     seq_from: Callable[[str, int], int | None],
 ) -> Identity:
-    """Return the identity to continue with if the subjects changed; otherwise the same one.
+    """Return ``identity``, or a new identity if the subjects of the source were changed.
 
     Messages that the old subjects skipped are not landed. ``seq_from`` returns the first sequence,
-    at or after a given one, that the new subjects match. Raises `CheckpointError` if a purge would
-    remove messages that were skipped.
+    at or after a given one, of a message that the new subjects match. Raises `CheckpointError` if a
+    purge would remove messages that the old subjects skipped.
     """
     checkpoint, last = Checkpoint(folder.checkpoint, source.stream), BatchLog(folder.journal).last()
     before = _filter_of(identity, checkpoint, last)
@@ -105,7 +108,7 @@ def refiltered(
     if unchanged or not _agrees(identity, checkpoint, last):
         return identity
     strict = source.source_options.fail_on_data_loss
-    origin = start_behind(state, _stands(identity, last), time_at, strict=strict)
+    origin = start_behind(state, _landed_position(identity, last), time_at, strict=strict)
     first = seq_from(state.name, state.first) if source.commit == "purge" else None
     if first is not None and first < origin:
         raise CheckpointError(
@@ -122,8 +125,8 @@ def refiltered(
 def check_subjects(source: SourceConfig, identity: Identity, folder: SourceFolder) -> None:
     """Raise `CheckpointError` if a source landed other subjects before.
 
-    Messages that were skipped would never be landed. With ``failOnDataLoss = false`` this is
-    allowed.
+    The messages that those subjects skipped would never be landed. With ``failOnDataLoss = false``
+    this is no error.
     """
     checkpoint = Checkpoint(folder.checkpoint, source.stream)
     before = _filter_of(identity, checkpoint, BatchLog(folder.journal).last())
@@ -140,14 +143,17 @@ def check_subjects(source: SourceConfig, identity: Identity, folder: SourceFolde
 
 
 def _filter_of(identity: Identity, checkpoint: Checkpoint, last: BatchEntry | None) -> str | None:
-    """Return the subjects that a source has landed so far, or ``None`` if they are not known."""
+    """Return the subjects that a source has landed so far, or ``None`` if they are unknown.
+
+    The text has the subjects separated by commas; it is empty for all subjects.
+    """
     begun = checkpoint.last_begun()
     if begun >= 0:
         return checkpoint.bounds(begun, identity.origin).end.filter
     return identity.filter if identity.filter is not None or last is None else last.filter
 
 
-def _stands(identity: Identity, last: BatchEntry | None) -> Position:
+def _landed_position(identity: Identity, last: BatchEntry | None) -> Position:
     return Position(identity.origin, identity.created) if last is None else last.position
 
 
@@ -160,7 +166,11 @@ def _renewed(
     origin: int,
     base: int,
 ) -> Identity:
-    """Return the identity for a new checkpoint, with the number and start of the next batch."""
+    """Store and return an identity for a new checkpoint; remove rows that are not in the journal.
+
+    ``base`` is the number of the next batch, and ``origin`` is its first sequence. The folder of
+    the old checkpoint is renamed.
+    """
     _remove_unfinished(source, sink, base)
     if folder.checkpoint.exists():
         folder.checkpoint.rename(folder.path / f"checkpoint.{time.time_ns()}")
@@ -168,7 +178,7 @@ def _renewed(
 
 
 def _remove_unfinished(source: SourceConfig, sink: Sink, number: int) -> None:
-    """Remove the rows of batch ``number``. Raises `JournalError` for tables with later ones.
+    """Remove the rows of batch ``number``. Raises `JournalError` for tables with later batches.
 
     A batch begins only when the previous one is in the journal, so only one can be unfinished.
     """

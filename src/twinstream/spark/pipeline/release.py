@@ -1,7 +1,7 @@
-"""Release of landed messages: do nothing, move a bookmark, or purge the stream.
+"""Release landed messages: keep them, move a bookmark, or purge the stream.
 
-A batch is released after Spark's own commit, and the release can be repeated. A crash between the
-two keeps messages in the stream for longer than needed; it never loses one.
+A batch is released after Spark has committed it, and a release can be repeated. If a crash
+prevents a release, the stream keeps messages for longer than needed. No message is lost.
 """
 
 from __future__ import annotations
@@ -28,44 +28,51 @@ if TYPE_CHECKING:
 __all__ = ["Release", "release_of"]
 
 _MARK: Final = "twinstream.pipeline"
-"""Metadata key that distinguishes a bookmark from consumers that clients read from."""
+"""The metadata key of bookmarks. Consumers that clients read from do not have it."""
 
 
 class Release(Protocol):
-    """Releases landed messages."""
+    """A way to release landed messages."""
 
     def prepare(self, jet: JetStream, position: int) -> None:
-        """Check that releases are possible; ``position`` is the first sequence not landed yet."""
+        """Prepare releases, or raise an error if they are impossible.
+
+        ``position`` is the first sequence that is not landed.
+        """
         ...
 
     def release(self, jet: JetStream, entry: BatchEntry) -> int:
-        """Release all messages up to the end of a batch; return the number of removed ones."""
+        """Release all messages up to the end of a batch; return how many messages were removed."""
         ...
 
 
 class KeepAll:
-    """``commit = "none"``: the stream is not changed."""
+    """The release for ``commit = "none"``, which leaves the stream unchanged."""
 
     def prepare(self, jet: JetStream, position: int) -> None:
         """Do nothing."""
 
     def release(self, jet: JetStream, entry: BatchEntry) -> int:
-        """Do nothing."""
+        """Do nothing and return 0."""
         return 0
 
 
 class Bookmark:
-    """``commit = "bookmark"``: a consumer marks the end of the landed batches; no client pulls it.
+    """The release for ``commit = "bookmark"``: a consumer marks the end of the landed batches.
 
-    The lag that tools show for it is the pipeline's lag. On a stream with interest retention it
-    keeps messages until they are landed. Needs server 2.14.
+    No client pulls from the consumer. The lag that tools show for it is the pipeline's lag. On a
+    stream with interest retention the consumer keeps messages until they are landed. Needs server
+    2.14.
     """
 
     def __init__(self, source: SourceConfig) -> None:
         self._source: Final = source
 
     def prepare(self, jet: JetStream, position: int) -> None:
-        """Create or find the consumer. Raises `OptionError` if its name is used otherwise."""
+        """Find or create the consumer, and move it to ``position``.
+
+        Raises `OptionError` if another consumer has its name.
+        """
         stream = jet.get_stream(self._source.stream)
         name = self._source.bookmark
         subjects = list(self._source.source_options.subjects)
@@ -95,7 +102,7 @@ class Bookmark:
         consumer.reset(position)
 
     def release(self, jet: JetStream, entry: BatchEntry) -> int:
-        """Move the bookmark to the end of the batch."""
+        """Move the bookmark to the end of the batch, and return 0."""
         consumer = jet.get_stream(self._source.stream).get_consumer(self._source.bookmark)
         consumer.reset(entry.end)
         return 0
@@ -108,10 +115,10 @@ def _filters(config: ConsumerConfig) -> list[str]:
 
 
 class Purge:
-    """``commit = "purge"``: messages are removed from the stream once the tables have them.
+    """The release for ``commit = "purge"``: messages that are in the tables leave the stream.
 
-    Before any message is removed, every message that the stream still has below the end of the
-    batch is looked up, by its sequence and its time, in the files of the tables.
+    Before a purge, every message that the stream still has below the end of the batch is looked up,
+    by its sequence and its time, in the files of the tables.
     """
 
     def __init__(self, source: SourceConfig, sink: Sink, log: BatchLog) -> None:
@@ -121,22 +128,27 @@ class Purge:
         self._since: int | None = None
 
     def prepare(self, jet: JetStream, position: int) -> None:
-        """Refuse streams that cannot be purged."""
+        """Raise `OptionError` if the stream's settings prevent a purge."""
         config = jet.get_stream(self._source.stream).config
-        for setting in ("sealed", "deny_purge"):  # a sealed stream also has deny_purge
+        # A sealed stream also has deny_purge, so the first reason is sealed.
+        for setting in ("sealed", "deny_purge"):
             if getattr(config, setting):
                 raise OptionError(
                     "commit", f'"purge" is not possible: stream {config.name} is set to {setting}'
                 )
 
     def release(self, jet: JetStream, entry: BatchEntry) -> int:
-        """Purge up to the end of the batch; raise `CheckpointError` if tables lack messages."""
+        """Purge up to the end of the batch, and return the number of removed messages.
+
+        Raises `CheckpointError`, without a purge, if the tables lack messages or if the stream is
+        not the landed one.
+        """
         stream = jet.get_stream(self._source.stream)
         state = StreamState.of(self._source.stream, stream.info(confirmed=True))
         reason = why_other(entry.position, state, partial(stored_at, jet))
         if reason is not None:
             if not self._source.source_options.fail_on_data_loss:
-                return 0  # later batches belong to the current stream
+                return 0  # the batch is from an earlier stream, so it releases nothing
             raise CheckpointError(
                 f"nothing was purged: {reason}; batch {entry.batch} was landed before that"
             )
@@ -157,10 +169,11 @@ class Purge:
         return removed
 
     def _first_batch(self, entry: BatchEntry) -> int:
-        """Return the first batch whose messages the stream may still have.
+        """Return the number of the first batch whose messages the stream may still have.
 
-        After a purge that is the next one. Before the first purge of this process, it is the first
-        batch of the current stream: rows of an earlier stream of this name have the same sequences.
+        Before the first purge of this process, this is the first batch of the current stream,
+        because rows of an earlier stream of this name have the same sequences. After a purge it is
+        the batch of that purge.
         """
         if self._since is None:
             self._since = min(of_one_stream(self._log.entries()), default=entry.batch)
@@ -168,7 +181,7 @@ class Purge:
 
 
 def release_of(source: SourceConfig, sink: Sink, log: BatchLog) -> Release:
-    """Return the release for the source's ``commit``."""
+    """Return the way to release messages that the source's ``commit`` names."""
     match source.commit:
         case "none":
             return KeepAll()

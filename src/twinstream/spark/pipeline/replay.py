@@ -1,7 +1,7 @@
-"""Land a range again: after a change of the schema, or if files of a table were damaged.
+"""Land a range again, after a change of the schema or after damage to files of a table.
 
-Whole batches are read from the stream again, with the same bounds, and replace their rows in the
-tables. So this can be repeated, also after a crash.
+A replay reads whole batches from the stream again, with the same bounds, and replaces their rows in
+the tables. It can be repeated, also after a crash.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ def batches_of(
 ) -> list[BatchEntry]:
     """Return the landed batches that have sequences in ``[low, high)``, ascending.
 
-    Without ``high`` there is no upper bound. Raises `SparkSourceError` if there are none.
+    If ``high`` is ``None`` there is no upper bound. Raises `SparkSourceError` if there is no such
+    batch.
     """
     entries = BatchLog(Folders(config.path).source(source.name).journal).entries()
     if not entries:
@@ -70,7 +71,13 @@ def replay(
 ) -> list[BatchEntry]:
     """Land again all batches that have sequences in ``[low, high)``; return their new entries.
 
-    Without ``high`` there is no upper bound.
+    Args:
+        spark: the session that runs the tasks.
+        config: the pipeline.
+        source: the source of the batches.
+        low: the first sequence.
+        high: the sequence after the last one; ``None`` is no upper bound.
+        tell: called with the new entry of each batch.
 
     Raises:
         DataLossError: before a batch is changed, if the stream has lost messages of the batch that
@@ -109,7 +116,7 @@ def _again(
 ) -> BatchEntry:
     staging = Staging(folders.staging, "_replay")
     try:
-        landed = _landed_aside(spark, source, entry, staging.folder)
+        landed = _write_batch(spark, source, entry, staging.folder)
         found = sum(each.rows for each in landed)
         written = {table: Written(table, tuple(paths)) for table, paths in by_table(landed).items()}
         _refuse_lost(source, sink, entry, tables, [each.path for each in landed])
@@ -123,11 +130,12 @@ def _again(
         staging.close()
 
 
-def _landed_aside(
+def _write_batch(
     spark: SparkSession, source: SourceConfig, entry: BatchEntry, folder: Path
 ) -> list[TableFile]:
-    """Write the rows of the batch, by table, to a folder that readers ignore."""
-    # Missing messages are found one by one instead, by comparison with the tables.
+    """Write the rows of the batch to files in ``folder``, which readers ignore."""
+    # Tasks must not fail for missing messages: `_refuse_lost` finds these by comparison with the
+    # tables, and reports their sequences.
     options = evolve(source.source_options, fail_on_data_loss=False)
     job = LandJob(options, source.tables, folder, entry.batch)
     with Leader(options) as leader:
@@ -138,7 +146,7 @@ def _landed_aside(
 def _refuse_lost(
     source: SourceConfig, sink: Sink, entry: BatchEntry, tables: list[str], files: list[Path]
 ) -> None:
-    """Raise `DataLossError` if the tables have messages of the batch that ``files`` do not have."""
+    """Raise `DataLossError` if the tables have messages of the batch that ``files`` lack."""
     lost: list[int] = []
     for low, high in pieces(entry.start, entry.end, entry.messages):
         new = messages_of(files, source, low, high)
@@ -152,10 +160,10 @@ def _refuse_lost(
 
 
 def _order(source: SourceConfig, tables: list[str], written: Mapping[str, Written]) -> list[str]:
-    """Return all tables concerned, dead letters last.
+    """Return the names of all tables to change, with the dead letters last.
 
-    A message that is no longer a dead letter is added to its table before it is removed from the
-    dead letters: after an interruption between the two it exists twice, but is not lost.
+    A message may move from the dead letters to a table. It is added to the table first: after an
+    interruption between the two changes the message exists twice, but is not lost.
     """
     names = sorted({*tables, *written} - {source.dead_letters})
     return [*names, source.dead_letters]

@@ -27,7 +27,7 @@ _PAUSE: Final = 0.1
 """Seconds between two checks of the queries."""
 
 _PATIENCE: Final = 60.0
-"""Seconds that a batch gets to end after a stop was requested."""
+"""Seconds that a running batch has to end after a stop is requested."""
 
 
 class Asked(Protocol):
@@ -54,21 +54,21 @@ def run(
     tell: Callable[[Happening], None] | None = None,
     asked: Asked | None = None,
 ) -> dict[str, str]:
-    """Land all sources; return the sources that failed, with their errors.
+    """Land all sources; return the names of the sources that failed, with their errors.
 
     A source that fails is restarted after a pause that doubles each time, unless its error is
     permanent. Events are also logged, by the logger ``twinstream.pipeline``.
 
     Args:
-        spark: a session with Spark in its own process.
+        spark: a session that is no Spark Connect session.
         config: the pipeline.
-        once: end when all messages are landed that the streams have at the start; otherwise run
-            until ``asked`` is set.
+        once: end when all messages are landed that the streams have at the start. By default the
+            pipeline runs until ``asked`` is set.
         recover: if a checkpoint is missing, continue where the journal ends.
         accept_stream: continue after the landed batches with a re-created stream, unless it proves
-            to be no copy; a line is added to the journal.
-        accept_subjects: continue after the landed batches with the changed subjects of a source;
-            only a replay lands the messages that the old subjects skipped.
+            to be no copy. The journal records the decision.
+        accept_subjects: continue after the landed batches with the changed subjects of a source.
+            Messages that the old subjects skipped are landed only by a replay.
         tell: called with each event, from the calling thread only.
         asked: a flag that requests a stop, such as a `threading.Event`.
 
@@ -79,16 +79,17 @@ def run(
     refuse_connect(spark)
     report: Reporter[Happening] = Reporter(tell, "tell")
     asked = asked or _Never()
-    # Spark looks for sources only once; if that process failed, the pipeline still works.
+    # Spark looks for installed sources only once, in a Python process. If that process failed,
+    # this call makes the source known.
     register(spark)
-    heard: queue.SimpleQueue[Happening] = queue.SimpleQueue()
+    events: queue.SimpleQueue[Happening] = queue.SimpleQueue()
     with locked(Folders(config.path).lock, config.path, f"pipeline run of {config.name}"):
         sources = [
             SourceQuery(
                 spark,
                 config,
                 each,
-                heard.put,
+                events.put,
                 once=once,
                 recover=recover,
                 accept_stream=accept_stream,
@@ -98,7 +99,7 @@ def run(
             for each in config.sources
         ]
         try:
-            _look_after(sources, heard, report, asked)
+            _supervise(sources, events, report, asked)
         except Exception as error:
             if not spark_is_gone(error):
                 raise
@@ -107,19 +108,19 @@ def run(
             ) from error
         finally:
             _stop(sources)
-            _pass_on(heard, report)
+            _pass_on(events, report)
     return {each.source.name: each.error for each in sources if each.error is not None}
 
 
-def _look_after(
+def _supervise(
     sources: list[SourceQuery],
-    heard: queue.SimpleQueue[Happening],
+    events: queue.SimpleQueue[Happening],
     report: Reporter[Happening],
     asked: Asked,
 ) -> None:
     while not asked.is_set():
         busy = [_step(each, sources) for each in sources]
-        _pass_on(heard, report)
+        _pass_on(events, report)
         if not any(busy):
             return
         time.sleep(_PAUSE)
@@ -127,15 +128,15 @@ def _look_after(
         each.hold()
     deadline = time.monotonic() + _PATIENCE
     while not all(each.is_between_batches for each in sources) and time.monotonic() < deadline:
-        _pass_on(heard, report)
+        _pass_on(events, report)
         time.sleep(_PAUSE)
 
 
 def _step(source: SourceQuery, sources: list[SourceQuery]) -> bool:
-    """Do the next step of a source, but start no query while another one starts.
+    """Do the next step of a source, unless it would start a query while another query starts.
 
-    Spark gives the Python process of a query ten seconds to start; several at once would exceed
-    this on a busy machine.
+    Returns whether the source continues. Spark gives the Python process of a query ten seconds to
+    start, and several processes at once would exceed this time on a busy machine.
     """
     if source.waits_to_start and any(each.is_starting for each in sources):
         return True
@@ -147,6 +148,6 @@ def _stop(sources: list[SourceQuery]) -> None:
         each.stop()
 
 
-def _pass_on(heard: queue.SimpleQueue[Happening], report: Reporter[Happening]) -> None:
-    while not heard.empty():
-        report(heard.get())
+def _pass_on(events: queue.SimpleQueue[Happening], report: Reporter[Happening]) -> None:
+    while not events.empty():
+        report(events.get())

@@ -1,4 +1,4 @@
-"""Exclusive work on tables between batches, when no batch is unfinished."""
+"""Lock the tables of a pipeline for work that must not run while a batch is unfinished."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ __all__ = ["settled"]
 
 @contextmanager
 def settled(config: PipelineConfig, purpose: str) -> Generator[None]:
-    """Lock the tables of a pipeline that has no unfinished batch.
+    """Lock the tables of a pipeline for the block, after checking that no batch is unfinished.
 
-    If the pipeline runs, this waits for the batches that are being landed, and the next ones wait
-    for the end of the block. Raises `PipelineBusy` while another command has the lock, and
+    If the pipeline runs, this waits until the current batches are landed. The next batches wait for
+    the end of the block. Raises `PipelineBusy` while another command has the lock, and
     `CheckpointError` if a batch was interrupted.
     """
     folders = Folders(config.path)
@@ -35,10 +35,12 @@ def settled(config: PipelineConfig, purpose: str) -> Generator[None]:
 
 
 def _is_unfinished(folder: SourceFolder, stream: str) -> bool:
-    """Return whether tables may have a part of a batch.
+    """Return whether the tables may have a part of a batch.
 
-    A batch that Spark has only planned is not in the journal. The rows of a batch in the journal
-    whose checkpoint is missing were removed.
+    In this case, Spark has planned a batch that it has not committed, and the last entry of the
+    journal is a begun batch. A planned batch without a journal entry has written no rows. If the
+    checkpoint does not have the begun batch, a new checkpoint was started, and the rows of the
+    batch were removed.
     """
     checkpoint = Checkpoint(folder.checkpoint, stream)
     begun = checkpoint.last_begun() > checkpoint.last_committed()

@@ -1,4 +1,4 @@
-"""The common interface of both kinds of tables: batches are added atomically, and once."""
+"""The common interface of Parquet and Delta tables, which add each batch atomically and once."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["Sink", "Writer"]
 
 
 class Writer(Protocol):
-    """The writer of a batch: the name and the permanent ID of a source."""
+    """The source that writes a batch: its name and its ID."""
 
     @property
     def name(self) -> str:
@@ -28,10 +28,10 @@ class Writer(Protocol):
 
 
 class Sink(Protocol):
-    """The tables of a pipeline. ``table`` is always a path below the pipeline's folder."""
+    """The tables of a pipeline. A parameter ``table`` is a path below the pipeline's folder."""
 
     def batch(self, number: int, writer: Writer) -> BatchWriter:
-        """Begin a batch, or resume one that was interrupted."""
+        """Return a writer for a batch. It can also finish an interrupted batch."""
         ...
 
     def reaches(self, table: str, number: int) -> bool:
@@ -45,16 +45,17 @@ class Sink(Protocol):
     def scan(
         self, table: str, columns: Sequence[str], seq: str, low: int, high: int, since: int
     ) -> Iterator[pa.RecordBatch]:
-        """Read columns of the rows whose sequence (column ``seq``) is in ``[low, high)``.
+        """Yield columns of the rows whose sequence (column ``seq``) is in ``[low, high)``.
 
-        Only batches with the number ``since`` or a higher one are read, so that older files are not
-        opened. A table that does not exist has no rows.
+        Only batches numbered ``since`` or higher are read, so that older files are not opened. A
+        table that does not exist has no rows.
         """
         ...
 
     def replace(self, table: str, number: int, files: Sequence[Path]) -> None:
-        """Replace all rows of a batch with those of ``files``, if any, atomically.
+        """Replace all rows of a batch with the rows of ``files``, atomically.
 
-        Raises `SchemaError`, before any change, for columns that do not fit the table.
+        Without files the rows are removed. Raises `SchemaError`, before any change, for columns
+        that do not fit the table.
         """
         ...

@@ -1,8 +1,8 @@
 """Replace one folder with another, atomically if the operating system supports it.
 
-Linux exchanges two names atomically. Elsewhere the old folder is renamed first, and then the new
-one gets its name. Between the two steps no folder has the name; `finish` completes an exchange that
-was interrupted there.
+Linux exchanges two names atomically. On other systems the old folder is renamed first, and the new
+folder gets its name after. Between the two steps no folder has the name. `finish` completes an
+exchange that was interrupted between them.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ __all__ = ["exchange", "finish"]
 _AT_FDCWD: Final = -100
 _EXCHANGE: Final = 2
 
-# The errors of systems and file systems that do not support an exchange.
+# The error numbers of kernels and file systems that do not support an exchange.
 _CANNOT: Final = frozenset({errno.ENOSYS, errno.EINVAL, errno.ENOTSUP})
 
 
 def exchange(new: Path, current: Path) -> None:
-    """Exchange two folders on the same file system.
+    """Exchange the names of two folders on the same file system.
 
-    Afterwards ``new`` holds the previous content of ``current``.
+    Afterwards ``new`` has the previous content of ``current``.
     """
     if _exchange_at_once(new, current):
         return
@@ -37,7 +37,7 @@ def exchange(new: Path, current: Path) -> None:
 
 
 def finish(current: Path) -> None:
-    """Complete an exchange that was interrupted while there was no folder at ``current``."""
+    """Complete an exchange that was interrupted when no folder had the name ``current``."""
     waiting, _ = _names(current)
     if waiting.exists() and not current.exists():
         waiting.rename(current)

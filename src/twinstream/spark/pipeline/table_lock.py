@@ -1,9 +1,9 @@
 """The lock on the tables of a pipeline: shared by its batches, exclusive for maintenance commands.
 
-Each source has the lock, shared with others, while it lands a batch, releases one or starts. A
-command such as ``compact`` first closes the gate, so that no further batch begins, waits until the
-current batches have ended, and then gets the exclusive lock. Afterwards the pipeline continues. The
-operating system releases both when a process ends, also if it is killed.
+A source holds the shared lock while it lands a batch, releases one or starts. A command such as
+``compact`` first locks the gate file, so that no further batch begins. Then it waits until the
+current batches have ended, and gets the exclusive lock. The pipeline continues when the command
+ends. The operating system releases all locks of a process that ends, also if it is killed.
 """
 
 from __future__ import annotations
@@ -35,7 +35,10 @@ class TableLock:
 
     @contextmanager
     def shared(self, is_to_end: Callable[[], bool]) -> Generator[bool]:
-        """Hold the shared lock; yield False if ``is_to_end`` returns true while waiting."""
+        """Hold the shared lock for the block; yield whether it was acquired.
+
+        The wait for the lock ends without it once ``is_to_end`` returns true.
+        """
         with ExitStack() as stack:
             with _opened(self._gate) as gate:
                 granted = _acquired(gate, fcntl.LOCK_SH, is_to_end)
@@ -46,9 +49,10 @@ class TableLock:
 
     @contextmanager
     def alone(self, purpose: str) -> Generator[None]:
-        """Hold the exclusive lock, after the current batches have ended.
+        """Hold the exclusive lock for the block, after the current batches have ended.
 
-        Raises `PipelineBusy` while another command has it; ``purpose`` is shown to other commands.
+        Raises `PipelineBusy` while another command has the lock. The same error of other commands
+        shows ``purpose``.
         """
         with (
             locked(self._maintenance, self._root, purpose),

@@ -30,11 +30,12 @@ from twinstream.spark.source.option_uses import LEAST, refuse_lone_delay
 __all__ = ["MAX_MESSAGES", "read_config"]
 
 MAX_MESSAGES: Final = 4_000_000
-"""Default of the most sequences in a batch: some tens of seconds of work, so that a backfill shows
-its progress, and an interruption costs only one batch."""
+"""The default limit of sequences in a batch. Landing them takes some tens of seconds, so that a
+backfill shows its progress, and an interruption repeats little work."""
 
-#: Keys that would put a secret into a file that is copied, reviewed and committed, and the keys
-#: that name a variable instead. In lower case, because options are matched without case.
+#: Forbidden keys, whose value would be a secret in a file that is copied, reviewed and committed,
+#: and the keys that name an environment variable instead. The forbidden keys are in lower case,
+#: because options are matched without case.
 _SECRETS: Final[Mapping[str, str]] = {
     "password": "password_env",
     "secret": "password_env",
@@ -44,7 +45,7 @@ _SECRETS: Final[Mapping[str, str]] = {
     "secretcredentials": "credentials_env",
 }
 
-#: Options of the source that have their own key here, or that the pipeline sets itself.
+#: Options of the ``jetstream`` source, in lower case, and the keys of the file that replace them.
 _RESERVED: Final[Mapping[str, str]] = {
     "stream": "stream",
     "subscribe": "stream",
@@ -62,8 +63,8 @@ _SOURCE_KEYS: Final = (
 )
 _NATS_KEYS: Final = ("servers", "user", "password_env", "token_env", "credentials_file")
 
-#: Keys that are easily written into the wrong table: every line after ``[nats]`` or ``[[source]]``
-#: belongs to that table.
+#: The right place of each key, for errors. Keys often stand in the wrong table by mistake, because
+#: every line after ``[nats]`` or ``[[source]]`` belongs to that table.
 _PLACES: Final[Mapping[str, str]] = {
     **dict.fromkeys(("path", "sink", "every"), "above the first table"),
     **dict.fromkeys(_NATS_KEYS, "into the table [nats]"),
@@ -77,9 +78,10 @@ _UNWANTED: Final = ("mode", "columnnameofcorruptrecord", "checkpointlocation")
 def read_config(
     path: str | Path, *, server: str | None = None, default_server: str | None = None
 ) -> PipelineConfig:
-    """Read the configuration file at ``path``.
+    """Return the configuration that the file at ``path`` contains.
 
-    Paths in the file are relative to its folder, or begin with ``~``. No server is contacted.
+    Paths in the file are relative to its folder, or begin with ``~``. This function does not
+    connect to a server.
 
     Args:
         path: the TOML file.
@@ -136,7 +138,7 @@ def _path(table: TomlTable, folder: Path) -> Path:
 
 
 def _within(folder: Path, table: TomlTable, key: str, text: str) -> Path:
-    """Return the path of a key: relative to this folder or the home folder (~), or absolute."""
+    """Return the absolute path of a key, whose text may be relative to ``folder`` or to ``~``."""
     try:
         return folder / local_path(text, key).expanduser()
     except BadArgument as error:
@@ -150,7 +152,7 @@ def _within(folder: Path, table: TomlTable, key: str, text: str) -> Path:
 def _nats(
     table: TomlTable, folder: Path, server: str | None, default: str | None
 ) -> dict[str, str]:
-    """Return the options of the connection, under the source's names."""
+    """Return the options of the connection, by the names that the ``jetstream`` source uses."""
     servers = _servers(table)
     found = dict(_flat(table, "nats.", table.rest(), folder))
     if servers is not None:
@@ -166,12 +168,15 @@ def _nats(
 
 
 def _servers(table: TomlTable) -> str | None:
-    """Read the addresses. A number would be read as a host: 4222 as 0.0.16.126."""
+    """Return the addresses, separated by commas, or ``None``.
+
+    Raises `ConfigError` for a number: a client would parse 4222 as the host 0.0.16.126.
+    """
     value = table.value("servers")
     each: list[object] = cast(list[object], value) if isinstance(value, list) else [value]
     wrong = [type(one).__name__ for one in each if not isinstance(one, str)]
     if value is not None and wrong:
-        # Types only: an address may hold a password.
+        # The error shows the type only, because an address may contain a password.
         raise table.fail(
             "servers",
             'must be an address such as "nats://127.0.0.1:4222", or a list of them; it has a value'
@@ -186,7 +191,7 @@ def _flat(
     for key, value in values.items():
         instead = _SECRETS.get(_camel(key).lower())
         if instead is not None:
-            # The value is not shown: this text may be logged.
+            # The error does not show the value, because the error may be logged.
             raise table.fail(
                 key,
                 "a secret must not be in this file; name the environment variable that has it:"
@@ -219,7 +224,10 @@ def _settings(table: TomlTable) -> dict[str, str]:
 
 
 def _dotted(prefix: str, values: Mapping[str, object]) -> Iterator[tuple[str, object]]:
-    """Join keys that TOML splits: without quotes ``spark.ui.enabled`` is a nested table."""
+    """Yield keys and values of nested tables, with keys joined by dots.
+
+    TOML parses ``spark.ui.enabled`` without quotes as nested tables.
+    """
     for key, value in values.items():
         if isinstance(value, dict):
             yield from _dotted(f"{prefix}{key}.", cast(dict[str, object], value))
@@ -243,8 +251,8 @@ def _sources(
     top: TomlTable, file: Path, pipeline: str, nats: Mapping[str, str]
 ) -> Iterator[SourceConfig]:
     for at, values in enumerate(top.tables("source"), start=1):
-        told = values.get("name") or values.get("stream")
-        yield _source(TomlTable(f"{file.name}: source {told or at}", values), file, pipeline, nats)
+        label = values.get("name") or values.get("stream")
+        yield _source(TomlTable(f"{file.name}: source {label or at}", values), file, pipeline, nats)
 
 
 def _source(table: TomlTable, file: Path, pipeline: str, nats: Mapping[str, str]) -> SourceConfig:
@@ -297,13 +305,16 @@ def _derived(
 
 
 def _least(options: Mapping[str, str]) -> int:
-    """Return the minimum of messages of a batch; text that is no number is refused later."""
+    """Return the minimum number of messages of a batch from the options, or 0.
+
+    Text that is no number is ignored, because `_checked` refuses it.
+    """
     found = (text for name, text in options.items() if name.lower() in LEAST)
     return max((int(text) for text in found if text.isdecimal()), default=0)
 
 
 def _checked(table: TomlTable, source: SourceConfig, options: dict[str, str]) -> SourceConfig:
-    """Return the source with its options and its table. Raises `ConfigError`."""
+    """Return the source with its options and its table. Raises `ConfigError` if one is invalid."""
     from attrs import evolve
 
     is_advisory = source.format == "advisory"
@@ -332,7 +343,7 @@ def _checked(table: TomlTable, source: SourceConfig, options: dict[str, str]) ->
 
 
 def _key(option: str) -> str:
-    """Return the key of the file for an option of the source."""
+    """Return the key of the file that sets an option of the source, else the option's name."""
     return _RESERVED.get(option.lower(), option)
 
 
@@ -376,10 +387,11 @@ def _check_members(file: str, config: PipelineConfig) -> None:
 
 
 def _check_purges(file: str, config: PipelineConfig) -> None:
-    """Refuse a source that purges a stream which another source reads.
+    """Raise `ConfigError` if a source purges a stream that another source reads.
 
     A purge may move the first sequence of the stream beyond messages that the other source has not
-    read yet. That source cannot see which subjects were removed, and would report them as lost.
+    read yet. The other source cannot see which subjects were purged, and would report its messages
+    as lost.
     """
     for reader in config.sources:
         if not reader.source_options.fail_on_data_loss:

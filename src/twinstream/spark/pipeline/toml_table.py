@@ -1,4 +1,4 @@
-"""A table of a TOML file whose keys are read one by one; an unread key is an error at the end."""
+"""Read and validate the keys of a TOML table one by one; keys that stay unread are errors."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
 class TomlTable:
-    """Reads the keys of one table.
+    """One table of a TOML file, with methods that read and validate a key.
 
     ``where`` names the file and the table in errors, as in ``orders.toml: source ORDERS``.
     """
@@ -30,13 +30,14 @@ class TomlTable:
         self._known: Final[set[str]] = set()
 
     def fail(self, key: str, reason: str) -> ConfigError:
-        """Return the error for a key, to be raised."""
+        """Return the error for a key, which the caller raises."""
         return ConfigError(f"{self._where}: {key}", reason)
 
     def only(self, places: Mapping[str, str], *keys: str) -> None:
-        """Refuse other keys, so that a misspelled key is reported as such and not as missing.
+        """Raise `ConfigError` if the table has any other key than ``keys``.
 
-        ``places`` maps keys of other tables to the places where they belong.
+        Called first, so that a misspelled key is not reported as missing. ``places`` maps keys to
+        the places where they belong, for the error.
         """
         self.refuse(places, *(places.keys() - keys))
         for key in self._values:
@@ -44,28 +45,31 @@ class TomlTable:
                 raise self.fail(key, f"is not known{near(key, keys)}")
 
     def refuse(self, places: Mapping[str, str], *keys: str) -> None:
-        """Refuse keys of other tables, with the place where they belong in the error."""
+        """Raise `ConfigError` if the table has one of ``keys``; the error has its right place."""
         for key in self._values:
             if key in keys:
                 raise self.fail(key, f"is not known here; it belongs {places[key]}")
 
     def misspelt(self, key: str) -> None:
-        """Refuse a key that is similar to this missing one."""
+        """Raise `ConfigError` if the table has a key that is similar to the missing ``key``."""
         for each in self._values:
             if hint := near(each, (key,)):
                 raise self.fail(each, f"is not known{hint}")
 
     def has(self, key: str) -> bool:
-        """Return whether the key is given."""
+        """Return whether the table has the key."""
         return key in self._values
 
     def value(self, key: str) -> object:
-        """Read any value, or return ``None``."""
+        """Return the value of a key, or ``None`` without the key."""
         self._known.add(key)
         return self._values.get(key)
 
     def text(self, key: str, default: str = "") -> str:
-        """Read a text that is not empty."""
+        """Return a text without blanks around it, or ``default`` without the key.
+
+        Raises `ConfigError` for an empty text or another type.
+        """
         value = self.value(key)
         if value is None:
             return default
@@ -74,7 +78,10 @@ class TomlTable:
         return value.strip(BLANKS)
 
     def number(self, key: str, default: int | None = None, *, least: int = 1) -> int | None:
-        """Read a whole number from ``least`` up."""
+        """Return a whole number, or ``default`` without the key.
+
+        Raises `ConfigError` for a number below ``least`` or another type.
+        """
         value = self.value(key)
         if value is None:
             return default
@@ -83,19 +90,25 @@ class TomlTable:
         return value
 
     def seconds(self, key: str, default: float) -> float:
-        """Read a duration: ``500ms``, ``30s``, ``15m`` or ``2h``."""
+        """Return a duration such as ``500ms``, ``30s``, ``15m`` or ``2h`` in seconds.
+
+        Without the key the result is ``default``. Raises `ConfigError` for another text.
+        """
         value = self.value(key)
         return default if value is None else self.duration(key, value)
 
     def duration(self, key: str, value: object) -> float:
-        """Return the seconds of a duration in text."""
+        """Return the seconds of a duration. Raises `ConfigError` if ``value`` is no duration."""
         found = _DURATION.fullmatch(value.strip()) if isinstance(value, str) else None
         if found is None or not int(found[1]):
             raise self.fail(key, f"must be a duration such as 500ms, 30s, 15m or 2h, got {value!r}")
         return int(found[1]) * _UNITS[found[2]]
 
     def word(self, key: str, choices: tuple[_Word, ...]) -> _Word:
-        """Read one of the words; the first is the default."""
+        """Return one of the words ``choices``; the first one is the default.
+
+        Raises `ConfigError` for another text.
+        """
         text: str = self.text(key, choices[0])
         for choice in choices:
             if choice == text:
@@ -105,7 +118,10 @@ class TomlTable:
         )
 
     def texts(self, key: str) -> tuple[str, ...]:
-        """Read a list of texts, or one text."""
+        """Return a list of texts or one text as a tuple, which is empty without the key.
+
+        Raises `ConfigError` for an empty text or another type.
+        """
         value = self.value(key)
         found = [value] if isinstance(value, str) else value
         if found is None:
@@ -116,7 +132,10 @@ class TomlTable:
         return tuple(str(each) for each in items)
 
     def table(self, key: str) -> TomlTable:
-        """Read a table below this one; empty if it is not given."""
+        """Return a table inside this table; it is empty without the key.
+
+        Raises `ConfigError` for a value that is no table.
+        """
         value = self.value(key)
         if value is None:
             value = {}
@@ -125,7 +144,7 @@ class TomlTable:
         return TomlTable(f"{self._where}: [{key}]", cast(dict[str, object], value))
 
     def tables(self, key: str) -> list[Mapping[str, object]]:
-        """Read a list of tables."""
+        """Return a list of tables. Raises `ConfigError` without the key and for other values."""
         value = self.value(key)
         items = cast(list[object], value) if isinstance(value, list) else [value]
         if not items or not all(isinstance(each, dict) for each in items):
@@ -133,7 +152,7 @@ class TomlTable:
         return cast(list[Mapping[str, object]], items)
 
     def rest(self) -> dict[str, object]:
-        """Read all keys that were not read yet."""
+        """Return all keys that were not read yet, with their values."""
         left = {key: value for key, value in self._values.items() if key not in self._known}
         self._known.update(left)
         return left
@@ -146,6 +165,6 @@ class TomlTable:
 
 
 def near(word: str, known: set[str] | tuple[str, ...]) -> str:
-    """Return a hint at the most similar known word, or an empty text."""
+    """Return a text for an error that names the most similar known word; it may be empty."""
     found = difflib.get_close_matches(word, sorted(known), n=1)
     return f"; did you mean {found[0]!r}?" if found else ""

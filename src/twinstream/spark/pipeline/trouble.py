@@ -1,4 +1,4 @@
-"""Classify failures of queries as transient or permanent, and describe them in one line."""
+"""Classify errors of queries as transient or permanent, and describe them in one line."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from twinstream.spark import errors as spark
 
 __all__ = ["is_lasting", "kind_of", "sentence", "spark_is_gone"]
 
-#: Permanent errors, which a restart does not fix: the user must change something first.
+#: Permanent errors. A restart does not help, because the user must change something first.
 _LASTING: Final[tuple[type[Exception], ...]] = (
     spark.CheckpointError,
     spark.ConfigError,
@@ -29,15 +29,16 @@ _LASTING: Final[tuple[type[Exception], ...]] = (
 )
 _NAMES: Final = frozenset(each.__name__ for each in _LASTING)
 
-#: Spark's text for an error of one of its Python processes: the end of a traceback.
+#: The last line of a traceback in Spark's text, if a Python process raised an error of this
+#: package.
 _RAISED: Final = re.compile(r"^twinstream(?:\.\w+)*\.errors\.(\w+): (.+)$", re.MULTILINE)
 
-#: Any other error of these processes: the line after the indented ones.
+#: A traceback in Spark's text with any error. The error is the line after the indented lines.
 _TRACEBACK: Final = re.compile(
     r"^Traceback \(most recent call last\):\n(?:[ \t].*\n)+(\S.*)$", re.MULTILINE
 )
 
-#: Spark's message if one of its Python processes has not connected within ten seconds.
+#: Spark's message if one of its Python processes did not connect within ten seconds.
 _SLOW_START: Final = re.compile(r"Python worker (?:failed )?to connect back")
 
 
@@ -50,13 +51,13 @@ def is_lasting(error: BaseException) -> bool:
 
 
 def kind_of(error: BaseException) -> str:
-    """Return the class of the error, also if a Python process of Spark raised it."""
+    """Return the name of the error's class, also if a Python process of Spark raised the error."""
     found = _RAISED.findall(str(error))
     return str(found[-1][0]) if found else type(error).__name__
 
 
 def sentence(error: BaseException) -> str:
-    """Return the error in one line, without the tracebacks of Spark and Python."""
+    """Return the text of the error in one line, without the tracebacks of Spark and Python."""
     text = str(error)
     found = _RAISED.findall(text)
     if found:
@@ -74,7 +75,7 @@ def sentence(error: BaseException) -> str:
 
 
 def spark_is_gone(error: BaseException) -> bool:
-    """Return whether Spark's Java process no longer responds."""
+    """Return whether the error means that Spark's Java process no longer responds."""
     if isinstance(error, core.TwinstreamError):
         return False
     return isinstance(error, ConnectionError) or type(error).__name__ == "Py4JNetworkError"

@@ -1,4 +1,4 @@
-"""Remove files that no table uses any more: replaced files, and files of killed attempts."""
+"""Remove files that no table uses: replaced files, and files of killed attempts to land a batch."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from twinstream.spark.pipeline.settled import settled
 __all__ = ["KEEP", "Leftover", "vacuum"]
 
 KEEP: Final = 7 * 24 * 3600.0
-"""Seconds that replaced files are kept by default, so that queries that read them can end."""
+"""Default of the seconds that replaced files are kept, so that queries that read them can end."""
 
 
 @frozen(kw_only=True)
@@ -30,14 +30,14 @@ class Leftover:
 
 
 def vacuum(config: PipelineConfig, *, keep: float = KEEP, dry_run: bool = False) -> list[Leftover]:
-    """Remove unused files, and return them.
+    """Remove files that no table uses, and return them.
 
-    A running pipeline lands no batch meanwhile.
+    A running pipeline waits for the end of this call before it lands its next batch.
 
     Args:
         config: the pipeline.
-        keep: remove files that have been unused for this many seconds. With a short time, a query
-            that still reads an old version of a table may fail.
+        keep: the seconds that a file is kept after it was replaced. With a short time, a query that
+            still reads an old version of a table may fail.
         dry_run: return the files without removing them.
 
     Raises:
@@ -46,7 +46,7 @@ def vacuum(config: PipelineConfig, *, keep: float = KEEP, dry_run: bool = False)
     """
     folders = Folders(config.path)
     with settled(config, "vacuum"):
-        found = [_measured(path) for path in _aside(folders, time.time() - keep)]
+        found = [_measured(path) for path in _unused(folders, time.time() - keep)]
         if config.sink == "delta":
             for table in all_tables(config):
                 found += _delta(folders.root / table, keep, dry_run=dry_run)
@@ -55,8 +55,9 @@ def vacuum(config: PipelineConfig, *, keep: float = KEEP, dry_run: bool = False)
     return found
 
 
-def _aside(folders: Folders, before: float) -> list[Path]:
-    # Nothing is landed meanwhile, so staged files were left by a killed attempt.
+def _unused(folders: Folders, before: float) -> list[Path]:
+    # The caller has the exclusive lock, so no batch uses the staged files: a killed process
+    # left them.
     found = sorted(folders.staging.iterdir()) if folders.staging.is_dir() else []
     replaced = sorted(folders.replaced.iterdir()) if folders.replaced.is_dir() else []
     found += [path for path in replaced if _is_older(path.name, before)]
@@ -67,7 +68,10 @@ def _aside(folders: Folders, before: float) -> list[Path]:
 
 
 def _is_older(name: str, before: float) -> bool:
-    """Return whether a name is an earlier time; other names are not from this package."""
+    """Return whether a name is a time, in nanoseconds, up to ``before``, in seconds.
+
+    Names that are no number do not come from this package.
+    """
     return name.isascii() and name.isdigit() and int(name) / 1e9 <= before
 
 
@@ -77,7 +81,7 @@ def _delta(folder: Path, keep: float, *, dry_run: bool) -> list[Leftover]:
     delta = open_table(folder)
     if delta is None:
         return []
-    hours = math.ceil(keep / 3600)  # Delta accepts whole hours: round up
+    hours = math.ceil(keep / 3600)  # Delta accepts only whole hours
     names = delta.vacuum(hours, dry_run=True, enforce_retention_duration=False, full=True)
     found = [_measured(folder / name) for name in names if (folder / name).exists()]
     if not dry_run:

@@ -1,7 +1,7 @@
 """Verify, against the stream and the journal, that the tables have every message exactly once.
 
-Verification does not need Spark: Arrow reads the tables from their files, and the SDK's range
-reader reads the stream, whose leader confirms the end.
+Verification does not need Spark. Arrow reads the tables from their files, and the SDK's range
+reader reads the stream; the leader of the stream confirms its end.
 """
 
 from __future__ import annotations
@@ -34,9 +34,10 @@ _SHOWN: Final = 5
 class Verdict:
     """The result for one source between sequences ``start`` and ``end`` (exclusive).
 
-    The source's tables have ``rows`` rows, including dead letters, with ``distinct`` sequences; the
-    stream still has ``held`` messages of the range. ``gaps`` is the number of sequences that
-    neither has: deleted, filtered out, or removed by limits before they were landed. ``problems``
+    The source's tables have ``rows`` rows, including dead letters, with ``distinct`` different
+    sequences. The stream still has ``held`` messages of the range, of which ``missing`` are in no
+    table. ``gaps`` is the number of sequences that neither the tables nor the stream have: their
+    messages were deleted, filtered out, or removed by limits before they were landed. ``problems``
     is empty if every message is in the tables once.
     """
 
@@ -63,8 +64,9 @@ def verify(
 ) -> Iterator[Verdict]:
     """Yield a verdict for each source.
 
-    ``tell`` is called with the source's name, the work done and the total work. A batch that is
-    being landed meanwhile is not checked. Raises errors of reading tables and streams.
+    The callback ``tell`` receives the source's name, the number of verified sequences and their
+    total. A batch that is not in the journal yet is not verified. Raises the errors of reading
+    tables and streams.
     """
     sink = open_sink(config)
     for source in config.sources:
@@ -94,7 +96,7 @@ def _verify(
         if state.created != newest.created and other is not None:
             verdict.problems.append(f"{other}; there is nothing to compare the tables with")
             return verdict
-        for low, high, options in _stretches(source, current):
+        for low, high, options in _windows(source, current):
             tables = tables_of(source, entries.values())
             everything = read_landed(sink, source, tables, low, high).up_to(newest.batch)
             landed = everything.since(oldest)
@@ -107,16 +109,16 @@ def _verify(
             counts.update(landed.by_batch())
             tell(source.name, high - verdict.start, verdict.end - verdict.start)
     verdict.gaps = verdict.end - verdict.start - verdict.distinct - verdict.missing
-    # A restart after replaced messages leaves a gap between batches.
+    # If messages of the stream may be replaced by later ones, a batch may begin after a gap.
     strict = source.source_options.fail_on_data_loss and not state.keeping.replaces
     _check_batches(verdict, current, counts, strict=strict)
     return verdict
 
 
-def _stretches(
+def _windows(
     source: SourceConfig, entries: Mapping[int, BatchEntry]
 ) -> Iterator[tuple[int, int, SourceOptions]]:
-    """Split the range of some batches into windows, each with the subjects landed in it."""
+    """Yield windows of the range of some batches, each with the options of its landed subjects."""
     now = source.source_options
     groups = [list(each) for _, each in groupby(entries.values(), lambda entry: entry.filter)]
     ends = [group[0].start for group in groups[1:]] + [groups[-1][-1].end]
@@ -151,14 +153,14 @@ def _check_batches(
     for number, entry in entries.items():
         if counts[number] != entry.messages:
             verdict.problems.append(
-                f"batch {number} has {counts[number]} rows in the tables, the journal says"
+                f"batch {number} has {counts[number]} rows in the tables, the journal has"
                 f" {entry.messages}"
             )
     strange = sorted(counts.keys() - entries.keys())
     if strange:
-        verdict.problems.append(f"rows of batches that the journal does not know: {_list(strange)}")
+        verdict.problems.append(f"rows of batches that are not in the journal: {_list(strange)}")
     for before, after in pairwise(entries.values()):
-        # If losses are allowed, a batch begins after messages that were lost, which leaves a gap.
+        # If losses are allowed, a batch may begin after lost messages, which leaves a gap.
         if after.start < before.end or (after.start > before.end and strict):
             verdict.problems.append(
                 f"batch {after.batch} begins at {after.start}, the one before ended at {before.end}"

@@ -1,1 +1,1 @@
-"""Spark sessions, Java, and what executors need."""
+"""Set up Spark: sessions, Java, the Python of workers, and a package for executors."""

@@ -1,4 +1,4 @@
-"""The cache folder of this package, for files that are made once per machine."""
+"""The cache folder of this package, for files that are written once per machine."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["cache_folder"]
 
 
 def cache_folder() -> Path:
-    """Return the folder ``twinstream`` in the user's cache, or one of this process."""
+    """Return the folder ``twinstream`` in the user's cache, or else a new temporary folder."""
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     folder = Path(base) / "twinstream"
     try:
@@ -18,5 +18,5 @@ def cache_folder() -> Path:
         if os.access(folder, os.W_OK):
             return folder
     except OSError:
-        pass  # the home folder is read-only (containers): use a folder of this process
+        pass  # the home folder is read-only, as in containers
     return Path(tempfile.mkdtemp(prefix="twinstream-"))

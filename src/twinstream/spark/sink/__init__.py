@@ -1,1 +1,1 @@
-"""The sink: publish rows exactly once or at least once."""
+"""The ``jetstream`` sink: publish rows exactly once or at least once."""

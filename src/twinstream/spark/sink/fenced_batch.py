@@ -1,4 +1,4 @@
-"""One atomic batch: a fenced ledger entry and the rows that it records."""
+"""Publish one atomic batch: a fenced ledger entry and the rows that it records."""
 
 from __future__ import annotations
 
@@ -21,7 +21,11 @@ __all__ = ["FencedBatch"]
 
 
 class FencedBatch:
-    """Rows and their ledger entry, stored atomically after the previous entry."""
+    """A ledger entry and its rows, which the server stores together or not at all.
+
+    ``before`` is the sequence of the ledger's previous entry. The server refuses the batch if the
+    ledger has a newer entry.
+    """
 
     def __init__(
         self, stream: str, subject: str, entry: Entry, before: int, rows: Sequence[OutMessage]
@@ -33,9 +37,10 @@ class FencedBatch:
         self._rows: Final = rows
 
     def send(self, nc: Connection, timeout: float) -> Entry:
-        """Make one attempt; return the entry with its sequence. ``timeout`` is in seconds.
+        """Send the batch once, and return the entry with its sequence.
 
-        Raises `WrongLastSequence` if the ledger's newest entry is not ``before``.
+        ``timeout`` is the limit for each response in seconds. Raises `WrongLastSequence` if the
+        sequence of the ledger's newest entry is not ``before``.
         """
         batch, rows = uuid.uuid4().hex, self._rows
         fence = PublishRequest(
@@ -45,21 +50,21 @@ class FencedBatch:
             expected_stream=self._stream,
             expected_last_subject_seq=self._before,
         )
-        _ask(nc, fence, timeout)
+        _send(nc, fence, timeout)
         for number, row in enumerate(rows[:-1], 2):
             request = _request(row, _place(batch, number))
             nc.publish(row.subject, row.data, headers=_header_map(request))
         commit = {**_place(batch, len(rows) + 1), "Nats-Batch-Commit": "1"}
-        answer = _ask(nc, _request(rows[-1], commit), timeout)
-        # The acknowledgement names the last message; the entry is the first of the batch.
+        answer = _send(nc, _request(rows[-1], commit), timeout)
+        # The acknowledgement has the sequence of the last message. The entry is the first message.
         seq = int(answer["seq"]) - len(rows)
         return evolve(self._entry, seq=seq)
 
 
-def _ask(nc: Connection, request: PublishRequest, timeout: float) -> dict[str, Any]:
+def _send(nc: Connection, request: PublishRequest, timeout: float) -> dict[str, Any]:
     headers = _header_map(request)
     answer = nc.request(request.subject, request.data, headers=headers, timeout=timeout)
-    # The response to a message that is only staged is empty.
+    # The response is empty for a message that the server stages until the batch is committed.
     return read_answer(answer.data, request.subject) if answer.data else {}
 
 

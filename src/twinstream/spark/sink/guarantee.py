@@ -1,4 +1,4 @@
-"""Check, before anything is sent, that a stream's settings allow a write's guarantee."""
+"""Check, before rows are sent, that a stream's settings allow the guarantee of a write."""
 
 from __future__ import annotations
 
@@ -12,19 +12,22 @@ from twinstream.spark.sink.options import SinkOptions
 
 __all__ = ["check_promise"]
 
-#: Ledger entries of one task that a stream must keep, for up to 999 rows each.
+#: The fewest ledger entries of one task that a stream must keep. An entry has up to 999 rows.
 _ENTRIES: Final = 1000
 
 
 def check_promise(config: StreamConfig, options: SinkOptions) -> None:
-    """Raise `OptionError` with the setting that breaks the guarantee, and the remedy."""
-    # Only these modes look up a message later, under the subject that it was published to.
+    """Raise `OptionError` if a setting of the stream breaks the guarantee of a write.
+
+    The error has the setting and a remedy.
+    """
+    # Only these modes look up a message later, by the subject to which it was published.
     by_subject = options.idempotence in {"insert", "ledger"}
-    holes = [
+    weaknesses = [
         each for each in write_holes(config) if by_subject or each.setting != "subject_transform"
     ]
-    if holes:
-        found = "; ".join(map(str, holes))
+    if weaknesses:
+        found = "; ".join(map(str, weaknesses))
         raise OptionError("stream", f"stream {config.name} cannot guarantee the write: {found}")
     if options.idempotence == "msgId":
         _check_window(config, options)
@@ -40,7 +43,7 @@ def _check_window(config: StreamConfig, options: SinkOptions) -> None:
             f"stream {config.name} forgets message IDs after {window:g} s, which is less than"
             f" minDuplicateWindow={options.min_duplicate_window:g}s: a later retry would store"
             " rows twice. Raise the stream's duplicate_window, use idempotence=ledger, or lower"
-            " minDuplicateWindow if retries always come sooner",
+            " minDuplicateWindow if all retries happen sooner",
         )
 
 
@@ -66,7 +69,7 @@ def _check_ledger(config: StreamConfig, options: SinkOptions) -> None:
             " that record the stored rows, and a retry could not continue. Set"
             f" max_msgs_per_subject=-1, or to {_ENTRIES} or more; or use msgId",
         )
-    # An example of a ledger's subject: prefix, name of the write, number of the task.
+    # An example of the subject of a ledger: prefix, name of the write, number of the task.
     entries = f"{options.ledger_subject}.write.0"
     takes = matcher(config.subjects or [str(config.name)])
     if takes is not None and not takes(entries.encode()):

@@ -1,28 +1,30 @@
-"""Write exactly once, without a time limit: atomic batches that begin with a fenced ledger entry.
+"""Write rows exactly once, without a time limit, in atomic batches with a fenced ledger entry.
 
 Theory of operation
 -------------------
-Each partition of a write has its own subject in the stream, its ledger. Rows are published in
-atomic batches: the server stores all messages of a batch or none. The first message of every
-batch is a ledger entry ``{batch, rows, first, keys}``: the keys of the rows that are stored with
-it, the number of rows of this micro-batch that are stored by then, and the sequence of the
-micro-batch's first entry. It is published with the sequence of the previous entry as
-``Nats-Expected-Last-Subject-Sequence``, so only an attempt that knows the newest entry can store
-it.
 
-An attempt first reads the newest entry from the leader. If it belongs to the same micro-batch, the
-keys of all its entries identify the stored rows. The attempt skips these rows, wherever they come:
-after a shuffle, a repeated task gets its rows in another order. It stores nothing until it has seen
-all of them, and fails if it does not see them: so a query that returns other rows on a repeat is
-detected before both results are mixed. If the entry belongs to a later micro-batch, the checkpoint
-is out of date.
+Each partition of a write has its own subject in the stream, its ledger. Rows are published in
+atomic batches: the server stores all messages of a batch or none. The first message of every batch
+is a ledger entry ``{batch, rows, first, keys}``. ``batch`` is the number of the micro-batch.
+``rows`` is the number of its rows that are stored up to this entry.
+``first`` is the sequence of the micro-batch's first entry. ``keys`` are the keys of the rows that
+are stored with the entry. The entry is published with the sequence of the previous entry as
+``Nats-Expected-Last-Subject-Sequence``, so only an attempt that knows the newest entry can store
+the next one.
+
+An attempt first reads the newest entry from the leader. If that entry belongs to the same
+micro-batch, the keys of all entries of the micro-batch identify the stored rows. The attempt skips
+these rows in any order, because a repeated task gets its rows in another order after a shuffle. The
+attempt stores no row until it has skipped all stored rows, and it fails if they are not among its
+rows. So a query that returns other rows on a repeat is detected before both results are mixed. If
+the entry belongs to a later micro-batch, the checkpoint is out of date.
 
 If an atomic batch gets no response, or its leader is lost, it is sent again with the same expected
-sequence. If the server refuses that sequence, another attempt of the task has stored rows. The
-writer then reads the new entries and skips their rows like the others. So two attempts that run at
-the same time store each row once, in whatever order they have the rows.
+sequence. If the server refuses that sequence, another attempt of the task has stored rows. Then the
+writer reads the new entries and skips their rows too. So two attempts that run at the same time
+store each row once, in any order of the rows.
 
-The guarantee lasts as long as the entries of each ledger: it ends if limits by age or size, purges
+The guarantee lasts as long as the entries of each ledger. It ends if limits by age or size, purges
 or deletes remove the newest entry. If older entries of a micro-batch were removed, a repeat cannot
 know which rows are stored, and fails.
 """
@@ -56,24 +58,25 @@ if TYPE_CHECKING:
 
 __all__ = ["CHUNK", "LedgerWriter"]
 
-#: Rows in one atomic batch. The server accepts 1,000 messages, including the ledger entry.
+#: The most rows in one atomic batch. The server accepts 1,000 messages, including the ledger entry.
 CHUNK: Final = 999
 
-#: Bytes of an entry: of one key, and of the rest with headers.
+#: Sizes in bytes of the parts of an entry: one key in base64, and all other members with headers.
 _KEY_TEXT: Final = KEY_SIZE * 4 // 3
 _REST: Final = 600
 
-#: One attempt waits for this fraction (1/n) of the time for an atomic batch: the response may be
-#: lost with a leader, and there must be time to send the batch again.
+#: Each attempt to send an atomic batch waits for its response for ``ackTimeoutMs`` divided by this
+#: number. The response may be lost with a leader, and then the batch must be sent again in time.
 _SHARE: Final = 3
 
-#: After this many attempts a row for another stream is likelier than a lost leader. This is not
-#: certain, because an account may map subjects to other ones before they reach the stream.
+#: The attempt after which the writer checks the subjects of the rows: now a row for another stream
+#: is likelier than a lost leader. Earlier checks could refuse valid rows, because an account may
+#: map subjects to other ones before they reach the stream.
 _SUSPICIOUS: Final = 3
 
 
 class LedgerWriter:
-    """Writes the rows of one task."""
+    """The writer of the rows of one task."""
 
     def __init__(
         self, nc: Connection, stream: Stream, options: SinkOptions, identity: TaskIdentity
@@ -85,14 +88,14 @@ class LedgerWriter:
         self._subject: Final = f"{options.ledger_subject}.{identity.write}.{identity.partition}"
         self._chunk: Final = _chunk_of(stream.config, nc.server_info.max_payload)
         self._newest = Entry()
-        # Keys of rows that other attempts stored and that this one has not seen yet.
+        # Keys of rows that other attempts stored and that this attempt has not read yet.
         self._stored: Final[Counter[bytes]] = Counter()
 
     def write(self, rows: Iterator[OutMessage]) -> JetStreamCommit:
-        """Store the rows that no other attempt stored.
+        """Store the rows that no other attempt has stored, and return the numbers of rows.
 
-        Raises `LedgerError` if another attempt stored rows that this one does not have, if the
-        checkpoint is older than the ledger, or if entries of the ledger were removed.
+        Raises `LedgerError` in three cases: another attempt stored rows that are not among these
+        rows, the checkpoint is older than the ledger, or entries of the ledger were removed.
         """
         self._follow(self._read_newest())
         waiting = RowQueue()
@@ -113,7 +116,7 @@ class LedgerWriter:
         return JetStreamCommit(stored, count - stored, self._subject, self._identity.batch)
 
     def _is_stored(self, row: Keyed) -> bool:
-        """Return whether another attempt stored a row. Each stored row matches one row only."""
+        """Return whether another attempt stored a row. Each stored row is matched only once."""
         key, _ = row
         if key not in self._stored:
             return False
@@ -123,7 +126,7 @@ class LedgerWriter:
         return True
 
     def _follow(self, found: Entry) -> None:
-        """Record the rows that other attempts stored up to an entry."""
+        """Record the keys of the rows that other attempts stored up to an entry."""
         if found.batch > self._identity.batch:
             raise LedgerError(
                 f"{self._subject}: the ledger is at batch {found.batch}, this is batch"
@@ -143,7 +146,7 @@ class LedgerWriter:
         self._newest = found
 
     def _entries(self, newest: Entry) -> list[Entry]:
-        """Read the entries of this micro-batch that are not known yet."""
+        """Read and return the entries of this micro-batch, up to ``newest``, that are not known."""
         start = max(self._newest.seq + 1, newest.begins)
         if start == newest.seq:
             return [newest]
@@ -156,7 +159,7 @@ class LedgerWriter:
         return through(read, timeout)
 
     def _read_newest(self) -> Entry:
-        """Read the newest entry, from the leader."""
+        """Read and return the newest entry of the ledger from the leader."""
         try:
             message = through(
                 lambda: self._stream.get_last_message(self._subject), self._options.ack_timeout
@@ -178,7 +181,11 @@ class LedgerWriter:
             )
 
     def _store(self, waiting: RowQueue) -> int:
-        """Store the first queued rows, unless another attempt came first; return how many."""
+        """Store the first queued rows, and return their number.
+
+        If another attempt stored rows before, these rows are removed from the queue, and the result
+        is 0.
+        """
         rows, newest, batch = waiting.peek(self._chunk), self._newest, self._identity.batch
         goes_on = newest.batch == batch
         planned = Entry(
@@ -197,7 +204,10 @@ class LedgerWriter:
         return 0
 
     def _send(self, entry: Entry, before: int, rows: list[OutMessage]) -> Entry:
-        """Store an entry and its rows atomically; return the newest entry of the ledger."""
+        """Store an entry and its rows atomically, and return the newest entry of the ledger.
+
+        If the ledger has an entry of another attempt after ``before``, that entry is returned.
+        """
         batch = FencedBatch(self._stream.name, self._subject, entry, before, rows)
         patience = Patience(self._options.ack_timeout)
         tries = 0
@@ -208,21 +218,24 @@ class LedgerWriter:
             except WrongLastSequence as error:
                 found = self._read_newest()
                 if found.seq != before:
-                    # Stored by an earlier try, or by another attempt that still runs.
+                    # An earlier try stored the entry, or another attempt that still runs did.
                     return found
-                patience.spend(error)  # the batch that came first is still being stored
+                patience.spend(error)  # the server is still storing a batch that arrived before
             except TwinstreamError as error:
-                if tries == _SUSPICIOUS or _is_of_another(error):
-                    self._refuse_strangers(rows)
-                # A new leader lacks the messages that the old one staged, and open batches of
+                if tries == _SUSPICIOUS or _is_of_other_stream(error):
+                    self._refuse_other_streams(rows)
+                # A new leader lacks the messages that the old leader staged. Also, open batches of
                 # attempts that died count until they expire. A retry is safe: if the batch is
-                # stored, the expected sequence of the retry is wrong.
+                # stored, the server refuses the expected sequence of the retry.
                 if not is_transient(error, batch=True):
                     raise
                 patience.spend(error)
 
-    def _refuse_strangers(self, rows: list[OutMessage]) -> None:
-        """Raise if a row is for another stream: the server reports such a batch as incomplete."""
+    def _refuse_other_streams(self, rows: list[OutMessage]) -> None:
+        """Raise `SchemaError` if a row has a subject of another stream.
+
+        The server reports a batch with such a row as incomplete.
+        """
         takes = matcher(self._stream.config.subjects or [self._stream.name])
         for row in rows:
             if takes is not None and not takes(row.subject.encode()):
@@ -233,12 +246,12 @@ class LedgerWriter:
 
 
 def _chunk_of(config: StreamConfig, max_payload: int) -> int:
-    """Return the number of rows per atomic batch for which the stream accepts the entry's size."""
+    """Return the most rows of an atomic batch whose entry is not too large for the stream."""
     limits = [max_payload, config.max_msg_size or -1]
     most = min(each for each in limits if each > 0)
     return max(1, min(CHUNK, (most - _REST) // _KEY_TEXT))
 
 
-def _is_of_another(error: TwinstreamError) -> bool:
-    """Return whether the error is of another stream, because this one allows batches."""
+def _is_of_other_stream(error: TwinstreamError) -> bool:
+    """Return whether another stream sent the error: the ledger's stream allows atomic batches."""
     return isinstance(error, JetStreamError) and error.err_code == BATCH_DISABLED

@@ -1,4 +1,4 @@
-"""A ledger entry: the rows of a micro-batch that are stored together with it."""
+"""The ledger entry: a message that records the rows of a micro-batch stored together with it."""
 
 from __future__ import annotations
 
@@ -17,36 +17,36 @@ __all__ = ["Entry"]
 
 @frozen
 class Entry:
-    """An entry, stored in one atomic batch with rows; ``seq`` 0 means that none is stored yet."""
+    """An entry of a ledger. ``seq`` is its sequence; 0 means that it is not stored."""
 
     batch: int = -1
-    """Number of the micro-batch."""
+    """The number of the micro-batch."""
     rows: int = 0
-    """Rows of the micro-batch that are stored up to this entry."""
+    """The number of rows of the micro-batch that are stored up to this entry."""
     keys: bytes = b""
-    """Concatenated keys of the rows in this atomic batch."""
+    """The concatenated keys of the rows in the entry's atomic batch."""
     first: int = 0
-    """Sequence of the micro-batch's first entry; 0 in that one itself."""
+    """The sequence of the micro-batch's first entry; 0 in the first entry itself."""
     seq: int = 0
 
     @property
     def begins(self) -> int:
-        """Sequence of the first entry of the micro-batch."""
+        """The sequence of the first entry of the micro-batch."""
         return self.first or self.seq
 
     def each_key(self) -> list[bytes]:
-        """Return the key of each row in this atomic batch."""
+        """Return the key of each row in the entry's atomic batch."""
         return [self.keys[at : at + KEY_SIZE] for at in range(0, len(self.keys), KEY_SIZE)]
 
     def to_json(self) -> bytes:
-        """Return the payload of the entry."""
+        """Return the JSON text that is the payload of the entry."""
         keys = b64encode(self.keys).decode()
         members = {"batch": self.batch, "rows": self.rows, "first": self.first, "keys": keys}
         return json.dumps(members).encode()
 
     @classmethod
     def from_json(cls, payload: bytes, seq: int, subject: str) -> Entry:
-        """Parse an entry. Raises `LedgerError` for a message that is no entry."""
+        """Return the entry that a message contains. Raises `LedgerError` if it is no entry."""
         try:
             members: Any = read_json(payload)
             batch, rows = int(members["batch"]), int(members["rows"])

@@ -17,11 +17,11 @@ __all__ = ["refuse_other_tasks"]
 
 
 def refuse_other_tasks(stream: Stream, commits: Sequence[JetStreamCommit], patience: float) -> None:
-    """Raise `LedgerError` if tasks that are not among these stored rows of the same micro-batch.
+    """Raise `LedgerError` if a task without a commit has stored rows of the same micro-batch.
 
     Each task compares its rows with its own ledger. If a repeat of the micro-batch has fewer tasks
-    than an earlier attempt, no task compares the ledgers of the missing ones, and their rows are in
-    other tasks now. ``patience`` is the time for retries of requests, in seconds.
+    than an earlier attempt, no task compares the ledgers of the missing tasks, and other tasks may
+    have stored the same rows again. ``patience`` is the time for retries of requests, in seconds.
     """
     if not commits:
         return

@@ -1,4 +1,4 @@
-"""The options of the sink, parsed and checked once; every error names the option."""
+"""Parse and validate the options of the sink. Every error names the option."""
 
 from __future__ import annotations
 
@@ -25,35 +25,36 @@ _IDEMPOTENCE: Final[tuple[Idempotence, ...]] = ("msgId", "none", "insert", "ledg
 class SinkOptions:
     """The parsed options of one write.
 
-    ``idempotence`` selects what a repeated attempt does:
+    ``idempotence`` selects how a repeated attempt treats rows that are already stored:
 
-    - ``none``: stores its rows again (at least once);
-    - ``msgId``: stores no row twice within the stream's duplicate window;
-    - ``insert``: stores no subject twice, so each row needs its own subject;
-    - ``ledger``: stores the rows that other attempts have not stored, without a time limit. Rows
-      are sent in atomic batches whose first message is a ledger entry, fenced by the sequence of
-      the previous entry.
+    - ``none``: it stores all its rows again (at least once);
+    - ``msgId``: it stores no row twice within the stream's duplicate window;
+    - ``insert``: it stores no message for a subject that has one, so each row needs its own
+      subject;
+    - ``ledger``: it stores only rows that no other attempt has stored, without a time limit. Rows
+      are sent in atomic batches. The first message of a batch is a ledger entry, which is fenced
+      by the sequence of the previous entry.
     """
 
     connection: ConnectionSettings
     stream: str | None = None
     subject: str | None = None
-    """Subject of rows without their own subject."""
+    """The subject of rows that have no subject."""
     idempotence: Idempotence = "msgId"
     id_column: str | None = None
-    """Column that identifies a row; by default its content and its task identify it."""
+    """The column that identifies a row. By default the row's content and task identify it."""
     write_id: str | None = None
-    """ID of a batch write, so that running it again counts as a repeated attempt."""
+    """The ID of a batch write. A later write with the same ID is a repeated attempt."""
     ledger_subject: str | None = None
     min_duplicate_window: float = 120.0
-    """Seconds."""
+    """The shortest duplicate window of the stream that the write accepts, in seconds."""
     max_in_flight: int = 4096
     ack_timeout: float = 30.0
-    """Seconds."""
+    """The most seconds to wait for an acknowledgement."""
 
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> SinkOptions:
-        """Parse and check all options. Raises `OptionError`."""
+        """Return the parsed and validated options. Raises `OptionError` for an invalid one."""
         given = OptionsMap(options)
         _refuse_bucket(given)
         parsed = cls(

@@ -1,4 +1,4 @@
-"""A write task in the modes in which rows are published one by one."""
+"""Publish the rows of a write task one by one, as all modes without a ledger do."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 __all__ = ["publish_rows"]
 
-#: Retries of a row, and seconds between them: after a leader is lost, a new one is elected within
-#: nine seconds, and a lost response is noticed after a tenth of ``ackTimeoutMs``.
+#: The most retries of a row, and the seconds between them. After a leader is lost, a new one is
+#: elected within nine seconds, and a lost response is noticed after a tenth of ``ackTimeoutMs``.
 _RETRIES: Final = 9
 _RETRY_WAIT: Final = 1.0
 
-#: The most seconds that rows wait until their message IDs can be used again, and the seconds if
-#: the stream is not known.
+#: The most seconds that rows wait until their message IDs can be used again, and the default of
+#: these seconds for a stream whose duplicate window is unknown.
 _LONGEST_HOLD: Final = 600.0
 _USUAL_WINDOW: Final = 120.0
 
@@ -40,35 +40,36 @@ def publish_rows(
     identity: TaskIdentity,
     window: float | None = None,
 ) -> JetStreamCommit:
-    """Publish rows with many pending acknowledgements, and count the stored rows.
+    """Publish rows with many pending acknowledgements, and return the numbers of rows.
 
-    ``window`` is the stream's duplicate window in seconds. A leader that lost a message in a leader
-    change may refuse its message ID for that long, and Spark's attempts would have failed by then:
-    such rows are published again until the window has passed.
+    ``window`` is the stream's duplicate window in seconds. After a leader change, a stream may
+    report a message ID as in process although the message is lost, for up to ``window`` seconds.
+    Spark's attempts would all fail in this time. So such rows are published again until the window
+    has passed.
 
     Raises the server's error for the first row that the server refuses.
     """
     commit = JetStreamCommit(0, 0)
-    held: list[PublishRequest] = []
+    again: list[PublishRequest] = []
 
     def take(outcome: PubAck | PublishFailure) -> None:
         if isinstance(outcome, PublishFailure) and _is_in_process(outcome):
-            held.append(outcome.request)
-            if len(held) <= options.max_in_flight:
+            again.append(outcome.request)
+            if len(again) <= options.max_in_flight:
                 return
         _count(commit, options, outcome)
 
     requests = _requests(options, rows, identity)
     _publish(jet, options, requests, take, timeout=options.ack_timeout, retries=_RETRIES)
-    if held:
+    if again:
         hold = min(_USUAL_WINDOW if window is None else window, _LONGEST_HOLD)
         timeout = hold + options.ack_timeout
         text = (
-            f"the stream reports the message IDs of {len(held)} rows as in process, the first for"
-            f" {held[0].subject}: these rows are published again, for {timeout:g} s at most"
+            f"the stream reports the message IDs of {len(again)} rows as in process, the first"
+            f" for {again[0].subject}: these rows are published again, for {timeout:g} s at most"
         )
         warnings.warn(text, RuntimeWarning, stacklevel=2)
-        _publish(jet, options, held, partial(_count, commit, options), timeout=timeout)
+        _publish(jet, options, again, partial(_count, commit, options), timeout=timeout)
     return commit
 
 
@@ -94,7 +95,7 @@ def _publish(
 
 def _count(commit: JetStreamCommit, options: SinkOptions, outcome: PubAck | PublishFailure) -> None:
     if isinstance(outcome, PublishFailure):
-        if options.idempotence != "insert" or not _is_there(outcome):
+        if options.idempotence != "insert" or not _is_present(outcome):
             raise outcome.error
         commit.present += 1
     elif outcome.duplicate:
@@ -112,7 +113,8 @@ def _requests(
     for row in rows:
         if inserts and row.subject in seen:
             raise SchemaError(
-                f"idempotence=insert keeps one message per subject, but {row.subject!r} comes twice"
+                "idempotence=insert keeps one message per subject, but"
+                f" {row.subject!r} occurs twice"
             )
         if inserts:
             seen.add(row.subject)
@@ -128,17 +130,18 @@ def _requests(
         )
 
 
-def _is_there(failure: PublishFailure) -> bool:
-    """Return whether the subject already has a message: an earlier attempt stored it."""
+def _is_present(failure: PublishFailure) -> bool:
+    """Return whether the server refused the row because its subject already has a message."""
     return isinstance(_refusal(failure), WrongLastSequence | MessageExists)
 
 
 def _is_in_process(failure: PublishFailure) -> bool:
-    """Return whether the stream reports the message ID as in process."""
+    """Return whether the stream reports the row's message ID as in process."""
     return isinstance(_refusal(failure), MessageIdInProcess)
 
 
 def _refusal(failure: PublishFailure) -> BaseException | None:
     error: BaseException = failure.error
-    # The row was sent twice, because the first response was lost: either message may be stored.
+    # An `OutcomeUnknown` means that the row was sent twice, because the first response was lost.
+    # Its cause is the response to the second message.
     return error.__cause__ if isinstance(error, OutcomeUnknown) else error

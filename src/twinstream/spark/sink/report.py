@@ -8,9 +8,9 @@ __all__ = ["JetStreamCommit"]
 
 
 class JetStreamCommit(WriterCommitMessage):
-    """Rows that a task stored, and rows that another attempt had stored (``present``).
+    """The numbers of rows that a task stored, and of rows that were already stored (``present``).
 
-    With a ledger, also the subject of the task's ledger and the number of the micro-batch.
+    With a ledger, it also has the subject of the task's ledger and the number of the micro-batch.
     """
 
     def __init__(self, stored: int, present: int, ledger: str = "", batch: int = 0) -> None:

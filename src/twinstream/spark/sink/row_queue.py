@@ -1,4 +1,4 @@
-"""A queue of rows to store: few rows stay in memory, many are written to disk."""
+"""A queue of rows to store, which writes rows to disk if there are many."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ __all__ = ["Keyed", "RowQueue"]
 Keyed: TypeAlias = tuple[bytes, OutMessage]
 """A key and its row."""
 
-#: Rows that are written to disk together.
+#: The number of rows that are written to disk together.
 _BLOCK: Final = 20_000
 
 
 class RowQueue:
-    """A FIFO queue. An attempt may have to queue all rows of a task."""
+    """A FIFO queue of rows. It must be able to contain all rows of a task."""
 
     def __init__(self, block: int = _BLOCK) -> None:
         self._block: Final = block
@@ -41,18 +41,18 @@ class RowQueue:
             self._spill()
 
     def peek(self, most: int) -> list[Keyed]:
-        """Return up to ``most`` first rows without removing them."""
+        """Return the first rows, at most ``most``, without removing them."""
         while len(self._front) < most and (self._blocks or self._back):
             self._front += self._next_block()
         return self._front[:most]
 
     def drop(self, count: int) -> None:
-        """Remove rows that `peek` returned."""
+        """Remove the first ``count`` rows, which `peek` has returned."""
         del self._front[:count]
         self._size -= count
 
     def sift(self, keep: Callable[[Keyed], bool]) -> None:
-        """Remove the rows for which ``keep`` returns false; the order stays."""
+        """Remove the rows for which ``keep`` returns false, and keep the order of the others."""
         kept = RowQueue(self._block)
         while rows := self.peek(self._block):
             self.drop(len(rows))
@@ -76,12 +76,13 @@ class RowQueue:
         assert self._file is not None
         offset, size = self._blocks.popleft()
         self._file.seek(offset)
-        found: list[Keyed] = pickle.loads(self._file.read(size))  # its own file
+        found: list[Keyed] = pickle.loads(self._file.read(size))  # safe: `_spill` wrote the file
         return found
 
     def _spill(self) -> None:
         if self._file is None:
-            self._file = tempfile.TemporaryFile(prefix="twinstream-")  # noqa: SIM115  # see close
+            # `close` closes the file.
+            self._file = tempfile.TemporaryFile(prefix="twinstream-")  # noqa: SIM115
         packed = pickle.dumps(self._back, pickle.HIGHEST_PROTOCOL)
         offset = self._file.seek(0, 2)
         self._file.write(packed)

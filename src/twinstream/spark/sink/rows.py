@@ -1,4 +1,4 @@
-"""Convert the rows of a write to messages: the columns that are allowed, and their values."""
+"""Convert the rows of a write to messages, and check their columns and values."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ _TYPES: Final[Mapping[str, tuple[str, ...]]] = {
     "ttl": ("bigint", "int"),
 }
 
-#: Types whose values have the same text in every session. A timestamp has not: its text depends on
-#: the session's time zone.
+#: The types of a column that identifies rows: their values have the same text in every session. The
+#: text of a timestamp depends on the session's time zone.
 _IDENTITIES: Final = ("string", "bigint", "int")
 
-# Columns of a raw read, so that its rows can be written without changes.
-_PASSED_OVER: Final = frozenset({"stream", "seq", "timestamp"})
+# Columns of a raw read that the sink ignores, so that the rows of a read can be written unchanged.
+_IGNORED: Final = frozenset({"stream", "seq", "timestamp"})
 
 
 @frozen
 class OutMessage:
-    """One row, ready to publish. ``ttl`` is in seconds; ``identity`` is the row's ID, if any."""
+    """A message to publish for a row. ``ttl`` is in seconds; ``identity`` is the ID of the row."""
 
     subject: str
     data: bytes
@@ -48,12 +48,13 @@ class OutMessage:
 
 
 class RowReader:
-    """Reads the rows of a write.
+    """A converter of the rows of a write to messages.
 
-    Columns: ``data`` (binary or string), and optionally ``subject``, ``headers``, ``msg_id`` (ID of
-    the row) and ``ttl`` (seconds). Headers that only a server may set, and those of an earlier
-    publication, are dropped (:mod:`twinstream.core.publish.copied_headers`). Raises
-    :class:`~twinstream.spark.errors.SchemaError` for columns that are missing, unknown or of
+    The rows have a column ``data`` (binary or string), and optionally ``subject``, ``headers``,
+    ``msg_id`` (ID of the row) and ``ttl`` (seconds). Headers that only a server may set, and
+    headers of an earlier publication, are dropped (:mod:`twinstream.core.publish.copied_headers`).
+
+    Raises :class:`~twinstream.spark.errors.SchemaError` for columns that are missing, unknown or of
     another type.
     """
 
@@ -86,7 +87,7 @@ class RowReader:
         batches: Iterator[pa.RecordBatch],
         check: Callable[[pa.RecordBatch], None] = lambda _: None,
     ) -> Iterator[OutMessage]:
-        """Yield all rows in order; ``check`` is called with each batch before its rows.
+        """Yield the messages of all rows in order. ``check`` is called with each batch before them.
 
         Raises `SchemaError` for a row without a subject, and for headers, an ID or a TTL that no
         server accepts.
@@ -102,7 +103,7 @@ class RowReader:
             raise SchemaError("a row has no subject; give each one, or set the option 'subject'")
         data = row["data"]
         identity, ttl = row.get(self._identity), row.get("ttl")
-        # The server ignores an empty ID, so the row would be identified by its content.
+        # The server ignores an empty ID, so the row would have no ID.
         if identity in {None, ""} and self._must_identify:
             held = "null" if identity is None else "empty text"
             raise SchemaError(
@@ -122,11 +123,11 @@ class RowReader:
 
 
 def _check_message(row: OutMessage) -> None:
-    """Raise `SchemaError` with the row's subject if publishing the row would fail."""
+    """Raise `SchemaError`, which has the row's subject, if the row cannot be published."""
     identity = row.identity
     is_plain = identity is None or (identity.isprintable() and identity == identity.strip())
     if row.headers is None and row.ttl is None and is_plain:
-        return  # most rows: the check takes as long as encoding the headers
+        return  # most rows need no check, which takes as long as encoding the headers
     request = PublishRequest(row.subject, b"", row.headers, msg_id=row.identity, ttl=row.ttl)
     try:
         publish_headers(request)
@@ -135,7 +136,7 @@ def _check_message(row: OutMessage) -> None:
 
 
 def _check_column(name: str, kind: DataType, known: Mapping[str, tuple[str, ...]]) -> None:
-    if name in _PASSED_OVER:
+    if name in _IGNORED:
         return
     types = known.get(name)
     if types is None:
@@ -165,10 +166,10 @@ def _headers(
     return {
         name: _values(name, value, subject)
         for name, value in pairs or ()
-        # A counter accepts no data: a row without data may increment it, others have a copied
-        # total.
+        # A counter accepts no data. So only a row without data may increment a counter; the
+        # header of any other row is the copied total of a counter.
         if (is_copied(name) or (counts and name == INCREMENT))
-        # The column `ttl` sets the TTL of this row, and replaces the header of a copied message.
+        # The column `ttl` replaces the TTL header of a copied message.
         and (ttl is None or name != TTL)
     } or None
 

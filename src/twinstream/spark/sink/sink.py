@@ -1,4 +1,4 @@
-"""Write rows to streams, from batch and streaming queries."""
+"""The writers of batch and streaming queries, which publish rows to streams."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ __all__ = ["JetStreamStreamWriter", "JetStreamWriter"]
 
 
 class _Writing:
-    """The common base of both writers."""
+    """The base class of the writers of batch and streaming queries."""
 
     streams = False
 
     def __init__(self, options: SinkOptions, schema: StructType) -> None:
         self._options = options
         self._rows = RowReader(options, schema)
-        # Pickled to all tasks of a batch write, so it is the same in every attempt.
+        # The ID is pickled with this object, so it is the same in every attempt of a batch write.
         self._write_id = options.write_id or uuid.uuid4().hex
 
     def _write(self, iterator: Iterator[pa.RecordBatch]) -> JetStreamCommit:
@@ -54,7 +54,7 @@ class _Writing:
             identity.check()
         with options.connection.connect_in_task(options.ack_timeout) as nc:
             jet = _jetstream(nc, options)
-            stream = _promised(jet, options)
+            stream = _checked_stream(jet, options)
             config = None if stream is None else stream.config
             rows = self._rows.read(iterator, KnownSubjects(jet, config, options.subject).check)
             if options.idempotence == "ledger" and stream is not None:
@@ -64,17 +64,17 @@ class _Writing:
             return publish_rows(jet, options, rows, identity, window)
 
     def _end(self, messages: list[Any]) -> None:
-        """Check, with all rows acknowledged, whether tasks of another attempt stored more."""
+        """Raise `LedgerError` if a task of an earlier attempt, without a commit, stored rows."""
         options = self._options
         if options.idempotence == "ledger":
             with options.connection.connect_in_task(options.ack_timeout) as nc:
-                stream = _promised(_jetstream(nc, options), options)
+                stream = _checked_stream(_jetstream(nc, options), options)
                 if stream is not None:
                     refuse_other_tasks(stream, messages, options.ack_timeout)
 
 
 class JetStreamWriter(_Writing, DataSourceArrowWriter):
-    """Writes a batch. Rows become visible task by task."""
+    """The writer of a batch query. Rows become visible task by task."""
 
     def write(  # type: ignore[override]  # as Spark's own Arrow writers narrow it
         self, iterator: Iterator[pa.RecordBatch]
@@ -91,7 +91,7 @@ class JetStreamWriter(_Writing, DataSourceArrowWriter):
 
 
 class JetStreamStreamWriter(_Writing, DataSourceStreamArrowWriter):
-    """Writes the micro-batches of a streaming query. Rows become visible task by task."""
+    """The writer of a streaming query. Rows become visible task by task."""
 
     streams = True
 
@@ -114,8 +114,11 @@ def _jetstream(nc: Connection, options: SinkOptions) -> JetStream:
     return nc.jetstream(domain=settings.domain, prefix=settings.api_prefix)
 
 
-def _promised(jet: JetStream, options: SinkOptions) -> Stream | None:
-    """Return the stream after checking that its settings allow the mode's guarantee."""
+def _checked_stream(jet: JetStream, options: SinkOptions) -> Stream | None:
+    """Return the stream of the options, or ``None`` if they name none.
+
+    Raises `OptionError` if there is no such stream, or if its settings break the mode's guarantee.
+    """
     if options.stream is None:
         return None
     name = options.stream

@@ -1,4 +1,4 @@
-"""Find rows whose subject belongs to no stream before they are sent.
+"""Find rows whose subject belongs to no stream, before the rows are sent.
 
 The server's response to an unknown subject is the same as during a leader election. So a writer
 would retry such a row for half a minute, in each of Spark's attempts.
@@ -22,16 +22,16 @@ if TYPE_CHECKING:
 
 __all__ = ["KnownSubjects"]
 
-#: Timeout of each request in seconds; without a response the rows are sent unchecked.
+#: Timeout of each request in seconds. Without a response the rows are sent unchecked.
 _PATIENCE: Final = 5.0
 
 
 class KnownSubjects:
-    """The subjects of the streams that a task writes to.
+    """The subjects of the streams to which a task writes.
 
-    Batches of rows are checked with one expression over their column ``subject``, and requests are
-    sent only for subjects that are not known. ``config`` is the configuration of the only stream,
-    if known; ``default`` is the subject of rows without one.
+    A batch of rows is checked with one expression over its column ``subject``, and requests are
+    sent only for unknown subjects. ``config`` is the configuration of the stream that the options
+    name, or ``None``. ``default`` is the subject of rows without a subject.
     """
 
     def __init__(self, jet: JetStream, config: StreamConfig | None, default: str | None) -> None:
@@ -45,8 +45,8 @@ class KnownSubjects:
         """Raise `SchemaError` if a row's subject belongs to no stream."""
         subjects = self._subjects(rows)
         before: str | None = None
-        while (subject := self._stranger(subjects)) is not None:
-            if subject == before:  # its stream has changed in the meantime
+        while (subject := self._unknown(subjects)) is not None:
+            if subject == before:  # the stream no longer has the subject
                 self._known = None
                 return
             before = subject
@@ -58,8 +58,8 @@ class KnownSubjects:
         column = rows.column("subject")
         return column if self._default is None else column.fill_null(self._default)
 
-    def _stranger(self, subjects: pa.Array) -> str | None:
-        """Return the first subject that is not known, or None."""
+    def _unknown(self, subjects: pa.Array) -> str | None:
+        """Return the first subject that is not known, or ``None``."""
         if self._known is None:
             return None
         if not self._known:
@@ -75,10 +75,11 @@ class KnownSubjects:
         return str(found[0].as_py()) if len(found) else None
 
     def _look_up(self, subject: str) -> None:
-        """Look up the stream of a subject; raises `SchemaError` if there is none.
+        """Look up the stream of a subject and add its subjects to the known ones.
 
-        If this cannot be found out, checking is turned off: there may be no permission for the
-        request, or the account may map the subject to another one.
+        Raises `SchemaError` if there is no such stream. If the result is uncertain, checks are
+        turned off: the client may have no permission for the request, or the account may map the
+        subject to another one.
         """
         try:
             name = self._jet.stream_name_by_subject(subject, timeout=_PATIENCE)
@@ -95,7 +96,10 @@ class KnownSubjects:
             self._known += [pattern_of(each).decode() for each in filters]
 
     def _probe(self, subject: str) -> None:
-        """Send a request to the subject itself; a stream responds without storing anything."""
+        """Raise `SchemaError` if no stream responds to a message with this subject.
+
+        The message expects a stream that does not exist, so no stream stores it.
+        """
         try:
             self._jet.publish(subject, b"", expected_stream=uuid.uuid4().hex, timeout=_PATIENCE)
         except NoStream as error:

@@ -1,4 +1,4 @@
-"""The identity of a writer: query or job, batch and partition, the same in every attempt."""
+"""The identity of a write task: its write, batch and partition, the same in every attempt."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from twinstream.spark.errors import OptionError
 
 __all__ = ["TaskIdentity"]
 
-# Local properties that Spark sets for the tasks of a micro-batch. The query's id comes from the
+# Local properties that Spark sets for the tasks of a micro-batch. The query's ID is stored in the
 # checkpoint, so it is the same after a restart.
 _QUERY = "sql.streaming.queryId"
 _BATCH = "streaming.sql.batchId"
 
-# A setting of the session in which a micro-batch runs. It is all that the tasks of a write within
-# foreachBatch see if the write starts in another thread than the query's, as over Spark Connect.
+# A setting of the session in which a micro-batch runs. A write within foreachBatch may start in
+# another thread than the query's, for example over Spark Connect. Then its tasks have this setting
+# and not the properties of the micro-batch.
 _OF_SOME_BATCH = "spark.sql.streaming.internal.stateStore.partitions"
 
 _NEEDS_NAME = (
@@ -33,20 +34,20 @@ _NO_BATCH = (
 
 @frozen
 class TaskIdentity:
-    """The identity of one task's rows among all rows that the write will ever publish."""
+    """The identity of the rows of one task among all rows of all batches of a write."""
 
     write: str
     batch: int
     partition: int
     refusal: str | None = None
-    """Why another write may have the same identity; see :meth:`check`."""
+    """The text of an error if another write may have the same identity; see :meth:`check`."""
 
     @classmethod
     def here(cls, write_id: str, *, given: bool, streams: bool) -> TaskIdentity:
         """Return the identity of the running task.
 
-        ``write_id`` names a batch write; ``given`` is true if the user chose it. ``streams`` is
-        true for the sink of a streaming query, false for a batch write.
+        ``write_id`` is the ID of a batch write; ``given`` is true if the user chose it. ``streams``
+        is true for the sink of a streaming query, and false for a batch write.
         """
         context = TaskContext.get()
         if context is None:
@@ -62,7 +63,7 @@ class TaskIdentity:
 
     @classmethod
     def within(cls, query: str, batch: int, partition: int, write_id: str | None) -> TaskIdentity:
-        """Return the identity of a batch write that ``foreachBatch`` of a query makes."""
+        """Return the identity of a batch write that runs in ``foreachBatch`` of a query."""
         if write_id is None:
             return cls(query, batch, partition, _NEEDS_NAME)
         return cls(f"{query}-{write_id}", batch, partition)
@@ -70,10 +71,10 @@ class TaskIdentity:
     def check(self) -> None:
         """Raise `OptionError` if two writes of a query would have the same identity.
 
-        Two writes of one batch cannot be distinguished: Spark's properties are the same for both,
-        and a generated ID would differ in the next attempt. If Spark does not pass the batch, the
-        writes of two batches cannot be distinguished either. The rows of the second write would be
-        mistaken for those of the first.
+        Two writes of one batch cannot be distinguished, because Spark's properties are the same for
+        both, and a generated ID would differ in the next attempt. If Spark does not pass the batch,
+        the writes of two batches cannot be distinguished either. The sink would skip rows of the
+        second write as stored by the first.
         """
         if self.refusal is not None:
             raise OptionError("writeId", self.refusal)

@@ -1,1 +1,1 @@
-"""The source: batch and streaming reads of streams."""
+"""The ``jetstream`` source: batch and streaming reads of streams."""

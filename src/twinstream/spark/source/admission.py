@@ -1,4 +1,4 @@
-"""Limits of a micro-batch: how much of the backlog goes into the next batch."""
+"""Limits of a micro-batch: compute how much of the backlog the next batch reads."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ __all__ = ["admit", "is_too_little", "read_limit"]
 
 
 def read_limit(options: SourceOptions) -> ReadLimit:
-    """Return the read limit for Spark that the options set.
+    """Return one of the limits that the options set, as Spark's type.
 
-    Spark accepts one limit only. The returned one only shows Spark that a limit exists: all limits
-    of the options apply whenever Spark does not ask for all available data.
+    Spark accepts one limit only. The returned limit only shows Spark that a limit exists: the
+    source applies all limits of the options, unless Spark requests all available data.
     """
     if options.max_messages_per_trigger is not None:
         return ReadMaxRows(options.max_messages_per_trigger)
@@ -33,7 +33,10 @@ def read_limit(options: SourceOptions) -> ReadLimit:
 
 
 def is_too_little(options: SourceOptions, backlog: Mapping[str, int], waited: float) -> bool:
-    """Return whether a batch should wait for more; ``waited`` is seconds since the last one."""
+    """Return whether a batch should wait for more messages.
+
+    ``waited`` is the number of seconds since the last batch was planned.
+    """
     least = options.min_messages_per_trigger
     return (
         least is not None and sum(backlog.values()) < least and waited < options.max_trigger_delay
@@ -43,11 +46,11 @@ def is_too_little(options: SourceOptions, backlog: Mapping[str, int], waited: fl
 def admit(
     options: SourceOptions, backlog: Mapping[str, int], sizes: Mapping[str, float]
 ) -> dict[str, int]:
-    """Return how many sequences of each stream's backlog the next batch takes.
+    """Return how many sequences of each stream's backlog the next batch reads.
 
-    ``sizes`` holds the mean bytes of a message. Limits count sequences, which are at least as many
-    as messages. At least one sequence is taken, so that a limit never stops a read altogether.
-    Streams share a limit in proportion to their backlogs.
+    ``sizes`` has the mean size of a message in bytes. Limits count sequences, which are at least as
+    many as messages. At least one sequence of a backlog is read, so that a limit never stops a
+    read. Streams share a limit in proportion to their backlogs.
     """
     admitted = dict(backlog)
     most = options.max_messages_per_trigger

@@ -1,4 +1,4 @@
-"""Turn pages of stored messages into Arrow record batches of the requested columns."""
+"""Convert pages of stored messages to Arrow record batches with the requested columns."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _PUT: Final = KeyValueOperation.PUT.name
 
 @frozen
 class _Block:
-    """A page with its stream's name, its decoded payloads, and its delete markers by position."""
+    """A page with its stream's name, decoded payloads, and the operations of its markers."""
 
     page: ArrowPage
     stream: str
@@ -38,7 +38,7 @@ class _Block:
 
 
 class Batcher:
-    """Builds batches with exactly the schema that Spark requested.
+    """A builder of record batches with exactly the schema that Spark requested.
 
     Raises :class:`~twinstream.spark.errors.SchemaError` for columns that the read does not offer.
     """
@@ -52,19 +52,19 @@ class Batcher:
         self._mode: Final = options.mode
         self._decoder: Final = _decoder(options, layout, requested)
         self._builders: Final = [_builder(layout, name, options) for name in requested.names]
-        self._judges_headers: Final = options.include_headers
-        self._takes_markers: Final = options.value_format == "json"
+        self._checks_headers: Final = options.include_headers
+        self._finds_markers: Final = options.value_format == "json"
         self._bucket: Final = options.bucket
 
     def build(self, page: ArrowPage, stream: str) -> pa.RecordBatch:
         """Return the rows of a page.
 
-        Raises :class:`~twinstream.spark.errors.DecodeFailure` for a message that does not fit when
+        Raises :class:`~twinstream.spark.errors.DecodeFailure` for a message that does not fit if
         the mode is FAILFAST.
         """
         markers = {} if self._bucket is None else key_markers_in(page)
         payload = None if self._decoder is None else self._decoded(self._decoder, page, markers)
-        if payload is not None and payload.misfits and self._takes_markers:
+        if payload is not None and payload.misfits and self._finds_markers:
             if self._bucket is None:
                 markers = markers_in(page, payload.misfits)
             payload = payload.without_misfits(markers)
@@ -81,7 +81,7 @@ class Batcher:
         return batch
 
     def _dropped(self, block: _Block) -> set[int]:
-        """Return the positions of messages that are no rows."""
+        """Return the positions of messages that the options exclude from the rows."""
         dropped: set[int] = set()
         if block.payload is not None and self._mode == "DROPMALFORMED":
             dropped.update(block.payload.misfits)
@@ -92,11 +92,12 @@ class Batcher:
     def _decoded(
         self, decoder: PayloadDecoder, page: ArrowPage, markers: Mapping[int, str]
     ) -> Payload:
-        """Decode payloads; a message with malformed headers is a misfit if headers are read.
+        """Return the decoded payloads of a page.
 
-        What the marker of a deleted key may have as its payload is not decoded.
+        If headers are read, a message with malformed headers does not fit. The payloads of delete
+        markers are not decoded.
         """
-        bad = _malformed_headers(page) if self._judges_headers else {}
+        bad = _malformed_headers(page) if self._checks_headers else {}
         if not bad and not markers:
             return decoder.decode(page.payloads)
         without = {*bad, *markers}
@@ -107,7 +108,7 @@ class Batcher:
 
 
 def _malformed_headers(page: ArrowPage) -> dict[int, str]:
-    """Return the reasons why headers cannot be read, by the position of the message."""
+    """Return the reasons why headers of messages cannot be parsed, by position."""
     if pc.all(pc.or_(_is_empty(page.headers), pc.starts_with(page.headers, _VERSION))).as_py():
         return {}
     return {
@@ -130,7 +131,8 @@ def _decoder(
         return EventPayloads()
     return JsonPayloads(
         layout.payload,
-        # In a user's own Spark schema a string column takes any value as JSON, as in from_json.
+        # With a user's own Spark schema, a text column accepts any value as JSON text, as in
+        # `from_json`.
         lenient=options.json_schema is None,
         keep_extras=EXTRA in requested.names,
     )
@@ -161,7 +163,7 @@ def _bucket_builder(name: str, bucket: BucketOptions) -> Callable[[_Block], pa.A
 
 
 def _values(block: _Block) -> pa.Array:
-    """Return payloads, null for markers."""
+    """Return the payloads, with null for markers."""
     if not block.markers:
         return block.page.payloads
     return _nulls_at(block.page.payloads, block.markers)
@@ -202,7 +204,7 @@ def _misfit_payloads(block: _Block) -> pa.Array:
 
 
 def _nulls_at(payloads: pa.Array, positions: Iterable[int]) -> pa.Array:
-    """Return payloads with null at some positions."""
+    """Return the payloads, with null at some positions."""
     places: list[int | None] = list(range(len(payloads)))
     for at in positions:
         places[at] = None

@@ -1,8 +1,9 @@
 """The start and end of a read: a keyword, or a sequence or a time for each stream.
 
-The syntax is that of Spark's Kafka source: ``earliest``, ``latest``, or a JSON object with a
-sequence for every stream, where -2 means the earliest and -1 the latest; and times, for all
-streams or in such an object, in milliseconds since 1970 or as RFC 3339.
+The syntax is that of Spark's Kafka source. A bound is ``earliest``, ``latest``, or a JSON object
+with a sequence for every stream, where -2 means the earliest and -1 the latest. A bound may also be
+a time for all streams, or a JSON object with a time for every stream. Times are milliseconds since
+1970 or RFC 3339.
 """
 
 from __future__ import annotations
@@ -23,20 +24,24 @@ __all__ = ["Bound", "SeqAt", "Strategy"]
 _Word: TypeAlias = Literal["earliest", "latest"]
 
 Strategy: TypeAlias = Literal["error", "latest"]
-"""What to do if a stream has no message at or after the starting time."""
+"""The behavior if a stream has no message at or after the time: an error, or its end."""
 
 SeqAt: TypeAlias = Callable[[str, datetime], int | None]
-"""Returns the first sequence of a stream at or after a time, or None."""
+"""A function that returns the first sequence of a stream at or after a time, or ``None``."""
 
 _NUMBERS: Final[Mapping[int, _Word]] = {-2: "earliest", -1: "latest"}
 
-#: The end of a read is exclusive, so an end may be one more than the largest sequence.
+#: The largest bound. The end of a read is exclusive, so it may be one more than the last sequence.
 _MOST: Final = 2**64
 
 
 @frozen
 class Bound:
-    """The start or end of a read: a keyword for all streams, or keyword, sequence or time each."""
+    """The start or end of a read.
+
+    It is a keyword for all streams (``word``), or each stream has a keyword or sequence
+    (``by_stream``) or a time (``by_time``).
+    """
 
     option: str
     word: _Word | None = None
@@ -46,9 +51,9 @@ class Bound:
 
     @classmethod
     def parse(cls, option: str, text: str, streams: tuple[str, ...]) -> Bound:
-        """Parse an option.
+        """Return the bound of an option with a keyword or with sequences.
 
-        Raises `OptionError` if it is neither a keyword nor an object that names each stream.
+        Raises `OptionError` if the text is neither a keyword nor an object with each stream.
         """
         if text.lower() in {"earliest", "latest"}:
             return cls(option, word=cast(_Word, text.lower()))
@@ -60,7 +65,10 @@ class Bound:
     def at_time(
         cls, option: str, text: str, streams: tuple[str, ...], otherwise: Strategy
     ) -> Bound:
-        """Parse an option with one time for all streams. Raises `OptionError`."""
+        """Return the bound of an option with one time for all streams.
+
+        Raises `OptionError` if the text is no time.
+        """
         time = _time(option, text)
         return cls(option, by_time=dict.fromkeys(streams, time), otherwise=otherwise)
 
@@ -68,14 +76,17 @@ class Bound:
     def at_times(
         cls, option: str, text: str, streams: tuple[str, ...], otherwise: Strategy
     ) -> Bound:
-        """Parse an option with a time for each stream. Raises `OptionError`."""
+        """Return the bound of an option with a time for each stream.
+
+        Raises `OptionError` if the text is no object with a time for each stream.
+        """
         wanted = 'a JSON object as {"S": 1700000000000}'
         given = _for_each(option, text, streams, "time", wanted)
         times = {name: _time(option, str(at)) for name, at in given.items()}
         return cls(option, by_time=times, otherwise=otherwise)
 
     def renamed(self, name: str, stream: str) -> Bound:
-        """Return the bound of a stream that the option calls by another name."""
+        """Return a copy in which the stream ``name`` is called ``stream``."""
         return evolve(
             self,
             by_stream={stream if each == name else each: at for each, at in self.by_stream.items()},
@@ -83,10 +94,10 @@ class Bound:
         )
 
     def resolve(self, state: StreamState, seq_at: SeqAt) -> int:
-        """Return the sequence: inclusive for a start, exclusive for an end.
+        """Return the bound's sequence, which is inclusive for a start and exclusive for an end.
 
         Raises `OptionError` if the stream has no message at or after the time, unless the options
-        choose the latest in this case.
+        choose the latest sequence in this case.
         """
         time = self.by_time.get(state.name)
         if time is not None:
@@ -103,16 +114,16 @@ class Bound:
         if self.otherwise == "error":
             raise OptionError(
                 self.option,
-                f"stream {state.name} holds no message at or after {time.rfc3339()}; give an"
+                f"stream {state.name} has no message at or after {time.rfc3339()}; give an"
                 f" earlier time, or startingOffsetsByTimestampStrategy=latest to begin at its end",
             )
         return state.next
 
     def refuse_end(self, end: Bound) -> None:
-        """Raise `OptionError` for an end before this start: the read would silently be empty.
+        """Raise `OptionError` for an end before this start, because the read would be empty.
 
-        Sequences are compared with sequences and times with times. How they relate to each other,
-        and to the keywords, is known to the server only.
+        Sequences are compared with sequences, and times with times. Only the server can compare a
+        sequence, a time and a keyword.
         """
         for name, low in self.by_stream.items():
             high = end.by_stream.get(name)
@@ -131,19 +142,22 @@ class Bound:
         )
 
     def asks_for(self, word: _Word) -> bool:
-        """Return whether a stream of the read has this keyword, or the number that means it."""
+        """Return whether ``word`` is the bound of all streams or of one stream."""
         return word == self.word or word in self.by_stream.values()
 
     @property
     def is_explicit(self) -> bool:
-        """Whether sequences were given: then the messages from there on must exist."""
+        """Whether the option has sequences, whose messages the stream must have."""
         return bool(self.by_stream)
 
 
 def _for_each(
     option: str, text: str, streams: tuple[str, ...], what: str, wanted: str
 ) -> dict[str, object]:
-    """Parse an object with a member for each stream; ``wanted`` describes it in error messages."""
+    """Return the parsed JSON object of an option, which must have a member for each stream.
+
+    Raises `OptionError` for any other text; ``what`` and ``wanted`` are for its message.
+    """
     try:
         value = read_json(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""The options of a read of a key-value bucket, and the options that they exclude."""
+"""The options of a read of a key-value bucket, and checks that no others contradict them."""
 
 from __future__ import annotations
 
@@ -24,21 +24,24 @@ _OF_STREAMS: Final = {
 
 @frozen(kw_only=True)
 class BucketOptions:
-    """The bucket that is read."""
+    """The key-value bucket to read, and which of its revisions are rows."""
 
     name: str
     keys: tuple[str, ...] = ()
-    """Filters of keys, without those that another filter covers; empty reads all keys."""
+    """Filters of keys, without filters that another one covers; empty reads all keys."""
     history: bool = False
     """Whether a batch reads all revisions that are stored, not only the last one of each key."""
     deletes: bool = True
     """Whether the markers of deleted, purged and expired keys are rows."""
     prefix: str = ""
-    """What stored subjects begin with. The server knows it: a mirror has its origin's."""
+    """The start of stored subjects, before the key. A mirror has the prefix of its origin."""
 
     @classmethod
     def take(cls, given: OptionsMap) -> BucketOptions | None:
-        """Read the options, `None` without the option `bucket`. Raises `OptionError`."""
+        """Return the bucket's options, or `None` without the option `bucket`.
+
+        Raises `OptionError` for an invalid option or one that `bucket` excludes.
+        """
         name = given.text("bucket")
         if name is None:
             for option in _OWN:
@@ -65,7 +68,7 @@ class BucketOptions:
         return stream_of(self.name)
 
     def subjects(self, prefix: str) -> tuple[str, ...]:
-        """Return the filters of stored subjects that begin with ``prefix``."""
+        """Return the filters of the stored subjects, which are ``prefix`` with a key filter."""
         return tuple(prefix + each for each in self.keys or (">",))
 
     def missing(self, error: Exception) -> OptionError:

@@ -1,4 +1,4 @@
-"""Arrow arrays of a message's parts: subject, sequence, time, headers, payload."""
+"""Build Arrow arrays of the parts of messages: subject, sequence, time, headers, payload."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from twinstream.spark.errors import OptionError
 __all__ = ["HEADERS", "Part", "key_array", "part", "part_type"]
 
 Part: TypeAlias = Callable[[ArrowPage, str], pa.Array]
-"""Builds one column of a page; the second argument is the stream's name."""
+"""A function that builds one column of a page. Its second argument is the stream's name."""
 
 HEADERS: Final = fields.map_of(fields.array_of(fields.STRING))
-"""Names as stored, with all their values in order."""
+"""The type of the headers: the names as stored, with all values of each name in order."""
 
 _SEQS: Final = frozenset({"seq", "revision"})
 _MOMENT: Final = arrow_type(fields.TIMESTAMP)
@@ -30,10 +30,11 @@ _DECIMAL: Final = arrow_type(fields.DECIMAL20)
 
 
 def part(name: str, uint64: Uint64) -> Part:
-    """Return the builder of a message's part: subject, data, headers, stream, seq or timestamp.
+    """Return the builder of the column for a part of the messages.
 
-    Of a bucket these are headers, revision and time. Sequences are unsigned 64-bit numbers;
-    ``uint64`` decides the type of their column.
+    ``name`` is subject, data, headers, stream, seq or timestamp; of a bucket it is headers,
+    revision or time. Sequences are unsigned 64-bit numbers; ``uint64`` decides the type of their
+    column.
     """
     if name in _SEQS and uint64 == "decimal":
         return _decimal_seqs
@@ -41,14 +42,14 @@ def part(name: str, uint64: Uint64) -> Part:
 
 
 def part_type(name: str, uint64: Uint64) -> DataType:
-    """Return the Spark type of that column."""
+    """Return the Spark type of the column for a part of the messages."""
     if name in _SEQS and uint64 == "decimal":
         return fields.DECIMAL20
     return _TYPES[name]
 
 
 def key_array(subjects: pa.Array, prefix: str) -> pa.Array:
-    """Return the keys of stored subjects, whose subjects begin with ``prefix``."""
+    """Return the keys of stored subjects: the subjects without ``prefix``."""
     texts = text_array(subjects)
     if pc.all(pc.starts_with(subjects, prefix.encode())).as_py():
         return pc.utf8_slice_codeunits(texts, start=len(prefix))
@@ -69,7 +70,7 @@ def _seqs(page: ArrowPage, stream: str) -> pa.Array:
     raise OptionError(
         "uint64",
         f"is long, and sequence {page.seqs[-1]} of stream {stream} is above 2**63 - 1, the most"
-        " that a bigint holds: set uint64=decimal, or select columns without the sequence",
+        " that a bigint can have: set uint64=decimal, or select columns without the sequence",
     )
 
 
@@ -82,7 +83,7 @@ def _stream(page: ArrowPage, stream: str) -> pa.Array:
 
 
 def _times(page: ArrowPage, stream: str) -> pa.Array:
-    """Truncate to microseconds, the resolution of Spark's timestamps."""
+    """Return times, truncated to microseconds, the resolution of Spark's timestamps."""
     return page.times.cast(_MOMENT, safe=False)
 
 

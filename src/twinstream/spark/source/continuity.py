@@ -1,9 +1,10 @@
-"""Check that a stream is the one the checkpoint records and still has the messages to read.
+"""Check that a stream is the one of the checkpoint, and that it still has the messages to read.
 
-Five cases are distinguished: messages that were lost before they were read (`removal`), a stream
-that was deleted and re-created, a stream that was restored to an earlier state and kept its
+Five cases are distinguished: messages that were lost before they were read (see `removal`), a
+stream that was deleted and re-created, a stream that was restored to an earlier state and kept its
 creation time, a changed filter, and streams that were added to or removed from the read.
-With ``failOnDataLoss=false`` the read continues with the messages that are left.
+
+With ``failOnDataLoss=false`` the read continues with the messages that still exist.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _GO_ON = "; set failOnDataLoss=false to continue with the messages that are left
 
 
 class Continuity:
-    """Checks of one read; ``time_at`` looks up when a message was stored."""
+    """The checks for one read. ``time_at`` looks up when a message was stored."""
 
     def __init__(self, options: SourceOptions, time_at: TimeAt) -> None:
         self._time_at = time_at
@@ -45,7 +46,10 @@ class Continuity:
         return self.within(bound, start, state)
 
     def check_start(self, bound: Bound, start: int, state: StreamState) -> None:
-        """Raise `DataLossError` if messages from a given start sequence on were lost."""
+        """Raise `DataLossError` if messages from the sequence ``start`` on were lost.
+
+        Only a start that the user chose as a sequence is checked.
+        """
         if not (self._strict and bound.is_explicit and start < state.first):
             return
         if reason := why_lost(state, start, None):
@@ -55,11 +59,11 @@ class Continuity:
             )
 
     def within(self, bound: Bound, start: int, state: StreamState) -> int:
-        """Return the start of a read. Raises `OptionError` for a start beyond the stream's end.
+        """Return the start of a read, at most the stream's end.
 
-        A start beyond the end may come from another stream of this name, and the read would miss
-        the messages of this one. Later batches of a query could not distinguish this from a stream
-        that was restored to an earlier state.
+        Raises `OptionError` in a strict read for a start beyond the end. Such a start may come from
+        another stream of this name, and the read would miss messages of this stream. Later batches
+        of a query could not distinguish this from a stream that was restored to an earlier state.
         """
         if self._strict and start > state.next:
             raise OptionError(
@@ -71,9 +75,10 @@ class Continuity:
         return min(start, state.next)
 
     def stands_at(self, position: Position, state: StreamState) -> int:
-        """Return the next sequence to read for a pipeline whose position is ``position``.
+        """Return the next sequence to land of a pipeline whose position is ``position``.
 
-        Raises `DataLossError` if the stream is not the one whose messages were landed.
+        Raises `DataLossError`, in a strict read, if the stream is not the one whose messages were
+        landed.
         """
         reason = why_other(position, state, self._time_at)
         if reason is None:
@@ -85,20 +90,20 @@ class Continuity:
     def begin(self, start: Offset, states: Mapping[str, StreamState]) -> dict[str, Position]:
         """Return the start of the next batch in each stream of the read.
 
-        ``since`` is set where the start differs from the previous offset.
+        If the start of a stream differs from the previous offset, ``since`` is set.
         """
-        gone = start.streams.keys() - states.keys()
-        if gone and self._strict:
+        left = start.streams.keys() - states.keys()
+        if left and self._strict:
             raise CheckpointError(
-                f"the checkpoint also has stream {min(gone)}, which the option 'stream' no longer"
+                f"the checkpoint also has stream {min(left)}, which the option 'stream' no longer"
                 f" names{_GO_ON}"
             )
         return {name: self._begin(start.streams.get(name), state) for name, state in states.items()}
 
     def _begin(self, position: Position | None, state: StreamState) -> Position:
-        # All messages of a new stream are new, as those of a new partition of a Kafka topic are.
+        # A new stream is read from its first message, as a new partition of a Kafka topic is.
         if position is None or self._is_other(position, state):
-            return self._anew(state)
+            return self._restart(state)
         if self._strict and not same_filter(position.filter, self._filter):
             raise CheckpointError(
                 f"stream {state.name}: the checkpoint was created with the filter"
@@ -107,14 +112,14 @@ class Continuity:
             )
         if state.first > position.next:
             self._refuse_overtaken(position.next, state, position.mark)
-            # Start at the first message, to avoid empty batches for removed ones. In strict reads
-            # the ranges stay contiguous.
-            anew = self._anew(state)
-            return evolve(anew, since=position.next) if self._strict else anew
-        # A copy of the stream has another creation time.
+            # Start at the first message, to avoid empty batches for removed messages. In strict
+            # reads the batch begins at the previous position, so that ranges stay contiguous.
+            restart = self._restart(state)
+            return evolve(restart, since=position.next) if self._strict else restart
+        # Update the creation time, because the stream may be a copy of the previous one.
         return evolve(position, since=None, created=state.created)
 
-    def _anew(self, state: StreamState) -> Position:
+    def _restart(self, state: StreamState) -> Position:
         return Position(state.first, state.created, self._filter, since=state.first)
 
     def check_batch(
@@ -125,12 +130,14 @@ class Continuity:
         name: str,
         before: Mark | None = None,
     ) -> StreamState | None:
-        """Return the state of a stream that a planned batch reads.
+        """Check the stream ``name`` of a planned batch, and return its state.
 
-        ``before`` is the stream's last message when the previous batch was planned.
+        The batch begins at sequence ``low`` and ends at ``position``. ``before`` is the stream's
+        last message when the previous batch was planned.
 
-        Return None if the stream was replaced by another and the read is allowed to continue: the
-        messages with these sequences belong to the next batch, which begins at the first message.
+        Returns ``None`` if the stream was replaced by another one and the read may continue. Then
+        the messages with these sequences belong to the next batch, which begins at the first
+        message.
         """
         if state is None:
             raise CheckpointError(
@@ -146,12 +153,12 @@ class Continuity:
     def _is_other(self, position: Position, state: StreamState) -> bool:
         """Return whether a stream is not the one of ``position``.
 
-        Raises `DataLossError` in a strict read.
+        Raises `DataLossError` in a strict read if it is not.
         """
         reason = why_other(position, state, self._time_at)
         if reason is not None and self._strict:
             raise DataLossError(
-                f"{reason}; begin a new checkpoint, and a new table if the old one may hold some of"
+                f"{reason}; begin a new checkpoint, and a new table if the old one may have some of"
                 " its messages"
             )
         return reason is not None

@@ -1,4 +1,4 @@
-"""The driver's requests to stream leaders: one connection, and retries for transient errors."""
+"""Send requests from the driver to stream leaders, on one connection and with retries."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ def _never() -> bool:
 
 
 class Leader:
-    """Requests the states of the streams of a read.
+    """A client that requests states and messages of the streams of a read from their leaders.
 
     The first request opens the connection, which stays open. A request that fails because of a lost
     connection or a leader election is retried up to ``fetchOffset.numRetries`` times, because an
-    error on the driver ends a whole streaming query. It is not retried once ``is_to_end`` returns
-    true. An unpickled copy opens its own connection.
+    error on the driver ends a whole streaming query. It is not retried after ``is_to_end`` returns
+    true. A copy made by pickle opens its own connection.
     """
 
     def __init__(self, options: SourceOptions, is_to_end: Callable[[], bool] = _never) -> None:
@@ -44,39 +44,40 @@ class Leader:
         self._connection: Connection | None = None
 
     def states(self) -> list[StreamState]:
-        """Return the state of each stream, in the order of the option."""
+        """Return the state of each stream, in the order of the option ``stream``."""
         options = self._options
         return [
-            self._ask(partial(stream_state, name=name, bucket=options.bucket))
+            self._retried(partial(stream_state, name=name, bucket=options.bucket))
             for name in options.streams
         ]
 
     def seq_at(self, stream: str, time: datetime) -> int | None:
-        """Return the first sequence at or after a time, or None."""
+        """Return the first sequence of a stream at or after a time, or ``None``."""
         return self._next(stream, start_time=time)
 
     def seq_from(self, stream: str, seq: int) -> int | None:
-        """Return the first sequence at or after ``seq`` that the filters match, or None."""
+        """Return the first sequence, at or after ``seq``, that the filters match, or ``None``."""
         found = [
             self._next(stream, subject, seq=seq) for subject in self._options.subjects or (">",)
         ]
         return min((each for each in found if each is not None), default=None)
 
     def last_seqs(self, stream: str) -> tuple[int, dict[bytes, int]]:
-        """Return the sequence of the last message of each subject that the filters match.
+        """Return a sequence, and the sequences of the last messages, by subject.
 
-        All of them are as of one sequence, which is returned first.
+        The subjects are those that the filters match. The last messages are those of the stream's
+        state at the returned sequence.
         """
         from js_sync.read.snapshot import collect
 
         subjects, timeout = self._options.subjects, self._options.fetch_timeout
         request = SnapshotRequest(subjects=subjects, timeout=timeout)
 
-        def ask() -> tuple[int, dict[bytes, int]]:
+        def collected() -> tuple[int, dict[bytes, int]]:
             latest = LastSeqs()
             return collect(self.jet()._api, stream, request, latest), latest.by_subject
 
-        return through(ask, timeout)
+        return through(collected, timeout)
 
     def last_messages(self, stream: str, subjects: Sequence[str]) -> StoredPage:
         """Return the last message of each subject, in the order of their sequences."""
@@ -85,38 +86,38 @@ class Leader:
         timeout = self._options.fetch_timeout
         request = SnapshotRequest(subjects=tuple(subjects), timeout=timeout)
 
-        def ask() -> StoredPage:
+        def collected() -> StoredPage:
             latest = Latest()
             collect(self.jet()._api, stream, request, latest)
             return latest.page(stream)
 
-        return through(ask, timeout)
+        return through(collected, timeout)
 
     def _next(self, stream: str, subject: str = ">", **start: Any) -> int | None:
-        def question(jet: JetStream) -> int | None:
+        def request(jet: JetStream) -> int | None:
             handle = jet.bind_stream(stream)
             try:
                 return handle.get_next_message(subject, headers=False, **start).seq
             except MessageNotFound:
-                # "Not found" may come from a server that is no longer the leader. Let the leader
-                # confirm its state, then ask again.
+                # The response may come from a server that is no longer the leader. Let the leader
+                # confirm its state, then repeat the request.
                 handle.info(confirmed=True)
             try:
                 return handle.get_next_message(subject, headers=False, **start).seq
             except MessageNotFound:
                 return None
 
-        return self._ask(question)
+        return self._retried(request)
 
     def time_at(self, stream: str, seq: int) -> str | None:
-        """Return when the message with a sequence was stored, or None if there is none."""
-        return self._ask(partial(stored_at, stream=stream, seq=seq))
+        """Return when the message with a sequence was stored, or ``None`` if there is none."""
+        return self._retried(partial(stored_at, stream=stream, seq=seq))
 
-    def _ask(self, question: Callable[[JetStream], _T]) -> _T:
+    def _retried(self, request: Callable[[JetStream], _T]) -> _T:
         left = self._options.fetch_retries
         while True:
             try:
-                return question(self.jet())
+                return request(self.jet())
             except TwinstreamError as error:
                 if not is_transient(error) or not left or self._is_to_end():
                     raise
@@ -124,14 +125,14 @@ class Leader:
             time.sleep(self._options.fetch_retry_interval)
 
     def jet(self) -> JetStream:
-        """Return a JetStream context; opens the connection if necessary."""
+        """Return a JetStream context on the connection, which this opens if necessary."""
         settings = self._options.connection
         if self._connection is None or self._connection.is_closed:
             self._connection = settings.connect()
         return self._connection.jetstream(domain=settings.domain, prefix=settings.api_prefix)
 
     def close(self) -> None:
-        """Close the connection; the next request opens a new one."""
+        """Close the connection. The next request opens a new one."""
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.close()

@@ -8,7 +8,10 @@ __all__ = ["same_filter"]
 
 
 def same_filter(one: str, other: str) -> bool:
-    """Return whether two comma-separated lists match the same subjects, in whatever order."""
+    """Return whether two comma-separated lists of filters match the same subjects.
+
+    An empty list matches all subjects.
+    """
     return _meaning(one) == _meaning(other)
 
 

@@ -1,7 +1,8 @@
-"""Find gaps in the sequences of a range while it is read; a page without gaps costs nothing.
+"""Find gaps in the sequences of a range while it is read.
 
 A gap is normal: messages were deleted, or a filter skips them. But if the stream now begins above
-the gap, limits or a purge may have removed messages before they were read.
+the gap, limits or a purge may have removed messages before they were read. For a page without gaps
+the search compares two numbers only.
 """
 
 from __future__ import annotations
@@ -15,14 +16,14 @@ __all__ = ["Holes"]
 
 
 class Holes:
-    """Follows the pages of a range ``[start, end)``."""
+    """The gaps of a range ``[start, end)`` whose pages are passed to `in_page` in order."""
 
     def __init__(self, start: int, end: int) -> None:
         self._next = start
         self._end = end
 
     def in_page(self, seqs: pa.Array) -> int | None:
-        """Return the start of the first gap up to the end of a page, or `None`."""
+        """Return the start of the first gap before or in a page, or `None`."""
         if not len(seqs):
             return None
         low, self._next = self._next, seqs[-1].as_py() + 1
@@ -34,7 +35,7 @@ class Holes:
 
 
 def _run(seqs: pa.Array, low: int) -> int:
-    """Return how many sequences are contiguous from ``low`` on."""
+    """Return how many of ``seqs`` are contiguous from ``low`` on."""
     found, beyond = 0, len(seqs)
     while found < beyond:
         middle = (found + beyond) // 2

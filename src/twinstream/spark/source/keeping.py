@@ -1,4 +1,4 @@
-"""What removes messages from a stream, according to its configuration."""
+"""Derive from a stream's configuration how its messages can be removed."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ __all__ = ["Keeping"]
 
 @frozen(kw_only=True)
 class Keeping:
-    """What removes messages from a stream; 0 means no limit."""
+    """The ways in which messages of a stream can be removed. A limit of 0 is no limit."""
 
     replaces: bool = False
-    """Whether later messages replace earlier ones, or messages can have their own TTL."""
+    """Whether later messages can replace earlier ones, or messages can have their own TTL."""
     expires: bool = False
     """Whether messages can have their own TTL."""
     is_consumed: bool = False
     """Whether acknowledgements remove messages."""
     max_age: int = 0
-    """Nanoseconds."""
+    """The maximum age of a message in nanoseconds."""
     max_msgs: int = 0
     max_bytes: int = 0
 
     @classmethod
     def of(cls, config: StreamConfig, *, is_bucket: bool = False) -> Keeping:
-        """Read a configuration; with discard policy `new`, size limits remove no messages.
+        """Return the ways in which messages of a stream with this configuration can be removed.
 
-        A bucket does not guarantee to keep old revisions: its history, its TTL and purges remove
-        them by design, whether they were read or not.
+        With discard policy `new`, size limits remove no messages. A bucket does not guarantee to
+        keep old revisions: its history, its TTL and purges remove revisions that were not read yet.
         """
         makes_room = config.discard in (None, DiscardPolicy.OLD)
         expires = is_bucket or bool(config.allow_msg_ttl or config.subject_delete_marker_ttl)

@@ -1,9 +1,9 @@
 """The columns that a read offers.
 
-Raw reads offer the message's parts: subject, data, stream, sequence and time; of a bucket these are
-key, value, revision, operation and time. Typed reads offer the columns of the payload, the
-message's parts with a leading underscore, the members without a column, and the payloads that do
-not match the schema.
+Raw reads offer the parts of a message: subject, data, stream, sequence and time. Raw reads of a
+bucket offer key, value, revision, operation and time. Typed reads offer the columns of the
+payload, the parts of a message with a leading underscore, a column with all members that have no
+column, and a column with payloads that do not match the schema.
 """
 
 from __future__ import annotations
@@ -24,26 +24,28 @@ from twinstream.spark.source.options import SourceOptions
 __all__ = ["ERROR", "EXTRA", "OPERATION", "Layout"]
 
 EXTRA: Final = "_extra"
-"""Column with the JSON of members that have no column of their own."""
+"""The column with the JSON text of all members that have no column."""
 
 ERROR: Final = "_error"
-"""Column with the reason why a message does not match the schema."""
+"""The column with the reason why a message does not match the schema."""
 
 OPERATION: Final = "_operation"
-"""Column with the operation of a delete marker, `DEL` or `PURGE`; null for other messages."""
+"""The column with the operation of a delete marker, `DEL` or `PURGE`; null for other messages."""
 
 _RAW: Final = ("subject", "data", "stream", "seq", "timestamp")
-_BESIDE: Final = ("stream", "subject", "seq", "timestamp")
+_TYPED: Final = ("stream", "subject", "seq", "timestamp")
 _RAW_KEYS: Final = ("key", "value", "revision", "operation", "time")
-_BESIDE_KEYS: Final = ("key", "revision", "operation", "time")
+_TYPED_KEYS: Final = ("key", "revision", "operation", "time")
 
 
 class Layout:
     """The columns of one read.
 
-    ``payload`` holds the payload's columns (none for raw reads, or if a typed read requests none),
-    ``beside`` the others. Raises :class:`~twinstream.spark.errors.SchemaError` if a JSON read has
-    no schema, or if a member has the name of a column of the source.
+    ``payload`` has the payload's columns, and ``beside`` has all other columns. ``payload`` is
+    empty for raw reads, and for typed reads with a Spark schema that requests none of its columns.
+
+    Raises :class:`~twinstream.spark.errors.SchemaError` if a JSON read has no schema, or if a
+    member has the name of a column of the source.
     """
 
     def __init__(self, options: SourceOptions, requested: StructType | None = None) -> None:
@@ -60,7 +62,7 @@ class Layout:
 
     @property
     def columns(self) -> StructType:
-        """All columns, the payload's first."""
+        """All columns. The columns of the payload are first."""
         return StructType([*self.payload.fields, *self.beside.fields])
 
     def check(self, requested: StructType) -> None:
@@ -97,7 +99,7 @@ def _payload(
 def _companions(options: SourceOptions) -> list[StructField]:
     others = [
         fields.optional(EXTRA, fields.STRING, "JSON of the members that have no column."),
-        *_parts("_", _BESIDE if options.bucket is None else _BESIDE_KEYS, options),
+        *_parts("_", _TYPED if options.bucket is None else _TYPED_KEYS, options),
         *_operation(options),
         fields.optional(ERROR, fields.STRING, "Why the message does not fit; null if it fits."),
     ]
@@ -109,9 +111,9 @@ def _companions(options: SourceOptions) -> list[StructField]:
 
 
 def _operation(options: SourceOptions) -> list[StructField]:
-    """Return the column of delete markers; events have no keys and so no markers.
+    """Return a list with the column for delete markers, or an empty list.
 
-    Reads of buckets have a column for all operations.
+    Events have no keys, and so no markers. Reads of buckets have another column for operations.
     """
     if options.value_format != "json" or options.bucket is not None:
         return []
@@ -143,14 +145,14 @@ def _not_offered(name: str, offered: list[str]) -> str:
 
 
 def _refuse_twice(requested: StructType) -> None:
-    """Refuse duplicate names: Spark accepts such a schema, and fails later at the values."""
+    """Raise `SchemaError` for duplicate names. Spark accepts them, and would fail at the rows."""
     twice = next((name for name in requested.names if requested.names.count(name) > 1), None)
     if twice is not None:
         raise SchemaError(f"the schema has column {twice!r} twice; remove one of them")
 
 
 def _refuse_not_null(requested: StructType) -> None:
-    """Refuse NOT NULL: the row of a message that does not match has null in every column."""
+    """Raise `SchemaError` for NOT NULL, because a message that does not fit is a row of nulls."""
     strict = next(_not_null(requested, ""), None)
     if strict is not None:
         raise SchemaError(

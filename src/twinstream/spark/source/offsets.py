@@ -1,7 +1,7 @@
 """The offset of a streaming read: the start of the next batch in each stream.
 
-Spark writes it before a batch and reads it after a crash. So it holds all that a replay needs to
-be identical: the bounds, and the number of ranges they were split into. As JSON::
+Spark writes an offset before a batch and reads it after a crash. So it contains all that Spark
+needs to read the same batch again: the bounds, and the number of ranges between them. As JSON::
 
     {"v": 1, "streams": {"ORDERS": {"next": 101, "created": "…", "filter": "orders.>", "parts": 2,
                                     "mark": {"seq": 170, "time": "…"}}}}
@@ -27,11 +27,12 @@ class Position:
     """The position of a read in one stream.
 
     ``next`` is the first sequence that is not read yet. ``created`` is the creation time of the
-    stream, which distinguishes it from a later stream of the same name. ``filter`` is the subject
-    filter of the read. ``parts`` is the number of ranges of the batch that ends here. ``since`` is
-    the start of that batch if the previous offset does not hold it, as for a stream that is new in
-    the read. ``mark`` is the last message of the stream when the batch was planned, which
-    distinguishes the stream from an earlier state of itself; offsets of older releases have none.
+    stream; it distinguishes the stream from a later one of the same name. ``filter`` is the subject
+    filter of the read. ``parts`` is the number of ranges of the batch that ends at this position.
+    ``since`` is the start of that batch if the previous offset does not contain it, for example for
+    a stream that was added to the read. ``mark`` is the last message of the stream when the batch
+    was planned; it distinguishes the stream from an earlier state of the same stream. Offsets of
+    older releases have no mark.
     """
 
     next: int
@@ -42,7 +43,7 @@ class Position:
     mark: Mark | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """Return the members that Spark stores."""
+        """Return the members of the JSON object that Spark stores."""
         stored = asdict(self)
         for name in ("since", "mark"):
             if stored[name] is None:
@@ -51,7 +52,7 @@ class Position:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Position:
-        """Read the members that Spark stored."""
+        """Return the position from the members that Spark stored."""
         return cls(**Mark.read_in(value))
 
 
@@ -62,13 +63,13 @@ class Offset:
     streams: Mapping[str, Position] = field(factory=dict[str, Position])
 
     def to_json(self) -> dict[str, Any]:
-        """Return the JSON that Spark stores, always in the same order."""
+        """Return the JSON object that Spark stores, with streams in the order of their names."""
         ordered = {name: self.streams[name].to_json() for name in sorted(self.streams)}
         return {"v": _VERSION, "streams": ordered}
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Offset:
-        """Read what Spark stored. Raises `CheckpointError` if this release cannot read it."""
+        """Return the offset that Spark stored. Raises `CheckpointError` for another format."""
         if value.get("v") != _VERSION:
             raise CheckpointError(
                 f"the checkpoint has an offset of version {value.get('v')!r}, this release reads"

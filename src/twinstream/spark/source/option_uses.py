@@ -1,7 +1,7 @@
-"""Refuse options that apply only to the other kind of query, batch or streaming.
+"""Refuse options of streaming queries in batch queries, and vice versa.
 
-Ignoring an end or a limit would return more rows than the caller wants. Ignoring the ID of a write
-would store rows twice.
+An end or a limit must not be ignored, because the query would return more rows than the user wants.
+The ID of a write must not be ignored, because rows would be stored twice.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _LIMITS: Final = LEAST | {
 
 
 def refuse_ends(names: Iterable[str]) -> None:
-    """Refuse the end of a batch in a streaming query. Raises `OptionError`."""
+    """Raise `OptionError` if a streaming query has an option for the end of a batch."""
     for name in names:
         if name.lower().startswith("ending"):
             raise OptionError(
@@ -36,7 +36,7 @@ def refuse_ends(names: Iterable[str]) -> None:
 
 
 def refuse_history(names: Iterable[str]) -> None:
-    """Refuse `history` in a streaming query. Raises `OptionError`."""
+    """Raise `OptionError` if a streaming query has the option `history`."""
     for name in names:
         if name.lower() == "history":
             raise OptionError(
@@ -47,7 +47,7 @@ def refuse_history(names: Iterable[str]) -> None:
 
 
 def refuse_limits(names: Iterable[str]) -> None:
-    """Refuse the limits of a micro-batch in a batch query. Raises `OptionError`."""
+    """Raise `OptionError` if a batch query has an option for the limit of a micro-batch."""
     for name in names:
         if name.lower() in _LIMITS:
             raise OptionError(
@@ -58,7 +58,7 @@ def refuse_limits(names: Iterable[str]) -> None:
 
 
 def refuse_lone_delay(names: Iterable[str]) -> None:
-    """Refuse `maxTriggerDelay` without a minimum to wait for. Raises `OptionError`."""
+    """Raise `OptionError` for `maxTriggerDelay` without a minimum number of messages."""
     given = {name.lower(): name for name in names}
     if "maxtriggerdelay" in given and given.keys().isdisjoint(LEAST):
         raise OptionError(
@@ -69,8 +69,8 @@ def refuse_lone_delay(names: Iterable[str]) -> None:
 
 
 def refuse_write_id(names: Iterable[str]) -> None:
-    """Refuse `writeId` in a streaming query. Raises `OptionError`."""
-    # Spark passes the options of a streaming query in lower case.
+    """Raise `OptionError` if a streaming query has the option `writeId`."""
+    # Spark passes the names of a streaming query's options in lower case.
     if any(name.lower() == "writeid" for name in names):
         raise OptionError(
             "writeId",

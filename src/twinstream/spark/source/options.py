@@ -1,6 +1,6 @@
-"""The options of the source, parsed and checked once; every error names the option.
+"""Parse and validate the options of the source. Every error names the option.
 
-Options that Spark's Kafka source also has use Kafka's names.
+Options that also exist in Spark's Kafka source have the same names.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _MODES: Final[tuple[Mode, ...]] = ("PERMISSIVE", "DROPMALFORMED", "FAILFAST")
 _READ_MODES: Final[tuple[ReadMode, ...]] = ("auto", "direct", "consumer")
 _UINT64: Final[tuple[Uint64, ...]] = ("long", "decimal")
 
-# Spark 4.3 passes no options at all to a Python source when a catalog table is read.
+# Spark 4.3 passes no options to a Python source when a catalog table is read.
 _NO_OPTIONS: Final = (
     "no option was received. Spark does not pass the options of CREATE TABLE to a Python source;"
     " use CREATE TEMPORARY VIEW … USING jetstream OPTIONS (…), or SELECT … FROM t WITH (…)"
@@ -47,15 +47,15 @@ class SourceOptions:
     connection: ConnectionSettings
     streams: tuple[str, ...]
     subjects: tuple[str, ...] = ()
-    """Subject filters with wildcards, applied by the server, without those that another filter
-    covers; empty reads all messages."""
+    """Subject filters with wildcards, which the server applies. Filters that another one covers are
+    omitted. An empty tuple reads all messages."""
     bucket: BucketOptions | None = None
-    """The key-value bucket that is read; ``streams`` has its stream alone then."""
+    """The key-value bucket to read, or ``None``. With a bucket, ``streams`` has only its stream."""
     start: Bound | None = None
-    """``None``: the earliest for a batch, the latest for a streaming query, as in the Kafka source.
-    """
+    """The start of the read. ``None`` is the earliest for a batch and the latest for a streaming
+    query, as in the Kafka source."""
     end: Bound | None = None
-    """``None``: the latest."""
+    """The end of the read. ``None`` is the latest."""
     fail_on_data_loss: bool = True
     min_partitions: int | None = None
     max_messages_per_partition: int | None = None
@@ -63,26 +63,29 @@ class SourceOptions:
     include_headers: bool = False
     value_format: ValueFormat = "raw"
     json_schema: str | None = None
-    """JSON text. If the option names a file, the driver reads it once."""
+    """The text of the JSON Schema. If the option names a file, the driver reads it once."""
     mode: Mode = "PERMISSIVE"
     uint64: Uint64 = "long"
     corrupt_column: str = "_raw"
     fetch_timeout: float = 120.0
-    """Seconds that a read may take without progress."""
+    """The most seconds that a read may take without progress."""
     page_messages: int = PAGE_MESSAGES
     fetch_retries: int = 10
-    """Retries of a request to a stream's leader."""
+    """The most retries of a request to a stream's leader."""
     fetch_retry_interval: float = 0.5
-    """Seconds between retries: ten of them leave time for a leader election."""
+    """Seconds between two retries. Ten retries take long enough for a leader election."""
     max_messages_per_trigger: int | None = None
     max_bytes_per_trigger: int | None = None
     min_messages_per_trigger: int | None = None
     max_trigger_delay: float = 900.0
-    """Seconds."""
+    """The most seconds that a batch waits for `min_messages_per_trigger`."""
 
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> SourceOptions:
-        """Read and check all options. Raises `OptionError`, and `SchemaError` for `jsonSchema`."""
+        """Return the parsed and validated options.
+
+        Raises `OptionError` for an invalid option, and `SchemaError` for an invalid `jsonSchema`.
+        """
         if not options:
             raise OptionError("stream", _NO_OPTIONS)
         given = OptionsMap(options)
@@ -185,8 +188,8 @@ def _bound(
 def _bound_of(
     given: OptionsMap, end: Literal["starting", "ending"], streams: tuple[str, ...]
 ) -> Bound | None:
-    # A start time after the last message is an error, as in the Kafka source; an end time then
-    # means the latest.
+    # A start time after the last message is an error, as in the Kafka source. An end time after
+    # the last message means the latest.
     strategies: tuple[Strategy, ...] = ("error", "latest") if end == "starting" else ("latest",)
     otherwise: Strategy = given.word(f"{end}OffsetsByTimestampStrategy", strategies)
     names = (f"{end}Offsets", f"{end}Timestamp", f"{end}OffsetsByTimestamp")

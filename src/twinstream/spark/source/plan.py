@@ -1,4 +1,4 @@
-"""Split the sequences between two bounds into ranges, one for each task."""
+"""Split the sequences between two bounds into ranges, one range per task."""
 
 from __future__ import annotations
 
@@ -15,28 +15,29 @@ from twinstream.spark.source.stream_state import StreamState
 __all__ = ["SequenceRange", "Way", "partition_count", "read_way", "split"]
 
 Way: TypeAlias = Literal["direct", "consumer", "either"]
-"""How a range is read: by direct get, by an ephemeral consumer, or by either, depending on size."""
+"""How a range is read: by direct get, by an ephemeral consumer, or as its size determines."""
 
-#: Below this many sequences another task costs more than it saves: a task takes some tens of
-#: milliseconds to start, in which one reader reads about as many messages.
+#: The fewest sequences for which another task saves time. A task takes some tens of milliseconds to
+#: start, and one reader reads about as many messages in this time.
 SMALL: Final = 20_000
 
-#: The most that one task reads, some five seconds of work. It applies however few cores this
-#: process sees: the planning process does not know how many cores the executors have.
+#: The most sequences that one task reads, some five seconds of work. The planning process does not
+#: know how many cores the executors have, so this limit does not depend on the number of cores.
 MOST: Final = 1_000_000
 
-#: From this many sequences on, a consumer is used where both ways are possible. It costs the
-#: server about half the CPU of direct gets and sends two thirds of the bytes, but it must be
-#: created and deleted.
+#: The fewest sequences that a consumer reads if both ways are possible. A consumer costs the server
+#: about half the CPU of direct gets and sends two thirds of the bytes, but it must be created and
+#: deleted.
 LARGE: Final = 100_000
 
 
 class SequenceRange(InputPartition):
-    """Sequences ``start`` up to, not including, ``end`` of one stream, read by one task.
+    """Sequences ``start`` up to, not including, ``end`` of one stream, which one task reads.
 
-    ``way`` is how it is read. ``created`` is the stream's creation time: a range may be read long
-    after it was planned, when the stream may have been re-created. If it is empty, the task does
-    not compare it. No message of the range was stored before ``since``, if that is known.
+    ``way`` is how the task reads the range. ``created`` is the stream's creation time when the
+    range was planned. A task may read the range long after that, when the stream may have been
+    re-created. If ``created`` is empty, the task does not compare it. No message of the range was
+    stored before ``since``; ``None`` means that no such time is known.
     """
 
     def __init__(
@@ -58,7 +59,7 @@ class SequenceRange(InputPartition):
 
     @property
     def by_consumer(self) -> bool:
-        """Whether a consumer reads the range, or is tried before direct get."""
+        """Whether the task tries to read the range with a consumer before it uses direct get."""
         return self.way == "consumer" or (self.way == "either" and self.end - self.start >= LARGE)
 
     def __repr__(self) -> str:
@@ -88,7 +89,10 @@ def split(
     created: str = "",
     since: str | None = None,
 ) -> list[SequenceRange]:
-    """Return ``parts`` ranges of equal size (to one) that cover ``[start, end)`` exactly."""
+    """Return ``parts`` ranges that cover ``[start, end)``; their sizes differ by at most one.
+
+    Empty ranges are omitted.
+    """
     size = end - start
     edges = [start + size * at // parts for at in range(parts + 1)]
     return [
@@ -109,7 +113,8 @@ def read_way(options: SourceOptions, state: StreamState) -> Way:
     if options.read_mode == "auto":
         if not state.allow_direct:
             return "consumer"
-        # On a work queue or an interest stream a consumer would change what the stream keeps.
+        # On a work queue or an interest stream, a consumer would change which messages the stream
+        # keeps.
         return "either" if state.by_limits else "direct"
     if options.read_mode == "direct" and not state.allow_direct:
         raise OptionError(

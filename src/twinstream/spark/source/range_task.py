@@ -1,4 +1,4 @@
-"""A read task: read one range over its own connection and yield its messages."""
+"""The work of a read task: read one range on the task's own connection and yield its messages."""
 
 from __future__ import annotations
 
@@ -41,8 +41,9 @@ def read_pages(options: SourceOptions, part: SequenceRange) -> Iterator[ArrowPag
     """Yield the messages of a range, in the order of their sequences.
 
     The next page is requested before the current one is yielded. While the query processes a page,
-    the connection receives the next one in the background, so that the server need not wait in the
-    middle of a response.
+    the connection receives the next page in the background. So the server need not wait in the
+    middle of a response. Raises `DataLossError` if messages of the range were lost or the stream
+    was re-created, unless ``failOnDataLoss`` is false.
     """
     if part.end <= part.start:
         return
@@ -53,22 +54,22 @@ def read_pages(options: SourceOptions, part: SequenceRange) -> Iterator[ArrowPag
         reader, page = _begin(jet, options, part)
         holes = Holes(part.start, part.end)
 
-        def settle(hole: int | None, since: str | None) -> None:
-            if hole is not None and options.fail_on_data_loss:
-                _settle(_aside(leader, jet), options, part, hole, since)
+        def check_gap(gap: int | None, since: str | None) -> None:
+            if gap is not None and options.fail_on_data_loss:
+                _check_gap(_request_context(leader, jet), options, part, gap, since)
 
         since = part.since
         try:
             while page is not None:
                 found = ArrowPage.of(page)
-                hole = holes.in_page(found.seqs)
-                settle(hole, since if hole is None else _time_below(found, hole) or since)
+                gap = holes.in_page(found.seqs)
+                check_gap(gap, since if gap is None else _time_below(found, gap) or since)
                 yield found
                 since = _time_below(found, part.end) or since
                 page = reader.next_page()
         finally:
             reader.close()
-        settle(holes.at_end(), since)
+        check_gap(holes.at_end(), since)
 
 
 def _begin(
@@ -81,8 +82,8 @@ def _begin(
             return reader, reader.next_page()
         except TwinstreamError as error:
             reader.close()
-            # The server refuses the consumer, for example at its limit of consumers; direct get
-            # needs none.
+            # If the server refuses the consumer, for example at its limit of consumers, read the
+            # range with direct get, which needs no consumer.
             refused = isinstance(error, JetStreamError | PermissionDenied)
             if part.way == "consumer" or not refused:
                 raise
@@ -107,7 +108,7 @@ def _reader(
 
 
 def _state(jet: JetStream, options: SourceOptions, part: SequenceRange) -> StreamState:
-    """Request the state of the stream of a range."""
+    """Request the state of the range's stream, and return it."""
     return through(lambda: stream_state(jet, part.stream, options.bucket), options.fetch_timeout)
 
 
@@ -126,11 +127,11 @@ def refuse_other(state: StreamState, part: SequenceRange) -> None:
         )
 
 
-def _aside(leader: Leader, jet: JetStream) -> JetStream:
-    """Return a context on a second connection for requests, opened when first used.
+def _request_context(leader: Leader, jet: JetStream) -> JetStream:
+    """Return a context for requests on a second connection, which the first call opens.
 
-    On the reader's connection a response would come only after the page that was requested ahead.
-    That connection is used if the server accepts no other.
+    On the reader's connection, a response would arrive only after the page that was requested
+    ahead. If the server accepts no second connection, the reader's connection is used.
     """
     try:
         return leader.jet()
@@ -139,26 +140,26 @@ def _aside(leader: Leader, jet: JetStream) -> JetStream:
 
 
 def _time_below(page: ArrowPage, seq: int) -> str | None:
-    """Return when the last message of a page below a sequence was stored, or None."""
+    """Return when the last message of a page below a sequence was stored, or ``None``."""
     count = bisect_left(range(len(page)), seq, key=lambda at: page.seqs[at].as_py())
     return Timestamp.from_ns(page.times[count - 1].value).rfc3339() if count else None
 
 
-def _settle(
-    jet: JetStream, options: SourceOptions, part: SequenceRange, hole: int, since: str | None
+def _check_gap(
+    jet: JetStream, options: SourceOptions, part: SequenceRange, gap: int, since: str | None
 ) -> None:
-    """Raise `DataLossError` if messages of a gap were lost while reading; other gaps are normal.
+    """Raise `DataLossError` if messages were lost from a gap that begins at the sequence ``gap``.
 
-    A stream that begins at the gap or below has lost nothing ahead of the read. No message from the
-    gap on was stored before ``since``.
+    If the first sequence of the stream is at or below ``gap``, the stream has lost no message that
+    was not read yet. No message from the gap on was stored before ``since``.
     """
     state = _state(jet, options, part)
     refuse_other(state, part)
-    if state.first <= hole:
+    if state.first <= gap:
         return
-    if reason := why_lost(state, hole, since):
+    if reason := why_lost(state, gap, since):
         raise DataLossError(
-            f"stream {part.stream}: messages from {hole} to {min(state.first, part.end) - 1} were"
+            f"stream {part.stream}: messages from {gap} to {min(state.first, part.end) - 1} were"
             f" removed before they were read: {reason}; set failOnDataLoss=false to continue with"
             " the messages that are left"
         )

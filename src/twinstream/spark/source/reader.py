@@ -1,4 +1,4 @@
-"""Batch reads: plan ranges on the driver, read them in tasks."""
+"""Batch reads: the driver plans ranges, and tasks read them."""
 
 from __future__ import annotations
 
@@ -28,25 +28,25 @@ _LATEST = Bound("endingOffsets", word="latest")
 
 
 class JetStreamReader(DataSourceReader):
-    """Reads the messages between two bounds, which are resolved once, when the query starts."""
+    """The reader of the messages between two bounds, which it resolves when the query starts."""
 
     def __init__(self, options: SourceOptions, schema: StructType) -> None:
-        Batcher(options, schema)  # refuses unknown columns before anything runs
+        Batcher(options, schema)  # raises an error for unknown columns before any task runs
         self._options = options
         self._schema = schema
 
     def partitions(self) -> list[InputPartition]:
-        """Return the ranges to read; asks the leader of each stream."""
+        """Return the ranges to read, after requesting the state of each stream from its leader."""
         found: list[InputPartition] = []
         with Leader(self._options) as leader:
             states = leader.states()
             for state in states:
                 found += self._ranges(state, leader)
-        # Spark turns an empty list into one partition without a value; return an empty range.
+        # Spark replaces an empty list by one partition that is `None`, so return an empty range.
         return found or [SequenceRange(states[0].name, 1, 1, "direct")]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Read one range in a task."""
+        """Yield the messages of one range, in a task."""
         if not isinstance(partition, SequenceRange):
             raise TypeError(f"not a partition of this source: {partition!r}")
         return read_batches(self._options, Batcher(self._options, self._schema), partition)

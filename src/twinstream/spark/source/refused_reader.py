@@ -1,7 +1,8 @@
-"""A reader that raises the error for which a streaming read was refused.
+"""A reader for a streaming read that was refused. It raises the error.
 
-PySpark closes the reader after every error, even if the source raised one instead of returning a
-reader. The error would then be hidden by PySpark's own error about an undefined variable.
+The source must return this reader and not raise the error itself. PySpark closes the reader after
+every error, also if there is no reader, and then reports an undefined variable instead of the
+error.
 """
 
 from __future__ import annotations
@@ -17,7 +18,10 @@ __all__ = ["RefusedReader"]
 
 
 class RefusedReader(DataSourceStreamReader):
-    """Raises ``error`` in every method: new and resumed queries call different ones first."""
+    """A reader whose methods all raise ``error``.
+
+    New queries and resumed queries call different methods first.
+    """
 
     def __init__(self, error: TwinstreamError) -> None:
         self.error: Final = error

@@ -16,29 +16,29 @@ __all__ = ["advice", "why_other"]
 def why_other(position: Position, state: StreamState, time_at: TimeAt) -> str | None:
     """Return why a stream is not the one of ``position``, or ``None`` if it is.
 
-    Either it was re-created under its name, or it was restored to an earlier state and kept its
-    creation time. A copy, such as a restored backup or a promoted mirror, has another creation time
-    and the same messages. It counts as the same stream if it has the marked message. ``time_at``
-    looks up when a message was stored.
+    A stream is another one if it was re-created under its name, or if it was restored to an earlier
+    state and kept its creation time. A copy, such as a restored backup or a promoted mirror, has
+    another creation time and the same messages. It counts as the same stream if it has the marked
+    message. ``time_at`` looks up when a message was stored.
     """
     if position.created != state.created:
-        sign = _no_copy(position.mark, state, time_at)
-        if sign is not None:
+        evidence = _no_copy(position.mark, state, time_at)
+        if evidence is not None:
             return (
                 f"stream {state.name} was created at {state.created}, the one read before at"
-                f" {position.created}: it was deleted and re-created{sign}"
+                f" {position.created}: it was deleted and re-created{evidence}"
             )
-    sign = _put_back(position, state, time_at)
-    if sign is None:
+    evidence = _restored(position, state, time_at)
+    if evidence is None:
         return None
     return (
-        f"stream {state.name} {sign}: it was restored to an earlier state, and messages stored"
+        f"stream {state.name} {evidence}: it was restored to an earlier state, and messages stored"
         " since then reuse the sequences of others"
     )
 
 
 def advice(position: Position, state: StreamState) -> str:
-    """Return the remedy if a pipeline's stream was replaced by another."""
+    """Return what a user can do if a pipeline's stream was replaced by another, for an error."""
     if position.created == state.created:
         return "land it into a new folder"
     return (
@@ -48,7 +48,10 @@ def advice(position: Position, state: StreamState) -> str:
 
 
 def _no_copy(mark: Mark | None, state: StreamState, time_at: TimeAt) -> str | None:
-    """Return the evidence that a stream is no copy, or ``None`` if it has the marked message."""
+    """Return the evidence that a stream is no copy, or ``None`` if it has the marked message.
+
+    The evidence is an end of a sentence. It is empty without a mark.
+    """
     if mark is None:
         return ""
     if mark == state.mark:
@@ -61,12 +64,12 @@ def _no_copy(mark: Mark | None, state: StreamState, time_at: TimeAt) -> str | No
     return f" with other messages (at {mark.seq}, one stored at {time} instead of {mark.time})"
 
 
-def _put_back(position: Position, state: StreamState, time_at: TimeAt) -> str | None:
+def _restored(position: Position, state: StreamState, time_at: TimeAt) -> str | None:
     """Return the evidence that a stream was restored to an earlier state, or ``None``.
 
     A restored stream ends below a sequence that it had, or has another message at the mark's
-    sequence. If that message was removed, this proves nothing: limits, a purge or a delete may have
-    done it. The message is looked up only if the stream received others since.
+    sequence. If that message was removed, there is no evidence: limits, a purge or a delete may
+    have removed it. The message is looked up only if the stream received others since.
     """
     mark = position.mark
     had = position.next - 1 if mark is None else max(position.next - 1, mark.seq)

@@ -1,8 +1,8 @@
-"""The mark of a stream's state: one message, by its sequence and time.
+"""The mark of a stream's state: the sequence and the time of one message.
 
-A stream that is restored to an earlier state, from a backup or because it was stored in memory,
-keeps its creation time and uses sequences a second time. The new message at a sequence has another
-time than the old one.
+A stream may return to an earlier state: it was restored from a backup, or it was stored in memory.
+Then it keeps its creation time and uses sequences again. The new message at a sequence has another
+time than the old message.
 """
 
 from __future__ import annotations
@@ -15,14 +15,17 @@ from attrs import frozen
 __all__ = ["Mark", "TimeAt"]
 
 TimeAt: TypeAlias = Callable[[str, int], str | None]
-"""Returns when the message of a stream with a sequence was stored, or None if there is none."""
+"""A function that returns when a message was stored, or ``None`` without the message.
+
+Its arguments are the name of the stream and the sequence of the message.
+"""
 
 
 @frozen
 class Mark:
-    """The last message of a stream at some moment; ``time`` is RFC 3339.
+    """The last message of a stream at some moment. ``time`` is an RFC 3339 time.
 
-    Limits remove the newest message last, so it stays available longest.
+    Limits remove the newest message last, so this message stays in the stream for longest.
     """
 
     seq: int
@@ -30,6 +33,9 @@ class Mark:
 
     @classmethod
     def read_in(cls, value: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the members with ``mark`` as a `Mark`; offsets of older releases have no mark."""
+        """Return the members of a stored object with the member ``mark`` as a `Mark` or ``None``.
+
+        Objects that older releases stored have no mark.
+        """
         stored = value.get("mark")
         return {**value, "mark": None if stored is None else cls(**stored)}

@@ -1,7 +1,7 @@
-"""Streaming reads: offsets are stream sequences, stored in Spark's checkpoint only.
+"""Streaming reads. Offsets are stream sequences, and only Spark's checkpoint stores them.
 
-Nothing depends on acknowledgements or on a consumer, so a batch can be read again at any time with
-the same result, as long as the stream has its messages.
+The reads use no acknowledgements and no durable consumer. So a batch can be read again at any time
+with the same result, as long as the stream has its messages.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ _LATEST = Bound("startingOffsets", word="latest")
 
 
 class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Plans batches on the driver and reads their ranges in tasks."""
+    """The reader of a streaming query. The driver plans batches, and tasks read their ranges."""
 
     def __init__(self, options: SourceOptions, schema: StructType) -> None:
-        Batcher(options, schema)  # refuses unknown columns before anything runs
+        Batcher(options, schema)  # raises an error for unknown columns before any task runs
         self._options = options
         self._schema = schema
         self._leader = Leader(options)
@@ -51,7 +51,7 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         self._admitted_at = time.monotonic()
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
-        """Return the start of a query without a checkpoint."""
+        """Return the offset at which a query without a checkpoint starts."""
         bound = self._options.start or _LATEST
         found: dict[str, Position] = {}
         for state in self._leader.states():
@@ -60,7 +60,7 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         return Offset(found).to_json()
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
-        """Return the end of the next batch, or ``start`` if there is nothing to read."""
+        """Return the offset at the end of the next batch, or ``start`` if no batch is due."""
         states = {state.name: state for state in self._leader.states()}
         begin = self._continuity.begin(Offset.from_json(start), states)
         ends = {name: self._end_of(state) for name, state in states.items()}
@@ -81,11 +81,11 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         ).to_json()
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
-        """Return the limit that the options set."""
+        """Return the limit that the options set, for Spark."""
         return read_limit(self._options)
 
     def reportLatestOffset(self) -> dict[str, Any]:  # noqa: N802
-        """Return the end of the streams, from which the query's progress computes the lag."""
+        """Return the offset at the end of the streams. Spark computes the query's lag from it."""
         states = self._leader.states()
         return Offset(
             {each.name: Position(each.next, each.created, self._filter) for each in states}
@@ -96,7 +96,7 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         self._target = {state.name: state.next for state in self._leader.states()}
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
-        """Return the ranges of a batch; the same offsets always give the same ranges."""
+        """Return the ranges of the batch between two offsets. Equal offsets give equal ranges."""
         before = Offset.from_json(start).streams
         states = {state.name: state for state in self._leader.states()}
         found: list[InputPartition] = []
@@ -112,13 +112,13 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         return found or [SequenceRange(self._options.streams[0], 1, 1, "direct")]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Read one range in a task."""
+        """Yield the messages of one range, in a task."""
         if not isinstance(partition, SequenceRange):
             raise TypeError(f"not a partition of this source: {partition!r}")
         return read_batches(self._options, Batcher(self._options, self._schema), partition)
 
     def commit(self, end: dict[str, Any]) -> None:
-        """Do nothing: reading removes nothing from a stream."""
+        """Do nothing, because a read removes no messages from a stream."""
 
     def stop(self) -> None:
         """Close the driver's connection."""
@@ -139,7 +139,7 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
         if isinstance(limit, ReadAllAvailable):
             return backlog
         waited = time.monotonic() - self._admitted_at
-        # A query with a fixed end must not wait for more.
+        # A query with a fixed end must not wait for more messages.
         if self._target is None and is_too_little(self._options, backlog, waited):
             return dict.fromkeys(backlog, 0)
         return admit(self._options, backlog, _sizes(states))
@@ -147,10 +147,10 @@ class JetStreamStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow)
     def _gaps(
         self, begin: Mapping[str, Position], backlog: Mapping[str, int], admitted: Mapping[str, int]
     ) -> dict[str, int]:
-        """Return the number of sequences without a message before each stream's next message.
+        """Return for each stream how many sequences before its next message have no message.
 
-        A limit does not count them: otherwise a sparse stream would give one empty batch after
-        another. No request is sent for streams whose whole backlog is read.
+        A limit does not count these sequences. Otherwise a sparse stream would give one empty batch
+        after another. No request is sent for streams whose whole backlog is read.
         """
         gaps = dict.fromkeys(backlog, 0)
         for name, count in backlog.items():

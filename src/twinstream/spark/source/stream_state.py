@@ -1,4 +1,4 @@
-"""The state of a stream that planning uses: its first and next sequence, and its identity."""
+"""Request the state of a stream for planning: its first and next sequence, and its identity."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ __all__ = ["StreamState", "stored_at", "stream_state"]
 
 @frozen
 class StreamState:
-    """A stream as its leader describes it.
+    """The state of a stream as its leader reports it.
 
-    ``first`` is the sequence of the first message, ``next`` the one that the next message will get;
-    they are equal if the stream is empty. ``created`` distinguishes a stream from a later one of
-    the same name.
+    ``first`` is the sequence of the first message, and ``next`` is the sequence that the next
+    message will have. They are equal if the stream is empty. ``created`` distinguishes a stream
+    from a later one of the same name.
     """
 
     name: str
@@ -44,23 +44,23 @@ class StreamState:
     is_queue: bool = False
     """Whether the stream is a work queue, whose consumers must acknowledge messages."""
     mark: Mark | None = None
-    """The last message of the stream, or None if it never had one."""
+    """The last message of the stream, or ``None`` if it never had one."""
     keeping: Keeping = field(factory=Keeping)
     first_time: str | None = None
-    """When the first message was stored (RFC 3339), or None if there is none."""
+    """When the first message was stored (RFC 3339), or ``None`` for an empty stream."""
     now: str | None = None
-    """The leader's time in its response (RFC 3339)."""
+    """The time of the leader when it responded (RFC 3339), or ``None``."""
     key_prefix: str = ""
-    """What the subjects of a bucket's keys begin with."""
+    """The start of a bucket's stored subjects, before the key; empty for other streams."""
 
     @property
     def mean_size(self) -> float:
-        """Mean bytes of a message, 0 for an empty stream."""
+        """The mean size of a message in bytes, 0 for an empty stream."""
         return self.bytes / self.messages if self.messages else 0.0
 
     @classmethod
     def of(cls, name: str, info: StreamInfo, bucket: BucketOptions | None = None) -> StreamState:
-        """Return the state from the server's response.
+        """Return the state that the server's response ``info`` contains.
 
         Raises `OptionError` if `bucket` is given and the stream does not belong to a bucket.
         """
@@ -73,7 +73,8 @@ class StreamState:
         following = (state.last_seq or 0) + 1
         return cls(
             name,
-            # 0 for a stream that never had a message; last + 1 for a purged one.
+            # The server reports 0 for a stream that never had a message, and the last sequence + 1
+            # for a purged stream.
             max(state.first_seq or 0, 1),
             following,
             info.created.rfc3339(),
@@ -93,9 +94,10 @@ class StreamState:
 
 
 def stream_state(jet: JetStream, name: str, bucket: BucketOptions | None = None) -> StreamState:
-    """Request a stream's state from its leader.
+    """Request a stream's state from its leader, and return it.
 
-    Raises `OptionError` if there is no such stream, or if it is not that of a ``bucket``.
+    Raises `OptionError` if there is no such stream, or if ``bucket`` is given and the stream does
+    not belong to a bucket.
     """
     try:
         return StreamState.of(name, jet.bind_stream(name).info(confirmed=True), bucket)
@@ -106,7 +108,7 @@ def stream_state(jet: JetStream, name: str, bucket: BucketOptions | None = None)
 
 
 def stored_at(jet: JetStream, stream: str, seq: int) -> str | None:
-    """Return when a message was stored, according to the stream's leader, or None."""
+    """Return when a message was stored, as the stream's leader reports, or ``None`` without it."""
     try:
         return jet.bind_stream(stream).get_message(seq).time.rfc3339()
     except MessageNotFound:
