@@ -58,7 +58,7 @@ def test_pause_and_resume_a_consumer(run: Run, stream: str, worker: js_sync.Cons
 def test_reset_asks_first(run: Run, stream: str, worker: js_sync.Consumer) -> None:
     worker.fetch(3)
     asked = run("consumer", "reset", stream, "worker", input="n\n")
-    assert f"{stream}/worker (3 messages in hand)" in asked.stderr
+    assert f"{stream}/worker (3 messages pending acknowledgement)" in asked.stderr
     (line,) = json_lines(
         run("consumer", "reset", stream, "worker", "--seq", "2", "--yes", "--json")
     )
