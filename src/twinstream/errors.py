@@ -375,10 +375,9 @@ class AcknowledgementError(TwinstreamError):
 
 
 class AlreadyAcknowledged(AcknowledgementError):
-    """This delivery of the message was acknowledged before.
+    """The delivery of the message was acknowledged before.
 
-    The client does not send a second acknowledgement, because the server would ignore it or it
-    would do harm.
+    The client does not send a second acknowledgement, which would have no effect or a harmful one.
     """
 
 

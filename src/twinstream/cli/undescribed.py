@@ -1,4 +1,4 @@
-"""Streams and consumers of a list for which the server returned a name but no info."""
+"""Streams and consumers in a list for which the server returned a name but no info."""
 
 from __future__ import annotations
 

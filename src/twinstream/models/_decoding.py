@@ -100,8 +100,8 @@ def _make_record_reader(cls: type[M]) -> Callable[[object], M]:
                     unknown[name] = value
                     continue
                 kind = kind_of(cls, name, fields[name])
-                # Most values are strings, integers and booleans. They are stored unchanged if
-                # their class is right.
+                # Most fields contain strings, integers or booleans. Such a value is stored
+                # unchanged if its class is right.
                 plain = kind.cls if not kind.form and kind.cls in _PLAIN else None
                 field = table[name] = (plain, puts[name], _reader(kind), kind.is_optional)
             plain, put, read, optional = field

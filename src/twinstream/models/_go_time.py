@@ -27,7 +27,7 @@ def go_time(text: str) -> int | None:
     fraction, sign, zone_hour, zone_minute = match.groups()[6:]
     if not (1 <= month <= 12 and hour < 24 and minute < 60 and second < 60):
         return None
-    # Python's calendar has no year 0. Its months are as long as those of 2000.
+    # Python's calendar has no year 0. The months of year 0 are as long as those of 2000.
     if not 1 <= day <= monthrange(2000 if year == 0 else year, month)[1]:
         return None
     offset = 0

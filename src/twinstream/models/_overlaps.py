@@ -43,9 +43,9 @@ def first_related(
     apart: bool = False,
     later: bool = False,
 ) -> dict[int, int]:
-    """Map the index of each subject in `ones` to the index of the first related one in `others`.
+    """Return a map from indexes of `ones` to indexes of the first related subjects in `others`.
 
-    Subjects without a related subject are omitted.
+    Subjects without a related subject are not in the map.
 
     Args:
         ones: The subjects to look up.

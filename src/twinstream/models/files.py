@@ -132,7 +132,7 @@ class FileConfigs:
     configs: list[FileConfig]
     problems: list[FileProblem]
     warnings: list[FileProblem] = Factory(list[FileProblem])
-    """Legal but surprising settings, from `lint_stream` and `lint_consumer`."""
+    """Warnings about rarely intended settings, from `lint_stream` and `lint_consumer`."""
 
     @property
     def errors(self) -> list[FileProblem]:
@@ -425,9 +425,10 @@ def _around(members: JsonObject) -> JsonObject:
 
 
 def _kind_of(outer: JsonObject, inner: JsonObject) -> Kind | None:
-    """Return the kind of a config, or None if it could be both.
+    """Return the kind of a config: `stream`, `consumer`, or None if it could be both.
 
-    The members next to the config decide, else the number of settings that only one kind has.
+    The members `stream_name` and `state` next to the config determine the kind. Without them, the
+    result is the kind of which the config has more settings that the other kind does not have.
     """
     if inner is not outer:
         if "stream_name" in outer:

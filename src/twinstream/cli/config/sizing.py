@@ -12,7 +12,7 @@ SECONDS_A_DAY = 86_400
 
 @frozen(kw_only=True)
 class Planned:
-    """The values of the options. None means the value of the stream, or without one the default."""
+    """The values of the options. None means the stream's value, or the default without a stream."""
 
     messages: int | None
     max_bytes: int | None

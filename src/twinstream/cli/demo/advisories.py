@@ -33,10 +33,10 @@ def show(scene: Scene, jet: JetStream) -> None:
 
 
 def _all_expected(scene: Scene, stream: Stream) -> list[Model]:
-    """Return all events of the stream, after it contains one for each message over `max_deliver`.
+    """Wait until each message that reached `max_deliver` has its event, and return all events.
 
     The server publishes events in the background, so the last events may be stored a moment later.
-    Wait at most `_PATIENCE` seconds.
+    The wait takes at most `_PATIENCE` seconds.
     """
     wanted = Expected(count=scene.settings.events).declined
     deadline = time.monotonic() + _PATIENCE

@@ -77,11 +77,15 @@ def _sums(checks: Sequence[Check]) -> str:
             check.name,
             f"{check.expected:,}",
             f"{check.found:,}",
-            '<span class="good">agrees</span>' if check.passed else '<span class="bad">wrong</span>',
+            _verdict(check.passed),
         )
         for check in checks
     ]
     return _table(("sum", "expected", "found", ""), rows, numbers=(1, 2))
+
+
+def _verdict(passed: bool) -> str:
+    return '<span class="good">agrees</span>' if passed else '<span class="bad">wrong</span>'
 
 
 def _twins(ledger: Ledger) -> str:

@@ -29,7 +29,7 @@ class Settings:
 
 @frozen(kw_only=True)
 class EventKind:
-    """A kind of advisory: its number, and a description of the first advisory of this kind."""
+    """A kind of advisory: the number of advisories, and a description of the first one."""
 
     name: str
     count: int

@@ -1,4 +1,4 @@
-"""Buckets in a plan: the streams are compared, but the bucket's settings are shown."""
+"""Buckets in a plan: their streams are compared, and differences are shown as bucket settings."""
 
 from __future__ import annotations
 

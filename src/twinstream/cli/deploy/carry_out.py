@@ -59,7 +59,7 @@ def _consumer(jet: JetStream, step: Step) -> None:
 
 @contextmanager
 def _removed(step: Step) -> Generator[None]:
-    """Within the block, add to errors that the old stream or consumer was already removed."""
+    """Convert an error of the block to a failure that reports the removal of the old object."""
     try:
         yield
     except Exception as error:
@@ -68,7 +68,7 @@ def _removed(step: Step) -> Generator[None]:
 
 
 def _update_consumer(jet: JetStream, step: Step, config: ConsumerConfig) -> None:
-    """Update a consumer. Repeat the update if it leaves an `inactive_threshold` not in the file.
+    """Update a consumer, and repeat the update if it leaves an unwanted `inactive_threshold`.
 
     If the first update changes an ephemeral consumer to a durable one, the server sets the default
     threshold of ephemeral consumers. The second update removes it.

@@ -205,7 +205,7 @@ def _ordered(steps: list[Step], there: Mapping[str, StreamConfig]) -> list[Step]
 def _depths(origins: Mapping[str, Sequence[str]]) -> dict[str, int]:
     """Return the number of streams in the longest chain of origins of each stream."""
     depths = dict.fromkeys(origins, 0)
-    for _ in origins:  # at most once per stream, because streams may copy each other in a cycle
+    for _ in origins:  # a bounded loop, because streams may copy each other in a cycle
         deeper = {
             name: max((depths[one] + 1 for one in of if one in depths and one != name), default=0)
             for name, of in origins.items()

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from js_sync import JetStream
 
 _NAME_MAX: Final = 200
-"""The number of characters of a stream's name that the name of the trial stream begins with.
+"""The maximum number of characters of the stream's name in the name of the trial stream.
 
-With the suffix, the name must not be longer than 255 bytes.
+The whole name with its suffix must not be longer than 255 bytes.
 """
 
 

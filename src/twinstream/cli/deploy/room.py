@@ -36,7 +36,7 @@ class Room:
     whose: str
 
     def judged(self, step: Step) -> Step:
-        """Return the step, refused if it would exceed the limit. Count the object if not."""
+        """Return the step and count its object, or return a refused copy at the limit."""
         if step.verb != "create":
             return step
         if 0 < self.most <= self.there:
@@ -57,7 +57,7 @@ class Reserve:
     storage: str
 
     def judged(self, step: Step, given: int) -> Step:
-        """Return the step, refused if it would exceed the limit. Count its bytes if not.
+        """Return the step and count its bytes, or return a refused copy if they are too many.
 
         ``given`` is the number of bytes that the existing stream has reserved. The bytes of further
         replicas are not counted, as in the server's account info. So in an account without tiers
@@ -104,7 +104,7 @@ class Reserves:
     _known: dict[tuple[str, str], Reserve] = field(factory=dict[tuple[str, str], Reserve])
 
     def judged(self, step: Step, old: StreamConfig | None) -> Step:
-        """Return the step, refused if it would exceed a limit. Count its bytes if not."""
+        """Return the step and count its bytes, or return a refused copy if they are too many."""
         if not step.is_due:
             return step
         new = stream_config(step.config)
@@ -175,14 +175,14 @@ class Account:
         return Room(own, there, f"stream {stream.name}")
 
     def sized(self, step: Step) -> Step:
-        """Return the step, refused if its object alone exceeds a limit of the account."""
+        """Return the step, or a refused copy if its object alone exceeds a limit of the account."""
         if not step.is_due:
             return step
         reason = self._no_tier(step) or self._too_large(step.config)
         return evolve(step, verb="refused", refusal=reason) if reason else step
 
     def _no_tier(self, step: Step) -> str:
-        if step.config.kind != "stream" or step.verb == "update":  # an update may keep its tier
+        if step.config.kind != "stream" or step.verb == "update":  # the stream may be in a tier
             return ""
         stream = stream_config(step.config)
         if not self.info.tiers or self.tier(stream):

@@ -68,8 +68,8 @@ def step_of(config: FileConfig, plan: Plan, creation: Plan, allowed: Allowed, lo
 
     Args:
         config: The config in the file.
-        plan: The plan for the existing object, or for a new object.
-        creation: The plan for a new object.
+        plan: The plan for the stream or consumer; for its creation if it does not exist.
+        creation: The plan for the creation of the stream or consumer.
         allowed: The harmful changes that the user allows.
         lost: What a re-creation loses, for the message.
     """

@@ -193,7 +193,10 @@ def purge(
 @json_option
 @server_options
 def history(target: Target, bucket: str, key: str, as_json: bool) -> None:
-    """Show the kept revisions of KEY in BUCKET, oldest first. The exit code is 3 without any."""
+    """Show the kept revisions of KEY in BUCKET, oldest first.
+
+    The exit code is 3 if KEY has no revisions.
+    """
     with _opened(target, bucket) as found, _key_missing():
         entries = found.history(key)
     if as_json:

@@ -82,7 +82,7 @@ def get(
         elif each:
             found = source.snapshot(subjects or None, timeout=target.timeout).values()
         else:
-            # Exit the range, which has resources on the server, also if the loop ends early.
+            # The range uses resources on the server, so close it even if the loop ends early.
             found = stack.enter_context(_range(source, start, end, subjects, target.timeout))
         printed = _print(found, count, as_json)
     if not as_json:

@@ -128,7 +128,7 @@ def _parts(source: bytes, separator: Separator) -> list[bytes]:
 
 
 def _cut(pieces: Iterable[bytes], separator: bytes) -> Iterator[bytes]:
-    """Yield the data between separators while it arrives, so that it need not end."""
+    """Yield each part between separators as soon as it has arrived, as the data may be endless."""
     ending = b"\r" if separator == b"\n" else b""
     rest: list[bytes] = []
     for piece in pieces:

@@ -27,7 +27,7 @@ class Tally:
 
     @property
     def sent(self) -> int:
-        """The number of messages with any outcome."""
+        """The total number of counted messages."""
         return self.stored + self.duplicates + self.failed
 
     def enter(self, outcome: PubAck | PublishFailure) -> None:

@@ -48,7 +48,7 @@ class LinkWatch:
 
 
 class Patience:
-    """Tolerance for errors during a reconnect, and after it until a leader is elected."""
+    """A guard for requests that tolerates errors until a reconnect and a leader election end."""
 
     def __init__(self, nc: Connection, stop: Event) -> None:
         self._nc = nc

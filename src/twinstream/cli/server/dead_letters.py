@@ -96,7 +96,7 @@ def run(
 
     Creates the two streams that it needs. From then on, failures are captured even while this
     command does not run. Several instances may run at once. Ctrl-C ends the command cleanly.
-    Without --once, it reconnects after a lost connection, however long that takes.
+    Without --once, the command reconnects after a lost connection without a time limit.
     """
     opening = opened(target, stream, consumer, letters, failures, keep_trying=not once)
     with opening as (nc, dead), asked_to_stop() as stop:

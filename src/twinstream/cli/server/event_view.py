@@ -41,7 +41,11 @@ _DONE = {"create": "created", "modify": "changed", "delete": "deleted"}
 
 
 def as_json(event: Event) -> dict[str, object]:
-    """Return an event as a JSON object: its members, its subject, and whether events were lost."""
+    """Return an event as a JSON object.
+
+    Besides its members and its subject, the object can contain `missed`, the number of events that
+    were dropped before it, and `reconnected`. An unreadable event has `problem` and `raw`.
+    """
     about: dict[str, object] = {"subject": event.subject, **encode(event.record)}
     if event.problem:
         about |= {"problem": event.problem, "raw": event.raw.decode("utf-8", "replace")}

@@ -50,14 +50,14 @@ _RENAMED: Final = {
     "max_msg_size": "max_value_size",
     "subject_delete_marker_ttl": "limit_marker_ttl",
 }
-"""The bucket's name of each stream setting that has another name in a bucket."""
+"""A map from stream settings to the bucket settings with the same meaning but another name."""
 
 _CAUSES: Final = {
     "subjects": "bucket",
     "duplicate_window": "ttl",
     "allow_msg_ttl": "limit_marker_ttl",
 }
-"""The bucket setting that determines a stream setting, by the stream setting."""
+"""A map from stream settings to the bucket settings that determine their values."""
 
 _ALSO_DECIDED: Final = frozenset({"subjects", "mirror", "mirror_direct", "sources"})
 """Stream settings that a bucket determines even if it has no setting of the same name."""

@@ -35,7 +35,7 @@ SAME: Final = {
     "republish": "republish",
     "limit_marker_ttl": "subject_delete_marker_ttl",
 }
-"""The name of a stream setting, by the name of the same setting of a key-value bucket."""
+"""A map from settings of a key-value bucket to the stream settings with the same values."""
 
 _SERVERS: Final = "_nats."
 

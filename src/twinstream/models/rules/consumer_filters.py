@@ -37,7 +37,7 @@ class FilterCase:
     consumer: ConsumerCase
     index: int
     overlaps: dict[int, int]
-    """The index of the first other filter that overlaps a filter, by the index of the filter."""
+    """A map from the index of a filter to the index of the first other filter that overlaps it."""
 
     @property
     def settings(self) -> Settings:

@@ -29,7 +29,7 @@ OWN_KEYS = ("_nats.level", "_nats.req.level", "_nats.ver")
 METADATA_MAX_BYTES = 128 * 1024
 
 OWN_BYTES = len("_nats.req.level") + 1
-"""The bytes of metadata that the server has added before it checks the size."""
+"""The number of metadata bytes that the server adds before it checks the size."""
 
 
 def metadata_bytes(metadata: dict[str, str] | None, *, own: bool = False) -> int:

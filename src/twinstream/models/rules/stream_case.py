@@ -66,20 +66,21 @@ class StreamCase:
 
     @cached_property
     def overlaps(self) -> dict[int, int]:
-        """The index of the first later subject that overlaps a subject, by the subject's index."""
+        """A map from the index of a subject to that of the first later subject that overlaps it."""
         return first_related(self.subjects, self.subjects, can_meet, later=True)
 
     @cached_property
     def fed_back(self) -> dict[int, int]:
-        """The index of the first subject that a source's filter overlaps, by the source's index.
+        """A map from the index of a source to the index of the first subject in its filter.
 
-        If such a source copies from the stream itself, it would copy its own copies.
+        Only sources whose filter overlaps a subject of the stream are included. If such a source
+        is the stream itself, the stream would copy its own copies.
         """
         filters = [source["filter_subject"] for source in self.sources]
         return first_related(filters, self["subjects"], can_meet)
 
     def first_sources(self, identity: Callable[[Settings], Any]) -> dict[Any, int]:
-        """Map each result of `identity` to the index of the first source that has it."""
+        """Return a map from each result of `identity` to the index of the first source with it."""
         found = self._first_sources.get(identity)
         if found is None:
             found = self._first_sources[identity] = {}
