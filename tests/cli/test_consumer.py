@@ -30,7 +30,7 @@ def test_consumers_are_listed_and_shown(run: Run, stream: str, worker: js_sync.C
     shown = run("consumer", "info", stream, "worker")
     rows = [line.split() for line in shown.stdout.splitlines() if line.strip()]
     assert ["ack_policy", "explicit"] in rows
-    assert ["in", "hand", "1"] in rows
+    assert ["ack", "pending", "1"] in rows
     assert (
         json.loads(run("consumer", "info", stream, "worker", "--json").stdout)["num_pending"] == 3
     )
