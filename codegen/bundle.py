@@ -1,10 +1,11 @@
-"""Put the schema folder into one document for other tools.
+"""Generate `schema.json`: the files of `schema/` as one document for other tools.
 
-All references become local ones (``#/$defs/...``), so that any 2020-12 validator and any editor
-resolves them without a network, a folder or support for embedded resources. Records that people
-write stand there twice: open, as they come back in answers of servers newer than this release, and
-as ``strict.<name>``, where a member without a name is an error, as it is for servers. The document
-itself describes a file of configs, as ``twinstream.models.load_configs`` reads it.
+The document contains only local references (``#/$defs/...``). So every validator and editor for
+JSON Schema 2020-12 can resolve them without a network or other files.
+
+Configs and requests are contained twice. The type ``<name>`` allows unknown members, which newer
+servers may return. In the type ``strict.<name>`` an unknown member is an error, as in requests to a
+server. The document itself describes config files as ``twinstream.models.load_configs`` reads them.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ Schema = dict[str, Any]
 
 
 def document(schemas: Schemas) -> str:
-    """Return the text of ``schema.json``."""
+    """Return the text of `schema.json`."""
     named = dict(_named(schemas))
     written = {
         name for name in named if name.endswith(("Config", "Request")) and "type" in named[name]
@@ -43,7 +44,7 @@ def document(schemas: Schemas) -> str:
 
 
 def _named(schemas: Schemas) -> Iterator[tuple[str, Schema]]:
-    """Yield every definition of every file under its own name, with local references."""
+    """Yield the name of each definition of each file, and its schema with local references."""
     for document in schemas.files.values():
         for name, schema in document.get("$defs", {}).items():
             yield name, _localized(schema, schemas)
@@ -73,17 +74,20 @@ def _local(reference: str, schemas: Schemas) -> str:
 
 
 class _Strict:
-    """Copies of records, closed all the way down, with inherited members in place."""
+    """A collector of strict copies of records, which do not allow unknown members.
+
+    The copies contain inherited members, and refer only to strict copies of other records.
+    """
 
     def __init__(self, named: dict[str, Schema]) -> None:
         self.named = named
         self.found: dict[str, Schema] = {}
 
     def add(self, name: str) -> None:
-        """Add the copy of a record and of all records below it."""
+        """Add strict copies of a record and of all records that it refers to."""
         if STRICT + name in self.found:
             return
-        self.found[STRICT + name] = {}  # holds the place while its parts refer to it
+        self.found[STRICT + name] = {}  # a placeholder, because records may refer to each other
         merged = self._merged(self.named[name])
         closed = {**self._pointed(merged), "additionalProperties": False}
         closed.pop("x-keep-unknown", None)
@@ -103,7 +107,7 @@ class _Strict:
         return {**own, "required": required} if required else own
 
     def _pointed(self, value: Any) -> Any:
-        """Return ``value`` with references to records turned to their strict copies."""
+        """Return ``value`` with its references to records changed to their strict copies."""
         if isinstance(value, list):
             return [self._pointed(item) for item in value]
         if not isinstance(value, dict):
@@ -121,7 +125,7 @@ def _target(reference: str) -> str:
 
 
 def _file_forms() -> list[Schema]:
-    """Return what a file, or an item of a list in it, may be."""
+    """Return the schemas of the forms that a config file, or an item of a list in it, may have."""
     stream = {"$ref": f"#/$defs/{STRICT}StreamCreateRequest"}
     consumer = {"$ref": f"#/$defs/{STRICT}ConsumerConfig"}
     key_value = {"$ref": f"#/$defs/{STRICT}KeyValueConfig"}
@@ -129,7 +133,8 @@ def _file_forms() -> list[Schema]:
     name = {"description": "Name of the consumer's stream.", "$ref": "#/$defs/Name"}
     own_name = {"description": "Name of the stream.", "$ref": "#/$defs/Name"}
     return [
-        # Type and member once more: strict validators want them beside what is required.
+        # `type` and `name` repeat the referenced schema, because strict validators require them in
+        # the same object as `required`.
         {"type": "object", "properties": {"name": own_name}, "required": ["name"], **stream},
         consumer,
         {

@@ -1,4 +1,4 @@
-"""Write the modules of error codes and of their classes from ``schema/errors.json``."""
+"""Generate `error_codes.py` and `server_errors.py` from `schema/errors.json`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from schemas import FOLDER
 
-HEADER = '''"""Error codes of the server that have a name.
+HEADER = '''"""The error codes of the server, and tables of their properties.
 
 Generated from schema/errors.json by codegen/error_codes.py. Edit that file instead.
 """
@@ -19,10 +19,10 @@ from typing import Final
 '''
 
 
-CLASSES = '''"""Classes of server errors that add no behaviour.
+CLASSES = '''"""The classes of server errors that need no code of their own.
 
-Generated from schema/errors.json by codegen/error_codes.py. Edit that file instead. Programs import
-the classes from `twinstream.errors`.
+Generated from schema/errors.json by codegen/error_codes.py. Edit that file instead. Applications
+import the classes from `twinstream.errors`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from twinstream.core.error_details.jetstream_error import JetStreamError, JetStr
 
 
 def classes() -> str:
-    """Return the text of ``server_errors.py``."""
+    """Return the text of `server_errors.py`."""
     spec: dict[str, Any] = json.loads((FOLDER / "errors.json").read_text())
     codes: dict[str, list[int]] = {}
     for row in spec["errors"]:
@@ -51,19 +51,21 @@ def _class(row: dict[str, Any], codes: list[int]) -> str:
 
 
 def module() -> str:
-    """Return the text of ``error_codes.py``."""
+    """Return the text of `error_codes.py`."""
     rows: list[dict[str, Any]] = json.loads((FOLDER / "errors.json").read_text())["errors"]
     return (
         HEADER
         + "".join(_constant(row) for row in rows)
-        + _table("NAMES", "Name of each code.", {row["err_code"]: row["name"] for row in rows})
-        + _table("STATUS", "The ``code`` of each error.", {r["err_code"]: r["code"] for r in rows})
+        + _table("NAMES", "The name of each error code.", _members(rows, "name"))
+        + _table("STATUS", "The HTTP-like `code` of each error code.", _members(rows, "code"))
         + _table(
-            "CLASSES", "Class in `twinstream.errors` of each error.", _members(rows, "x-class")
+            "CLASSES",
+            "The name of the class in `twinstream.errors` for an error code.",
+            _members(rows, "x-class"),
         )
         + _table(
             "ADVICE",
-            "Advice for errors whose text does not contain any.",
+            "What to try, for errors whose text does not contain it.",
             _members(rows, "x-advice"),
         )
         + _table(

@@ -1,7 +1,7 @@
-"""Write the package's front: what ``twinstream.models`` exports, and where each name lives.
+"""Generate `twinstream/models/__init__.py` and `_index.py`: the public names and their modules.
 
-Reads ``schema/`` for the generated classes; the hand-written names are listed here. Exports are
-lazy: making 140 attrs classes takes longer than an import may.
+The names of generated classes are read from `schema/`; the hand-written names are listed in this
+module. A name is imported on first use, because an import of all 140 attrs classes takes too long.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ Generated from schema/ by codegen/exports.py. Edit that file instead.
 '''
 
 INIT_DOC = """
-Every name is imported on first use, so that importing the package costs next to nothing.
+Each name is imported on first use, so that an import of the package is fast.
 """
 
 INIT_TAIL = """
@@ -61,18 +61,20 @@ def __dir__() -> list[str]:
 
 
 def index(schemas: Schemas) -> str:
-    """Return the text of ``_index.py``: name to module, ``type`` member to name."""
-    text = HEADER.format(title="The module of each public name.", more="")
+    """Return the text of `_index.py`, with the tables `MODULES` and `TYPES`."""
+    text = HEADER.format(title="The module of each public name of this package.", more="")
     text += "\nfrom __future__ import annotations\n\n"
-    text += _table("MODULES", "Module of each public name.", modules(schemas))
-    text += "\n" + _table("TYPES", "Class for each ``type`` member.", schemas.types())
+    text += _table("MODULES", "The module of each public name.", modules(schemas))
+    types = "The name of the class for each value of a `type` member."
+    text += "\n" + _table("TYPES", types, schemas.types())
     return text
 
 
 def package(schemas: Schemas) -> str:
-    """Return the text of ``__init__.py``."""
+    """Return the text of `__init__.py`."""
     names = modules(schemas)
-    text = HEADER.format(title="Typed models of the JetStream API, usable alone.", more=INIT_DOC)
+    title = "Typed models of the JetStream API, usable without a connection."
+    text = HEADER.format(title=title, more=INIT_DOC)
     text += "\nfrom __future__ import annotations\n\n"
     text += "from importlib import import_module\nfrom typing import TYPE_CHECKING\n\n"
     text += "from twinstream.models._index import MODULES\n\nif TYPE_CHECKING:\n"
@@ -85,7 +87,7 @@ def package(schemas: Schemas) -> str:
 
 
 def modules(schemas: Schemas) -> dict[str, str]:
-    """Return the module of every public name, sorted by name."""
+    """Return the module of each public name, sorted by name."""
     found = {name: module for module, names in HAND_WRITTEN.items() for name in names}
     found |= schemas.modules()
     return dict(sorted(found.items()))
@@ -97,6 +99,6 @@ def _table(name: str, doc: str, rows: dict[str, str]) -> str:
 
 
 def _isort(name: str) -> tuple[int, str]:
-    """Order as ruff does: constants, classes, the rest."""
+    """Return the sort key of a name in the order of ruff: constants, classes, other names."""
     kind = 0 if name.isupper() else 1 if name[0].isupper() else 2
     return kind, name

@@ -1,6 +1,7 @@
-"""Write where each public name of the SDK lives, so that it can be imported on first use.
+"""Generate `_index.py` of the SDK: the module of each public name, for imports on first use.
 
-The front of ``js_async`` imports its names for type checkers only; this reads them from there.
+`js_async/__init__.py` imports its public names for type checkers only. This module reads the names
+and their modules from these imports.
 """
 
 from __future__ import annotations
@@ -8,9 +9,9 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
-DOC = '''"""The module of each public name.
+DOC = '''"""The module of each public name of this package.
 
-Written from the imports in ``__init__.py`` by codegen/fronts.py. Edit those instead.
+Generated from the imports in `__init__.py` by codegen/fronts.py. Edit the imports instead.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from typing import Final
 
 
 def index(front: Path) -> str:
-    """Return the text of ``_index.py`` for a package's ``__init__.py``."""
+    """Return the text of `_index.py` for the package whose `__init__.py` is `front`."""
     text = front.read_text(encoding="utf-8")
     lines = text.splitlines()
     found: dict[str, str] = {}
@@ -35,5 +36,5 @@ def index(front: Path) -> str:
 
 
 def _is_deferred(node: ast.ImportFrom) -> bool:
-    """Tell whether an import stands in the block for type checkers."""
+    """Whether an import is in the block for type checkers, which is indented."""
     return node.col_offset > 0

@@ -1,7 +1,7 @@
-"""Write everything that is generated, or prove it fresh.
+"""Write all generated files, or check that they are up to date.
 
-``python codegen/gen.py`` writes; ``python codegen/gen.py --check`` changes nothing, prints a diff
-for each stale file and exits 1 if there is one.
+``python codegen/gen.py`` writes the files. ``python codegen/gen.py --check`` changes nothing: it
+prints a diff for each stale file, and exits with 1 if a file is stale.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ OTHERS = ("twin.py", "spark_types.py")
 
 
 def texts(schemas: Schemas) -> dict[Path, Callable[[], str]]:
-    """Return the writer of each file that this program makes itself."""
+    """Return a function for each file that this script generates, which returns its text."""
     return {
         MODELS / "_index.py": lambda: exports.index(schemas),
         MODELS / "__init__.py": lambda: exports.package(schemas),
@@ -44,7 +44,7 @@ def texts(schemas: Schemas) -> dict[Path, Callable[[], str]]:
 
 
 def main(arguments: list[str]) -> int:
-    """Run; return the exit code."""
+    """Write or check all generated files, and return the exit code."""
     if arguments not in ([], ["--check"]):
         print("usage: python codegen/gen.py [--check]", file=sys.stderr)
         return 2
@@ -63,10 +63,11 @@ def main(arguments: list[str]) -> int:
 
 
 def _models(schemas: Schemas, check: bool) -> bool:
-    """Let datamodel-codegen write the model classes aside, then compare or take them over.
+    """Generate the model classes in a temporary folder, then compare or copy them.
 
-    Aside means a copy of the package's skeleton with our settings: ruff sorts imports and picks
-    its exceptions by where a file lies.
+    datamodel-codegen formats the modules with ruff. Import order and lint exceptions depend on the
+    path of a module, so the temporary folder has the same layout and `pyproject.toml` as the
+    project. Return whether the tool succeeded and no file is stale.
     """
     with tempfile.TemporaryDirectory() as folder:
         aside = Path(folder)
@@ -76,7 +77,7 @@ def _models(schemas: Schemas, check: bool) -> bool:
         for each in (package, package.parent):
             (each / "__init__.py").touch()
         for path in schemas.files:
-            # Only what defines models: the tool takes every file in the folder for a schema.
+            # Copy only files that define models: the tool reads every file in the folder.
             (aside / "schema" / path).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(FOLDER / path, aside / "schema" / path)
         fresh = package / GENERATED.name
@@ -89,7 +90,7 @@ def _models(schemas: Schemas, check: bool) -> bool:
 
 
 def _no_strays(paths: set[Path], check: bool) -> bool:
-    """Remove, or report, modules that no schema stands for any more."""
+    """Remove the generated modules that are not in `paths`; with `check`, print their names."""
     strays = [path for path in GENERATED.rglob("*.py") if path.relative_to(GENERATED) not in paths]
     for path in strays:
         if check:
@@ -116,7 +117,7 @@ def _file(path: Path, text: str, check: bool) -> bool:
 
 
 def _formatted(path: Path, text: str) -> str:
-    """Return Python text as ruff would write it; other text as it is."""
+    """Return the text of a Python file as ruff formats it; other text unchanged."""
     if path.suffix != ".py":
         return text
     command = [_tool("ruff"), "format", "--stdin-filename", str(path), "-"]
@@ -127,7 +128,7 @@ def _formatted(path: Path, text: str) -> str:
 
 
 def _tool(name: str) -> str:
-    """Return the path of a tool that is installed beside this interpreter."""
+    """Return the path of a tool in the folder of the running Python interpreter."""
     return str(Path(sys.executable).with_name(name))
 
 

@@ -1,4 +1,4 @@
-"""The schema folder, read."""
+"""The parsed files of the folder `schema/`."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "schema"
 BASE = "https://twinstream.example/schema/"
-"""Where the files' identifiers begin; the domain is reserved, nothing is ever fetched."""
+"""The prefix of the files' `$id`. Tools never fetch it; the top-level domain is reserved."""
 GROUPS = ("advisory", "api", "config", "metric")
 
 
 class Schemas:
-    """All schema files that define models, by path below ``schema/``."""
+    """All schema files that define models."""
 
     @cached_property
     def files(self) -> dict[str, dict[str, Any]]:
-        """The parsed files, in order of their paths."""
+        """The parsed files by their path below `schema/`: `common.json`, then the groups."""
         paths = [FOLDER / "common.json"]
         for group in GROUPS:
             paths += sorted((FOLDER / group).glob("*.json"))
         return {path.relative_to(FOLDER).as_posix(): json.loads(path.read_text()) for path in paths}
 
     def definitions(self) -> dict[str, tuple[str, dict[str, Any]]]:
-        """Return file and schema of each named object and enumeration."""
+        """Return the file path and the schema of each object type and enumeration, by name."""
         found: dict[str, tuple[str, dict[str, Any]]] = {}
         for path, document in self.files.items():
             named = dict(document.get("$defs", {}))
@@ -38,17 +38,17 @@ class Schemas:
         return found
 
     def modules(self) -> dict[str, str]:
-        """Return the generated module of each class, and of the words of each enumeration."""
+        """Return the generated module of each class, and of the `Word` type of each enumeration."""
         found: dict[str, str] = {}
         for name, (path, schema) in self.definitions().items():
             module = "twinstream.models.generated." + path.removesuffix(".json").replace("/", ".")
             found[name] = module
-            if "enum" in schema:  # its words, for annotations
+            if "enum" in schema:  # the `Literal` type of its values
                 found[f"{name}Word"] = module
         return found
 
     def types(self) -> dict[str, str]:
-        """Return the class for each constant ``type`` member that names one class alone."""
+        """Return the name of the class for each constant value of a `type` member."""
         found: dict[str, str] = {}
         for name, (_, schema) in self.definitions().items():
             const = schema.get("properties", {}).get("type", {}).get("const")

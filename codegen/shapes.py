@@ -1,7 +1,7 @@
-"""Write the table of what a server reads: member, kind and first version, record by record.
+"""Generate `_shapes.py`, a table of the members that a server reads in each record.
 
-Validation reads configs as the server does, member by member; the models are too tolerant for
-that and JSON Schema too slow.
+Validation uses the table to read configs as the server does. The models are too tolerant for this,
+and JSON Schema is too slow.
 """
 
 from __future__ import annotations
@@ -31,12 +31,13 @@ SCALARS = {
 }
 PLAIN = {"boolean": "bool", "string": "text"}
 
-HEADER = '''"""The members that a server reads in requests: the kind and first version of each.
+HEADER = '''"""The members that a server reads in requests, with their kinds and first versions.
 
 Generated from schema/ by codegen/shapes.py. Edit that folder instead.
 
 A kind is ``text``, ``bool``, ``int64``, ``int32``, ``uint64``, ``duration``, ``time``,
-``word:Enumeration``, the name of a record, ``[kind]`` for a list or ``{kind}`` for a map.
+``word:X`` for a value of the enumeration X, the name of a record, ``[kind]`` for a list or
+``{kind}`` for a map.
 """
 
 from __future__ import annotations
@@ -45,21 +46,21 @@ from __future__ import annotations
 
 
 def module(schemas: Schemas) -> str:
-    """Return the text of ``_shapes.py``."""
+    """Return the text of `_shapes.py`."""
     found = _Finder(schemas.definitions())
     for root in ROOTS:
         found.record(root)
     return (
         HEADER
         + _table("SHAPES", "dict[str, dict[str, tuple[str, str]]]", found.shapes)
-        + '"""Kind and first server version of each member, by record."""\n\n'
+        + '"""The kind and the first server version of each member, by record and member."""\n\n'
         + _table("WORDS", "dict[str, dict[str, str]]", found.words)
-        + '"""First server version of each word, by enumeration; empty for always."""\n'
+        + '"""The first server version of each value, by enumeration; empty for all versions."""\n'
     )
 
 
 class _Finder:
-    """Collects the records and enumerations that requests reach."""
+    """A collector of the records and enumerations that requests use, directly or indirectly."""
 
     def __init__(self, definitions: dict[str, tuple[str, dict[str, Any]]]) -> None:
         self.definitions = definitions
@@ -68,7 +69,7 @@ class _Finder:
         self.words: dict[str, dict[str, str]] = {}
 
     def record(self, name: str) -> None:
-        """Add a record and all that it refers to."""
+        """Add a record, and the records and enumerations that it refers to."""
         if name in self.shapes:
             return
         self.shapes[name] = {}
@@ -102,7 +103,7 @@ class _Finder:
         return f"word:{name}"
 
     def _name(self, path: str, reference: str) -> str:
-        """Return the name that a reference ends in, or the title of the file that it means."""
+        """Return the name of the type that a reference in the file `path` means."""
         if "#/$defs/" in reference:
             return reference.rpartition("/")[2]
         if reference == "#":

@@ -1,11 +1,10 @@
-"""Write the Spark types of all advisories and metrics from ``schema/``.
+"""Generate the Spark types of all advisories and metrics from `schema/`.
 
     python codegen/spark_types.py            write src/twinstream/spark/decode/generated/events.py
-    python codegen/spark_types.py --check    exit 1 with a diff when the file is stale
+    python codegen/spark_types.py --check    print a diff and exit with 1 if the file is stale
 
-The rules from JSON Schema to Spark are those of :mod:`twinstream.spark.decode.json_schema`, which
-serves users' own schemas as well; this program only adds references between files and the text of
-the module.
+`twinstream.spark.decode.json_schema` converts JSON Schema to Spark types, also for schemas of
+users. This script adds only the references between schema files and the text of the module.
 """
 
 from __future__ import annotations
@@ -75,7 +74,7 @@ SCALARS: dict[DataType, str] = {
 
 
 class Library:
-    """All schema files, with every reference made absolute (``advisory/api.json#/$defs/X``)."""
+    """All schema files, with absolute references such as ``advisory/api.json#/$defs/X``."""
 
     def __init__(self, folder: Path) -> None:
         self.files: dict[str, Any] = {}
@@ -92,7 +91,10 @@ class Library:
         return found
 
     def events(self) -> Iterator[tuple[str, Any]]:
-        """Yield each definition that describes an event: it has a constant ``type``."""
+        """Yield the type and the schema of each event.
+
+        The schema of an event has a constant for the member ``type``.
+        """
         for name, document in self.files.items():
             if name.startswith(("advisory/", "metric/")):
                 for schema in document.get("$defs", {}).values():
@@ -101,14 +103,14 @@ class Library:
                         yield kind, schema
 
     def shared(self) -> Iterator[tuple[str, Any]]:
-        """Yield the records of the common file, which several events hold."""
+        """Yield the name and the schema of each record in `common.json`, which events share."""
         for name, schema in self.files["common.json"]["$defs"].items():
             if schema.get("properties"):
                 yield name, schema
 
 
 def absolute(node: Any, base: str) -> Any:
-    """Return a schema of the file ``base`` with references that hold from everywhere."""
+    """Return a schema of the file ``base`` with its references converted to absolute ones."""
     if isinstance(node, list):
         return [absolute(each, base) for each in node]
     if not isinstance(node, dict):
@@ -123,13 +125,13 @@ def absolute(node: Any, base: str) -> Any:
 
 
 class Writer:
-    """Turns types into the source text that builds them again."""
+    """A writer of Python source text that creates given Spark types."""
 
     def __init__(self) -> None:
         self.named: list[tuple[StructType, str]] = []
 
     def kind(self, kind: DataType) -> str:
-        """Return the source of any type, by its name where it has one."""
+        """Return the source text of a type: the name of its constant, if there is one."""
         for known, name in self.named:
             if known == kind:
                 return name
@@ -144,11 +146,11 @@ class Writer:
         raise TypeError(f"no source text for {kind!r}")
 
     def struct(self, kind: StructType) -> str:
-        """Return the source of a record, member by member."""
+        """Return the source text of a record."""
         return "record(" + ", ".join(map(self.field, kind.fields)) + ",)"
 
     def field(self, field: StructField) -> str:
-        """Return the source of one member."""
+        """Return the source text of one member of a record."""
         comment = field.metadata.get("comment", "")
         words = [json.dumps(field.name)]
         needed = fields.is_required(field)
@@ -168,7 +170,7 @@ class Writer:
 
 
 def module() -> str:
-    """Return the text of the generated module, formatted like the rest."""
+    """Return the formatted text of the generated module."""
     library, writer, parts = Library(SCHEMAS), Writer(), [HEAD]
     for name, schema in library.shared():
         columns = struct_of(schema, resolver=library.resolve)
@@ -188,13 +190,13 @@ def module() -> str:
     parts.append(
         "EVENTS: Final[Mapping[str, Event]] = MappingProxyType("
         "{event.type: event for event in (" + ", ".join(kinds) + ",)})\n"
-        '"""All kinds of events by their type."""\n'
+        '"""All events, by their `type`."""\n'
     )
     return formatted(pruned("\n".join(parts)))
 
 
 def pruned(text: str) -> str:
-    """Drop shared records that no event holds and imports that nothing uses."""
+    """Return the text without the shared records that no event uses."""
     while True:
         constants = re.findall(r"^(_[A-Z_0-9]+): Final", text, re.MULTILINE)
         idle = [each for each in constants if len(re.findall(rf"\b{each}\b", text)) == 1]
@@ -206,12 +208,12 @@ def pruned(text: str) -> str:
 
 
 def snake(name: str) -> str:
-    """Return ``PeerInfo`` as ``peer_info``."""
+    """Return a name such as ``PeerInfo`` in the form ``peer_info``."""
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
 
 
 def formatted(text: str) -> str:
-    """Return the text without unused imports, in the project's format."""
+    """Return the text without unused imports, formatted as the project's code."""
     ruff = [sys.executable, "-m", "ruff"]
     name = ["--stdin-filename", str(OUTPUT)]
     for command in (["check", "-q", "--select", "F401,I", "--fix-only"], ["format", "-q"]):
@@ -225,7 +227,7 @@ def formatted(text: str) -> str:
 def main() -> int:
     """Write or check the module and return the exit code."""
     parser = argparse.ArgumentParser(description="Write the Spark types of advisories and metrics.")
-    parser.add_argument("--check", action="store_true", help="only tell whether the file is fresh")
+    parser.add_argument("--check", action="store_true", help="only check whether the file is stale")
     arguments = parser.parse_args()
     wanted = module()
     current = OUTPUT.read_text(encoding="utf-8") if OUTPUT.exists() else ""

@@ -1,9 +1,12 @@
-"""Make the blocking twin of everything that is written for asyncio.
+"""Generate the blocking twin of the asyncio code: `js_sync` from `js_async`, and the tests.
 
-``python codegen/twin.py`` writes; ``python codegen/twin.py --check`` changes nothing, prints a diff
-for each stale file and exits 1 if there is one. The work on tokens is unasync's; this adds what
-it leaves: words in docstrings, lines that only asyncio has, formatting, and proof that nothing of
-asyncio is left, that no table entry is useless and that no twin lost its source.
+``python codegen/twin.py`` writes the files. ``python codegen/twin.py --check`` changes nothing: it
+prints a diff for each stale file, and exits with 1 if a file is stale.
+
+unasync converts the tokens of the code. This script does the other work: it replaces asyncio words
+in docstrings and comments, removes lines with the comment `asyncio only`, and formats the files. It
+reports asyncio words that remain in a twin, and entries of `NAMES` that no source uses. It removes
+twins whose source no longer exists.
 """
 
 from __future__ import annotations
@@ -22,31 +25,32 @@ import unasync
 
 ROOT = Path(__file__).resolve().parents[1]
 
-# Hand-written on both sides, or without a counterpart: each with its reason.
+# The source and twin folders, each with the files that are not converted, and the reason. These
+# files are hand-written in both folders, or exist in only one of them.
 TREES = {
     ("src/js_async", "src/js_sync"): {
-        "runtime/concurrency.py": "the seam: waiting, tasks and locks",
-        "runtime/opening.py": "the seam: what is awaited, or used in `async with`",
-        "runtime/polling.py": "system calls of sockets, which asyncio makes by itself",
-        "runtime/busy_poll.py": "system calls of sockets, which asyncio makes by itself",
-        "runtime/tls_socket.py": "TLS of sockets, which asyncio has by itself",
-        "runtime/socket_link.py": "the seam: the bytes of a connection",
-        "runtime/waiter.py": "futures of asyncio, which threads have none of",
-        "runtime/reader.py": "which thread reads, where threads may",
-        "runtime/sender.py": "whose turn it is to send, where threads may",
-        "runtime/sockets.py": "the seam: connecting, and what else threads need of sockets",
-        "nats_py/__init__.py": "the folder of the next two",
-        "nats_py/client.py": "nats-py has no blocking client to stand on",
-        "nats_py/parser.py": "nor a parser to replace",
+        "runtime/concurrency.py": "hand-written in both: waiting, tasks and locks",
+        "runtime/opening.py": "hand-written in both: objects for `await` and `async with`",
+        "runtime/polling.py": "blocking only: system calls of sockets",
+        "runtime/busy_poll.py": "blocking only: system calls of sockets",
+        "runtime/tls_socket.py": "blocking only: TLS of sockets, which asyncio has itself",
+        "runtime/socket_link.py": "hand-written in both: the bytes of a connection",
+        "runtime/waiter.py": "asyncio only: futures",
+        "runtime/reader.py": "blocking only: which of several threads reads the socket",
+        "runtime/sender.py": "blocking only: which of several threads writes to the socket",
+        "runtime/sockets.py": "hand-written in both: creation of connections",
+        "nats_py/__init__.py": "the package of the next two modules",
+        "nats_py/client.py": "asyncio only: nats-py has no blocking client",
+        "nats_py/parser.py": "asyncio only: the parser of nats-py",
     },
     ("tests/_async", "tests/_sync"): {
-        "conftest.py": "runs test coroutines",
-        "flow.py": "the tests' own seam: parallel work and cancellation",
-        "test_nats_py.py": "nats-py has no blocking client to stand on",
-        "test_nats_py_parser.py": "nor a parser to replace",
-        "test_kv_nats_py.py": "nor buckets that block",
-        "test_groups_nats_py.py": "nor members of groups",
-        "test_asyncio_only.py": "event loops and task cancellation",
+        "conftest.py": "hand-written in both: runs test coroutines",
+        "flow.py": "hand-written in both: parallel work and cancellation in tests",
+        "test_nats_py.py": "asyncio only: nats-py has no blocking client",
+        "test_nats_py_parser.py": "asyncio only: the parser of nats-py",
+        "test_kv_nats_py.py": "asyncio only: buckets over nats-py",
+        "test_groups_nats_py.py": "asyncio only: consumer groups over nats-py",
+        "test_asyncio_only.py": "asyncio only: event loops and task cancellation",
     },
 }
 
@@ -56,14 +60,14 @@ NAMES = {
     "AsyncIterable": "Iterable",
 }
 
-# In docstrings and comments; code is unasync's.
+# Replacements in docstrings and comments. unasync converts the code.
 WORDS = (
     (re.compile(r"\basync (with|for|def)\b"), r"\1"),
     (re.compile(r"\bawait "), ""),
     (re.compile(r"\bjs_async\b"), "js_sync"),
 )
 
-# What is open when the call returns: its plain type, which is what editors complete.
+# A blocking call returns an open object, so `Opening[X]` becomes X, which editors can complete.
 OPENING = re.compile(r"\bOpening\[(\w+(?:\[\w+\])?)\]")
 
 ONLY = re.compile(r"^.*# asyncio only\n", re.MULTILINE)
@@ -74,7 +78,7 @@ HEADER = "# Generated by codegen/twin.py. Edit {source} instead.\n"
 
 
 def main(arguments: list[str]) -> int:
-    """Run; return the exit code."""
+    """Write or check all twins, and return the exit code."""
     if arguments not in ([], ["--check"]):
         print("usage: python codegen/twin.py [--check]", file=sys.stderr)
         return 2
@@ -102,7 +106,7 @@ def main(arguments: list[str]) -> int:
 
 
 def sources() -> dict[str, str]:
-    """Return the twin's path for each source path."""
+    """Return the path of the twin for each source path."""
     found: dict[str, str] = {}
     for (source, twin), skipped in TREES.items():
         for path in sorted((ROOT / source).rglob("*.py")):
@@ -113,7 +117,7 @@ def sources() -> dict[str, str]:
 
 
 def render(folder: Path) -> dict[str, str]:
-    """Make every twin in a folder; return the texts by path."""
+    """Generate all twins in the temporary `folder`, and return their texts by path."""
     pairs = sources()
     for source in pairs:
         target = folder / source
@@ -135,7 +139,7 @@ def render(folder: Path) -> dict[str, str]:
 
 
 def without_words(text: str) -> str:
-    """Replace the words of asyncio in docstrings and comments."""
+    """Return the text with the asyncio words in docstrings and comments replaced."""
     lines = text.splitlines(keepends=True)
     for token in tokenize.generate_tokens(StringIO(text).readline):
         if token.type in {tokenize.STRING, tokenize.COMMENT}:
@@ -146,7 +150,7 @@ def without_words(text: str) -> str:
 
 
 def leaks(path: str, text: str) -> list[str]:
-    """Return a complaint for each word of asyncio that a twin still holds."""
+    """Return a message for each asyncio word that is left in the text of a twin."""
     found: list[str] = []
     for number, line in enumerate(text.splitlines()[1:], 2):
         word = LEAKS.search(line)
@@ -156,7 +160,7 @@ def leaks(path: str, text: str) -> list[str]:
 
 
 def useless_names() -> list[str]:
-    """Return a complaint for each table entry that no source uses."""
+    """Return a message for each entry of `NAMES` that no source uses."""
     text = "\n".join(read(source) for source in sources())
     return [
         f"codegen/twin.py: nothing is named {name}, take it out of NAMES"
@@ -166,7 +170,7 @@ def useless_names() -> list[str]:
 
 
 def strangers(made: set[str]) -> list[str]:
-    """Return the files of the twin that have no source."""
+    """Return the paths of the twins that have no source."""
     return [
         path.relative_to(ROOT).as_posix()
         for (_, twin), skipped in TREES.items()
@@ -177,13 +181,13 @@ def strangers(made: set[str]) -> list[str]:
 
 
 def read(path: str) -> str:
-    """Return the text of a file of the project, empty when there is none."""
+    """Return the text of a file of the project; empty if the file does not exist."""
     target = ROOT / path
     return target.read_text() if target.exists() else ""
 
 
 def diff(path: str, text: str) -> str:
-    """Return what would change in a file."""
+    """Return a diff from the file at `path` to `text`."""
     old, new = read(path).splitlines(keepends=True), text.splitlines(keepends=True)
     return "".join(difflib.unified_diff(old, new, path, f"{path} (fresh)"))
 

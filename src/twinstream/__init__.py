@@ -1,4 +1,4 @@
-"""Twinstream: NATS JetStream for Python. Programs import `js_sync` or `js_async`."""
+"""Twinstream: NATS JetStream for Python. Applications import `js_sync` or `js_async`."""
 
 from __future__ import annotations
 

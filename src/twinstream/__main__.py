@@ -1,4 +1,4 @@
-"""``python -m twinstream`` runs the command."""
+"""Run the `twinstream` command with ``python -m twinstream``."""
 
 from __future__ import annotations
 

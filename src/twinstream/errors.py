@@ -1,51 +1,51 @@
-"""All errors of this package. Both twins use the same classes.
+"""The exceptions of Twinstream. `js_async` and `js_sync` use the same classes.
 
 ::
 
     TwinstreamError
-    ├── BadArgument (ValueError)         an argument was refused before anything was sent
+    ├── BadArgument (ValueError)         an argument is invalid; nothing was sent
     │   └── WrongHandler                 a coroutine function instead of a plain one, or the reverse
     ├── BadPayload (ValueError)          a payload is not UTF-8, or not JSON
     ├── IterationEnded                   `next` after the end of an iteration
-    ├── NotStarted                       something was stopped that was never started
+    ├── NotStarted                       `stop` of an object that was never started
     ├── Unsupported                      the connected server lacks the feature
     ├── ConnectionFailed (OSError)       no server of the pool could be reached
     │   └── AuthenticationFailed         the server refused the credentials
     ├── ConnectionLost (OSError)         the connection was lost before the response arrived
-    ├── ConnectionClosed                 the connection was closed by the application
+    ├── ConnectionClosed                 the connection is closed, or every reconnect failed
     ├── WrongOwner                       used after fork, or on a second event loop
     ├── ProtocolError                    the peer does not speak the NATS protocol
     ├── ServerError                      the server sent -ERR
-    │   └── PermissionDenied             … for a subject the user may not use
+    │   └── PermissionDenied             … because the user may not use a subject
     ├── RequestTimeout (TimeoutError)    the deadline passed without a response
     ├── OutcomeUnknown                   it is unknown whether the message was stored
-    ├── SubjectTaken                     another message has the subject of this message
+    ├── SubjectTaken                     the subject already has another message
     ├── NotPromised                      the stream's settings do not give the required guarantee
-    ├── NoResponders                     there are no responders for the subject
-    │   ├── NoStream                     … because no stream has it
+    ├── NoResponders                     no client or server responds on the subject
+    │   ├── NoStream                     … because no stream captures the subject
     │   ├── NoLeader                     … because its stream has no leader at the moment
     │   └── JetStreamOff                 … because JetStream is not available
-    ├── PublishFailures                  unhandled failures, at the end of publishing
+    ├── PublishFailures                  failed messages whose error the caller did not read
     ├── BadAnswer                        a response that JetStream does not send
     ├── JetStreamError                   the JetStream API returned an error (err_code)
     │   ├── JetStreamNotEnabled          also a JetStreamOff
     │   ├── StreamNotFound, ConsumerNotFound, MessageNotFound,
     │   ├── StreamExists, ConsumerExists, SubjectOverlap, InvalidConfig,
     │   ├── WrongLastSequence, WrongLastMessageId, WrongStream, StoreRefused, MessageExists
-    │   └── MessageIdInProcess           the stream is just storing a message with this id
-    ├── PullError                        a pull ended, and waiting does not help
-    │   ├── PullRefused                  a limit of the consumer: which, requested, allowed
+    │   └── MessageIdInProcess           the stream is storing a message with this id
+    ├── PullError                        a pull ended for a reason that a retry does not solve
+    │   ├── PullRefused                  the pull request exceeds a limit of the consumer
     │   ├── ConsumerDeleted, ConsumerIsPush
     │   └── BadPull                      the server rejects the request as invalid
-    ├── LeaseLost                        a lock, slot or term is no longer held, and why
+    ├── LeaseLost                        the client lost a lock, a semaphore slot or the leadership
     ├── AtomicBatchFailed                an atomic batch is closed, or its commit was not confirmed
     │   └── AtomicBatchUnknown           … and may be stored or not (also an OutcomeUnknown)
-    └── AcknowledgementError
-        ├── AlreadyAcknowledged
-        └── NotAcknowledgeable           not a JetStream message
+    └── AcknowledgementError             a message cannot be acknowledged as requested
+        ├── AlreadyAcknowledged          … because it was acknowledged before
+        └── NotAcknowledgeable           … because no consumer expects an acknowledgement of it
 
-Errors of key-value buckets are in `twinstream.core.kv.errors`, those of consumer groups in
-`twinstream.core.groups.errors`.
+The errors of key-value buckets are in `twinstream.core.kv.errors`; the errors of consumer groups
+are in `twinstream.core.groups.errors`.
 """
 
 from __future__ import annotations
@@ -136,23 +136,26 @@ __all__ = [
 
 
 class BadArgument(TwinstreamError, ValueError):
-    """An argument was refused before anything was sent."""
+    """An argument is invalid; nothing was sent to the server."""
 
 
 class IterationEnded(TwinstreamError):
-    """`next` was called after the end of an iteration; check its `is_ended` before."""
+    """`next` was called after the end of an iteration.
+
+    Check `is_ended` of the iteration before the call.
+    """
 
 
 class BadPayload(TwinstreamError, ValueError):
-    """A payload is not in the requested form: text in UTF-8, or JSON."""
+    """A payload cannot be decoded as the caller requested: as UTF-8 text or as JSON."""
 
 
 class NotStarted(TwinstreamError):
-    """Something was stopped that was never started."""
+    """The caller stopped an object that was never started."""
 
 
 class WrongHandler(BadArgument):
-    """A coroutine function was given where a plain function is needed, or the reverse."""
+    """A callback is a coroutine function but must be a plain function, or the reverse."""
 
 
 class Unsupported(TwinstreamError):
@@ -160,35 +163,41 @@ class Unsupported(TwinstreamError):
 
 
 class ConnectionFailed(TwinstreamError, OSError):
-    """No server could be reached; the message lists the error of each attempt."""
+    """No server could be reached. The message lists the error of each attempt."""
 
 
 class AuthenticationFailed(ConnectionFailed):
-    """The server refused the credentials."""
+    """The server refused the credentials of the client."""
 
 
 class ConnectionLost(TwinstreamError, OSError):
-    """The connection was lost before the response arrived; the outcome is unknown."""
+    """The connection was lost before the response arrived. The outcome of the call is unknown."""
 
 
 class ConnectionClosed(TwinstreamError):
-    """The connection is closed, by `close` or because every reconnect failed."""
+    """The connection is closed: the application called `close`, or every reconnect failed."""
 
 
 class WrongOwner(TwinstreamError):
-    """The connection belongs to another process or event loop; create a new one there."""
+    """The connection was created in another process or event loop.
+
+    Create a connection in each process and event loop.
+    """
 
 
 class LeaseLost(TwinstreamError):
-    """A lock, a semaphore slot or a leader's term is no longer held; the text says why."""
+    """The client no longer has a lock, a semaphore slot or the leadership.
+
+    The message contains the reason.
+    """
 
 
 class ProtocolError(TwinstreamError):
-    """Bytes that are not the NATS protocol."""
+    """The client received bytes that violate the NATS protocol."""
 
 
 class ServerError(TwinstreamError):
-    """The server reported an error with -ERR."""
+    """The server sent an error with `-ERR`."""
 
 
 class PermissionDenied(ServerError):
@@ -200,20 +209,21 @@ class RequestTimeout(TwinstreamError, TimeoutError):
 
 
 class OutcomeUnknown(TwinstreamError):
-    """It is unknown whether the server stored the message; the cause is the last error.
+    """It is unknown whether the server stored the message.
 
-    Publishing it again may store it twice, unless the write is idempotent (see `insert`).
+    `__cause__` is the last error. If the caller publishes the message again, it may be stored
+    twice, unless the write is idempotent (see `insert`).
     """
 
 
 class SubjectTaken(TwinstreamError):
-    """The subject intended for a single message already has another message."""
+    """The subject already has another message, but is intended for a single message."""
 
 
 class NotPromised(TwinstreamError):
-    """The stream's settings do not give the guarantee that a call needs.
+    """The settings of the stream do not give the guarantee that a call needs.
 
-    `holes` lists each setting that breaks it, and what to set instead.
+    `promise` is the guarantee. `holes` lists each setting that breaks it, and the required value.
     """
 
     def __init__(self, stream: str, promise: str, holes: tuple[Hole, ...]) -> None:
@@ -224,17 +234,20 @@ class NotPromised(TwinstreamError):
 
 
 class NoStream(NoResponders):
-    """No stream of this account and domain has the subject, so the message is not stored."""
+    """No stream of the account and domain captures the subject, so the message is not stored."""
 
 
 class NoLeader(NoResponders):
-    """A stream has the subject but no leader, so the message is not stored; try again."""
+    """The stream that captures the subject has no leader, so the message is not stored.
+
+    Publish the message again later.
+    """
 
 
 class PublishFailures(TwinstreamError):
-    """Messages that were not acknowledged, and whose `error` was not read by the caller.
+    """Published messages were not acknowledged, and the caller did not read their `error`.
 
-    `count` is their number, `failures` the first of them (at most 100).
+    `count` is the number of these messages; `failures` contains the first 100 of them.
     """
 
     def __init__(self, failures: Sequence[PublishFailure], count: int) -> None:
@@ -246,14 +259,14 @@ class PublishFailures(TwinstreamError):
 
 
 class BadAnswer(TwinstreamError):
-    """A response that JetStream does not send, so another client sent it."""
+    """The response is not in a form that JetStream sends, so another client sent it."""
 
 
 class _Exists(JetStreamError):
     differences: tuple[Difference, ...] = ()
 
     def with_differences(self, found: tuple[Difference, ...]) -> Self:
-        """Return the error with the differences in its text."""
+        """Return a copy of the error with `differences` and with them in the message."""
         because = "; ".join(str(each) for each in found) or "no requested field differs"
         error = type(self)(
             f"{self.description}: {because}",
@@ -266,16 +279,18 @@ class _Exists(JetStreamError):
 
 
 class StreamExists(_Exists):
-    """A stream with this name exists with another configuration (10058), or at all (10130).
+    """A stream with this name exists (10130), or exists with another configuration (10058).
 
-    `differences` lists the fields that differ, if the existing configuration was looked up.
+    `differences` lists the fields that differ. It is empty if the existing configuration was not
+    looked up.
     """
 
 
 class ConsumerExists(_Exists):
     """A consumer with this name exists with another configuration (10013, 10105, 10148).
 
-    `differences` lists the fields that differ, if the existing configuration was looked up.
+    `differences` lists the fields that differ. It is empty if the existing configuration was not
+    looked up.
     """
 
 
@@ -284,11 +299,12 @@ class MessageExists(StoreRefused):
 
 
 class MessageIdInProcess(JetStreamError):
-    """The stream's leader is just storing a message with this id (10158).
+    """The leader of the stream is storing a message with this id (10158).
 
-    The state is temporary: it ends after a moment, or with the election of a leader. But servers
-    (seen with 2.15.1) that lost leadership and regained it may return it for a message that they
-    never stored, until the duplicate window of the stream is over or another server leads.
+    Usually the error ends after a moment, or when another server becomes the leader. But a server
+    that lost the leadership and regained it (seen with 2.15.1) may return the error for a message
+    that it never stored. Then the error ends after the duplicate window of the stream, or when
+    another server becomes the leader.
     """
 
     def __str__(self) -> str:
@@ -321,11 +337,12 @@ class PullError(TwinstreamError):
 
 
 class PullRefused(PullError):
-    """The request exceeds a limit of the consumer.
+    """The pull request exceeds a limit of the consumer.
 
-    `limit` is its name in the consumer's configuration, `text` is the server's status. `asked` and
-    `allowed` have the same unit: messages (`max_batch`), bytes (`max_bytes`), seconds
-    (`max_expires`) or open requests (`max_waiting`). They are None if unknown.
+    `limit` is the name of the limit in the configuration of the consumer. `asked` is the requested
+    value and `allowed` the value of the limit: in messages (`max_batch`), bytes (`max_bytes`),
+    seconds (`max_expires`) or open requests (`max_waiting`). They are None if unknown. `text` is
+    the status that the server sent.
     """
 
     def __init__(self, limit: str, asked: float | None, allowed: float | None, text: str) -> None:
@@ -342,15 +359,15 @@ class PullRefused(PullError):
 
 
 class ConsumerDeleted(PullError):
-    """The consumer, or its stream, was deleted."""
+    """The consumer or its stream was deleted."""
 
 
 class ConsumerIsPush(PullError):
-    """A push consumer cannot be pulled from."""
+    """The consumer is a push consumer, so the server refuses pull requests."""
 
 
 class BadPull(PullError):
-    """The server rejects the pull request as invalid (400, 412)."""
+    """The server refused the pull request as invalid (status 400 or 412)."""
 
 
 class AcknowledgementError(TwinstreamError):
@@ -358,17 +375,21 @@ class AcknowledgementError(TwinstreamError):
 
 
 class AlreadyAcknowledged(AcknowledgementError):
-    """The message was acknowledged before; a second acknowledgement would be ignored or harmful."""
+    """The delivery of the message was acknowledged before.
+
+    The client does not send a second acknowledgement, which would have no effect or a harmful one.
+    """
 
 
 class NotAcknowledgeable(AcknowledgementError):
-    """The message did not come from a JetStream consumer with acknowledgements."""
+    """The message cannot be acknowledged: no JetStream consumer with acknowledgements sent it."""
 
 
 class AtomicBatchFailed(TwinstreamError):
     """An atomic batch is closed and accepts no messages, or its commit was not confirmed.
 
-    `outcome` states whether nothing is stored or the outcome is unknown; `reason` states why.
+    `outcome` states whether nothing is stored or the outcome is unknown; `reason` contains the
+    reason.
     """
 
     def __init__(self, text: str, outcome: AtomicOutcome, reason: str) -> None:
@@ -379,4 +400,4 @@ class AtomicBatchFailed(TwinstreamError):
 
 
 class AtomicBatchUnknown(AtomicBatchFailed, OutcomeUnknown):
-    """A commit was sent, and it could not be determined whether it took effect."""
+    """The commit of an atomic batch was sent, but it is unknown whether the server applied it."""

@@ -31,28 +31,29 @@ __all__ = [
     "publish",
 ]
 
-# With `js_ack_fc_v2` (server 2.14) domain and account precede the stream.
+# With the server option `js_ack_fc_v2` (2.14), the tokens of the domain and the account precede the
+# token of the stream.
 _SECOND_FORM: Final = {"$JS.ACK.": "$JS.ACK.*.*.", "$JS.FC.": "$JS.FC.*.*."}
 _ESCAPED: Final = re.compile(r'[\0-\x1f\x7f"\\]')
 
 
 @frozen
 class Permissions:
-    """The subjects a user may publish and subscribe to; all others are denied."""
+    """The subjects that a user may publish and subscribe to. All other subjects are denied."""
 
     publish: tuple[str, ...]
     subscribe: tuple[str, ...]
 
     def as_json(self) -> dict[str, dict[str, list[str]]]:
-        """Return the `permissions` of a user in the format of the server's configuration."""
+        """Return the permissions in the form of `permissions` in the server's configuration."""
         return {"publish": _rule(self.publish), "subscribe": _rule(self.subscribe)}
 
     def as_claims(self) -> dict[str, dict[str, list[str]]]:
-        """Return `pub` and `sub` of a user's JWT."""
+        """Return the permissions in the form of `pub` and `sub` in the JWT of a user."""
         return {"pub": _rule(self.publish), "sub": _rule(self.subscribe)}
 
     def nats_conf(self) -> str:
-        """Return the permissions block of a user for the server's configuration file."""
+        """Return the text of a `permissions` block for the server's configuration file."""
         lines = ["permissions {"]
         for what, rule in self.as_json().items():
             for verb, subjects in rule.items():
@@ -63,12 +64,13 @@ class Permissions:
 
 
 def _quoted(subject: str) -> str:
-    # The server's configuration has no \\u escapes; other characters are written as they are.
+    # The server's configuration format has no \\u escapes, so only control characters, quotes and
+    # backslashes are escaped.
     return _ESCAPED.sub(lambda found: f"\\x{ord(found.group()):02x}", subject)
 
 
 def _rule(subjects: tuple[str, ...]) -> dict[str, list[str]]:
-    # An empty allow list would allow everything.
+    # The server reads an empty allow list as no restriction.
     return {"allow": list(subjects)} if subjects else {"deny": [">"]}
 
 
@@ -79,18 +81,21 @@ def permissions(
     inbox_prefix: str = INBOX,
     second_form: bool = False,
 ) -> Permissions:
-    """Return the subjects required by all of the operations, without redundant ones.
+    """Return the permissions that a user needs for all of the operations.
 
-    Raises `BadArgument`.
+    A subject that another subject covers is omitted.
 
     Args:
         operations: The operations of the user, such as `consume("ORDERS", "worker")`.
         domain: The JetStream domain, as in `Connection.jetstream`.
         prefix: The API prefix, as in `Connection.jetstream`.
-        inbox_prefix: The inbox prefix, as in `connect`. With a prefix of its own, a user cannot
-            subscribe to the replies for others.
-        second_form: Set it for servers with the option `js_ack_fc_v2` (2.14), whose acknowledgement
-            subjects are longer.
+        inbox_prefix: The inbox prefix, as in `connect`. If each user has a different prefix, no
+            user can subscribe to the replies for another user.
+        second_form: True for servers with the option `js_ack_fc_v2` (2.14), whose acknowledgement
+            subjects have two more tokens.
+
+    Raises:
+        BadArgument: No operation is given, or a prefix is invalid.
     """
     if not operations:
         raise BadArgument("permissions need at least one operation, such as consume(stream, name)")
@@ -103,7 +108,7 @@ def permissions(
         if subject.startswith("P."):
             return f"{api}{subject[1:]}"
         if subject.startswith("K."):
-            # The text after the prefix of a domain or an import, as `KeySubjects` writes it.
+            # Add the prefix of a domain or an import in the same way as `KeySubjects`.
             return written_behind(api, f"$KV{subject[1:]}")
         for first, second in _SECOND_FORM.items():
             if second_form and subject.startswith(first):
@@ -117,7 +122,7 @@ def permissions(
 
 
 def _least(subjects: list[str]) -> tuple[str, ...]:
-    """Remove subjects covered by others; keep the order."""
+    """Return the subjects that no other subject covers, in the same order."""
     unique = list(dict.fromkeys(subjects))
     return tuple(
         one for one in unique if not any(other != one and covers(other, one) for other in unique)
@@ -125,7 +130,10 @@ def _least(subjects: list[str]) -> tuple[str, ...]:
 
 
 def publish(*subjects: str) -> Operation:
-    """Return the operation of publishing to subjects, wildcards allowed, with acknowledgements."""
+    """Return the operation of publishing to subjects and receiving acknowledgements.
+
+    The subjects may have wildcards.
+    """
     return operation("publish", *subjects)
 
 
@@ -136,12 +144,12 @@ def consume(stream: str, consumer: str, *, bound: bool = False) -> Operation:
         stream: The name of the stream.
         consumer: The name of the consumer.
         bound: True for `bind_consumer`, which does not look up the consumer; False for
-            `get_consumer`. Without the look-up, a deleted consumer cannot be distinguished from one
-            that has no leader.
+            `get_consumer`, which needs the permission for the look-up. Without this permission, the
+            client cannot distinguish a deleted consumer from a consumer without a leader.
     """
     return operation("consume_bound" if bound else "consume", stream, consumer)
 
 
 def operation_usages() -> list[str]:
-    """Return the usage of every operation, with its arguments."""
+    """Return the usage text of each operation: its name and its arguments."""
     return [pattern.usage for pattern in OPERATIONS.values()]

@@ -30,7 +30,7 @@ def test_consumers_are_listed_and_shown(run: Run, stream: str, worker: js_sync.C
     shown = run("consumer", "info", stream, "worker")
     rows = [line.split() for line in shown.stdout.splitlines() if line.strip()]
     assert ["ack_policy", "explicit"] in rows
-    assert ["in", "hand", "1"] in rows
+    assert ["ack", "pending", "1"] in rows
     assert (
         json.loads(run("consumer", "info", stream, "worker", "--json").stdout)["num_pending"] == 3
     )
@@ -58,7 +58,7 @@ def test_pause_and_resume_a_consumer(run: Run, stream: str, worker: js_sync.Cons
 def test_reset_asks_first(run: Run, stream: str, worker: js_sync.Consumer) -> None:
     worker.fetch(3)
     asked = run("consumer", "reset", stream, "worker", input="n\n")
-    assert f"{stream}/worker (3 messages in hand)" in asked.stderr
+    assert f"{stream}/worker (3 messages pending acknowledgement)" in asked.stderr
     (line,) = json_lines(
         run("consumer", "reset", stream, "worker", "--seq", "2", "--yes", "--json")
     )

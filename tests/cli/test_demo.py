@@ -42,7 +42,7 @@ def test_a_small_demo_without_spark_adds_up(tmp_path: Path) -> None:
         assert f"{number}/6" in result.stdout
     assert "broken.yaml:" in result.stdout
     assert "max_deliver" in result.stdout
-    assert "Every sum agrees." in result.stdout
+    assert "All numbers agree." in result.stdout
     page = Page()
     page.feed(report.read_text("utf-8"))
     assert page.charts == 1
@@ -87,7 +87,7 @@ def test_a_sum_that_is_off_fails_the_demo(
     result = CliRunner().invoke(twinstream, arguments)
     assert result.exit_code == 1
     assert "failed until max_deliver" in result.stderr
-    assert "some sums are off" in report.read_text("utf-8")
+    assert "some numbers are wrong" in report.read_text("utf-8")
 
 
 def test_a_folder_that_is_not_empty_is_left_alone(tmp_path: Path) -> None:

@@ -129,7 +129,7 @@ def test_ending_interest_needs_confirmation(run: Run, write: Write, server: Nats
     with js_sync.connect(server.url) as nc:
         nc.jetstream().publish("DEP9.1", b"x")
     anew = run("plan", write(stream, consumer_of("DEP9", **both, replay_policy="original")))
-    assert "without its position and the messages that only it still wants;" in anew.stdout
+    assert "without its position and the messages that only it has not acknowledged;" in anew.stdout
     moved = write(stream, consumer_of("DEP9", **{**both, "filter_subject": "DEP9.2"}))
     refused = run("apply", moved, "--yes")
     assert refused.exit_code == 1
@@ -687,7 +687,7 @@ def test_push_consumers_are_created_and_kept(run: Run, write: Write, stream: str
     [
         ([{"name": "a b", "subjects": ["x"]}], "the name has the character ' '"),
         ([stream_of("X"), stream_of("X")], "stream 'X' is in "),
-        ([{"durable_name": "C"}], "the consumer 'C' does not say its stream."),
+        ([{"durable_name": "C"}], "the consumer 'C' does not name its stream."),
         ([{"stream_name": "S", "config": {"ack_policy": "all"}}], "the consumer has no name."),
     ],
     ids=str,
@@ -773,9 +773,10 @@ def test_keys_with_capitals_are_refused_as_models_would_not_see_them(
     result = run("apply", folder, "--yes")
     assert result.exit_code == 1
     assert [line.partition(": ")[2] for line in result.stdout.splitlines()] == [
-        "only a server takes the key 'NAME' for 'name'. Write that.",
-        "only a server takes the key 'Name' for 'name'. Write that.",
-        "only a server takes the key 'Filter_Subject' for 'filter_subject'. Write that.",
+        "servers read the key 'NAME' as 'name', but this command does not. Write name.",
+        "servers read the key 'Name' as 'name', but this command does not. Write name.",
+        "servers read the key 'Filter_Subject' as 'filter_subject', but this command does not."
+        " Write filter_subject.",
     ]
 
 
@@ -794,7 +795,7 @@ def test_a_key_that_is_no_setting_is_only_that(run: Run, write: Write) -> None:
     result = run("apply", write(stream_of("DEP33", Unknown=1, unknown=None)), "--yes")
     assert result.exit_code == 1
     assert result.stdout.count("there is no such setting") == 2
-    assert "only a server takes" not in result.stdout
+    assert "servers read the key" not in result.stdout
 
 
 def test_a_sealed_stream_is_like_any_other(

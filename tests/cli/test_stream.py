@@ -160,7 +160,7 @@ def test_json_asks_no_question(run: Run, stream: str) -> None:
 
 def test_seal_is_for_ever(run: Run, jet: js_sync.JetStream, stream: str) -> None:
     fill(jet, stream, 1)
-    assert "for ever?" in run("stream", "seal", stream, input="n\n").stderr
+    assert "permanently?" in run("stream", "seal", stream, input="n\n").stderr
     assert json_lines(run("stream", "seal", stream, "-y", "--json")) == [
         {"stream": stream, "sealed": True}
     ]

@@ -34,7 +34,7 @@ def test_tls_with_certificates_of_both_sides(
 
     nameless = run(*trusting)
     assert (nameless.exit_code, nameless.stdout) == (1, "")
-    assert "here that is --tls-ca, --tls-cert and --tls-key" in nameless.stderr
+    assert "the options are --tls-ca, --tls-cert and --tls-key" in nameless.stderr
     keyed = run(*trusting, "--tls-key", files.client_key)
     assert keyed.exit_code == 2
     assert "--tls-key needs --tls-cert" in keyed.stderr
@@ -50,7 +50,7 @@ def test_a_server_that_is_not_trusted_is_no_server_that_is_down(
     result = run("stream", "ls", "--server", server.url)
     assert result.exit_code == 1
     assert "--tls-ca" in result.stderr
-    assert "is a server running there?" not in result.stderr
+    assert "is a server running at this address?" not in result.stderr
 
 
 def test_nkey_is_read_from_a_file(run: Run, server_factory: Factory, tmp_path: Path) -> None:
@@ -97,7 +97,7 @@ def test_missing_permission_for_a_listing_is_reported(run: Run, server_factory: 
     result = run("stream", "ls", *login)
     assert result.exit_code == 1
     assert "STREAM.LIST" in result.stderr
-    assert "`twinstream permissions` tells which subjects" in result.stderr
+    assert "`twinstream permissions` shows the subjects" in result.stderr
 
 
 def test_no_hint_about_credentials_if_some_were_given(run: Run, server_factory: Factory) -> None:
@@ -105,6 +105,6 @@ def test_no_hint_about_credentials_if_some_were_given(run: Run, server_factory: 
         refused = run("stream", "ls", "-s", server.url, "--user", "ann", "--password", "wrong")
         assert refused.exit_code == 1
         assert "give credentials" not in refused.stderr
-        assert "the server refused them" in refused.stderr
+        assert "check the credentials in the options" in refused.stderr
         without = run("stream", "ls", "-s", server.url)
         assert "give credentials with --user" in without.stderr

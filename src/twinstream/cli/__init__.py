@@ -1,8 +1,9 @@
-"""The ``twinstream`` command: validate configurations, publish, consume, look at streams, demo.
+"""The ``twinstream`` command, for example to validate configurations, publish and consume.
 
-A thin layer over ``twinstream.models`` and ``js_sync`` with click and rich (extra ``cli``).
-Standard output carries results alone, and with ``--json`` nothing but JSON; progress and errors go
-to standard error. Exit codes: 0 all well, 1 problems found or the work failed, 2 wrong usage.
+The command is a thin layer over ``twinstream.models`` and ``js_sync``. It needs click and rich
+(extra ``cli``). Standard output contains only results, with ``--json`` only JSON. Progress and
+errors are printed to standard error. Exit codes: 0 for success, 1 if there are problems or the work
+failed, 2 for wrong usage, 3 if an object does not exist.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Two charts as inline SVG: areas over time and horizontal bars.
+"""Charts as inline SVG: stacked areas over time, and horizontal bars.
 
-Colours are CSS variables of the page (``--first``, ``--second``, ``--ink``, ``--muted``,
-``--line``), so that a chart follows the light or dark look of the page.
+The colours are CSS variables of the page, such as ``--first`` and ``--line``. So a chart follows
+the light or dark colours of the page.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _COLOURS: Final = ("var(--first)", "var(--second)", "var(--third)")
 
 @frozen
 class Series:
-    """One named row of values; all series of a chart are equally long."""
+    """A named list of values. All series of a chart have the same length."""
 
     name: str
     values: Sequence[float]
@@ -27,7 +27,7 @@ class Series:
 
 @frozen
 class Bar:
-    """One bar with its name at the left and a note at the right of its value."""
+    """A bar of a chart, with a name at its left and a note at the right of its value."""
 
     name: str
     value: float
@@ -37,7 +37,10 @@ class Bar:
 def stacked_areas(
     series: Sequence[Series], *, end: float, x_label: str, y_label: str, title: str
 ) -> str:
-    """Draw series above each other; their values are spread evenly from 0 to ``end``."""
+    """Return an SVG image of series stacked on each other.
+
+    The values of each series are spread evenly from 0 to ``end`` on the x axis.
+    """
     height, left, right, top, bottom = 280, 76, 16, 16, 44
     end = end or 1.0
     plot_width, plot_height = WIDTH - left - right, height - top - bottom
@@ -75,7 +78,7 @@ def stacked_areas(
 
 
 def bars(rows: Sequence[Bar], *, title: str) -> str:
-    """Draw horizontal bars, in the order given."""
+    """Return an SVG image of horizontal bars, in the order of ``rows``."""
     row_height, left, right = 28, 150, 190
     height = row_height * len(rows) + 8
     longest = max((row.value for row in rows), default=1.0) or 1.0
@@ -95,7 +98,7 @@ def bars(rows: Sequence[Bar], *, title: str) -> str:
 
 
 def legend(names: Sequence[str]) -> str:
-    """Return the names of series with their colours, as HTML."""
+    """Return HTML with the names of series and their colours."""
     entries = [
         f'<span><i style="background:{_COLOURS[n % len(_COLOURS)]}"></i>{escape(name)}</span>'
         for n, name in enumerate(names)
@@ -104,7 +107,7 @@ def legend(names: Sequence[str]) -> str:
 
 
 def nice_ceiling(value: float) -> float:
-    """Return the lowest of 1, 2, 2.5, 5 times a power of ten that is not below ``value``."""
+    """Return the lowest number not below ``value`` of the form 1, 2, 2.5 or 5 times 10**n."""
     if value <= 0:
         return 1.0
     power = 10.0 ** math.floor(math.log10(value))
@@ -112,7 +115,7 @@ def nice_ceiling(value: float) -> float:
 
 
 def axis_label(value: float) -> str:
-    """Return the label of a grid line, exact enough that no two lines have the same one."""
+    """Return the label of a grid line. Lines with different values have different labels."""
     return f"{value:,.0f}" if value == int(value) else f"{value:g}"
 
 

@@ -1,4 +1,4 @@
-"""Ask for confirmation before an operation that cannot be undone."""
+"""Confirmation by the user before an operation that cannot be undone."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ from twinstream.cli.failures import JSON_ASKED, Failure
 
 
 def no_question_in_json(*, yes: bool, as_json: bool) -> None:
-    """Refuse a confirmation in JSON mode before any work is done, because no user could answer."""
+    """Raise a usage error if a command with ``--json`` would ask for confirmation.
+
+    Commands call this function before they do any work.
+    """
     if as_json and not yes:
         raise click.UsageError("--json cannot ask; add --yes")
 
@@ -24,7 +27,10 @@ yes_option: Final = click.option("--yes", "-y", is_flag=True, callback=_yes, hel
 
 
 def sure(question: str, *, yes: bool) -> None:
-    """Ask on standard error. Without a "yes" the command ends with exit code 1."""
+    """Ask the question on standard error, unless ``yes``.
+
+    If the answer is not "yes", the command ends with exit code 1.
+    """
     if yes:
         return
     try:

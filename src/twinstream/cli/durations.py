@@ -1,4 +1,4 @@
-"""Parse numbers, sequences, and durations such as `90s`, `30m`, `1h30m`."""
+"""Types of options and arguments: numbers, sequences, and durations such as `1h30m`."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ __all__ = ["LAST_SEQUENCE", "SEQUENCE", "Finite", "Life", "length"]
 
 LAST_SEQUENCE: Final = 2**64 - 1
 SEQUENCE: Final = click.IntRange(1, LAST_SEQUENCE)
-"""The type of an option for the sequence of a message in its stream."""
+"""The type of an option for a stream sequence, from 1."""
 
 
 class Finite(click.FloatRange):
-    """A number within a range, but neither `nan` nor `inf`."""
+    """The type of an option for a number within a range that is neither `nan` nor `inf`."""
 
     def convert(
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:
-        """Return the number."""
+        """Return the value as a number, or raise a usage error."""
         found = float(super().convert(cast("float", value), param, ctx))
         if not isfinite(found):
             self.fail(f"{value} is not a finite number", param, ctx)
@@ -31,7 +31,7 @@ class Finite(click.FloatRange):
 
 
 class Life(click.IntRange):
-    """A message's TTL: whole seconds from 1 up, or `never`."""
+    """The type of an option for the TTL of a message: seconds as an integer from 1, or `never`."""
 
     name = "seconds or never"
 
@@ -41,12 +41,12 @@ class Life(click.IntRange):
     def convert(
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
     ) -> Any:
-        """Return the number, or the keyword."""
+        """Return the value as an integer, or `never` unchanged."""
         return value if value == NEVER else super().convert(cast("int", value), param, ctx)
 
 
 def length(_: click.Context, __: click.Parameter, text: str) -> float:
-    """Parse an argument as a positive duration in seconds; a callback of click."""
+    """Return a positive duration such as `1h30m` in seconds. Used as a callback of click."""
     found = parse_go_duration(text)
     if found is None or found <= 0:
         raise click.BadParameter(f"{text!r} is not a duration, such as 90s, 30m or 1h30m")

@@ -1,8 +1,8 @@
-"""Escapes for text from servers, publishers and files, before it reaches a terminal.
+"""Escape control characters in text from servers, publishers and files before it is printed.
 
-Everything that a command prints is escaped: by `screen` for consoles, by `failures` for error
-lines. A raw control sequence could move the cursor, rewrite earlier lines or fill the clipboard
-(OSC 52), and bidirectional controls could reverse the visible text.
+`screen` escapes the text of consoles, and `failures` escapes error messages. Without escapes, a
+control sequence could move the cursor, rewrite earlier lines or fill the clipboard (OSC 52), and
+bidirectional control characters could reverse the visible text.
 """
 
 from __future__ import annotations
@@ -11,28 +11,28 @@ import json
 import re
 from typing import Final
 
-# Characters that need no further check. Most text consists of these.
+# Text that needs no escapes. Most text matches this pattern, which is fast to check.
 _ASCII_TEXT: Final = re.compile(r"[\t\n -~]*")
 
 
 def harmless(text: str) -> str:
-    """Return text with an escape for each unprintable character, except tabs and line ends."""
+    """Return text with escapes for its unprintable characters, except tabs and newlines."""
     if _ASCII_TEXT.fullmatch(text):
         return text
     return "".join(c if c.isprintable() or c in "\t\n" else _escape(c) for c in text)
 
 
 def json_line(value: object) -> str:
-    """Return a value as JSON on one line, with escapes for characters that a terminal could act on.
+    """Return a value as JSON on one line, with escapes for unprintable characters.
 
-    Outside strings, JSON on one line has only printable characters. So each escape is within a
-    string, where a JSON parser decodes it.
+    Unprintable characters can occur only within the strings of the JSON text, where JSON parsers
+    decode the escapes.
     """
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     return harmless(text)
 
 
 def _escape(character: str) -> str:
-    """Return the JSON escape for a character; for DEL, the json module would not write one."""
+    """Return the JSON escape for a character. The json module does not escape DEL."""
     number = ord(character)
     return json.dumps(character)[1:-1] if number != 0x7F else "\\u007f"

@@ -1,6 +1,6 @@
-"""Failures: one line on standard error, exit code 1 (3 if the object does not exist).
+"""Errors of commands: one line on standard error, exit code 1 (3 if an object does not exist).
 
-For machines, that is after `--json`, the line is a JSON document.
+With `--json` the line is a JSON document.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from twinstream.cli.escapes import harmless, json_line
 from twinstream.models import error_codes
 
 JSON_ASKED: Final = "twinstream.cli.json"
-"""The key in click's context for whether the command got `--json`."""
+"""The key in `click.Context.meta` for whether the command line contains `--json`."""
 
 
 class Failure(click.ClickException):
@@ -29,14 +29,14 @@ class Failure(click.ClickException):
         self, message: str, *, kind: str | None = None, err_code: int | None = None
     ) -> None:
         super().__init__(message)
-        # The kind of an error that is not the cause, for example because another process raised it.
+        # These describe an error that is not `__cause__`, for example one of another process.
         self._kind = kind
         self._err_code = err_code
-        # Determined now, because the command's context has ended when the failure is shown.
+        # Read the flag now: when click calls `show`, the context has ended.
         self._as_json = _json_asked()
 
     def show(self, file: object = None) -> None:
-        """Print the message to standard error."""
+        """Print the message to standard error, as text or as JSON."""
         if self._as_json:
             about = failure_as_json(self.message, self.__cause__)
             if self._kind is not None:
@@ -48,7 +48,7 @@ class Failure(click.ClickException):
 
 
 class NotThere(Failure):
-    """The requested object does not exist; scripts distinguish this from other failures."""
+    """The requested object does not exist. The exit code is 3, so that scripts can check it."""
 
     exit_code = 3
 
@@ -59,7 +59,7 @@ def _json_asked() -> bool:
 
 
 def failure_as_json(message: str, cause: BaseException | None) -> dict[str, object]:
-    """Return a failure as a JSON object: ``kind`` is the class of the error that caused it."""
+    """Return a failure as a JSON object. Its ``kind`` is the class name of ``cause``."""
     return {
         "error": message,
         "kind": None if cause is None else type(cause).__name__,
@@ -69,22 +69,25 @@ def failure_as_json(message: str, cause: BaseException | None) -> dict[str, obje
 
 @contextmanager
 def reported() -> Generator[None]:
-    """Turn the errors that a user can act on into :class:`Failure`; others stay as they are."""
+    """Within the block, convert errors that a user can act on to :class:`Failure`.
+
+    Other errors are raised unchanged.
+    """
     try:
         yield
     except click.exceptions.Exit:
         raise
     except click.ClickException as error:
-        # Set in `__dict__`, because click declares the attribute final.
+        # click declares the attribute final, so set it in `__dict__`.
         error.__dict__["message"] = harmless(error.message)
         raise
     except BrokenPipeError:
-        # The reader of the output, such as `head`, stopped reading. For a command that only prints,
-        # this is success. A command that does work while printing uses `needs_its_reader`.
+        # The reader of the output, such as `head`, stopped reading. This is success for a command
+        # that only prints. A command that works while it prints uses `needs_its_reader`.
         _discard_output()
         raise click.exceptions.Exit(0) from None
     except KeyboardInterrupt as error:
-        if not _json_asked():  # otherwise click prints the error as text
+        if not _json_asked():  # click prints the error as text
             raise
         raise Failure("interrupted") from error
     except Exception as error:
@@ -98,7 +101,7 @@ def reported() -> Generator[None]:
 
 @contextmanager
 def arguments_judged() -> Generator[None]:
-    """Turn a `ValueError` about an argument into a usage error, with its own exit code."""
+    """Within the block, convert a `ValueError` to a usage error, which has exit code 2."""
     try:
         yield
     except ValueError as error:
@@ -107,7 +110,10 @@ def arguments_judged() -> Generator[None]:
 
 @contextmanager
 def needs_its_reader(work: str) -> Generator[None]:
-    """Fail, naming the `work`, if standard output is closed while the command still works."""
+    """Within the block, convert a closed standard output to a failure.
+
+    `work` describes the end of the command's work, for the message.
+    """
     try:
         yield
     except BrokenPipeError as error:
@@ -116,7 +122,10 @@ def needs_its_reader(work: str) -> Generator[None]:
 
 
 def _drop_unwritten() -> None:
-    """Keep Python from writing buffered output again at exit, after a full disk refused it."""
+    """Discard buffered output that cannot be written, for example to a full disk.
+
+    Otherwise Python tries to write it again at exit.
+    """
     try:
         sys.stdout.flush()
     except OSError:
@@ -131,7 +140,7 @@ def _discard_output() -> None:
 
 
 def _expected(error: Exception) -> bool:
-    # Imported lazily: a command that only validates files does not load the protocol.
+    # Import these on first use: a command that only validates files does not need them.
     from twinstream.errors import TwinstreamError
     from twinstream.testing import BinaryNotFound, ServerStartError
 
@@ -159,21 +168,21 @@ def _hint(error: Exception) -> str:
 
     match error:
         case errors.AuthenticationFailed() if NO_CREDENTIALS not in str(error):
-            return "the server refused them: look at the options, TWINSTREAM_... and the URL"
+            return "check the credentials in the options, in TWINSTREAM_... and in the URL"
         case errors.AuthenticationFailed():
             return "give credentials with --user and --password, --token, --creds or --nkey"
         case errors.ConnectionFailed() if "TlsOptions" in str(error):
-            return "here that is --tls-ca, --tls-cert and --tls-key, or --tls-first"
+            return "the options are --tls-ca, --tls-cert and --tls-key, or --tls-first"
         case errors.ConnectionFailed():
-            return "is a server running there? --server or TWINSTREAM_URL names another one"
+            return "is a server running at this address? --server or TWINSTREAM_URL sets another"
         case errors.StreamNotFound():
             return "`twinstream stream ls` shows the streams of this server"
         case errors.ConsumerNotFound():
             return "`twinstream consumer ls` shows the consumers of a stream"
         case errors.PermissionDenied():
-            return "`twinstream permissions` tells which subjects a user must be allowed"
+            return "`twinstream permissions` shows the subjects that a user must be allowed"
         case errors.JetStreamNotEnabled(err_code=error_codes.NOT_ENABLED_FOR_ACCOUNT):
-            return "enable JetStream for the account, or name a --domain or --prefix that has it"
+            return "enable JetStream for the account, or set a --domain or --prefix that has it"
         case errors.JetStreamNotEnabled():
             return "start the server with JetStream: nats-server --jetstream"
         case _:

@@ -1,4 +1,4 @@
-"""The command groups. Subcommands are imported on first use, so that help is fast."""
+"""The command groups. A subcommand is imported on first use, so that `--help` is fast."""
 
 from __future__ import annotations
 
@@ -122,9 +122,9 @@ ACCOUNT_COMMANDS: Final = {"info": "twinstream.cli.server.account_info:info"}
 
 
 class LazyGroup(click.Group):
-    """A group whose subcommands are named as ``module:attribute``.
+    """A group that imports a subcommand from ``module:attribute`` on first use.
 
-    Errors of the SDK that a subcommand raises end as one line on standard error.
+    An error of the SDK that a subcommand raises is printed as one line to standard error.
     """
 
     targets: dict[str, str]
@@ -135,11 +135,11 @@ class LazyGroup(click.Group):
         self.targets = targets
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the names in alphabetical order."""
+        """Return the names of the subcommands in alphabetical order."""
         return sorted(self.targets)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import the subcommand ``cmd_name``."""
+        """Import and return the subcommand ``cmd_name``; None if there is none."""
         target = self.targets.get(cmd_name)
         if target is None:
             return None
@@ -151,7 +151,7 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the subcommand; for an unknown one, list the existing ones."""
+        """Return the subcommand. The error for an unknown subcommand lists the existing ones."""
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
@@ -159,7 +159,7 @@ class LazyGroup(click.Group):
             raise click.UsageError(f"{error.message} There are: {names}", ctx) from None
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Record whether JSON is requested, until the options of the subcommand are parsed."""
+        """Record whether the arguments contain `--json`, for errors before click parses them."""
         ctx.meta[JSON_ASKED] = asks_for_json(args)
         return super().parse_args(ctx, args)
 
@@ -170,21 +170,24 @@ class LazyGroup(click.Group):
         parent: click.Context | None = None,
         **extra: Any,
     ) -> click.Context:
-        """Read the arguments; ``--help``, which does its work here, fails as subcommands do."""
+        """Parse the arguments. Errors are reported like those of subcommands.
+
+        ``--help`` prints its output during this call.
+        """
         with reported():
             return super().make_context(info_name, args, parent, **extra)
 
     def invoke(self, ctx: click.Context) -> object:
-        """Run the subcommand and turn errors of the SDK into one readable line."""
+        """Run the subcommand, and report an error of the SDK as one line."""
         with reported():
             return super().invoke(ctx)
 
 
 class LockGroup(LazyGroup):
-    """A group that treats an unknown subcommand as the name of the lock to run a command under."""
+    """A group that treats an unknown subcommand as the name of a lock for `lock run`."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Insert `run` before the name of a lock, or before its options."""
+        """Insert `run` if the first argument is not a subcommand."""
         if args and args[0] not in {*self.targets, "-h", "--help"}:
             args = ["run", *args]
         return super().parse_args(ctx, args)
@@ -197,24 +200,22 @@ lock = LockGroup(
     "If a lock has the name of a subcommand, use `lock run`.",
 )
 kv = LazyGroup("kv", KV_COMMANDS, "Key-value buckets: their settings, keys and changes.")
-schedule = LazyGroup(
-    "schedule", SCHEDULE_COMMANDS, "Let streams publish later, or again and again."
-)
-subject = LazyGroup("subject", SUBJECT_COMMANDS, "See what servers make of subjects.")
+schedule = LazyGroup("schedule", SCHEDULE_COMMANDS, "Let streams publish later, or repeatedly.")
+subject = LazyGroup("subject", SUBJECT_COMMANDS, "Compute subject transforms and partitions.")
 dlq = LazyGroup("dlq", DLQ_COMMANDS, "Dead letters: messages that no worker could process.")
 objects = LazyGroup("object", OBJECT_COMMANDS, "Store files and other blobs in object stores.")
-account = LazyGroup("account", ACCOUNT_COMMANDS, "Look at the account of the user.")
-consumer = LazyGroup("consumer", CONSUMER_COMMANDS, "Look after the consumers of a stream.")
-stream = LazyGroup("stream", STREAM_COMMANDS, "Look after the streams of a server.")
+account = LazyGroup("account", ACCOUNT_COMMANDS, "Show the account of the user.")
+consumer = LazyGroup("consumer", CONSUMER_COMMANDS, "Show and manage the consumers of a stream.")
+stream = LazyGroup("stream", STREAM_COMMANDS, "Show and manage the streams of a server.")
 pipeline = LazyGroup(
-    "pipeline", PIPELINE_COMMANDS, "Land streams as tables with Spark, and look after the tables."
+    "pipeline", PIPELINE_COMMANDS, "Land streams as tables with Spark, and maintain the tables."
 )
 
 twinstream = LazyGroup(
     "twinstream",
     COMMANDS,
     "NATS JetStream from the command line.\n\n"
-    "Exit codes: 0 all well, 1 problems found or the work failed, 2 wrong usage,"
+    "Exit codes: 0 success, 1 problems found or the work failed, 2 wrong usage,"
     " 3 no such object.",
 )
 twinstream = click.version_option(package_name="twinstream")(verbose_option(twinstream))

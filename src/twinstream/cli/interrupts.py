@@ -12,15 +12,19 @@ from types import FrameType
 
 
 def asks_for_json(words: Iterable[str]) -> bool:
-    """Return whether a command line asks for JSON; for interrupts before its options are read."""
+    """Whether a command line contains `--json`.
+
+    Used for errors and interrupts before click has parsed the options.
+    """
     return "--json" in takewhile(lambda word: word != "--", words)
 
 
 @contextmanager
 def asked_to_stop(finishing: str = "") -> Generator[threading.Event]:
-    """Yield an event that Ctrl-C or SIGTERM sets. A second Ctrl-C interrupts as usual.
+    """Yield an event that Ctrl-C or SIGTERM sets. A second Ctrl-C raises `KeyboardInterrupt`.
 
-    `finishing` describes the work that the command still finishes; it is shown on a terminal.
+    `finishing` describes the work that the command finishes before it exits. It is printed if
+    standard error is a terminal.
     """
     asked = threading.Event()
 
@@ -28,8 +32,7 @@ def asked_to_stop(finishing: str = "") -> Generator[threading.Event]:
         asked.set()
         signal.signal(signal.SIGINT, signal.default_int_handler)
         if finishing and os.isatty(2):
-            # Not printed by a console, because the signal may have interrupted it in the middle of
-            # a line.
+            # Bypass the console: the signal may have interrupted it in the middle of a line.
             os.write(2, f"\nstopping: {finishing}; Ctrl-C again aborts\n".encode())
 
     before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
@@ -42,9 +45,10 @@ def asked_to_stop(finishing: str = "") -> Generator[threading.Event]:
 
 @contextmanager
 def ended_as_by_ctrl_c() -> Generator[None]:
-    """Let SIGTERM and SIGHUP unwind the command like Ctrl-C. A second signal kills it immediately.
+    """Within the block, SIGTERM and SIGHUP raise `SystemExit`, so that `finally` blocks run.
 
-    An ignored signal, as with nohup, stays ignored.
+    A second signal kills the process immediately. A signal that was ignored before, for example
+    because of nohup, stays ignored.
     """
 
     def end(number: int, frame: FrameType | None) -> None:

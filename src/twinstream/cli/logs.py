@@ -1,4 +1,4 @@
-"""The SDK's log on the command line, hidden unless requested."""
+"""The option `--verbose`, which prints the log of the SDK."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _LEVELS: Final = (logging.CRITICAL, logging.INFO, logging.DEBUG)
 
 
 def _show(ctx: click.Context, _: click.Parameter, times: int) -> None:
-    """Show log records of the SDK on standard error until the command ends.
+    """Print log records of the SDK to standard error until the command ends.
 
-    Without the option none are shown, because commands print their own error messages.
+    Without the option no record is printed, because commands print their own error messages.
     """
     logger = logging.getLogger("twinstream")
     handler: logging.Handler = _Shown() if times else logging.NullHandler()
@@ -35,14 +35,14 @@ def _show(ctx: click.Context, _: click.Parameter, times: int) -> None:
 
 
 class _Shown(logging.StreamHandler[Any]):
-    """Prints records to standard error, with escapes for control characters."""
+    """A handler that prints log records to standard error, with escaped control characters."""
 
     def __init__(self) -> None:
         super().__init__()
         self.setFormatter(logging.Formatter(_FORMAT))
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the text of a record, with escapes for control characters."""
+        """Return the text of a log record, with escapes for control characters."""
         return harmless(super().format(record))
 
 
@@ -53,5 +53,5 @@ verbose_option: Final = click.option(
     expose_value=False,
     is_eager=True,
     callback=_show,
-    help="Show the log: -v what happens to connections and workers, -vv each API request, too.",
+    help="Show the log: -v events of connections and workers, -vv also each API request.",
 )

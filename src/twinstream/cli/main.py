@@ -8,7 +8,7 @@ import sys
 
 
 def main() -> None:
-    """Run the command line. Without the extra ``cli``, print how to install it."""
+    """Run the command. If click or rich is missing, print how to install the extra ``cli``."""
     try:
         from twinstream.cli.groups import twinstream
     except KeyboardInterrupt:  # before the handler of the command is active
@@ -28,7 +28,7 @@ def main() -> None:
 
 
 def _interrupted() -> str:
-    """Return the message for an interrupt, as the command itself would print it."""
+    """Return the message for an interrupt during the imports, in the format of the command."""
     from twinstream.cli.interrupts import asks_for_json
 
     as_json = '{"error":"interrupted","kind":"KeyboardInterrupt","err_code":null}'
@@ -36,9 +36,10 @@ def _interrupted() -> str:
 
 
 def _open_what_is_closed() -> None:
-    """Open the null device for standard streams that the parent process closed.
+    """Open the null device for each standard stream that the parent process closed.
 
-    Otherwise the next file or socket would get the number of such a stream, and its output.
+    Otherwise the next file or socket would get the file descriptor of such a stream, and the output
+    of the stream would be written to it.
     """
     for number, (name, mode) in enumerate((("stdin", "r"), ("stdout", "w"), ("stderr", "w"))):
         if getattr(sys, name) is not None:
@@ -51,9 +52,10 @@ def _open_what_is_closed() -> None:
 
 
 def _write_all() -> None:
-    """Make Python write all output, or raise an error.
+    """Replace an unbuffered standard output by a buffered one.
 
-    Unbuffered, it loses the rest of a partial write, as to a full disk or to a pipe on a signal.
+    An unbuffered stream drops the rest of the data after a partial write, for example to a full
+    disk, or to a pipe if a signal arrives. A buffered stream writes all data or raises an error.
     """
     if isinstance(getattr(sys.stdout, "buffer", None), io.RawIOBase):
         out = sys.stdout

@@ -1,4 +1,4 @@
-"""The output of problems in configuration files, for people and as JSON."""
+"""Print problems in configuration files for people, or convert them to JSON."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from twinstream.models.files import FileProblem
 
 
 def print_problems(console: Console, problems: list[FileProblem], indent: str = "") -> None:
-    """Print ``file:line:column: path: sentence (err_code) hint``, one line per problem."""
+    """Print each problem on one line: ``file:line:column: path: sentence (err_code) hint``."""
     for found in problems:
         problem = found.problem
         line = Text(f"{indent}{found.file}:{found.line}:{found.column}: ", style="bold")
@@ -26,7 +26,7 @@ def print_problems(console: Console, problems: list[FileProblem], indent: str = 
 
 
 def print_warnings(console: Console, warnings: list[FileProblem]) -> None:
-    """Print legal but surprising settings, one line each, marked as warnings."""
+    """Print each problem on one line as a warning."""
     for found in warnings:
         problem = found.problem
         line = Text(f"{found.file}:{found.line}:{found.column}: ", style="bold")

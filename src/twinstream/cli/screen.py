@@ -1,4 +1,4 @@
-"""Output: results go to standard output, everything else to standard error."""
+"""Output of commands: results to standard output, all other text to standard error."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ PIPE_WIDTH: Final = 120
 
 
 class _Screen(Console):
-    """A console that prints text without markup, and with escapes for control characters.
+    """A console that escapes control characters, and by default ignores markup in text.
 
-    Names, notes and subjects come from servers and other clients. Callers enable markup only for
-    output without such text.
+    Names, notes and subjects are text from servers and other clients. Callers enable markup only
+    for output without such text.
     """
 
     def render_str(self, text: str, *args: Any, **options: Any) -> Text:
-        """Escape before the text is measured, so that tables stay aligned."""
+        """Escape the text before rich measures it, so that tables stay aligned."""
         return super().render_str(harmless(text), *args, **options)
 
     def render(
         self, renderable: RenderableType, options: ConsoleOptions | None = None
     ) -> Iterable[Segment]:
-        """Escape everything that is printed, including `Text`, progress bars and live displays."""
+        """Escape all printed text, also that of `Text`, progress bars and live displays."""
         for segment in super().render(renderable, options):
             if segment.control:
                 yield segment
@@ -52,7 +52,7 @@ def counted(number: int, noun: str) -> str:
 def results(*, markup: bool = False) -> Console:
     """Return a console for the current standard output.
 
-    In a pipe, where the width of the screen is meaningless, lines may be :data:`PIPE_WIDTH` long.
+    If the output is not a terminal, the width of the console is :data:`PIPE_WIDTH`.
     """
     _write_anything(sys.stdout)
     console = _Screen(highlight=False, markup=markup, emoji=False)
@@ -62,16 +62,16 @@ def results(*, markup: bool = False) -> Console:
 
 
 def _write_anything(stream: TextIO) -> None:
-    """Write lone surrogates, which JSON files and file names can contain, as escapes.
+    """Let a stream write lone surrogates as escapes instead of raising an error.
 
-    JSON parsers decode the escapes to the surrogates.
+    JSON files and file names can contain lone surrogates. JSON parsers decode the escapes.
     """
     if isinstance(stream, TextIOWrapper) and stream.errors in ("strict", "surrogateescape"):
         stream.reconfigure(errors="backslashreplace")
 
 
 def notes(*, markup: bool = False) -> Console:
-    """Return a console on standard error, for progress and notes."""
+    """Return a console for standard error, for progress and notes."""
     return _Screen(stderr=True, highlight=False, markup=markup, emoji=False)
 
 
@@ -100,14 +100,14 @@ def plain_table(*columns: str, numbers: tuple[str, ...] = (), title: str | None 
 
 
 def remark(console: Console, text: str) -> None:
-    """Print a paragraph, indented below the heading of a step."""
+    """Print a paragraph that is indented by two characters."""
     from rich.padding import Padding
 
     console.print(Padding(text, (0, 0, 0, 2)))
 
 
 def progress(console: Console, *, shown: bool = True) -> Progress:
-    """Return a progress display with count, total and time; an invisible one if not ``shown``."""
+    """Return a progress display with count, total and time. It is visible only if ``shown``."""
     from rich.progress import (
         BarColumn,
         MofNCompleteColumn,
@@ -127,7 +127,7 @@ def progress(console: Console, *, shown: bool = True) -> Progress:
 
 
 def transfer(console: Console, *, shown: bool = True) -> Progress:
-    """Return a progress display in bytes, with speed and remaining time, if ``shown``."""
+    """Return a progress display with bytes, speed and remaining time. Visible only if ``shown``."""
     from rich.progress import (
         BarColumn,
         DownloadColumn,

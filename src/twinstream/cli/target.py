@@ -1,4 +1,4 @@
-"""The server that a command talks to: the options that all commands share."""
+"""The options for the connection to a server, which many commands share."""
 
 from __future__ import annotations
 
@@ -20,13 +20,16 @@ if TYPE_CHECKING:
 DEFAULT_SERVER: Final = "nats://127.0.0.1:4222"
 SERVER_VARIABLES: Final = ["TWINSTREAM_URL", "NATS_URL"]
 
-# The seed is alone in its line, possibly between comments or the markers that nsc writes.
+# A line that contains only the seed. Other lines may be comments, or markers that nsc writes.
 _SEED: Final = re.compile(r"^\s*(SU[A-Z2-7]{56})\s*$", re.MULTILINE)
 
 
 @frozen(kw_only=True)
 class Target:
-    """A server and how to connect. ``timeout`` (seconds) applies to connecting and each request."""
+    """The values of the options for the server.
+
+    ``timeout`` (seconds) applies to connecting and to each request.
+    """
 
     server: str
     user: str | None = None
@@ -44,9 +47,9 @@ class Target:
     inbox_prefix: str = "_INBOX"
 
     def connect(self, *, keep_trying: bool = False) -> Connection:
-        """Open a blocking connection, which the caller closes.
+        """Open a connection, which the caller must close.
 
-        With ``keep_trying`` it never stops reconnecting.
+        With ``keep_trying``, the connection tries to reconnect without a limit.
         """
         import js_sync
 
@@ -66,7 +69,10 @@ class Target:
         )
 
     def _tls(self) -> TlsOptions | None:
-        """Return the TLS settings of the options; with None, the URL and the server decide."""
+        """Return the TLS settings, or None without TLS options.
+
+        With None, the URL and the server determine whether TLS is used.
+        """
         from js_sync import TlsOptions
 
         if not (self.tls_ca or self.tls_cert or self.tls_first):
@@ -79,7 +85,7 @@ class Target:
         )
 
     def jetstream(self, nc: Connection) -> JetStream:
-        """Return the JetStream API with the domain or prefix from the options."""
+        """Return the JetStream context with the domain, prefix and timeout from the options."""
         return nc.jetstream(domain=self.domain, prefix=self.prefix, timeout=self.timeout)
 
 
@@ -89,7 +95,7 @@ def _seed(file: str | None) -> str | None:
     try:
         found = _SEED.search(Path(file).read_text("utf-8"))
     except UnicodeDecodeError:
-        # Raised without the cause, which contains the text of the file and possibly a secret.
+        # Omit the cause: it contains the text of the file, which may be a secret.
         raise Failure(f"{file} contains no nkey seed, because it is not text") from None
     if found is None:
         raise Failure(
@@ -148,7 +154,7 @@ _OPTIONS: Final = (
         is_flag=True,
         envvar="TWINSTREAM_TLS_FIRST",
         show_envvar=True,
-        help="Begin with TLS, as the server's handshake_first wants.",
+        help="Begin with TLS, as required by handshake_first of the server.",
     ),
     click.option(
         "--timeout",
@@ -158,20 +164,22 @@ _OPTIONS: Final = (
         metavar="SECONDS",
         help="How long each request may take.",
     ),
-    click.option("--domain", metavar="NAME", help="JetStream domain, if not the server's own."),
-    click.option("--prefix", metavar="SUBJECT", help="Where $JS.API is imported to, if it is."),
+    click.option("--domain", metavar="NAME", help="JetStream domain, if not that of the server."),
+    click.option(
+        "--prefix", metavar="SUBJECT", help="API prefix, if $JS.API is imported under another one."
+    ),
     click.option(
         "--inbox-prefix",
         default="_INBOX",
         metavar="SUBJECT",
         show_default=True,
-        help="First tokens of the subjects for answers.",
+        help="Prefix of the subjects for responses.",
     ),
 )
 
 
 def server_options(command: Callable[..., object]) -> Callable[..., object]:
-    """Add the options for the server to a command, which gets them as ``target``."""
+    """Add the options for the server to a command, which gets a `Target` as ``target``."""
 
     @functools.wraps(command)
     def with_target(*args: Any, **options: Any) -> object:
@@ -187,7 +195,7 @@ def server_options(command: Callable[..., object]) -> Callable[..., object]:
 
 
 def _note_json(ctx: click.Context, _: click.Parameter, as_json: bool) -> bool:
-    ctx.meta[JSON_ASKED] = as_json  # so that failures use the same format
+    ctx.meta[JSON_ASKED] = as_json  # `Failure` uses this format, too
     return as_json
 
 
@@ -195,7 +203,7 @@ json_option: Final = click.option(
     "--json",
     "as_json",
     is_flag=True,
-    is_eager=True,  # processed first, because the errors of other options depend on it
+    is_eager=True,  # parsed first, because the format of errors of other options depends on it
     callback=_note_json,
     help="Print only JSON.",
 )

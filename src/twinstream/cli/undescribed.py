@@ -1,4 +1,4 @@
-"""Existing streams and consumers that the server cannot describe now."""
+"""Streams and consumers in a list for which the server returned a name but no info."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ if TYPE_CHECKING:
 
 
 def undescribed(listing: Listing[Any]) -> dict[str, str]:
-    """Return the reasons why the server cannot describe some streams or consumers, by name."""
+    """Return the reason why there is no info, by the name of the stream or consumer."""
     silent = dict.fromkeys(listing.missing, "its leader does not answer")
     return {**silent, **{name: f"offline: {why}" for name, why in listing.offline.items()}}
 
 
 def note_undescribed(listing: Listing[Any]) -> None:
-    """Print the names that the list lacks to standard error, each with the reason."""
+    """Print each name without info to standard error, with the reason."""
     for name, reason in undescribed(listing).items():
         notes().print(f"{name} cannot be described: {reason}", style="yellow", soft_wrap=True)

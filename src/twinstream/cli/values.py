@@ -1,4 +1,4 @@
-"""Format settings, sizes and times for people."""
+"""Format settings, sizes and durations as text for people."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Typed models of the JetStream API, usable alone.
+"""Typed models of the JetStream API, usable without a connection.
 
 Generated from schema/ by codegen/exports.py. Edit that file instead.
 
-Every name is imported on first use, so that importing the package costs next to nothing.
+Each name is imported on first use, so that an import of the package is fast.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Types that constructors of models accept in addition to the exact type.
+"""Converters for the arguments of model constructors.
 
-`timedelta` for durations, aware `datetime` for times, any iterable for lists. Named functions
-instead of lambdas, because type checkers infer a parameter's type from them.
+Because of them a constructor accepts a `timedelta` for a `Duration`, an aware `datetime` for a
+`Timestamp`, and any iterable for a list. They are named functions, not lambdas, because type
+checkers infer the type of a constructor's parameter from the converter's annotations.
 """
 
 from __future__ import annotations
@@ -17,34 +18,35 @@ T = TypeVar("T")
 
 
 def duration(value: timedelta) -> Duration:
-    """Return the duration of a `timedelta`."""
+    """Return `value` as a `Duration`."""
     return Duration.of(value)
 
 
 def optional_duration(value: timedelta | None) -> Duration | None:
-    """Return the duration of a `timedelta`, or None."""
+    """Return `value` as a `Duration`; None stays None."""
     return None if value is None else Duration.of(value)
 
 
 def optional_durations(value: Iterable[timedelta] | None) -> list[Duration] | None:
-    """Return a list of durations, or None."""
+    """Return the values as a list of `Duration`; None stays None."""
     return None if value is None else [Duration.of(item) for item in value]
 
 
 def timestamp(value: datetime) -> Timestamp:
-    """Return the timestamp of an aware `datetime`."""
+    """Return `value`, which must have a time zone, as a `Timestamp`."""
     return Timestamp.of(value)
 
 
 def optional_timestamp(value: datetime | None) -> Timestamp | None:
-    """Return the timestamp of an aware `datetime`, or None."""
+    """Return `value`, which must have a time zone, as a `Timestamp`; None stays None."""
     return None if value is None else Timestamp.of(value)
 
 
 def optional_strings(value: Iterable[str] | None) -> list[str] | None:
-    """Return a list of texts, or None.
+    """Return the strings as a list; None stays None.
 
-    A single text is refused: as an iterable it would be a list of letters, which is never intended.
+    Raise `TypeError` for a single string: its iteration would give its characters, which no caller
+    intends.
     """
     if isinstance(value, str):
         raise TypeError(f"expected a list of texts, got the text {value!r}; put it into [ ]")

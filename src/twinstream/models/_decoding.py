@@ -1,13 +1,14 @@
 """Decode records from JSON members, exactly and without loss.
 
-Numbers are exact, nothing is converted silently, durations are nanoseconds, unknown words become
-members of their enumeration, bytes are base64, and members without a field go to `unknown`. Every
-fault is reported with its path.
+The decoder converts no value silently: an integer field accepts integers only. Durations are
+integers in nanoseconds, and bytes are base64 text. An unknown value of an enumeration becomes a new
+member of that enumeration. JSON members without a field are stored in `Model.unknown`. Every fault
+is reported with its path.
 
-The function that decodes a class iterates over the members of the object, not over the fields of
-the class, because responses contain only a few of the fields. The decoder of a field is created
-when the field occurs for the first time. Decoded values have the right types already, so they are
-stored in the record directly, without the converters of the constructor.
+Each class has one decoding function. It iterates over the members of the JSON object, not over the
+fields of the class, because responses contain only a few of the fields. The decoder of a field is
+created when the field occurs for the first time. Decoded values already have the right types, so
+the function stores them in the slots of the record and skips the converters of the constructor.
 """
 
 from __future__ import annotations
@@ -28,18 +29,21 @@ __all__ = ["Faults", "read_record", "typos"]
 M = TypeVar("M", bound=Model)
 
 Read: TypeAlias = Callable[[Any], Any]
-"""Returns the value of a field for a JSON value; raises `Faults` if the JSON value is wrong."""
+"""A function that converts a JSON value to the value of a field, or raises `Faults`."""
 
 
 class Faults(ValueError):
-    """A value does not match the schema; ``problems`` has a path and a reason for each place."""
+    """A JSON value does not match the schema.
+
+    ``problems`` contains a pair for each wrong value: its path and the reason.
+    """
 
     def __init__(self, *problems: tuple[str, str]) -> None:
         self.problems = problems
         super().__init__(*problems)
 
     def under(self, step: str) -> list[tuple[str, str]]:
-        """Return the problems with ``step`` (``.name`` or ``[0]``) in front of their paths."""
+        """Return the problems, their paths prefixed with ``step``: ``.name`` or ``[0]``."""
         return [(step + path, reason) for path, reason in self.problems]
 
 
@@ -51,7 +55,7 @@ def _wrong(reason: str) -> Faults:
 
 
 def read_record(cls: type[M], value: object) -> M:
-    """Return the record with these JSON members. Raises `Faults`."""
+    """Return a JSON object as a record of the class `cls`. Raises `Faults` if it is invalid."""
     made: M = _record_reader(cls)(value)
     return made
 
@@ -60,7 +64,7 @@ _RECORD_READERS: dict[type[Model], Read] = {}
 
 
 def _record_reader(cls: type[Model]) -> Read:
-    """Return the function that decodes records of a class."""
+    """Return the function that decodes records of the class `cls`."""
     read = _RECORD_READERS.get(cls)
     if read is None:
         read = _RECORD_READERS[cls] = _make_record_reader(cls)
@@ -69,13 +73,14 @@ def _record_reader(cls: type[Model]) -> Read:
 
 def _make_record_reader(cls: type[M]) -> Callable[[object], M]:
     fields = {name: member for name, member in members(cls).items() if name != "unknown"}
-    # Fields with a default are None if absent; only a type's constant has another default.
+    # An absent optional field becomes None. Its default is not used: the only other default is the
+    # constant of `type`.
     required = [name for name, member in fields.items() if member.is_required]
     puts = {name: _slot(cls, name).__set__ for name in fields}
     setters = list(puts.values())
     keep, new = _slot(cls, "unknown").__set__, object.__new__
-    # For each field: the class that needs no conversion, the setter, the decoder, and whether null
-    # is valid.
+    # For each field: the class whose instances are stored unchanged (None if there is none), the
+    # setter of the slot, the decoder, and whether null is valid.
     table: dict[str, tuple[type | None, Callable[[Any, Any], None], Read, bool]] = {}
     field_of = table.get
 
@@ -95,8 +100,8 @@ def _make_record_reader(cls: type[M]) -> Callable[[object], M]:
                     unknown[name] = value
                     continue
                 kind = kind_of(cls, name, fields[name])
-                # Most values are strings, numbers and booleans, for which checking the class is
-                # enough.
+                # Most fields contain strings, integers or booleans. Such a value is stored
+                # unchanged if its class is right.
                 plain = kind.cls if not kind.form and kind.cls in _PLAIN else None
                 field = table[name] = (plain, puts[name], _reader(kind), kind.is_optional)
             plain, put, read, optional = field
@@ -119,7 +124,7 @@ def _make_record_reader(cls: type[M]) -> Callable[[object], M]:
 
 
 def _slot(cls: type, name: str) -> Any:
-    """Return the slot of a field, which may be inherited."""
+    """Return the slot descriptor of a field from `cls` or one of its base classes."""
     return next(vars(base)[name] for base in cls.__mro__ if name in vars(base))
 
 
@@ -127,7 +132,7 @@ def _slot(cls: type, name: str) -> Any:
 
 
 def _reader(kind: Kind) -> Read:
-    """Return the function that decodes fields of a kind."""
+    """Return the function that decodes values of `kind`."""
     each = _reader(kind.cls) if isinstance(kind.cls, Kind) else _value_reader(kind.cls)
     if kind.form == "list":
         return _list_reader(each)
@@ -172,7 +177,10 @@ def _map_reader(each: Read) -> Read:
 
 
 def _all_faults(places: Iterable[tuple[str, Read, Any]]) -> Faults:
-    """Return the faults of all places; decoding stopped at the first one."""
+    """Return all faults of a list or map. The first attempt to decode it stopped at one fault.
+
+    `places` contains the path step, the decoder and the JSON value of each item.
+    """
     problems: list[tuple[str, str]] = []
     for step, read, item in places:
         try:
@@ -185,7 +193,7 @@ def _all_faults(places: Iterable[tuple[str, Read, Any]]) -> Faults:
 def _read_text(value: Any) -> str:
     if not isinstance(value, str):
         raise _wrong(f"expected text, got {_show(value)}")
-    # The text may be of a subclass of str: from a parsed file, or a word of an enumeration.
+    # Convert subclasses of str, such as `EscapedText` and members of enumerations, to plain str.
     return str.__str__(value)
 
 
@@ -231,7 +239,7 @@ def _read_bytes(value: Any) -> bytes:
 
 
 def _word_reader(cls: type[OpenEnum]) -> Read:
-    # Looking in the table first is five times as fast as calling the enumeration.
+    # A look-up in the table is five times as fast as a call of the enumeration.
     known = cls._value2member_map_.get
 
     def read(value: Any) -> object:
@@ -255,7 +263,7 @@ _PLAIN: frozenset[Any] = frozenset({str, int, bool})
 
 
 def _show(value: object) -> str:
-    """Format a value for a message, cut to a readable length."""
+    """Return a JSON value as text for an error message, at most 60 characters long."""
     text = "null" if value is None else repr(value)
     return text if len(text) <= 60 else f"{text[:57]}..."
 
@@ -264,7 +272,10 @@ def _show(value: object) -> str:
 
 
 def typos(model: Model, path: str = "") -> list[tuple[str, str]]:
-    """List the members of ``model`` and of its parts that have no field."""
+    """Return the path and the reason for each member of ``model`` that has no field.
+
+    The records in the fields of ``model`` are searched too. ``path`` is the prefix of the paths.
+    """
     found: list[tuple[str, str]] = []
     names = [name for name in members(type(model)) if name != "unknown"]
     for name in model.unknown:
@@ -281,7 +292,7 @@ def typos(model: Model, path: str = "") -> list[tuple[str, str]]:
 
 
 def suggest(word: str, known: list[str]) -> str:
-    """Return ``; did you mean 'x'?`` if a known word is similar, else an empty string."""
+    """Return ``; did you mean 'x'?`` if a name in ``known`` is similar, else an empty string."""
     import difflib
 
     close = difflib.get_close_matches(word.lower(), known, n=1, cutoff=0.6)

@@ -1,4 +1,4 @@
-"""The text of a file, parsed into plain values and their positions."""
+"""The result of parsing a JSON or YAML file: plain values and their positions in the file."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ Place: TypeAlias = tuple[int, int]
 """Line and column, both counted from 1."""
 
 MAX_DEPTH = 100
-"""Configs are five levels deep; deeper nesting is an accident or an attack."""
+"""The maximum nesting depth of a file. Valid configs have five levels."""
 
 
 @frozen
 class Fault:
-    """Why a text, or a part of it, cannot be read."""
+    """A fault in the text of a file, with its position."""
 
     place: Place
     message: str
@@ -27,33 +27,36 @@ class Fault:
 
 
 class TextError(Restorable):
-    """The text cannot be read at all."""
+    """The text of a file or request is not valid JSON or YAML."""
 
     def __init__(self, fault: Fault) -> None:
-        """Store the position and the reason."""
+        """Store `fault`, which contains the position and the reason."""
         super().__init__(fault.message)
         self.fault = fault
 
 
 @define
 class Document:
-    """One value of a file, with the positions of all of its parts."""
+    """One parsed value of a file, and the positions of all values in it."""
 
     value: Any
     places: dict[str, Place]
-    """The position of the value at each path."""
+    """The position of each value, by its path."""
 
     keys: dict[str, Place] = Factory(dict[str, Place])
-    """The position of the key of the member at each path."""
+    """The position of each key, by the path of its value."""
 
     faults: list[Fault] = Factory(list[Fault])
-    """Parts that are readable but invalid, such as a duplicate key."""
+    """Faults in text that can be parsed, such as a duplicate key."""
 
     oddities: list[Fault] = Factory(list[Fault])
-    """Parts that are read in another way than most people expect."""
+    """Values that the parser reads in an unexpected way, such as `010` as octal in YAML."""
 
     def place(self, path: str, *, key: bool = False) -> Place:
-        """Return the position of `path`, or of the nearest part that contains it."""
+        """Return the position of the value at `path`, or of the nearest value that contains it.
+
+        With `key`, return the position of the key of that value if it has one.
+        """
         if key and path in self.keys:
             return self.keys[path]
         while path and path not in self.places:
@@ -62,27 +65,27 @@ class Document:
 
 
 _LINE_END = re.compile(r"\r\n?|\n")
-"""A line end for editors and code hosts. YAML has more, such as U+2028."""
+"""The line ends of editors and code hosts. YAML also ends lines at U+2028 and others."""
 
 
 class Lines:
-    """Converts an offset in a text into line and column."""
+    """The line starts of a text, for converting an offset to line and column."""
 
     def __init__(self, text: str) -> None:
-        """Store the offsets of the lines."""
+        """Store the offset of the first character of each line."""
         self._starts = [0, *(end.end() for end in _LINE_END.finditer(text))]
 
     def place(self, offset: int) -> Place:
-        """Return the position of the character at `offset`."""
+        """Return line and column of the character at `offset`."""
         line = bisect_right(self._starts, offset)
         return line, offset - self._starts[line - 1] + 1
 
 
 def member(path: str, name: str) -> str:
-    """Return the path of a member of the object at `path`."""
+    """Return the path of the member `name` of the object at `path`."""
     return f"{path}.{name}" if path else name
 
 
 def parent(path: str) -> str:
-    """Return the path of the value that contains `path`."""
+    """Return the path of the object or list that contains the value at `path`."""
     return path[: max(path.rfind("."), path.rfind("["), 0)]

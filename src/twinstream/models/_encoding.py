@@ -1,4 +1,7 @@
-"""Encode records as JSON members, without those that are None and with the unknown ones."""
+"""Encode records as JSON objects.
+
+Fields that are None are omitted. The members in `Model.unknown` are included.
+"""
 
 from __future__ import annotations
 
@@ -17,11 +20,14 @@ __all__ = ["write_record"]
 Write: TypeAlias = Callable[[Any], object]
 
 _WRITERS: dict[type, dict[str, Write | None]] = {}
-"""For each class, its fields and their encoders; None for values to write unchanged."""
+"""The encoder of each field, by class and field name; None if values are written unchanged."""
 
 
 def write_record(model: Model) -> JsonObject:
-    """Return the JSON members of a record. Raises `NotARecord` if it contains another object."""
+    """Return the JSON object of a record.
+
+    Raises `NotARecord` if a field that must contain a record contains another object.
+    """
     cls = type(model)
     table = _WRITERS.get(cls)
     if table is None:
@@ -41,7 +47,7 @@ def write_record(model: Model) -> JsonObject:
 
 
 def _writer(kind: Kind) -> Write | None:
-    """Return the function that encodes fields of a kind."""
+    """Return the function that encodes values of `kind`; None if they are written unchanged."""
     each = _writer(kind.cls) if isinstance(kind.cls, Kind) else _value_writer(kind.cls)
     if kind.form == "list":
         return list if each is None else lambda items: [each(item) for item in items]

@@ -1,4 +1,4 @@
-"""Changed copies of frozen records."""
+"""`evolve`: copy a frozen record with other values in some fields."""
 
 from __future__ import annotations
 

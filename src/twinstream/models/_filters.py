@@ -1,4 +1,4 @@
-"""The filters of a consumer, and the subjects that they match."""
+"""The filters of a stored consumer config, and whether they match given subjects."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from twinstream.models._subjects import is_contained
 
 
 def filters_of(members: JsonObject) -> list[str]:
-    """Return the filters of a stored consumer config; without any, everything matches."""
+    """Return the filters of a stored consumer config; `[">"]` if the config has no filter."""
     one = members.get("filter_subject")
     return [one] if one else list(members.get("filter_subjects") or [">"])
 

@@ -1,4 +1,4 @@
-"""Parsing of times as by the server, which accepts a little more than RFC 3339."""
+"""Parse times as the server does. It accepts some times that RFC 3339 does not allow."""
 
 from __future__ import annotations
 
@@ -12,11 +12,14 @@ _TIME = re.compile(
 _DAYS_PER_400_YEARS = 146_097
 
 GO_ZERO = 306 * 86_400 * 1_000_000_000
-"""The result of `go_time` for 0001-01-01T00:00:00Z, the server's "not set"."""
+"""The result of `go_time` for 0001-01-01T00:00:00Z, which means "not set" to the server."""
 
 
 def go_time(text: str) -> int | None:
-    """Return nanoseconds since 0000-03-01 in UTC, or None for a time that the server refuses."""
+    """Return the nanoseconds from 0000-03-01 in UTC to the time in `text`.
+
+    Return None if the server refuses the time.
+    """
     match = _TIME.fullmatch(text)
     if match is None:
         return None
@@ -24,7 +27,7 @@ def go_time(text: str) -> int | None:
     fraction, sign, zone_hour, zone_minute = match.groups()[6:]
     if not (1 <= month <= 12 and hour < 24 and minute < 60 and second < 60):
         return None
-    # 2000 and 0 have the same position in the calendar's cycle; datetime has no year 0.
+    # Python's calendar has no year 0. The months of year 0 are as long as those of 2000.
     if not 1 <= day <= monthrange(2000 if year == 0 else year, month)[1]:
         return None
     offset = 0
@@ -37,26 +40,30 @@ def go_time(text: str) -> int | None:
 
 
 def go_time_text(text: str) -> str:
-    """Return a time that the server accepts in the notation of its responses."""
+    """Return the time in `text` in the notation that the server uses in its responses.
+
+    Raises `ValueError` for other text.
+    """
     match = _TIME.fullmatch(text)
     if match is None:
         raise ValueError(f"{text!r} is not a time")
     year, month, day, hour, minute, second, fraction, sign, zone_hour, zone_minute = match.groups()
     digits = (fraction or "")[:9].rstrip("0")
-    hours, minutes = divmod(int(zone_hour or 0) * 60 + int(zone_minute or 0), 60)  # 60 is a minute
+    # The server accepts 60 as the minutes of a zone.
+    hours, minutes = divmod(int(zone_hour or 0) * 60 + int(zone_minute or 0), 60)
     zone = f"{sign}{hours:02}:{minutes:02}" if hours or minutes else "Z"
     rest = f".{digits}" if digits else ""
     return f"{year}-{month}-{day}T{hour:0>2}:{minute}:{second}{rest}{zone}"
 
 
 def has_zero_offset(text: str | None) -> bool:
-    """Whether a time has the zone Z written as an offset, which servers distinguish."""
+    """Whether a time ends in an offset of zero, which servers do not treat as equal to Z."""
     return text is not None and text.endswith(("+00:00", "-00:00"))
 
 
 def _days(year: int, month: int, day: int) -> int:
-    """Return the days since the first of March in the year 0."""
-    # Counted from March, so that the leap day is the last of its year.
+    """Return the number of days from 0000-03-01 to the date."""
+    # Years start in March, so that the leap day is the last day of its year.
     shifted = year if month > 2 else year - 1
     era, of_era = divmod(shifted, 400)
     of_year = (153 * ((month + 9) % 12) + 2) // 5 + day - 1

@@ -1,4 +1,4 @@
-"""The module of each public name.
+"""The module of each public name of this package.
 
 Generated from schema/ by codegen/exports.py. Edit that file instead.
 """
@@ -199,7 +199,7 @@ MODULES: dict[str, str] = {
     "validate_stream": "twinstream.models.validation",
     "validate_stream_update": "twinstream.models.updates",
 }
-"""Module of each public name."""
+"""The module of each public name."""
 
 TYPES: dict[str, str] = {
     "ack": "BatchFlowAck",
@@ -261,4 +261,4 @@ TYPES: dict[str, str] = {
     "io.nats.jetstream.api.v1.system_response": "SystemResponse",
     "io.nats.jetstream.metric.v1.consumer_ack": "ConsumerAck",
 }
-"""Class for each ``type`` member."""
+"""The name of the class for each value of a `type` member."""

@@ -5,4 +5,4 @@ from __future__ import annotations
 from typing import Any, TypeAlias
 
 JsonObject: TypeAlias = dict[str, Any]
-"""Members of a JSON object, as returned by `json.loads`."""
+"""The members of a JSON object, as `json.loads` returns them."""

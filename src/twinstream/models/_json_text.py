@@ -1,7 +1,7 @@
-"""JSON with positions, parsed as strictly as the server does.
+"""A JSON parser that records positions and is as strict as the server.
 
-`json.loads` keeps no positions, accepts `NaN`, and ignores duplicate keys. Strings are scanned by
-the standard library.
+`json.loads` cannot be used: it returns no positions, accepts `NaN`, and drops all but the last
+value of a duplicate key. This parser uses only the string scanner of the standard library.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ class _Scan(Protocol):
     def __call__(self, text: str, at: int, strict: bool, /) -> tuple[str, int]: ...
 
 
-# Missing in the stubs, but available since Python 3.0 and used by many extensions of json.
+# The stubs of `json.decoder` lack `scanstring`. It exists since Python 3.0.
 _scan_string = cast("_Scan", vars(decoder)["scanstring"])
 
 _BLANK = re.compile(r"[ \t\r\n]*")
@@ -26,19 +26,23 @@ _NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?", re.ASCII)
 _NO_UTF8 = re.compile("[\udc80-\udcff]")
 _WORDS = {"true": True, "false": False, "null": None}
 _DIGITS_MAX = 400
-"""More digits than any intended number has; int() gets slow far beyond."""
+"""The maximum number of characters in an integer. `int` is slow for much longer text."""
 
 
 def read_json(text: str) -> Document:
-    """Return the single value in `text`. Raises `TextError` if there is none, or more than one."""
+    """Return the value in `text` with positions. Raises `TextError` if it is not one JSON value."""
     return _Parser(text).document()
 
 
 def read_as_server(text: str | bytes, *, several: bool = True) -> Members:
-    """Return the members that a server reads in a body. Raises `TextError` if it refuses the body.
+    """Return the members that a server reads in the body of a request.
 
-    Several consecutive values are merged into one object (except for pull requests). An empty text
-    and `null` are an empty object; bytes that are not UTF-8 are replaced.
+    Empty text and `null` give no members. Bytes that are not UTF-8 are read as U+FFFD. With
+    `several`, consecutive objects are merged into one, as servers do for all requests except pull
+    requests.
+
+    Raises:
+        TextError: The server refuses the body.
     """
     if isinstance(text, bytes):
         text = _NO_UTF8.sub("\ufffd", text.decode(errors="surrogateescape"))

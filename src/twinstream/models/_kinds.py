@@ -1,8 +1,8 @@
-"""The kinds of the fields of a record: classes, and lists or maps of them.
+"""The kind of each field of a record: a class, or a list or map of a class.
 
-The annotations of generated models have few forms, which this module parses without `typing`:
-`Kind`, `list[Kind]` and `dict[str, Kind]`, each optionally with ` | None`. The items of a list or
-map may be lists.
+The annotations of generated models have only the forms `X`, `list[X]` and `dict[str, X]`, each with
+or without ` | None`, where `X` may also be a list. This module parses them itself, without
+`typing`.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ _PLAIN = {"str": str, "int": int, "bool": bool, "bytes": bytes}
 
 
 class Kind(NamedTuple):
-    """The type of a field's values."""
+    """The type of the values of a field."""
 
     form: str
-    """`""` for one value of `cls`; for a list or map of values, `list` or `dict`."""
+    """`"list"` or `"dict"` for a list or map of values of `cls`; `""` for a single value."""
     cls: Any
-    """A class, or the `Kind` of the items if these are lists or maps."""
+    """The class of the value or of the items; a `Kind` if the items are lists or maps."""
     is_optional: bool
 
 
 def kind_of(record: type, name: str, member: Member) -> Kind:
-    """Return the kind of a field of a class."""
+    """Return the kind of the field `name` of the class `record`."""
     if not isinstance(member.hint, str):
         return _of_object(member.hint)
     return _of_text(record, name, member.hint)
@@ -47,7 +47,7 @@ def _of_text(record: type, name: str, hint: str) -> Kind:
 
 
 def _named(record: type, field: str, name: str) -> Any:
-    """Return the class with a name that an annotation uses, from the module of the record."""
+    """Return the class `name` from the module of the class that annotates the field."""
     for base in record.__mro__:
         if field in vars(base).get("__annotations__", ()):
             return getattr(sys.modules[base.__module__], name)
@@ -55,7 +55,7 @@ def _named(record: type, field: str, name: str) -> Any:
 
 
 def _of_object(hint: Any) -> Kind:
-    """Return the kind for an evaluated annotation; attrs evaluates those of its classes."""
+    """Return the kind for an annotation that is an object; `attrs` evaluates annotations."""
     kinds = [each for each in getattr(hint, "__args__", ()) if each is not type(None)]
     is_optional = type(None) in getattr(hint, "__args__", ())
     kind = kinds[0] if is_optional and len(kinds) == 1 else hint
@@ -67,10 +67,10 @@ def _of_object(hint: Any) -> Kind:
 
 
 def is_record(cls: Any) -> bool:
-    """Whether a class is a record."""
+    """Whether `cls` is a subclass of `Model`."""
     return isinstance(cls, type) and issubclass(cls, Model)
 
 
 def is_enumeration(cls: Any) -> bool:
-    """Whether a class is an enumeration of words."""
+    """Whether `cls` is a subclass of `OpenEnum`."""
     return isinstance(cls, type) and issubclass(cls, OpenEnum)

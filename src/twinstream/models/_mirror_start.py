@@ -1,4 +1,4 @@
-"""The start of a mirror, which servers compare as text."""
+"""The start time of a mirror in updates. Servers compare its text, not the time."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from twinstream.models.validation import Config, members_of
 
 
 def keep_start(old: Config, new: Config) -> Mapping[str, Any] | None:
-    """Return the members of `new` with the start of its mirror written as in `old`.
+    """Return the members of `new` with the start time of its mirror written as in `old`.
 
-    Return None if they are different times, or written alike. Servers (2.11 to 2.15) refuse an
-    update with the same time in another time zone.
+    Return None if the two times differ or are already written alike, or if one of them is absent.
+    Servers (2.11 to 2.15) refuse an update that contains the same time in another time zone.
     """
     try:
         before, members = _start(members_of(old)), members_of(new)
@@ -29,7 +29,7 @@ def keep_start(old: Config, new: Config) -> Mapping[str, Any] | None:
 
 
 def _start(members: object) -> str | None:
-    """Return the start of the mirror, or None if it is absent or not readable for a server."""
+    """Return `mirror.opt_start_time`, or None if it is absent or no server accepts it."""
     value: Any = members
     for name in ("mirror", "opt_start_time"):
         value = cast("Mapping[str, Any]", value).get(name) if isinstance(value, Mapping) else None

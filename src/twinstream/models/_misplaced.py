@@ -1,4 +1,7 @@
-"""Finds values of a wrong type in place of a record; used only after encoding failed."""
+"""Find fields that must contain a record but contain another value.
+
+Used only after encoding failed.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ __all__ = ["misplaced"]
 
 
 def misplaced(model: Model) -> str:
-    """List the places in a record that should contain a record but contain another value."""
+    """Return a message that lists the fields that must contain a record but do not."""
     return "; ".join(_look(model, type(model).__name__))
 
 

@@ -1,4 +1,4 @@
-"""The base class of all records."""
+"""`Model`, the base class of all records."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ def _no_members() -> JsonObject:
 class Model:
     """A record of the JetStream API.
 
-    Frozen: `twinstream.models.evolve(record, field=value)` makes a changed copy. A field that is
-    None is absent from the JSON text.
+    Records are frozen; `twinstream.models.evolve(record, field=value)` returns a changed copy. A
+    field that is None is absent from the JSON text.
     """
 
     unknown: dict[str, Any] = field(factory=_no_members)
-    """Members without a field, and members that were null; they are written back."""
+    """JSON members that have no field or were null. Encoding writes them unchanged."""
 
     @classmethod
     def __wrap_init__(cls, init: Callable[..., None]) -> Callable[..., None]:
-        """Add the name of the field to errors of the constructor."""
+        """Return a constructor whose converter errors contain the name of the field."""
         converts = any(member.converter for member in members(cls).values())
         return _naming(cls, init) if converts else init
 
     def __repr__(self) -> str:
-        """Show only the fields that are set; most fields of a config are not."""
+        """Return the class name and the fields that are set; most fields of a config are not."""
         pairs = [(name, getattr(self, name)) for name in members(type(self))]
         shown = [f"{name}={value!r}" for name, value in pairs if _is_set(name, value)]
         return f"{type(self).__name__}({', '.join(shown)})"
@@ -53,7 +53,10 @@ def _naming(cls: type[Model], init: Callable[..., None]) -> Callable[..., None]:
 
 
 def _refusing(cls: type[Model], named: dict[str, Any]) -> str | None:
-    """Return the field whose converter refuses its value, because attrs does not report it."""
+    """Return the name of the first field whose converter refuses its value.
+
+    The error that the converter raised does not contain the name.
+    """
     for name, member in members(cls).items():
         if name in named and member.converter is not None:
             try:

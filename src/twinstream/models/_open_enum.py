@@ -1,7 +1,7 @@
 """Enumerations that accept values of newer servers.
 
-A server may return a value that this release does not know. It becomes a member of its own, so
-that it can be read, compared, pickled and written back unchanged.
+A newer server may return a value that this release does not know. The enumeration creates a new
+member for it, so that the value can be compared, pickled and written back unchanged.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ class OpenEnum(StrEnum):
 
     @property
     def is_known(self) -> bool:
-        """Whether this release knows the value."""
+        """Whether this release of Twinstream knows the value."""
         return self._value_ in type(self)._value2member_map_
 
     def __reduce_ex__(self, proto: Any) -> tuple[object, ...]:
-        # Pickled by value: some releases of Python 3.11 pickle by name, which unknown values do not
-        # have.
+        # Some releases of Python 3.11 pickle members by name, and unknown members cannot be found
+        # by name. So members are pickled by value.
         return (type(self), (self._value_,))

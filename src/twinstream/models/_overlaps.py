@@ -1,11 +1,13 @@
-"""Find which of many subjects are related to which others, without comparing all pairs.
+"""Find pairs of related subjects in long lists, without comparing all pairs.
 
-The others are stored as bit sets, one for each token and position: which of them have it there. To
-find the subjects related to a given one, the sets of its tokens are intersected. That takes a few
-operations on long integers for each subject, whatever the wildcards are, while a search in a trie
-would branch at each of them.
+Two subjects are related if `is_contained` or `can_meet` of `_subjects` is true for them. Short
+lists are compared pair by pair with these functions.
 
-The relations are `is_contained` and `can_meet` of `_subjects`, with which short lists are compared.
+For long lists, the second list is stored as bit sets. There is one set for each position and token;
+bit n of the set means that subject n of the list has this token at this position. The subjects
+related to a given subject are the intersection of the sets of its tokens. This takes a few
+operations on long integers per subject, independent of its wildcards. A search in a trie would
+branch at each wildcard.
 """
 
 from __future__ import annotations
@@ -18,11 +20,11 @@ from twinstream.models._subjects import is_contained, is_literal
 Relation: TypeAlias = Callable[[str, str], bool]
 
 _PAIRS: Final = 256
-"""Up to this number of pairs, comparing all is faster than building the sets."""
+"""The number of pairs up to which a comparison of all pairs is faster than bit sets."""
 _CHUNK: Final = 4096
-"""Bits of a set. Each token has sets of its own, so they are short."""
+"""The maximum number of bits in a set. Longer lists are processed in chunks of this size."""
 
-# Labels of sets. They contain a dot, unlike the labels that are literal tokens.
+# Keys of sets that are not for a literal token. They contain a dot, which no token does.
 _HAS: Final = ".has"
 _WORD: Final = ".word"
 _STAR: Final = ".star"
@@ -41,10 +43,16 @@ def first_related(
     apart: bool = False,
     later: bool = False,
 ) -> dict[int, int]:
-    """Return for each of `ones` that is related to some of `others` the first one, by index.
+    """Return a map from indexes of `ones` to indexes of the first related subjects in `others`.
 
-    With `apart` an index is not related to itself, with `later` only to later ones. In both cases
-    `ones` and `others` are the same list.
+    Subjects without a related subject are not in the map.
+
+    Args:
+        ones: The subjects to look up.
+        others: The subjects to search.
+        relation: `is_contained` or `can_meet`.
+        apart: Ignore pairs of equal indexes. `ones` and `others` must be the same list.
+        later: Ignore pairs unless the index in `others` is higher. The lists must be the same.
     """
     if len(ones) * len(others) <= _PAIRS:
         return _compared(ones, others, relation, apart, later)
@@ -78,7 +86,7 @@ def _compared(
 
 
 class _Sets:
-    """Some subjects as sets of bits."""
+    """Up to `_CHUNK` subjects, stored as bit sets."""
 
     def __init__(self, subjects: Sequence[str]) -> None:
         self._places: list[dict[str, int]] = [{}]
@@ -107,11 +115,11 @@ class _Sets:
         return self._places[at] if at < len(self._places) else {}
 
     def containing(self, subject: str) -> int:
-        """Return the subjects that match everything that `subject` matches."""
+        """Return the set of the subjects that match everything that `subject` matches."""
         return self._containing(subject.split("."), self._all)
 
     def meeting(self, subject: str) -> int:
-        """Return the subjects that match something that `subject` matches."""
+        """Return the set of the subjects that have a match in common with `subject`."""
         tokens, wild = subject.split("."), self._all & ~self._literal
         found = self._equal.get(subject, 0)
         if is_literal(subject):
@@ -134,7 +142,7 @@ class _Sets:
         return found | left & self._place(len(tokens)).get(_END, 0)
 
     def _contained(self, tokens: list[str], left: int) -> int:
-        """Return the literal subjects in `left` that a subject with wildcards matches."""
+        """Return the literal subjects in the set `left` that match the wildcards in `tokens`."""
         for at, token in enumerate(tokens):
             place = self._place(at)
             if token == ">":
@@ -147,7 +155,7 @@ class _Sets:
         return left & self._place(len(tokens)).get(_END, 0)
 
     def _crossing(self, tokens: list[str], left: int) -> int:
-        """Return the subjects with wildcards in `left` that meet another one with wildcards."""
+        """Return the wildcard subjects in the set `left` that can meet the subject of `tokens`."""
         found = 0
         for at, token in enumerate(tokens):
             place = self._place(at)
@@ -164,7 +172,7 @@ class _Sets:
 
 
 def _labels(token: str) -> list[str]:
-    """Return the labels of the sets that a token belongs to."""
+    """Return the keys of the sets that a subject with this token belongs to."""
     if not token:
         return [_HAS]
     labels = [_HAS, _WORD, token]

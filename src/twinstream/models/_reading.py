@@ -1,7 +1,8 @@
-"""Read a request as the server does, member by member.
+"""Read the members of a request as the server does.
 
-Values that the server's JSON decoder refuses become problems with code 10025; the rest becomes
-`Settings`. Since 2.12 a member that the server does not know is refused, earlier it was ignored.
+Each value that the server's JSON decoder refuses becomes a problem with code 10025. The other
+values become `Settings`. Servers from 2.12 on refuse members that they do not know; older servers
+ignore them.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from twinstream.models.version import Version, number
 STRICT_SINCE: Version = (2, 12, 0)
 
 ESCAPED_TIMES_SINCE: Version = (2, 14, 6)
-"""First server that decodes escapes in times; it and later ones are built with Go 1.27."""
+"""The first server version that decodes escapes in times, as it is built with Go 1.27."""
 
 _BOUNDS = {
     "int64": (-(2**63), 2**63 - 1, "a whole number of 64 bits"),
@@ -31,31 +32,39 @@ _BOUNDS = {
 }
 
 _KEPT_BY_NULL = {"text", "bool", *_BOUNDS, "ConsumerLimits"}
-"""Kinds for which null keeps the earlier value of a duplicate key; for others it is cleared."""
+"""Kinds of values for which null leaves the earlier value of a duplicate key unchanged.
+
+For other kinds, null removes the earlier value.
+"""
 
 _DAYS = re.compile(r"(?<![\d.])(\d{1,5})([dw])", re.ASCII)
-"""Days and weeks, which people write although Go durations do not have them."""
+"""A number of days or weeks, such as `7d`. Go durations do not have these units."""
 
 _INTEGER = re.compile(r"[+-]?\d{1,19}", re.ASCII)
 
-# The two non-ASCII letters that the server's key comparison folds to ASCII.
+# The only two non-ASCII letters that the server treats as equal to ASCII letters in keys.
 _FOLDS = str.maketrans({"\u017f": "s", "\u212a": "k"})
 
 
 class EscapedText(str):
-    """A string with escapes. In enumerations no server decodes them, and in times few do."""
+    """A decoded string whose JSON text contained escapes.
+
+    Servers do not decode escapes in values of enumerations (except `Compression`). Servers before
+    `ESCAPED_TIMES_SINCE` do not decode them in times.
+    """
 
     __slots__ = ()
 
 
 class MinusZero(int):
-    """The number -0, which is valid only if a number may be negative."""
+    """The number -0, which servers refuse for unsigned integers."""
 
 
 class Members(dict[str, Any]):
-    """A parsed object: the last value of each key; `pairs` includes those of duplicate keys.
+    """A parsed JSON object: the last value of each key.
 
-    The server reads all of them, each over the earlier one.
+    `pairs` contains all keys and values in order, duplicate keys included. The server reads all of
+    them and merges the values of a duplicate key.
     """
 
     __slots__ = ("pairs",)
@@ -66,7 +75,7 @@ class Members(dict[str, Any]):
         self.pairs: list[tuple[str, Any]] = []
 
     def add(self, name: str, value: object) -> None:
-        """Add the next member of the text."""
+        """Add a member, which replaces an earlier value but not its entry in `pairs`."""
         self[name] = value
         self.pairs.append((name, value))
 
@@ -76,10 +85,13 @@ def _pairs(members: Mapping[str, Any]) -> Iterable[tuple[str, Any]]:
 
 
 class Reader:
-    """Reads a request for one server version and collects the problems."""
+    """A reader of requests, as a server of one version reads them.
+
+    `problems` collects what this server refuses, `ignored` the members that it ignores.
+    """
 
     def __init__(self, version: Version) -> None:
-        """Read as a server of `version` does."""
+        """Create a reader for a server of `version`."""
         self.version = version
         self.problems: list[Problem] = []
         self.ignored: list[Problem] = []
@@ -96,9 +108,13 @@ class Reader:
         path: str = "",
         before: Settings | None = None,
     ) -> Settings:
-        """Return the settings in `members`; faults are added to `problems`.
+        """Return the settings in `members`, and add their faults to `problems`.
 
-        `before` is the earlier value of a duplicate key; it is extended.
+        Args:
+            members: The members of the JSON object.
+            record: The name of the record in `SHAPES`.
+            path: The prefix of the paths in the problems.
+            before: The earlier value of a duplicate key, which is changed in place.
         """
         shape = SHAPES[record]
         settings = Settings(record) if before is None else before
@@ -125,11 +141,11 @@ class Reader:
         return settings
 
     def refuse(self, path: str, value: object, message: str, hint: str = "") -> None:
-        """Record that the decoder refuses `value`."""
+        """Add the problem that the server's decoder refuses `value`."""
         self.problems.append(Problem(path, value, "R-JSON", message, hint, INVALID_JSON))
 
     def _refused(self, path: str, value: object, message: str, hint: str = "") -> Any:
-        """Record a refusal of `value` and return None in its place."""
+        """Add the problem that the server's decoder refuses `value`, and return None."""
         self.refuse(path, value, message, hint)
         return None
 
@@ -205,7 +221,7 @@ class Reader:
             )
         items: list[Any] = []
         for index, item in enumerate(cast("list[Any]", value)):
-            # The item at the same position of an earlier list with a duplicate key.
+            # If the key is a duplicate, the server decodes into the items of the earlier list.
             old = before[index] if index < len(before) else None
             if item is None:
                 items.append(_null_item(kind, old))
@@ -253,11 +269,11 @@ _EXTRA_WORDS = {
     "ConsumerCreateAction": ("",),
     "DeliverPolicy": ("undefined",),
 }
-"""Words that the server reads as "not set"."""
+"""Values of enumerations that the server reads as "not set"."""
 
 
 def show(value: object) -> str:
-    """Return a value in JSON notation, cut to a readable length."""
+    """Return a JSON value as text for a message, at most 60 characters long."""
     if value is None or isinstance(value, bool):
         return "null" if value is None else str(value).lower()
     if isinstance(value, Mapping):
@@ -272,14 +288,18 @@ def show(value: object) -> str:
 
 
 def _null_item(kind: str, before: Any) -> Any:
-    """Return what null in a list stands for; it clears sources only."""
+    """Return the item that the server reads for null in a list.
+
+    It keeps the item `before` at the same position of an earlier list with the same key, except for
+    sources. Without such an item it reads a zero value.
+    """
     if before is not None and kind != "StreamSource":
         return before
     return "" if kind == "text" else 0 if kind == "duration" else Settings(kind)
 
 
 def _whole(text: str) -> str:
-    """Return text without lone surrogates, for which the server reads U+FFFD."""
+    """Return `text` with lone surrogates replaced by U+FFFD, as the server reads them."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -316,7 +336,7 @@ def _as_hours(days: re.Match[str]) -> str:
 
 
 def _quotes(value: object) -> str:
-    # The text itself is not shown: 1.10 and 010 were parsed as numbers, which look different.
+    # The hint does not repeat the value: 1.10 and 010 are parsed as 1.1 and 8.
     return "Put it into quotes." if isinstance(value, (bool, int, float)) else ""
 
 

@@ -1,12 +1,12 @@
-"""Sequences that servers store but do not return."""
+"""The stream sequences for which a server stores messages but does not return them."""
 
 from __future__ import annotations
 
 from typing import Final
 
 HIDDEN_FROM: Final = 1 << 62
-"""The first sequence that the server does not return.
+"""The first stream sequence whose message the server does not return.
 
-A file store (seen on servers 2.11 to 2.15) acknowledges messages from this sequence on and counts
-them, but returns none of them: it uses this bit of the sequence for a mark.
+The file store of servers 2.11 to 2.15 acknowledges and counts messages from this sequence on, but
+returns none of them, because it uses bit 62 of a sequence as a flag.
 """

@@ -1,4 +1,4 @@
-"""A request in the server's memory after parsing: every member has a value."""
+"""`Settings`: a parsed request in which every member has a value, as in the server's memory."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ _ZEROS: dict[str, dict[str, Any]] = {
 
 
 class Settings(dict[str, Any]):
-    """Members of one record; an absent one reads as its zero value.
+    """The members of one record. Reading an absent member returns its zero value.
 
-    Durations are whole nanoseconds and times stay text. Absent lists read as an empty tuple, absent
-    maps and records as None. `in` checks whether a member was present.
+    Durations are integers in nanoseconds; times are text. The zero value is an empty tuple for a
+    list and None for a time, map or record. `in` checks whether a member was present.
     """
 
     __slots__ = ("record",)
@@ -46,7 +46,7 @@ class Settings(dict[str, Any]):
         self.record = record
 
     def filled(self) -> Settings:
-        """Return a copy with every member, so that reading one needs no fallback."""
+        """Return a copy that contains the zero values of absent members, for faster reading."""
         return Settings(self.record, {**_ZEROS[self.record], **self})
 
     def __missing__(self, member: str) -> Any:

@@ -1,9 +1,10 @@
-"""The members that a server reads in requests: the kind and first version of each.
+"""The members that a server reads in requests, with their kinds and first versions.
 
 Generated from schema/ by codegen/shapes.py. Edit that folder instead.
 
 A kind is ``text``, ``bool``, ``int64``, ``int32``, ``uint64``, ``duration``, ``time``,
-``word:Enumeration``, the name of a record, ``[kind]`` for a list or ``{kind}`` for a map.
+``word:X`` for a value of the enumeration X, the name of a record, ``[kind]`` for a list or
+``{kind}`` for a map.
 """
 
 from __future__ import annotations
@@ -251,7 +252,7 @@ SHAPES: dict[str, dict[str, tuple[str, str]]] = {
         "dest": ("text", ""),
     },
 }
-"""Kind and first server version of each member, by record."""
+"""The kind and the first server version of each member, by record and member."""
 
 WORDS: dict[str, dict[str, str]] = {
     "AckPolicy": {
@@ -304,4 +305,4 @@ WORDS: dict[str, dict[str, str]] = {
         "memory": "",
     },
 }
-"""First server version of each word, by enumeration; empty for always."""
+"""The first server version of each value, by enumeration; empty for all versions."""

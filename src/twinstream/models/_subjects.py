@@ -1,8 +1,8 @@
 """Validation and comparison of names and subjects, with the rules of the server.
 
-Two relations matter. A subject is *contained* in another one that matches everything it matches.
-Two subjects *meet* if some subject matches both. Where a whole token would have to be compared with
-a wildcard, both check its first letter only, because the server does.
+Two relations are used. Subject A is *contained* in subject B if B matches everything that A
+matches. Two subjects *meet* if they have a match in common. Where a token must be a wildcard, some
+comparisons check only the first character of the token, because the server does so.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ NAME_MAX_BYTES = 255
 
 
 def name_fault(name: str, *, separators: bool = False) -> str | None:
-    """Return what is wrong with the name of a stream or consumer, or None.
+    """Return what is wrong with the name of a stream or consumer, or None if it is valid.
 
-    With `separators`, those of file paths are allowed.
+    With `separators`, the slash and the backslash are allowed.
     """
     if not name:
         return "is empty"
@@ -29,7 +29,7 @@ def name_fault(name: str, *, separators: bool = False) -> str | None:
 
 
 def is_subject(subject: str) -> bool:
-    """Whether this is a valid subject, with or without wildcards."""
+    """Whether `subject` is valid, with or without wildcards."""
     if not subject or not _TOKEN_REFUSED.isdisjoint(subject):
         return False
     tokens = subject.split(".")
@@ -37,12 +37,12 @@ def is_subject(subject: str) -> bool:
 
 
 def is_literal(subject: str) -> bool:
-    """Whether no token is a wildcard."""
+    """Whether no token of `subject` is a wildcard."""
     return not any(token in ("*", ">") for token in subject.split("."))
 
 
 def is_literal_subject(subject: str) -> bool:
-    """Whether this is a valid subject without wildcards."""
+    """Whether `subject` is valid and has no wildcards."""
     return is_subject(subject) and is_literal(subject)
 
 
@@ -66,7 +66,7 @@ def is_contained(subject: str, other: str) -> bool:
 
 
 def can_meet(one: str, two: str) -> bool:
-    """Whether some subject matches both."""
+    """Whether the subjects `one` and `two` have a match in common."""
     if one == two:
         return True
     if is_literal(one):

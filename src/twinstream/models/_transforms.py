@@ -1,7 +1,7 @@
-"""Subject transforms: whether the server accepts source and destination.
+"""Subject transforms: parsing, and whether the server accepts source and destination.
 
-A destination token is plain text, `$1`, or a function such as `{{wildcard(1)}}`. The server checks
-more for transforms of stored subjects than for republishing.
+A destination token is plain text, an index such as `$1`, or a function such as `{{wildcard(1)}}`.
+The server checks the transforms of streams and origins more strictly than those of `republish`.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ _INDEX_AND_NUMBER = (
     "right",
 )
 
-# Functions that need no wildcard in the source, and the first server with this rule.
+# The first server version on which `partition` and `random` need no wildcard in the source.
 _FREE_SINCE: Version = (2, 12, 0)
-# First servers that refuse numbers beyond 32 bits.
+# The first server versions that refuse numbers of more than 32 bits.
 _BOUND_SINCE: Version = (2, 11, 8)
 _PARTITIONS_BOUND_SINCE: Version = (2, 12, 0)
 _LEFT_RIGHT_SINCE: Version = (2, 15, 0)
@@ -39,17 +39,17 @@ _LEFT_RIGHT_SINCE: Version = (2, 15, 0)
 
 @frozen
 class TokenFunction:
-    """A function in the place of a destination token."""
+    """A destination token that is a function or an index."""
 
     name: str
     indexes: tuple[int, ...] = ()
-    """Numbers of wildcards of the source, from 1."""
+    """The wildcards of the source that the function uses, counted from 1."""
     number: int = 0
     separator: str = ""
 
 
 def token_function(target: str, version: Version = NEWEST) -> TokenFunction | None:
-    """Parse a valid destination token; return None for plain text."""
+    """Return the function of a valid destination token; None if the token is plain text."""
     index = _short_index(target)
     if index is not None:
         return TokenFunction(_ONE_INDEX, (index,))
@@ -65,18 +65,21 @@ def token_function(target: str, version: Version = NEWEST) -> TokenFunction | No
 
 
 def target_pattern(destination: str, version: Version = NEWEST) -> str:
-    """Return a filter that matches all results of a transform."""
+    """Return a filter that matches all subjects that a transform can produce."""
     tokens: list[str] = []
     for token in destination.split("."):
         function = token_function(token, version)
         if function is not None and function.name.startswith(("split", "slice")):
-            return ".".join([*tokens, ">"])  # it may make several tokens
+            return ".".join([*tokens, ">"])  # the function may produce several tokens
         tokens.append(token if function is None else "*")
     return ".".join(tokens)
 
 
 def _short_index(target: str) -> int | None:
-    """Return the number after `$`. Anything else, and a number that is too large, is plain text."""
+    """Return the number of a token such as `$1`; None for other tokens.
+
+    A number of more than 64 bits makes the token plain text.
+    """
     return _integer(target[1:]) if target.startswith("$") else None
 
 
@@ -93,34 +96,31 @@ def _is_call(target: str) -> bool:
 
 @frozen
 class _Call:
-    """The function of a token and its arguments, as split by the server."""
+    """A function name and its arguments, split at commas as the server does."""
 
     name: str
     arguments: list[str]
     version: Version
 
     def integer(self, place: int) -> int | None:
-        """Return the number in an argument; None if it is not a 64-bit number."""
+        """Return the argument at `place` as an integer; None if it is not a 64-bit integer."""
         return _integer(self.arguments[place].strip(" "))
 
     def number(self, place: int) -> int:
-        """Return the number in a valid argument."""
+        """Return the argument at `place` as an integer; 0 if it is not a 64-bit integer."""
         return self.integer(place) or 0
 
     def are_integers(self, *places: int) -> bool:
-        """Whether the arguments at `places` are 64-bit integers.
-
-        Without `places`, whether all arguments are.
-        """
+        """Whether the arguments at `places`, by default all arguments, are 64-bit integers."""
         chosen = places or range(len(self.arguments))
         return all(self.integer(place) is not None for place in chosen)
 
 
 def _call(target: str, version: Version) -> _Call | None:
-    """Find the function in a token.
+    """Return the function call in a token, or None if the token contains none.
 
-    The server tries its functions one after the other, anywhere in the token, and takes everything
-    up to the last bracket as arguments. The rest of the token has no effect.
+    The server searches the token for each function, in the order of `_PATTERNS`. All text up to the
+    last closing bracket is the arguments. Text outside of the call has no effect.
     """
     for name, pattern in _PATTERNS.items():
         match = pattern.search(target)
@@ -132,9 +132,10 @@ def _call(target: str, version: Version) -> _Call | None:
 def transform_fault(
     source: str, destination: str, version: Version, *, strict: bool = True
 ) -> str | None:
-    """Return why the server refuses this transform, or None if it accepts it.
+    """Return why the server refuses a transform, or None if it accepts the transform.
 
-    `strict` is for transforms of stored subjects; republishing is checked without.
+    `strict` applies the checks for transforms of streams and origins. The server checks `republish`
+    without them.
     """
     if not destination:
         return None
@@ -177,14 +178,17 @@ def _target_fault(target: str, sources: list[str], version: Version, strict: boo
 
 @frozen
 class _Wild:
-    """The wildcards of a source."""
+    """The wildcards in the source of a transform."""
 
     stars: int
     has_rest: bool
-    """Whether the source ends in a `>` that counts, as it does since 2.12."""
+    """Whether the source ends in `>`; always False before 2.12, whose check ignores a `>`."""
 
     def fault(self, indexes: list[int], target: str) -> str | None:
-        """Return what is wrong with numbers of wildcards; numbers below 1 are allowed."""
+        """Return what is wrong with the wildcards that `target` uses, or None.
+
+        The server accepts indexes below 1.
+        """
         beyond = any(index > self.stars for index in indexes)
         if not self.stars and (beyond or not self.has_rest):
             return f"{target} needs a * in the source"
@@ -212,11 +216,14 @@ def _function_fault(target: str, wild: _Wild, version: Version, strict: bool) ->
 def _free_fault(
     name: str, indexes: list[int], wild: _Wild, target: str, version: Version
 ) -> str | None:
-    """Check the numbers of wildcards in functions that need no wildcard since 2.12."""
+    """Return what is wrong with the indexes of `partition` and `random`, or None.
+
+    These functions need no wildcard since 2.12.
+    """
     if version < _FREE_SINCE:
         needs = f"{target} takes the number of partitions, then numbers of wildcards"
         return wild.fault(indexes, target) if indexes else needs
-    # Without any wildcard the server does not check the numbers.
+    # If the source has no wildcard, the server does not check the indexes.
     return wild.fault(indexes, target) if wild.stars or wild.has_rest else None
 
 
@@ -260,8 +267,8 @@ _FUNCTIONS: dict[str, Callable[[_Call], str | None]] = {
     **dict.fromkeys(_INDEX_AND_NUMBER, _index_and_number),
 }
 
-# The first letter of each word of a name may be upper or lower case. In the order in which the
-# server tries them.
+# The spellings of each function name, in the order in which the server tries them. The first letter
+# of each word of a name may be upper or lower case.
 _SPELLINGS = {
     "wildcard": "[wW]ildcard",
     "partition": "[pP]artition",

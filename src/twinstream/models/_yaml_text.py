@@ -1,4 +1,4 @@
-"""YAML with positions, parsed by PyYAML."""
+"""Convert YAML text to values with positions, using PyYAML."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from twinstream.models._document import MAX_DEPTH, Document, Fault, Lines, Place
 from twinstream.models._reading import show
 
 MAX_NODES = 100_000
-"""Aliases and merges (`<<`) can expand a few lines to millions of values."""
+"""The maximum number of values. Aliases and merges (`<<`) can expand a few lines to millions."""
 
 MAX_PATHS = 50_000_000
-"""Total letters of all paths; aliases can repeat a long key in each."""
+"""The maximum total length of all paths. Aliases can repeat a long key in many paths."""
 
 _MERGE = "tag:yaml.org,2002:merge"
 
@@ -25,11 +25,11 @@ _BINARY = "tag:yaml.org,2002:binary"
 _NUMBERS = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
 
 _UNMARKED = re.compile(r"[-+]?(0[0-7_]*[1-7]|[0-9_]+:)")
-"""Octal and base-60 numbers, which look like decimal ones; 0x and 0b are explicit."""
+"""Octal and base-60 numbers in YAML 1.1, which are easily mistaken for decimal numbers."""
 
 
 def read_yaml(text: str) -> list[Document]:
-    """Return the documents in `text`. Raises `TextError` if it is not YAML."""
+    """Return the non-empty YAML documents in `text`. Raises `TextError` if it is invalid."""
     lines = Lines(text)
     try:
         loader = yaml.SafeLoader(text)
@@ -60,13 +60,13 @@ _Pair: TypeAlias = tuple[yaml.Node, yaml.Node]
 
 
 def _name(pair: _Pair) -> object:
-    """Return a value that identifies a key."""
+    """Return a value that is equal for equal keys."""
     key = pair[0]
     return key.value if isinstance(key, yaml.ScalarNode) else id(key)
 
 
 class _Builder:
-    """Converts the nodes of one document into values."""
+    """A converter from the nodes of one YAML document to values with positions."""
 
     def __init__(self, loader: yaml.SafeLoader, lines: Lines) -> None:
         self.loader = loader
@@ -75,7 +75,7 @@ class _Builder:
         self.nodes = 0
         self.letters = 0
         self.merged: dict[int, list[_Pair]] = {}
-        """The members of mappings, including those merged with `<<`."""
+        """The result of `_pairs` for each mapping, by the id of its node."""
 
     def document(self, node: yaml.Node) -> Document:
         self.read.value = self._value(node, "", 0)
@@ -113,7 +113,7 @@ class _Builder:
                 raise TextError(Fault(place, "a key must be text."))
             name = str(key.value)
             here = member(path, name)
-            # A key merged with << may be overridden; a key of the mapping itself must be unique.
+            # A key that `<<` merges may occur again. A key of the mapping itself must be unique.
             if id(key) in own:
                 if here in self.read.keys:
                     fault = Fault(place, f"the key {name!r} occurs twice.", "Keep one.")
@@ -123,7 +123,10 @@ class _Builder:
         return members
 
     def _pairs(self, node: yaml.MappingNode) -> list[_Pair]:
-        """Return keys and values, after those of merged mappings, which they override."""
+        """Return the keys and values of a mapping, after those that `<<` merges into it.
+
+        A later value of the same key overrides an earlier one.
+        """
         known = self.merged.get(id(node))
         if known is not None:
             return known
@@ -141,7 +144,7 @@ class _Builder:
         return found
 
     def _merged_by(self, value: yaml.Node) -> list[yaml.MappingNode]:
-        """Return the mappings after `<<`, the one with the highest priority last."""
+        """Return the mappings that `<<` merges, in order of increasing priority."""
         given: list[yaml.Node] = value.value if isinstance(value, yaml.SequenceNode) else [value]
         found: list[yaml.MappingNode] = []
         for one in given:
@@ -152,7 +155,7 @@ class _Builder:
         return found[::-1]
 
     def _scalar(self, node: yaml.Node, place: Place) -> Any:
-        # Times stay text: YAML would drop their nanoseconds and convert them to UTC.
+        # Keep times as text: PyYAML drops their nanoseconds and converts them to UTC.
         if node.tag in (_TIMESTAMP, _BINARY):
             return str(node.value)
         try:
@@ -165,7 +168,7 @@ class _Builder:
 
 
 def _other_base(node: yaml.Node, value: Any, place: Place) -> Iterator[Fault]:
-    """Report a number that YAML 1.1, as used here, reads as octal or base 60 without a prefix."""
+    """Yield a fault for a number that is octal or base 60 in YAML 1.1 without a clear prefix."""
     text = str(node.value)
     if node.tag in _NUMBERS and _UNMARKED.match(text):
         what = f"YAML reads {show(text)} as {show(value)}."
@@ -173,5 +176,5 @@ def _other_base(node: yaml.Node, value: Any, place: Place) -> Iterator[Fault]:
 
 
 def _is_nothing(node: yaml.Node) -> bool:
-    """Whether a document is empty, such as the one after a final `---`."""
+    """Whether `node` is an empty document, such as the one after a final `---`."""
     return isinstance(node, yaml.ScalarNode) and node.tag == _NULL and not node.value

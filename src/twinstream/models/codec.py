@@ -1,8 +1,8 @@
 """Conversion between JSON and models, without loss.
 
-`encode(decode(text)) == json.loads(text)` for everything a server sends: members that this release
-does not know, and explicit nulls, are kept in `Model.unknown`; unknown values of enumerations
-become members of their own; durations and times have nanosecond precision.
+For every response or event, `encode(decode(text)) == json.loads(text)`. `Model.unknown` keeps
+explicit nulls and the members that this release does not know. An unknown value of an enumeration
+becomes a new member of it. Durations and times have nanosecond precision.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ def decode(
     """Return the record in `data`.
 
     Args:
-        data: JSON text, or its members.
-        as_: The class of the record. Without it, the class comes from the `type` member: a
-            response with an error is an `ErrorResponse`, an event of a type that this release does
-            not know an `UnknownEvent`.
-        strict: Whether a member without a field is an error, as it should be in files written by
-            people.
+        data: JSON text, or the members of a JSON object.
+        as_: The class of the record. By default, the `type` member determines the class. Without
+            `as_`, a response with an error is decoded as `ErrorResponse`, and an event of an
+            unknown type as `UnknownEvent`.
+        strict: Whether a member without a field is an error. Use it for files that people write,
+            to find misspelt members.
 
     Raises:
-        DecodeError: The data is not JSON or not a record of the class.
+        DecodeError: The data is not valid JSON, or not a valid record of the class.
     """
     members = load_object(data, "JSON" if as_ is None else as_.__name__)
     target = class_of(members) if as_ is None else as_
@@ -52,9 +52,9 @@ def decode(
 
 
 def decode_response(data: bytes | str | Mapping[str, Any], as_: type[M]) -> M | ErrorResponse:
-    """Return an API response as `as_`, or as `ErrorResponse` if it carries an error.
+    """Return an API response as a record of `as_`, or as `ErrorResponse` if it has an error.
 
-    Raises `DecodeError` if it is neither.
+    Raises `DecodeError` if the response is not a valid record of that class.
     """
     members = load_object(data, as_.__name__)
     if members.get("error") is not None:
@@ -65,9 +65,9 @@ def decode_response(data: bytes | str | Mapping[str, Any], as_: type[M]) -> M | 
 
 
 def encode(model: Model) -> JsonObject:
-    """Return the members of `model` as accepted by `json.dumps`; fields that are None are omitted.
+    """Return `model` as a dict that `json.dumps` accepts. Fields that are None are omitted.
 
-    Raises `TypeError` if there is another value in place of a record.
+    Raises `TypeError` if a field that must contain a record contains another value.
     """
     try:
         return write_record(model)
@@ -78,7 +78,7 @@ def encode(model: Model) -> JsonObject:
 
 
 def encode_json(model: Model) -> bytes:
-    """Return `model` as compact JSON text in UTF-8."""
+    """Return `model` as compact JSON text in UTF-8. Raises `TypeError` like `encode`."""
     return json.dumps(encode(model), separators=(",", ":"), ensure_ascii=False).encode()
 
 
@@ -95,13 +95,17 @@ def class_of(members: Mapping[str, Any]) -> type[Model]:
 
 
 def model_class(name: str) -> type[Model]:
-    """Return the generated class with this name; imports only the module that has it."""
+    """Import and return the generated class with this name."""
     found: type[Model] = getattr(import_module(MODULES[name]), name)
     return found
 
 
 def load_object(data: bytes | str | Mapping[str, Any], what: str) -> Mapping[str, Any]:
-    """Return the members of a JSON text; raises `DecodeError` for every fault of the text."""
+    """Return the members of a JSON object; a mapping is returned unchanged.
+
+    `what` names the expected record in the error. Raises `DecodeError` if the text is not a valid
+    JSON object.
+    """
     if isinstance(data, Mapping):
         return data
     try:
@@ -120,7 +124,7 @@ def _refuse_constant(word: str) -> object:
     raise ValueError(f"{word} is not a JSON value")
 
 
-# Created once: json.loads with parse_constant would create a decoder for each call.
+# One decoder for all calls: json.loads with parse_constant creates a decoder for each call.
 _DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
 
 

@@ -1,4 +1,4 @@
-"""The error for data that is not the expected record."""
+"""`DecodeError`."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ __all__ = ["DecodeError"]
 
 
 class DecodeError(Restorable, ValueError):
-    """The data is not the expected record.
+    """The data is not a valid record of the expected class.
 
     `problems` is a list of pairs: a path such as `config.ack_wait`, and the reason. The path is
-    empty if the whole text is invalid.
+    empty if the reason concerns the whole text.
     """
 
     def __init__(self, what: str, problems: list[tuple[str, str]]) -> None:

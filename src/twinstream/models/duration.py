@@ -1,7 +1,7 @@
 """Durations with nanosecond precision.
 
-The server counts nanoseconds, `timedelta` only microseconds. `Duration` is a `timedelta` that keeps
-the rest, so that reading a setting and writing it back changes nothing.
+The server's durations are in nanoseconds; a `timedelta` has only microseconds. `Duration` is a
+`timedelta` with nanoseconds, so that a setting can be read and written without a change.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ def _ns_of(value: timedelta) -> int:
 class Duration(timedelta):
     """A `timedelta` with nanoseconds.
 
-    Takes the arguments of `timedelta`, and `nanoseconds`. The fields of `timedelta` are rounded
-    down to the microsecond; `ns` is exact.
+    The constructor accepts the arguments of `timedelta`, and `nanoseconds`. The fields of
+    `timedelta` are rounded down to the microsecond; `ns` is exact.
     """
 
     __slots__ = ("_ns",)
@@ -42,7 +42,7 @@ class Duration(timedelta):
         *,
         nanoseconds: int = 0,
     ) -> Self:
-        """Add up the parts; `nanoseconds` must be an integer."""
+        """Create the sum of all arguments; `nanoseconds` must be an integer."""
         base = timedelta(days, seconds, microseconds, milliseconds, minutes, hours, weeks)
         return cls.from_ns(_ns_of(base) + nanoseconds)
 
@@ -55,7 +55,10 @@ class Duration(timedelta):
 
     @classmethod
     def of(cls, value: timedelta) -> Self:
-        """Return `value` as a duration, unchanged if it is one. Raises TypeError for others."""
+        """Return a `timedelta` as a `Duration`; a `Duration` is returned unchanged.
+
+        Raises `TypeError` for other values.
+        """
         if isinstance(value, cls):
             return value
         if isinstance(value, timedelta):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -85,7 +88,7 @@ class Duration(timedelta):
         return self
 
     def __hash__(self) -> int:
-        # Equal to the hash of a plain timedelta if the two can be equal.
+        # A duration in whole microseconds can equal a timedelta, so it has the same hash.
         return hash(self._ns) if self._ns % _NS_PER_US else timedelta.__hash__(self)
 
     def __bool__(self) -> bool:
@@ -97,7 +100,7 @@ class Duration(timedelta):
         return self._ns == _ns_of(other)
 
     def __ne__(self, other: object) -> bool:
-        # timedelta defines its own, which would ignore the nanoseconds.
+        # timedelta.__ne__ ignores the nanoseconds.
         return not self == other
 
     def __lt__(self, other: timedelta) -> bool:
@@ -134,7 +137,7 @@ class Duration(timedelta):
         return self.from_ns(_ns_of(other) - self._ns)
 
     def __mul__(self, factor: float) -> Self:
-        """Multiply: exactly by integers, otherwise rounded to the nanosecond."""
+        """Return the product, exact for an integer, else rounded to the nanosecond."""
         return self.from_ns(_scaled(self._ns, factor))
 
     def __rmul__(self, factor: float) -> Self:
@@ -144,13 +147,16 @@ class Duration(timedelta):
 def _scaled(ns: int, factor: float) -> int:
     if isinstance(factor, int):
         return ns * factor
-    # A float has fewer digits than a duration; its exact value is a fraction.
+    # A float product would lose digits of the duration, so multiply by the float's exact fraction.
     numerator, denominator = factor.as_integer_ratio()
     return round_half_even(ns * numerator, denominator)
 
 
 def round_half_even(numerator: int, denominator: int) -> int:
-    """Divide and round to the nearest integer, as `timedelta` does."""
+    """Return the quotient rounded to the nearest integer, or to the even one of two nearest.
+
+    `timedelta` rounds in the same way.
+    """
     quotient, rest = divmod(numerator, denominator)
     double = 2 * rest
     return quotient + (double > denominator or (double == denominator and quotient % 2 == 1))

@@ -1,4 +1,4 @@
-"""The config that a server would store, with its defaults and implicit changes."""
+"""The config that a server would store for a given config: with defaults and implicit changes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class ConfigError(Restorable, ValueError):
-    """A server would refuse the config; `problems` lists the reasons."""
+    """A server would refuse the config. `problems` is a list of `Problem`, the reasons."""
 
     def __init__(self, problems: list[Problem]) -> None:
         self.problems = problems
@@ -29,9 +29,9 @@ class ConfigError(Restorable, ValueError):
 def effective_stream(config: Config, server: str | None = None) -> StreamConfig:
     """Return the config that a server would store for a new stream.
 
-    The result includes the metadata that the server adds, but `_nats.ver` only if `server` is a
-    patch version. A mirror's `mirror_direct` follows its origin if the server can see that, which
-    is not known here.
+    The result includes the metadata that the server adds; `_nats.ver` only if `server` has a patch
+    number. For a mirror, a server copies `mirror_direct` from the origin if it has access to the
+    origin; the result contains the value in `config` instead.
 
     Args:
         config: The config as a model, as its members, or as JSON text.
@@ -52,9 +52,18 @@ def effective_consumer(
 ) -> ConsumerConfig:
     """Return the config that a server would store for a new consumer of `stream`.
 
-    Parameters and errors are those of `validate_consumer` and `effective_stream`. A consumer
-    without a name gets one from the server, which is not part of its config. A consumer with
-    `direct` and `sourcing` on a stream with limits retention gets random letters after its name.
+    The result has no name if `config` has none, because the server chooses it. On a stream with
+    `limits` retention, the server appends random letters to the name of a consumer with `direct`
+    and `sourcing`; the result does not contain them.
+
+    Args:
+        config: The config as a model, as its members, or as JSON text.
+        stream: The config of the consumer's stream; without it, rules that need it are skipped.
+        server: A server version such as `2.12` or `2.12.8`; None means the newest known.
+
+    Raises:
+        ConfigError: The server would refuse the config.
+        ValueError: `server` is not a supported version.
     """
     from twinstream.models.generated.config.consumer import ConsumerConfig
 
@@ -64,7 +73,7 @@ def effective_consumer(
 
 
 def stored_stream_members(config: Config, version: Version) -> JsonObject:
-    """Return the members of a stream config as stored, whether or not it would be accepted."""
+    """Return the members of a stream config as a server stores them; no rules are checked."""
     from twinstream.models.rules.stream_case import StreamCase
     from twinstream.models.rules.stream_stored import stored_stream
 
@@ -74,7 +83,10 @@ def stored_stream_members(config: Config, version: Version) -> JsonObject:
 def stored_consumer_members(
     config: Config, stream: Config | None, version: Version, *, was_durable: bool = False
 ) -> JsonObject:
-    """Return the members of a consumer config as stored, whether or not it would be accepted."""
+    """Return the members of a consumer config as a server stores them; no rules are checked.
+
+    `was_durable` is for the update of a durable consumer.
+    """
     from twinstream.models.rules.consumer_case import ConsumerCase
     from twinstream.models.rules.consumer_stored import stored_consumer
 

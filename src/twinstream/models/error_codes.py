@@ -1,4 +1,4 @@
-"""Error codes of the server that have a name.
+"""The error codes of the server, and tables of their properties.
 
 Generated from schema/errors.json by codegen/error_codes.py. Edit that file instead.
 """
@@ -797,7 +797,7 @@ NAMES: Final[dict[int, str]] = {
     10226: "STREAM_RECONFIGURATION_IN_PROGRESS",
     10227: "STREAM_SOURCE_HEADER",
 }
-"""Name of each code."""
+"""The name of each error code."""
 
 STATUS: Final[dict[int, int]] = {
     10002: 400,
@@ -998,7 +998,7 @@ STATUS: Final[dict[int, int]] = {
     10226: 400,
     10227: 400,
 }
-"""The ``code`` of each error."""
+"""The HTTP-like `code` of each error code."""
 
 CLASSES: Final[dict[int, str]] = {
     10012: "InvalidConfig",
@@ -1025,7 +1025,7 @@ CLASSES: Final[dict[int, str]] = {
     10158: "MessageIdInProcess",
     10164: "WrongLastSequence",
 }
-"""Class in `twinstream.errors` of each error."""
+"""The name of the class in `twinstream.errors` for an error code."""
 
 ADVICE: Final[dict[int, str]] = {
     10074: "num_replicas above 1 needs a cluster",
@@ -1037,7 +1037,7 @@ ADVICE: Final[dict[int, str]] = {
     10212: "Nats-Scheduler and Nats-Schedule-Next only cancel a schedule together; to publish a received message again, pass copied_headers(message.headers)",
     10227: "only servers write Nats-Stream-Source; to publish a received message again, pass copied_headers(message.headers)",
 }
-"""Advice for errors whose text does not contain any."""
+"""What to try, for errors whose text does not contain it."""
 
 TRANSIENT: Final[dict[int, str]] = {
     10004: "request",

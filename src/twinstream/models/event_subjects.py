@@ -105,4 +105,4 @@ EVENT_SUBJECTS: Final[dict[str, tuple[str, str]]] = {
         "$JS.EVENT.METRIC.CONSUMER.ACK.{stream}.{consumer}",
     ),
 }
-"""The class and the subject of each type; each word in braces is one token."""
+"""The class name and the subject of each event type. A name in braces is one token."""

@@ -1,12 +1,18 @@
 """Configs in files: parsing, detection of their kind, and validation with positions.
 
-A file is JSON or YAML. It contains one stream config, one consumer config, a request or a response
-that contains one (`config` next to `stream_name` or `state`), a list of these, or an object with
-the lists `streams`, `consumers`, `key_values` and `object_stores`. Buckets stand in the last two
-only: their settings do not show which of the two kinds they are. This includes the output of
-`twinstream` with `--json`, and the files that the `nats` command writes and reads: `nats stream
-info --json`, the files for `--config`, the `backup.json` of a backup. YAML may contain several
-documents.
+A file is JSON or YAML; a YAML file may have several documents. Each document contains one of:
+
+- the config of a stream or consumer,
+- a request or response with such a config: `config` next to `stream_name` or `state`,
+- a list of these,
+- an object with the lists `streams`, `consumers`, `key_values` and `object_stores`.
+
+Bucket configs must be in the lists `key_values` and `object_stores`, because the settings of a
+bucket do not show its kind.
+
+Files of these forms include the output of `twinstream` with `--json`, and files of the `nats`
+command: the output of `nats stream info --json`, files for `--config`, and the `backup.json` of a
+backup.
 """
 
 from __future__ import annotations
@@ -29,7 +35,7 @@ from twinstream.models.version import parse_version
 Kind: TypeAlias = Literal["stream", "consumer", "key_value", "object_store"]
 
 SEALED: Final = "S-SEALED-CREATE"
-"""The rule that a new stream must not be sealed; it does not apply to an existing one."""
+"""The rule that a new stream must not be sealed. It does not apply to existing streams."""
 
 STDIN_NAME = "<stdin>"
 
@@ -41,20 +47,20 @@ _LISTS: dict[str, Kind] = {
 }
 
 _BUCKETS: dict[str, str] = {"key_value": "KV_", "object_store": "OBJ_"}
-"""The kinds of buckets, and the prefixes of their streams' names."""
+"""The prefix of the stream's name, by the kind of the bucket."""
 
 _PAGE = {"type", "total", "offset", "limit", "missing", "offline"}
-"""Members of a server's list response other than the list."""
+"""The members of a server's list response, except the list itself."""
 
 _ANSWERED = {"created", "state"}
-"""Members of a server's response other than the config, which a request does not have."""
+"""Members of a server's response that a request does not have."""
 
 _ABOUT_KEYS = ("R-UNKNOWN", "R-TOO-NEW", DROPPED)
-"""Rules whose problems concern a key, whatever its value."""
+"""Rules whose problems are reported at the position of the key, not of the value."""
 
 _STREAM_KEYS = ("stream_name", "stream")
 _NAMED = "Write stream_name: with the name, and config: around the settings."
-"""Advice if a file does not name the stream of its consumer."""
+"""The hint for a consumer's settings that contain the name of its stream."""
 
 _LISTED = "Put the settings around it into an item of the list streams:."
 
@@ -77,7 +83,7 @@ class FileProblem:
 
 @frozen
 class FileConfig:
-    """One config in a file."""
+    """One config that was read from a file."""
 
     kind: Kind
     file: str
@@ -87,14 +93,17 @@ class FileConfig:
     """The config as written in the file."""
 
     stream_name: str = ""
-    """The stream of a consumer, if the file names it; the name of a stream, also of a bucket's."""
+    """The name of the stream: of this stream, of the bucket's stream, or of the consumer's stream.
+
+    It is empty if the file does not contain it.
+    """
 
     bucket: FileConfig | None = field(default=None, repr=False)
-    """The bucket that this stream is behind; see `stream_behind`."""
+    """The bucket whose stream this is, set by `stream_behind`; None for other configs."""
 
     @property
     def name(self) -> str:
-        """The name of the stream, consumer or bucket, empty if there is none."""
+        """The name of the stream, consumer or bucket; empty if the config has none."""
         if self.kind in _BUCKETS:
             name = self.members.get("bucket")
         else:
@@ -103,9 +112,10 @@ class FileConfig:
 
 
 def stream_behind(config: FileConfig) -> FileConfig:
-    """Return the stream behind a bucket as a config with the same position; others unchanged.
+    """Return the config of the stream that stores a bucket, with the position of the bucket.
 
-    The config is empty if the name of the bucket is unusable.
+    Its members are empty if the name of the bucket is invalid. Configs of streams and consumers are
+    returned unchanged.
     """
     if config.kind != "key_value" and config.kind != "object_store":
         return config
@@ -117,16 +127,16 @@ def stream_behind(config: FileConfig) -> FileConfig:
 
 @frozen
 class FileConfigs:
-    """The configs in some files, and their problems."""
+    """The configs in one or more files, their problems and their warnings."""
 
     configs: list[FileConfig]
     problems: list[FileProblem]
     warnings: list[FileProblem] = Factory(list[FileProblem])
-    """Legal but surprising settings, from `lint_stream` and `lint_consumer`."""
+    """Warnings about rarely intended settings, from `lint_stream` and `lint_consumer`."""
 
     @property
     def errors(self) -> list[FileProblem]:
-        """The problems without those that only a server can decide."""
+        """The problems that are errors on every server; those with `needs_server` are omitted."""
         return [found for found in self.problems if not found.problem.needs_server]
 
 
@@ -141,14 +151,15 @@ def load_configs(
     """Read and validate the configs in one file or in several.
 
     A consumer is validated together with its stream if one of the files contains that stream.
-    Faults of files and their contents are reported as problems, not raised.
+    Unreadable files and invalid contents are returned as problems, not raised.
 
     Args:
         paths: One path, or several.
         server: A server version such as `2.12` or `2.12.8`; None means the newest known.
-        pedantic: The flag of the requests.
-        kind: The kind of bare configs; None detects it.
-        text: Contents to use instead of those of the one path, for example from a pipe.
+        pedantic: Validate as requests with `pedantic`, for which servers refuse a setting that they
+            would otherwise change.
+        kind: The kind of configs that are not in a list such as `streams`; None detects it.
+        text: The contents of the file at `paths`, for example from a pipe; the file is not read.
 
     Raises:
         ValueError: `server` is not a supported version.
@@ -157,29 +168,29 @@ def load_configs(
     loader = _Loader(kind)
     for name in names:
         loader.file(str(name), text)
-    problems, warnings = _judged(loader.found, server, pedantic)
+    problems, warnings = _validated(loader.found, server, pedantic)
     configs = [found.config for found in loader.found]
     return FileConfigs(configs, loader.problems + problems, loader.warnings + warnings)
 
 
 @frozen
 class _Found:
-    """A config and how to find its parts in its file."""
+    """A config, and the document and path that it was found at."""
 
     config: FileConfig
     document: Document
     path: str
     is_answer: bool = False
-    """Whether the config is part of a server's response, with the state."""
+    """Whether the config is part of a server's response."""
 
     around: JsonObject = Factory(dict[str, Any])
-    """Members of a request other than the config."""
+    """The members of the request that contains the config, without the config."""
 
     def problem(self, problem: Problem) -> FileProblem:
         return self._placed(problem, self.path)
 
     def problem_around(self, problem: Problem) -> FileProblem:
-        """Return a problem of a member next to the config."""
+        """Return the problem of a member of the request that contains the config."""
         return self._placed(problem, parent(self.path))
 
     def _placed(self, problem: Problem, outer: str) -> FileProblem:
@@ -189,10 +200,13 @@ class _Found:
         return FileProblem(self.config.file, line, column, problem)
 
 
-def _judged(
+def _validated(
     found: list[_Found], server: str | None, pedantic: bool
 ) -> tuple[list[FileProblem], list[FileProblem]]:
-    """Return problems and warnings of all configs, consumers in the context of their streams."""
+    """Return the problems and warnings of all configs; consumers are validated with their streams.
+
+    A stream is found by its name among the configs of all files.
+    """
     behind = [stream_behind(one.config) for one in found]
     streams = {one.name: one.members for one in behind if one.kind == "stream"}
     problems: list[FileProblem] = []
@@ -213,7 +227,7 @@ def _judged(
         warnings += [one.problem_around(oddity) for oddity in oddities]
         if config.kind == "stream":
             faults = validate_stream(members, server, pedantic=flag)
-            if one.is_answer:  # only an existing stream can be sealed, and this one exists
+            if one.is_answer:  # the stream exists, so it may be sealed
                 faults = [fault for fault in faults if fault.rule != SEALED]
             oddities = lint_stream(members, server)
         else:
@@ -226,14 +240,17 @@ def _judged(
 
 
 def _moved(config: FileConfig, fault: Problem) -> Problem:
-    """Add a hint where to move a setting that is next to its config."""
+    """Return a problem of the request, with a hint to move a setting into its `config`."""
     if fault.path in SHAPES[_RECORDS[config.kind]]:
         return evolve(fault, hint="Move it into config.")
     return fault
 
 
 def _hinted(config: FileConfig, fault: Problem) -> Problem:
-    """Add a hint where to move keys that are not settings: a consumer's stream, and lists."""
+    """Return a problem, with a hint where to move a key that is valid elsewhere in a file.
+
+    Such keys are the stream of a consumer, and lists such as `streams`.
+    """
     if config.kind == "consumer" and fault.path in _STREAM_KEYS:
         return evolve(fault, hint=_NAMED)
     if fault.path in _LISTS:
@@ -242,7 +259,7 @@ def _hinted(config: FileConfig, fault: Problem) -> Problem:
 
 
 class _Loader:
-    """Collects the configs of files."""
+    """A reader of files that collects configs, problems and warnings."""
 
     def __init__(self, kind: Kind | None) -> None:
         self.kind: Kind | None = kind
@@ -251,7 +268,7 @@ class _Loader:
         self.warnings: list[FileProblem] = []
 
     def file(self, name: str, text: bytes | None) -> None:
-        """Add the configs of one file."""
+        """Add the configs of the file `name`, whose contents are `text` unless it is None."""
         try:
             data = Path(name).read_bytes() if text is None else text
             documents = _parsed(name, data)
@@ -271,7 +288,7 @@ class _Loader:
         return None
 
     def _value(self, name: str, document: Document, value: Any, path: str) -> None:
-        """Add the configs in one value: an object, or a list of objects."""
+        """Add the configs in an object, or in a list of objects; report other values."""
         if isinstance(value, list):
             items = cast("list[object]", value)
             for index, item in enumerate(items):
@@ -325,7 +342,7 @@ class _Loader:
         self.found.append(_Found(config, document, path))
 
     def _only_lists(self, name: str, document: Document, members: JsonObject, path: str) -> None:
-        """Add the configs in the lists of an object, and report other keys."""
+        """Add the configs in the lists of an object, and report its other keys."""
         message = "settings next to lists of configs are not allowed."
         others = [key for key in members if key not in _LISTS and key not in _PAGE]
         for key in (member(path, other) for other in others):
@@ -335,7 +352,7 @@ class _Loader:
         self._lists(name, document, members, path)
 
     def _lists(self, name: str, document: Document, members: JsonObject, path: str) -> None:
-        """Add the configs in the lists of an object; null is an empty list."""
+        """Add the configs in the lists of an object; null is valid and means an empty list."""
         outer = self.kind
         for key, value in members.items():
             if key in _LISTS and value is not None:
@@ -353,7 +370,7 @@ def _file_problem(name: str, fault: Fault, rule: str, path: str = "") -> FilePro
 
 
 def _parsed(name: str, data: bytes) -> list[Document]:
-    """Return the documents in a file's bytes."""
+    """Return the documents in the contents of the file `name`. Raises `TextError`."""
     try:
         text = data.decode("utf-8-sig" if not _is_json(name, data) else "utf-8")
     except UnicodeDecodeError as error:
@@ -388,7 +405,10 @@ def _byte_place(data: bytes, offset: int) -> Place:
 
 
 def _unwrapped(members: JsonObject, path: str) -> tuple[JsonObject, str, str]:
-    """Return the config in a request or response, its path, and the named stream."""
+    """Return the config in a request or response, its path, and the value of `stream_name`.
+
+    If there is no member `config`, the members themselves are the config.
+    """
     stream = members.get("stream_name")
     inner = members.get("config")
     named = stream if isinstance(stream, str) else ""
@@ -398,14 +418,18 @@ def _unwrapped(members: JsonObject, path: str) -> tuple[JsonObject, str, str]:
 
 
 def _around(members: JsonObject) -> JsonObject:
-    """Return the members of a request other than its config; those of a response are ignored."""
+    """Return the members of a request without its config; nothing for a response."""
     if members.keys() & _ANSWERED:
         return {}
     return {name: value for name, value in members.items() if name != "config"}
 
 
 def _kind_of(outer: JsonObject, inner: JsonObject) -> Kind | None:
-    """Return the kind of a config, based on the settings that only one kind has."""
+    """Return the kind of a config: `stream`, `consumer`, or None if it could be both.
+
+    The members `stream_name` and `state` next to the config determine the kind. Without them, the
+    result is the kind of which the config has more settings that the other kind does not have.
+    """
     if inner is not outer:
         if "stream_name" in outer:
             return "consumer"

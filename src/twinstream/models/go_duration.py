@@ -16,13 +16,13 @@ _UNITS = {
     "h": 3_600_000_000_000,
 }
 _TOO_LONG = 2**63
-"""First number of nanoseconds that does not fit into Go's type, 292 years."""
+"""The first number of nanoseconds (292 years) that does not fit into Go's 64-bit type."""
 
 _PART = re.compile(r"(\d++\.?\d*+|\.\d++)(ns|us|\u00b5s|\u03bcs|ms|s|m|h)", re.ASCII)
 
 
 def parse_go_duration(text: str) -> int | None:
-    """Return the nanoseconds of a duration such as `1h30m`, or None for other text."""
+    """Return a duration such as `1h30m` in nanoseconds; None for other text."""
     sign, rest = (-1, text[1:]) if text.startswith("-") else (1, text.removeprefix("+"))
     if rest == "0":
         return 0

@@ -1,7 +1,7 @@
-"""The specification as one JSON Schema document (2020-12), for validators and editors.
+"""The specification of the API as one JSON Schema document (2020-12), for validators and editors.
 
-The document describes a file of configs; `$defs` contains every type of the API. Members have units
-(`x-unit`), the first server that knows them (`x-since`) and defaults.
+The document describes config files; `$defs` contains every type of the API. Each member of a type
+has its default, its unit (`x-unit`) and the first server version that knows it (`x-since`).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, cast
 from twinstream.models._json import JsonObject
 
 STRICT = "strict."
-"""Prefix for copies of types in hand-written files, in which a misspelt member is an error."""
+"""The prefix of copies of types for config files, in which unknown members are errors."""
 
 _REF = "#/$defs/"
 
@@ -22,8 +22,8 @@ _REF = "#/$defs/"
 def json_schema(name: str | None = None, *, plain: bool = False) -> JsonObject:
     """Return the JSON Schema document, or the part for one type.
 
-    Configs and requests are closed, so that misspelt members are found. Responses and events are
-    open, since newer servers send more.
+    Configs and requests do not allow unknown members, so that validators find misspelt names.
+    Responses and events allow them, because newer servers send more members.
 
     Args:
         name: A type, such as `StreamConfig`; the result includes all types that it refers to. None
@@ -31,7 +31,7 @@ def json_schema(name: str | None = None, *, plain: bool = False) -> JsonObject:
         plain: Omit the keywords that begin with `x-`, which some validators refuse.
 
     Raises:
-        ValueError: There is no type of this name.
+        ValueError: The document has no type of this name.
     """
     text = files("twinstream.models").joinpath("schema.json").read_text("utf-8")
     document: JsonObject = json.loads(text)
@@ -62,7 +62,7 @@ def _of_type(document: JsonObject, name: str) -> JsonObject:
 
 
 def _reached(definitions: JsonObject, root: str) -> set[str]:
-    """Return `root` and the names that it refers to, directly or through others."""
+    """Return `root` and the names of all types that it refers to, directly or indirectly."""
     reached: set[str] = set()
     waiting = [root]
     while waiting:

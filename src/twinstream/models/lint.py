@@ -1,4 +1,4 @@
-"""Settings that a server accepts but that are rarely intended; separate from errors."""
+"""Warnings about settings that a server accepts but that are rarely intended."""
 
 from __future__ import annotations
 
@@ -20,7 +20,17 @@ _FIRST_NAME: Final = re.compile(r"[.[]")
 
 
 def lint_stream(config: Config, server: str | None = None) -> list[Problem]:
-    """Return legal but surprising settings of a stream config; empty if the config is invalid."""
+    """Return warnings about valid but rarely intended settings of a stream config.
+
+    Settings that cannot be read are ignored; `validate_stream` reports them.
+
+    Args:
+        config: The config as a model, as its members, or as JSON text.
+        server: A server version such as `2.12` or `2.12.8`; None means the newest known.
+
+    Raises:
+        ValueError: `server` is not a supported version.
+    """
     from twinstream.models.rules.stream_case import StreamCase
     from twinstream.models.rules.stream_lint import STREAM_LINT
 
@@ -37,7 +47,18 @@ def lint_stream(config: Config, server: str | None = None) -> list[Problem]:
 def lint_consumer(
     config: Config, stream: Config | None = None, server: str | None = None
 ) -> list[Problem]:
-    """Return legal but surprising settings of a consumer config; empty if it is invalid."""
+    """Return warnings about valid but rarely intended settings of a consumer config.
+
+    Settings that cannot be read are ignored; `validate_consumer` reports them.
+
+    Args:
+        config: The config as a model, as its members, or as JSON text.
+        stream: The config of its stream; without it, rules that need it are skipped.
+        server: A server version such as `2.12` or `2.12.8`; None means the newest known.
+
+    Raises:
+        ValueError: `server` is not a supported version.
+    """
     from twinstream.models.rules.consumer_case import ConsumerCase
     from twinstream.models.rules.consumer_lint import CONSUMER_LINT
 
@@ -57,7 +78,7 @@ def lint_consumer(
 
 
 def _sure(found: list[Problem], members: Mapping[str, Any], reader: Reader) -> list[Problem]:
-    """Remove reports about missing settings that may be present but were not readable."""
+    """Return the warnings without those that unreadable settings may have caused."""
     unread = {one.path for one in reader.problems}
     return [
         one
@@ -67,7 +88,7 @@ def _sure(found: list[Problem], members: Mapping[str, Any], reader: Reader) -> l
 
 
 def dropped(reader: Reader) -> list[Problem]:
-    """Return the members that the server would ignore silently, as servers before 2.12 do."""
+    """Return a warning for each member that the server ignores; servers from 2.12 on refuse it."""
     return [
         Problem(one.path, one.value, DROPPED, f"{one.message[:-1]}; it is dropped.", one.hint)
         for one in reader.ignored

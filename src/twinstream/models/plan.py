@@ -1,7 +1,7 @@
-"""Plans: create, update (with the settings), do nothing, or the reasons why it is impossible.
+"""Plans: what a server has to do to give a stream or consumer an intended config.
 
-Configs are compared as the server stores them, so that explicit defaults, durations that the server
-fills in and its own metadata make no difference.
+Two configs are compared as the server stores them. So explicit defaults, values that the server
+fills in, and the metadata that the server adds make no difference.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Action: TypeAlias = Literal["create", "nothing", "update", "impossible"]
 
 @frozen
 class Change:
-    """A setting that would change."""
+    """A setting that an update would change."""
 
     path: str
     """The name of the setting."""
@@ -42,7 +42,7 @@ class Change:
 
 @frozen
 class Plan:
-    """The actions required to reach a config."""
+    """The action that gives a stream or consumer an intended config, and its effects."""
 
     action: Action
     """`create`, `nothing`, `update` or `impossible`."""
@@ -51,19 +51,19 @@ class Plan:
     """The settings that would change, sorted by name."""
 
     problems: list[Problem] = Factory(list[Problem])
-    """Why the change is impossible, and problems that only the server can decide."""
+    """Why the action is impossible, and possible problems that only the server can decide."""
 
     losses: list[str] = Factory(list[str])
-    """What the change removes or ends permanently, one sentence each."""
+    """The permanent effects of the update, such as removed messages, one sentence each."""
 
 
 def plan_stream(old: Config | None, new: Config, server: str | None = None) -> Plan:
-    """Return the plan to give the stream the config `new`.
+    """Return the plan to give a stream the config `new`.
 
-    A mirror's `mirror_direct` follows its origin, whatever the config says, so it is not compared.
-    Neither is its `duplicate_window`, which clusters remove and which has no effect without
-    publishers. Times are compared independently of their zones. An update has to write the start of
-    a mirror as the server returns it.
+    Two settings of mirrors are not compared: `mirror_direct`, which the server copies from the
+    origin, and `duplicate_window`, which clusters remove and which has no effect without
+    publishers. Times are equal if they differ only in their time zone. An update must still
+    contain the start time of a mirror in the notation that the server returns.
 
     Args:
         old: The config on the server, None if the stream does not exist.
@@ -101,9 +101,9 @@ def plan_consumer(
     stream: Config | None = None,
     server: str | None = None,
 ) -> Plan:
-    """Return the plan to give the consumer the config `new`.
+    """Return the plan to give a consumer the config `new`.
 
-    An update does not change `pause_until`, so it is not compared.
+    `pause_until` is not compared, because an update does not change it.
 
     Args:
         old: The config on the server, None if the consumer does not exist.
@@ -125,13 +125,15 @@ def plan_consumer(
     after = stored_consumer_members(new, stream, version, was_durable=durable)
     ignored = {"pause_until"}
     if before.get("sourcing") and after.get("sourcing") and "durable_name" in after:
-        # A consumer with a copy starts at the position of the copy.
+        # The server starts a durable consumer with `sourcing` at the position of the copy of the
+        # stream that it feeds, so the start settings have no effect.
         ignored |= {"deliver_policy", "opt_start_seq", "opt_start_time"}
     for members in (before, after):
         for name in ignored:
             members.pop(name, None)
         if members.get("max_ack_pending", 0) < 0:
-            # A value from a stream's consumer_limits is stored as it is, but becomes -1 when sent.
+            # The server stores a negative value from the stream's consumer_limits unchanged, but
+            # changes a negative value in a request to -1.
             members["max_ack_pending"] = -1
     losses = [] if stream is None else _interest_lost(before, after, stream, version)
     return _change(_changes(before, after), problems, losses)
@@ -140,7 +142,8 @@ def plan_consumer(
 def _change(changes: list[Change], problems: list[Problem], losses: list[str]) -> Plan:
     """Return the plan for an existing stream or consumer.
 
-    A server may refuse the very config that it has; in that case no update is needed.
+    Without changes the action is `nothing` even if there are problems: a server may refuse the
+    config that it has already stored.
     """
     if not changes:
         return Plan("nothing")
@@ -150,16 +153,16 @@ def _change(changes: list[Change], problems: list[Problem], losses: list[str]) -
 
 
 def _everywhere(republish: JsonObject) -> JsonObject:
-    """Return a republish setting as stored by an update: empty values become `>`.
+    """Return a `republish` setting as an update stores it: empty values become `>`.
 
-    A creation keeps an empty destination, and an empty source if it belongs to a transform without
-    destination, which has the same effect.
+    When a server creates a stream, it keeps an empty destination. It also keeps an empty source if
+    the stream's transform has no destination. The effect is the same.
     """
     return {**republish, "src": republish.get("src") or ">", "dest": republish["dest"] or ">"}
 
 
 def _unreadable(problems: list[Problem]) -> bool:
-    """Whether settings could not be read, so that nothing can be compared."""
+    """Whether a setting could not be read, so that the configs cannot be compared."""
     return any(problem.err_code == INVALID_JSON for problem in problems)
 
 
@@ -172,7 +175,10 @@ def _errors(problems: list[Problem]) -> bool:
 
 
 def _changes(before: JsonObject, after: JsonObject) -> list[Change]:
-    """Compare two stored configs: metadata key by key, without the server's own."""
+    """Return the differences of two stored configs.
+
+    Each metadata key is a separate setting. Metadata that the server adds is ignored.
+    """
     old, new = _flat(before), _flat(after)
     return [
         Change(path, old.get(path), new.get(path))
@@ -182,7 +188,7 @@ def _changes(before: JsonObject, after: JsonObject) -> list[Change]:
 
 
 def _moments(value: Any, name: str) -> Any:
-    """Return a setting with its times converted to numbers, which do not depend on zones."""
+    """Return a setting with its times converted to numbers that do not depend on time zones."""
     if isinstance(value, dict):
         members = cast("JsonObject", value)
         return {name: _moments(each, name) for name, each in members.items()}
@@ -209,11 +215,11 @@ _SHRINKING = {
 
 
 _ONE_WAY = ("deny_delete", "deny_purge", "allow_msg_ttl", "allow_msg_schedules")
-"""Settings that cannot be turned off on a server."""
+"""Settings of a stream that an update can turn on but not off."""
 
 
 def _losses(change: Change) -> list[str]:
-    """Describe what a change of a stream removes or ends permanently."""
+    """Return a sentence for each permanent effect of a changed stream setting."""
     old, new = _limit(change.old), _limit(change.new)
     if change.path in _SHRINKING and new is not None and (old is None or new < old):
         shown = Duration.from_ns(new) if change.path == "max_age" else new
@@ -233,7 +239,10 @@ def _losses(change: Change) -> list[str]:
 def _interest_lost(
     before: JsonObject, after: JsonObject, stream: Config, version: Version
 ) -> list[str]:
-    """Describe what a stream with interest retention removes if a consumer's filter changes."""
+    """Return a sentence if a changed filter of a consumer removes messages from its stream.
+
+    Only a stream with `interest` retention removes messages in this case.
+    """
     parent = stored_stream_members(stream, version)
     wanted = filters_of(before)
     if parent["retention"] != "interest" or covers(filters_of(after), wanted):
@@ -244,11 +253,11 @@ def _interest_lost(
 
 
 def _stored_subjects(stream: JsonObject) -> list[str]:
-    """Return subjects that contain those of all messages of a stream."""
+    """Return filters that match the subjects of all messages that a stream can contain."""
     elsewhere = any(stream.get(name) for name in ("mirror", "sources", "subject_transform"))
     return [">"] if elsewhere else list(stream.get("subjects") or [">"])
 
 
 def _limit(value: Any) -> int | None:
-    """Return a limit, or None for no limit."""
+    """Return the value of a limit; None if it means no limit."""
     return value if isinstance(value, int) and value > 0 else None

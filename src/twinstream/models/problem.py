@@ -1,4 +1,4 @@
-"""A problem with a setting, and a hint how to solve it."""
+"""`Problem`: why a server would refuse a setting, with a hint what to change."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ class Problem:
     """The reason, in one sentence."""
 
     hint: str = ""
-    """What to try, in one sentence."""
+    """How to solve the problem, in one sentence; may be empty."""
 
     err_code: int = 0
-    """The server's error code; 0 if the server has none."""
+    """The error code that the server would return; 0 if it has no code for this problem."""
 
     needs_server: bool = False
-    """Whether only a server can decide if this is a problem; then it is not an error."""
+    """Whether only a server can decide if the rule is violated; such a problem is not an error."""
 
     def __str__(self) -> str:
         code = f" ({self.err_code})" if self.err_code else ""

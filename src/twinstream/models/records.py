@@ -1,14 +1,15 @@
-"""Records: frozen attrs classes that cost next to nothing until they are used.
+"""Records: classes like those of `attrs.frozen`, but cheaper to import.
 
-attrs compiles the methods of each class while its module is imported, which took half of the time
-until the first message of a program. `frozen` in this module accepts the arguments of
-`attrs.frozen` that Twinstream uses, and creates classes that behave alike: slots, converters,
-factories, aliases, equality and hash by value. Type checkers see `attrs.frozen` itself.
+`attrs` compiles the methods of each class during the import of its module. For a short program,
+this took half of the time until its first message. The decorator `frozen` of this module accepts
+the arguments of `attrs.frozen` that Twinstream uses. It creates classes with the same behavior:
+slots, converters, factories, aliases, equality and hash by value. Type checkers see `attrs.frozen`
+itself.
 
-All records share their methods except the constructor. A constructor is compiled when the first
-record of its class is created: it is as fast as that of attrs, and Python itself reports wrong
-arguments. `attrs.fields` and all that builds on it (`evolve`, `asdict`, `resolve_types`) work as
-well: attrs is imported when one of them asks a record for its attributes.
+All records share their methods, except the constructor. The constructor of a class is compiled when
+its first record is created. It is as fast as the constructor of `attrs`, and Python itself reports
+wrong arguments. `attrs.fields` works with records, and so do `evolve`, `asdict` and
+`resolve_types`, which use it. The first such call imports `attrs`.
 """
 
 from __future__ import annotations
@@ -25,11 +26,14 @@ T = TypeVar("T")
 
 
 class NotARecord(TypeError):
-    """A class has no fields."""
+    """A class is not a record, so it has no fields."""
 
 
 class _Nothing:
-    """Marks a field without a default, or an argument whose default a factory creates."""
+    """The type of `_NOTHING`, which marks a field without a default value.
+
+    As the default of an argument it means that a factory creates the value.
+    """
 
     def __repr__(self) -> str:
         return "NOTHING"
@@ -39,7 +43,7 @@ _NOTHING: Final[Any] = _Nothing()
 
 
 class Member:
-    """One field of a record: its type, its default, and how the methods treat it."""
+    """The definition of one field of a record, with the options of `attrs.field`."""
 
     __slots__ = (
         "alias",
@@ -83,7 +87,10 @@ class Member:
 
 
 def members(cls: type) -> Mapping[str, Member]:
-    """Return the fields of a record by name; also those of an attrs class that extends a record."""
+    """Return the fields of a record class by name.
+
+    `cls` may also be an `attrs` class that extends a record. Raises `NotARecord` for other classes.
+    """
     found: Mapping[str, Member]
     for base in cls.__mro__:
         if "__record__" in vars(base):
@@ -165,7 +172,7 @@ def _restore(self: Any, state: Mapping[str, Any]) -> None:
 
 
 def _evolve(record: T, /, **changes: Any) -> T:
-    """Return a copy of a record with other values for some of its arguments."""
+    """Return a copy of `record` with other values for some arguments of its constructor."""
     for name, member in members(type(record)).items():
         if member.init and member.alias not in changes:
             changes[member.alias or name] = getattr(record, name)
@@ -176,7 +183,7 @@ def _evolve(record: T, /, **changes: Any) -> T:
 
 
 class _OnUse:
-    """An attribute of a record's class that is created when it is first accessed."""
+    """A class attribute whose value is created at the first access."""
 
     __slots__ = ("_cls", "_make", "_name")
 
@@ -189,13 +196,13 @@ class _OnUse:
 
     def __get__(self, record: object, cls: type | None = None) -> Any:
         made = self._make(self._cls)
-        # From now on Python finds the attribute without this descriptor.
+        # Replace this descriptor by the value, so that later accesses are fast.
         setattr(self._cls, self._name, made)
         return getattr(cls if record is None else record, self._name)
 
 
 def _values(cls: Any) -> Any:
-    """Return the function that returns the values of a record that are compared."""
+    """Return a function that returns the values that `==` and `hash` of a record use."""
     names = [name for name, member in cls.__record__.items() if member.eq]
     if not names:
         return staticmethod(_no_values)
@@ -207,7 +214,7 @@ def _no_values(record: object) -> tuple[()]:
 
 
 def _constructor(cls: Any) -> Callable[..., None]:
-    """Compile the `__init__` of a class."""
+    """Compile and return the `__init__` of a record class."""
     space: dict[str, Any] = {"_nothing": _NOTHING}
     before: list[str] = []
     after: list[str] = []
@@ -242,18 +249,21 @@ def _constructor(cls: Any) -> Callable[..., None]:
 
 
 def _hint(member: Member) -> Any:
-    """Return the annotation of an argument: a converter accepts more types than the field has."""
+    """Return the annotation of a constructor's argument: that of its converter, if it has one.
+
+    A converter accepts more types than the annotation of the field contains.
+    """
     taken = getattr(member.converter, "__annotations__", None)
     return next(iter(taken.values())) if taken else member.hint
 
 
 def _slot(cls: type, name: str) -> Any:
-    """Return the slot of a field, which may be inherited."""
+    """Return the slot descriptor of a field from `cls` or one of its base classes."""
     return next(vars(base)[name] for base in cls.__mro__ if name in vars(base))
 
 
 def _attributes(cls: Any) -> Any:
-    """Return the attributes of a class as attrs describes them."""
+    """Return the fields of a record class in the form of `__attrs_attrs__`, for `attrs.fields`."""
     import attrs
 
     own = cast("dict[str, Any]", vars(cls)).get("__annotations__", {})
@@ -302,7 +312,10 @@ def _frozen(
     match_args: bool = True,
     cache_hash: bool = False,
 ) -> Any:
-    """Return a class as a record, as `attrs.frozen` does; methods that its body defines stay."""
+    """Return a record class for `cls`, as `attrs.frozen` does.
+
+    Methods that the body of `cls` defines are not replaced.
+    """
     if cls is None:
         return partial(
             _frozen, kw_only=kw_only, repr=repr, match_args=match_args, cache_hash=cache_hash
@@ -339,7 +352,10 @@ def _frozen(
 
 
 _OF_THE_FIRST: Final = frozenset({"__dict__", "__weakref__"})
-"""Attributes that Python creates for each class; the copy with slots has its own."""
+"""Attributes of the original class that are not copied to the class with slots.
+
+Python creates them for each class.
+"""
 
 
 def _member(name: str, hint: str, default: Any, kw_only: bool) -> Member:
@@ -351,7 +367,7 @@ def _member(name: str, hint: str, default: Any, kw_only: bool) -> Member:
 
 
 def _plain(name: str) -> str:
-    """Return the argument's name for a field without an alias."""
+    """Return the name of the constructor's argument for a field without an alias."""
     return name.lstrip("_")
 
 

@@ -1,4 +1,4 @@
-"""Exceptions that survive pickling and copying unchanged."""
+"""`Restorable`, the base class of exceptions that can be pickled and copied without loss."""
 
 from __future__ import annotations
 
@@ -10,14 +10,15 @@ E = TypeVar("E", bound=BaseException)
 
 
 class Restorable(Exception):
-    """Base class of errors that keep arguments, attributes, notes and cause.
+    """An exception that keeps its arguments, attributes, notes and cause if pickled or copied.
 
-    Python rebuilds an exception by calling its class with `args`, the text, which fails if
-    `__init__` takes other arguments. Here `__init__` is not called again.
+    By default Python restores an exception by calling its class with `args`, which contains the
+    message. This fails for a class whose `__init__` takes other arguments. `Restorable` restores
+    the state without calling `__init__`.
     """
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Return how to rebuild the error. A cause that cannot be pickled becomes a note."""
+        """Return the values for pickling. A cause that cannot be pickled becomes a note."""
         state = self._state()
         cause = self.__cause__
         if cause is not None:
@@ -36,20 +37,20 @@ class Restorable(Exception):
         return copied.with_traceback(self.__traceback__)
 
     def _arguments(self) -> tuple[Any, ...]:
-        # An OSError has more arguments than those in `args`.
+        # `args` of an OSError does not contain all of its arguments.
         arguments: Any = super().__reduce__()[1]
         return tuple(arguments)
 
     def _state(self) -> dict[str, Any]:
         state = dict(self.__dict__)
         if "__notes__" in state:
-            # A separate list, because `add_note` appends to it.
+            # Copy the list, because `add_note` appends to it.
             state["__notes__"] = list(state["__notes__"])
         return state
 
 
 def _new(cls: type[E], *arguments: Any) -> E:
-    """Return an error of a class without calling its `__init__`."""
+    """Return a new exception of `cls` without calling `__init__`."""
     return cls.__new__(cls, *arguments)
 
 

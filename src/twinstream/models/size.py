@@ -1,7 +1,8 @@
-"""The storage size of messages in a stream, by the server's own accounting.
+"""The storage size of messages in a stream, as the server counts it.
 
-These are the numbers counted by `max_bytes` and a stream's `bytes`. Compression does not change
-them; files need a little more for indexes. Replicas multiply the size in a cluster.
+The server compares this size with `max_bytes`, and reports it as `bytes` in the state of a stream.
+Compression does not change it. The files on disk are a little larger because of their indexes. In a
+cluster, each replica needs this size.
 """
 
 from __future__ import annotations
@@ -11,13 +12,16 @@ from collections.abc import Iterable, Mapping
 from twinstream.models.generated.config.stream import StorageType
 
 FILE_RECORD = 30
-"""Length 4, sequence 8, time 8, length of the subject 2, checksum 8."""
+"""The bytes of a message in a file, without subject, headers and payload.
+
+They are: length 4, sequence 8, time 8, length of the subject 2, checksum 8.
+"""
 
 FILE_HEADERS = 4
-"""Length of the header block, if there is one."""
+"""The additional bytes of a message with headers in a file: the length of the header block."""
 
 MEMORY_RECORD = 16
-"""Sequence 8 and time 8."""
+"""The bytes of a message in memory without subject, headers and payload: sequence 8, time 8."""
 
 
 def storage_size(
@@ -29,18 +33,20 @@ def storage_size(
     storage: str = StorageType.FILE,
     replicas: int = 1,
 ) -> int:
-    """Return the bytes of storage that messages need.
+    """Return the storage size of messages of equal size, in bytes.
 
     Args:
         subject: The subject of each message.
-        payload: Bytes of one payload.
-        headers: Bytes of the header block on the wire, 0 for none; see `headers_size`.
+        payload: The size of one payload in bytes.
+        headers: The size of the header block of one message in bytes, as `headers_size` returns
+            it; 0 for no headers.
         messages: The number of messages.
         storage: `file` or `memory`.
         replicas: The number of replicas.
 
     Raises:
-        ValueError: A number is negative, or `storage` is neither file nor memory.
+        ValueError: A number is negative, `replicas` is below 1, or `storage` is neither `file` nor
+            `memory`.
     """
     for name, number in (("payload", payload), ("headers", headers), ("messages", messages)):
         if number < 0:
@@ -58,9 +64,9 @@ def storage_size(
 
 
 def headers_size(headers: Mapping[str, str | Iterable[str]]) -> int:
-    """Return the bytes of a header block on the wire, 0 for no headers.
+    """Return the size of a message's header block in bytes; 0 for no headers.
 
-    A name may have several values; each is a separate line.
+    A name may have several values; each value is a separate line of the block.
     """
     if not headers:
         return 0

@@ -1,8 +1,8 @@
 """Times with nanosecond precision.
 
-The server writes RFC 3339 times with up to nine digits of a second, `datetime` has six. `Timestamp`
-is a `datetime` that keeps the rest, and the text that it was parsed from, so that it can be written
-back unchanged.
+The server writes RFC 3339 times with up to nine decimal places of a second; a `datetime` has six.
+`Timestamp` is a `datetime` with nanoseconds. It also keeps the text that it was parsed from if the
+server would write the time differently, so that encoding returns the same text.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ _RFC3339 = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.(\d{1,9}))?(Z|[+-]\d\
 class Timestamp(datetime):
     """An aware `datetime` with nanoseconds.
 
-    The fields of `datetime` are rounded down to the microsecond; `nanosecond` is the rest, 0 to
-    999.
+    The fields of `datetime` are rounded down to the microsecond; `nanosecond` contains the
+    nanoseconds below, 0 to 999.
     """
 
     __slots__ = ("_nanosecond", "_text")
@@ -43,7 +43,7 @@ class Timestamp(datetime):
         fold: int = 0,
         nanosecond: int = 0,
     ) -> Self:
-        """Take the fields of `datetime` and the nanoseconds below a microsecond."""
+        """Create a timestamp from the fields of `datetime`, and the nanoseconds below them."""
         if tzinfo is None:
             raise ValueError("a time needs a zone; pass tzinfo=datetime.UTC")
         if not 0 <= nanosecond < 1_000:
@@ -57,7 +57,10 @@ class Timestamp(datetime):
 
     @classmethod
     def of(cls, value: datetime) -> Self:
-        """Return `value` as a timestamp, unchanged if it is one. Naive times raise ValueError."""
+        """Return a `datetime` as a `Timestamp`; a `Timestamp` is returned unchanged.
+
+        Raises `ValueError` for a time without a zone, and `TypeError` for other values.
+        """
         if isinstance(value, cls):
             return value
         if not isinstance(value, datetime):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -79,9 +82,11 @@ class Timestamp(datetime):
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Parse a time in the server's notation; raises ValueError if it is invalid.
+        """Return the time in `text`, which is in the server's notation.
 
-        A time of the year 0, which servers accept, becomes the first one after it.
+        Servers accept times in the year 0, which `datetime` does not have. Such a time becomes the
+        first nanosecond of the year 1, and `rfc3339` still returns `text`. Raises `ValueError` for
+        invalid text.
         """
         match = _RFC3339.fullmatch(text)
         if match is None:
@@ -89,8 +94,9 @@ class Timestamp(datetime):
         if text.startswith("0000-"):
             return cls._of_year_0(text)
         fraction, zone = match.groups()
-        base = datetime.fromisoformat(text)  # truncates to microseconds
-        # Calls the base class: responses have many times, and the parts are known to be valid.
+        base = datetime.fromisoformat(text)  # drops the nanoseconds
+        # Skip the checks of `Timestamp.__new__`: the fields are valid, and responses have many
+        # times.
         self = datetime.__new__(
             cls,
             base.year,
@@ -103,23 +109,23 @@ class Timestamp(datetime):
             base.tzinfo,
         )
         self._nanosecond = int(fraction[6:].ljust(3, "0")) if fraction else 0
-        # The text is kept if the server would write the time differently.
+        # Keep the text if the server would write the time differently.
         odd = (fraction and fraction[-1] == "0") or zone in ("+00:00", "-00:00")
         self._text = text if odd else None
         return self
 
     @classmethod
     def _of_year_0(cls, text: str) -> Self:
-        """Return a substitute with this text for a time in year 0, which `datetime` lacks."""
-        datetime.fromisoformat(f"0004{text[4:]}")  # validates it; also a leap year
-        # Not the very first one, which the server uses for "never".
+        """Return a time in the year 1 that keeps `text`, which is a time in the year 0."""
+        datetime.fromisoformat(f"0004{text[4:]}")  # validates the text; 0 and 4 are leap years
+        # One nanosecond after the start of the year 1, which the server uses for "never".
         self = cls(1, 1, 1, tzinfo=UTC, nanosecond=1)
         self._text = text
         return self
 
     @classmethod
     def from_ns(cls, ns: int) -> Self:
-        """Return the time `ns` nanoseconds after 1970-01-01 in UTC."""
+        """Return the time `ns` nanoseconds after 1970-01-01T00:00:00Z, in UTC."""
         micros, rest = divmod(ns, 1_000)
         self = cls.of(_EPOCH + timedelta(microseconds=micros))
         self._nanosecond = rest
@@ -127,36 +133,40 @@ class Timestamp(datetime):
 
     @property
     def nanosecond(self) -> int:
-        """Nanoseconds below the microsecond, 0 to 999."""
+        """The nanoseconds below the microsecond, 0 to 999."""
         return self._nanosecond
 
     @property
     def ns(self) -> int:
-        """Nanoseconds since 1970-01-01 in UTC."""
+        """The number of nanoseconds since 1970-01-01T00:00:00Z."""
         whole = datetime.__sub__(self, _EPOCH)
         seconds = whole.days * 86_400 + whole.seconds
         return seconds * 1_000_000_000 + whole.microseconds * 1_000 + self._nanosecond
 
     @property
     def is_zero(self) -> bool:
-        """Whether this is 0001-01-01T00:00:00Z, which the server uses for "never"."""
+        """Whether the time is 0001-01-01T00:00:00Z, which the server uses for "never"."""
         return self.year == 1 and self.ns == _ZERO_NS
 
     def rfc3339(self) -> str:
-        """Return the server's notation, or the text that was parsed."""
+        """Return the time in the server's notation, or the text from which it was parsed."""
         return self._text or self._canonical()
 
     def replace(self, *fields: Any, nanosecond: int | None = None, **named: Any) -> Self:
-        """Return a copy with other fields, as `datetime.replace`; the nanoseconds are kept."""
-        # Via a plain datetime: the base class would create a Timestamp without its own fields.
+        """Return a copy with other values in some fields, like `datetime.replace`.
+
+        Without the argument `nanosecond`, the nanoseconds do not change.
+        """
+        # Use a plain datetime: `datetime.replace` would create a Timestamp without its own fields.
         plain = datetime.combine(self.date(), self.timetz())
         changed = self.of(plain.replace(*fields, **named))
         changed._nanosecond = self._nanosecond if nanosecond is None else nanosecond
         return changed
 
     def astimezone(self, tz: tzinfo | None = None) -> Self:
-        """Return the same time in another zone."""
-        # Via a plain datetime: some zones add to their argument, which would call this method.
+        """Return the same time in another time zone."""
+        # Use a plain datetime: some zones add a timedelta to it, and `Timestamp.__add__` calls
+        # this method.
         moved = self.of(datetime.combine(self.date(), self.timetz()).astimezone(tz))
         moved._nanosecond = self._nanosecond
         return moved
@@ -181,7 +191,7 @@ class Timestamp(datetime):
         return self
 
     def __hash__(self) -> int:
-        # Equal to the hash of a plain datetime if the two can be equal.
+        # A time in whole microseconds can equal a datetime, so it has the same hash.
         return hash(self.ns) if self._nanosecond else datetime.__hash__(self)
 
     def __eq__(self, other: object) -> bool:
@@ -190,7 +200,7 @@ class Timestamp(datetime):
         return datetime.__eq__(self, other) and self._nanosecond == _rest(other)
 
     def __ne__(self, other: object) -> bool:
-        # datetime defines its own, which would ignore the nanoseconds.
+        # datetime.__ne__ ignores the nanoseconds.
         return not self == other
 
     def __lt__(self, other: datetime) -> bool:  # type: ignore[override]

@@ -1,6 +1,6 @@
 """Subject transforms and partitions, computed with the server's rules.
 
-Source: nats-server `subject_transform.go`. Lengths and positions are in bytes, as there.
+Source: `subject_transform.go` of nats-server. Lengths and positions are in bytes, as in the server.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ __all__ = ["partition", "transform_subject"]
 _OFFSET_BASIS: Final = 0x811C9DC5
 _PRIME: Final = 0x01000193
 _NO_PARTITIONS_SINCE: Final[Version] = (2, 12, 0)
-"""First server with partition 0 if there are 0 partitions; older ones divide by 0."""
+"""The first server that returns partition 0 for 0 partitions; older servers divide by 0."""
 
 
 def partition(key: str | Sequence[str], partitions: int) -> int:
@@ -26,9 +26,9 @@ def partition(key: str | Sequence[str], partitions: int) -> int:
     The hash is 32-bit FNV-1a.
 
     Args:
-        key: Text is hashed as it is, and a whole subject corresponds to `{{partition(n)}}` (server
-            2.12). A sequence of tokens is joined without dots, which corresponds to
-            `{{partition(n,1,2)}}` of those wildcards.
+        key: A whole subject, as `{{partition(n)}}` of server 2.12 hashes it. Or a sequence of
+            tokens, which are hashed without dots between them, as `{{partition(n,1,2)}}` hashes
+            the tokens of these wildcards.
         partitions: The number of partitions.
 
     Raises:
@@ -50,7 +50,9 @@ def _hash(key: bytes) -> int:
 def transform_subject(
     source: str, destination: str, subject: str, *, server: str | None = None
 ) -> str | None:
-    """Return the result of a stream's transform for a subject; None if it does not match.
+    """Return the subject to which a stream's transform changes `subject`.
+
+    Return None if the source of the transform does not match `subject`.
 
     Args:
         source: The source filter of the transform; empty means all subjects.
@@ -59,8 +61,8 @@ def transform_subject(
         server: The server version whose rules apply; None means the newest known.
 
     Raises:
-        ValueError: The server refuses the transform, the subject has wildcards, or the transform
-            uses `random`, whose result only the server knows.
+        ValueError: The server refuses the transform, `subject` is invalid or has wildcards, or the
+            transform uses `random`, whose result only the server knows.
     """
     source = source or ">"
     version = parse_version(server)
@@ -88,12 +90,12 @@ def _token(target: str, sources: list[str], tokens: list[bytes], version: Versio
     if function.name == "random":
         raise ValueError(f"{target}: the server chooses the number at random")
     places = [place for place, token in enumerate(sources) if token == "*"]
-    # An index that is not that of a wildcard means the first token, as in the server.
+    # An index below 1 means the first token, as in the server.
     indexes = function.indexes if places or sources[-1] == ">" else ()
     chosen = [tokens[places[index - 1] if index > 0 else 0] for index in indexes]
     if function.name == "partition":
         key = b"".join(chosen) if chosen else b".".join(tokens)
-        count = function.number % 2**32  # the server uses 32 bits
+        count = function.number % 2**32  # the server uses the low 32 bits
         if not count and version < _NO_PARTITIONS_SINCE:
             raise ValueError(f"{target}: there are 0 partitions, which crash servers before 2.12")
         return str(_hash(key) % count if count else 0).encode()

@@ -1,4 +1,4 @@
-"""Validation of config updates, with the server's own rules, in its own order."""
+"""Validation of config updates, with the rules of the server, in the order of the server."""
 
 from __future__ import annotations
 
@@ -14,15 +14,17 @@ from twinstream.models.version import Version, parse_version
 def validate_stream_update(
     old: Config, new: Config, server: str | None = None, *, pedantic: bool = False
 ) -> list[Problem]:
-    """Return why a server would refuse to replace `old` by `new`; empty if it would accept it.
+    """Return why a server would refuse to replace a stream's config `old` by `new`.
 
-    The whole config is replaced: settings omitted in `new` take their defaults.
+    The list is empty if the server would accept the update. An update replaces the whole config:
+    a setting that `new` omits gets its default.
 
     Args:
         old: The current config, ideally as returned by the server.
         new: The intended config.
         server: A server version such as `2.12` or `2.12.8`; None means the newest known.
-        pedantic: The flag of the request.
+        pedantic: Validate as a request with `pedantic`, for which the server refuses a setting
+            that it would otherwise change.
 
     Raises:
         ValueError: `server` is not a supported version, or `old` cannot be read.
@@ -56,14 +58,17 @@ def validate_consumer_update(
     *,
     pedantic: bool = False,
 ) -> list[Problem]:
-    """Return why a server would refuse to replace `old` by `new`; empty if it would accept it.
+    """Return why a server would refuse to replace a consumer's config `old` by `new`.
+
+    The list is empty if the server would accept the update.
 
     Args:
         old: The current config, ideally as returned by the server.
         new: The intended config.
         stream: The config of its stream; without it, rules that need it are skipped.
         server: A server version such as `2.12` or `2.12.8`; None means the newest known.
-        pedantic: The flag of the request.
+        pedantic: Validate as a request with `pedantic`, for which the server refuses a setting
+            that it would otherwise change.
 
     Raises:
         ValueError: `server` is not a supported version, or `old` or `stream` cannot be read.
@@ -85,8 +90,8 @@ def validate_consumer_update(
     before = ConsumerCase(_old(old, "ConsumerConfig", version), parent, version)
     case = ConsumerCase(settings, parent, version, pedantic=pedantic)
     if case.given["sourcing"] and case.given["durable_name"]:
-        # A consumer with a copy starts at the position of the copy; the start in an update is
-        # ignored.
+        # The server starts a durable consumer with `sourcing` at the position of the copy of the
+        # stream that it feeds. It ignores the start settings in an update.
         settings = with_start_of(before.given, case.given)
         case = ConsumerCase(settings, parent, version, pedantic=pedantic)
     change = ConsumerUpdateCase(before, case)
@@ -100,7 +105,7 @@ def validate_consumer_update(
 
 
 def _old(config: Config, record: str, version: Version) -> Settings:
-    """Read an existing config; members that the version does not know are ignored."""
+    """Return the settings of an existing config; members unknown to `version` are ignored."""
     settings, problems = read(config, record, version)
     if settings is None:
         raise ValueError(f"the old config cannot be read: {problems[0].message}")

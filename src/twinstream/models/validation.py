@@ -1,8 +1,8 @@
 """Validation of configs and of a consumer's pull requests, without a connection.
 
-The rules are the server's, checked in the order in which the server checks them. The first problem
-without `needs_server` is the error that the server would return. What depends on the account, the
-cluster or other assets is not guessed: such a problem is marked with `needs_server`.
+The rules are those of the server, in the order in which the server checks them. The first problem
+without `needs_server` is the error that the server would return. A problem has `needs_server` if it
+depends on the account, the cluster, or other streams and consumers.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ def validate_stream(
     Args:
         config: The config as a model, as its members, or as JSON text.
         server: A server version such as `2.12` or `2.12.8`; None means the newest known.
-        pedantic: The flag of the request.
+        pedantic: Validate as a request with `pedantic`, for which the server refuses a setting
+            that it would otherwise change.
 
     Raises:
         ValueError: `server` is not a supported version.
@@ -64,7 +65,8 @@ def validate_consumer(
         config: The config as a model, as its members, or as JSON text.
         stream: The config of its stream; without it, rules that need it are skipped.
         server: A server version such as `2.12` or `2.12.8`; None means the newest known.
-        pedantic: The flag of the request.
+        pedantic: Validate as a request with `pedantic`, for which the server refuses a setting
+            that it would otherwise change.
 
     Raises:
         ValueError: `server` is not a supported version.
@@ -86,12 +88,12 @@ def validate_pull(
 ) -> list[Problem]:
     """Return why a server would refuse this pull request; empty if it would accept it.
 
-    The server answers pull requests with statuses, so `err_code` is 400 or 409. It ignores unknown
-    members; a misspelt one is reported nevertheless, with code 0.
+    The server answers an invalid pull request with a status, so `err_code` is 400 or 409. It
+    ignores unknown members; these are reported nevertheless, with `err_code` 0.
 
     Args:
-        request: The request as a model, as its members, or as text. A text that does not begin with
-            `{` is the number of messages, or means 1.
+        request: The request as a model, as its members, or as text. Text that does not begin with
+            `{` is the number of messages, or means 1 if it is not a number.
         consumer: The config of the consumer; without it, rules that need it are skipped.
         server: A server version such as `2.12` or `2.12.8`; None means the newest known.
 
@@ -127,9 +129,10 @@ def validate_pull(
 def read(
     config: Config, record: str, version: Version, *, several: bool = True
 ) -> tuple[Settings | None, list[Problem]]:
-    """Return the settings as read by a server of `version`, and the problems.
+    """Return the settings in `config` as a server of `version` reads them, and the problems.
 
-    With `several`, a text may contain several objects, which are merged.
+    The settings are None if the text is not valid JSON or not an object. With `several`, a text may
+    contain several objects, which are merged.
     """
     reader = Reader(version)
     try:
@@ -146,7 +149,7 @@ def read(
 
 
 def members_of(config: Config, *, several: bool = True) -> Mapping[str, Any]:
-    """Return the members of a config in any form; raises `TextError` for invalid text."""
+    """Return the members of a config in any form. Raises `TextError` for invalid JSON text."""
     if isinstance(config, Model):
         return encode(config)
     if isinstance(config, (str, bytes)):

@@ -15,7 +15,7 @@ OLDEST: Version = (2, 11, 0)
 """The oldest supported server version."""
 
 Firsts: TypeAlias = tuple[Version, ...]
-"""The first version with a feature, or the first of each release line with it, in order."""
+"""The first server versions with a feature: one version, or one for each release line in order."""
 
 ALWAYS: Firsts = ((0, 0, 0),)
 NEVER: Firsts = ((999, 0, 0),)
@@ -23,13 +23,13 @@ NEVER: Firsts = ((999, 0, 0),)
 _PATTERN = re.compile(r"v?(\d+)\.(\d+)(?:\.(\d+))?(?:[-+].*)?", re.ASCII)
 
 ANY_PATCH = 99
-"""Stands for the last patch of a release line, as in a bare "2.12"."""
+"""The patch number of a version such as `2.12`, which means the last patch of its release line."""
 
 
 def parse_version(text: str | None) -> Version:
-    """Parse `2.12`, `2.12.8` or `v2.15.0-dev`; None means the newest version.
+    """Return the version in text such as `2.12`, `2.12.8` or `v2.15.0-dev`; None means the newest.
 
-    Raises `ValueError` for anything else, and for servers older than 2.11.
+    Raises `ValueError` for other text, and for servers older than 2.11.
     """
     if text is None:
         return NEWEST
@@ -44,21 +44,24 @@ def parse_version(text: str | None) -> Version:
 
 
 def number(text: str) -> Version:
-    """Return the numbers of a version in the specification; an empty text means always."""
+    """Return the version in text such as `2.12.0`; empty text means every version."""
     return tuple(int(part) for part in text.split(".")) if text else (0, 0, 0)  # type: ignore[return-value]
 
 
 def firsts(given: str | Firsts) -> Firsts:
-    """Parse `2.14.2`, or several such as `2.12.10 2.14.2`; an empty text means always."""
+    """Return the versions in text such as `2.12.10 2.14.2`; empty text means every version.
+
+    Versions that are already parsed are returned unchanged.
+    """
     if isinstance(given, str):
         return tuple(number(one) for one in given.split()) or ALWAYS
     return given
 
 
 def is_from(version: Version, begun: Firsts) -> bool:
-    """Whether a server of `version` has a feature with these first versions.
+    """Whether a server of `version` has a feature that begins with the versions `begun`.
 
-    A release line without a first version of its own has the state of the line before it.
+    A release line that is not in `begun` has the feature if the line before it has it.
     """
     known = [first for first in begun if first[:2] <= version[:2]]
     return bool(known) and version >= known[-1]

@@ -1,4 +1,4 @@
-"""``twinstream apply``: create and update the streams, consumers and buckets of a folder."""
+"""``twinstream apply``: create and update streams, consumers and buckets as in a folder."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ def apply(
 ) -> None:
     """Create and update streams, consumers and buckets, so that the server matches FOLDER.
 
-    Shows the plan and asks first. If a single change is impossible or refused, nothing at all is
-    done: a change that loses messages or cannot be undone needs --allow-loss, and one that cannot
-    be made in place needs --allow-recreate. Streams and consumers that no file mentions are left
-    alone.
+    Shows the plan and asks first. If any change is impossible or refused, nothing is changed. A
+    change that loses messages or cannot be undone needs --allow-loss. A stream or consumer that
+    cannot be updated in place needs --allow-recreate. Streams and consumers that no file mentions
+    are not changed.
 
-    If the server refuses a step, or at Ctrl-C, the steps before it stay done.
+    If the server refuses a step, or after Ctrl-C, the completed steps are not undone.
     """
     with target.connect() as nc:
         jet = target.jetstream(nc)
@@ -70,10 +70,13 @@ def apply(
 def _apply(
     jet: JetStream, steps: list[Step], done: list[Step], *, yes: bool, quiet: bool
 ) -> Failure | None:
-    """Carry out the due steps and print each; stop at a failure and return it."""
+    """Carry out the steps that change something, and add each to ``done``.
+
+    Return the failure of the first step that fails, or None.
+    """
     due = [step for step in steps if step.is_due]
     sure("Carry this out?", yes=yes or not due)
-    # Not stopped between a removal and the creation that replaces it.
+    # Ctrl-C takes effect only between steps, not between a removal and the following creation.
     with asked_to_stop("finishing the current step") as stop:
         for step in due:
             if stop.is_set():

@@ -1,4 +1,4 @@
-"""``twinstream permissions``: the smallest allow lists for operations of a program."""
+"""``twinstream permissions``: print the permissions that a user needs for given operations."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class _WithOperations(click.Command):
     """A command whose help lists the operations."""
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the operations below the options."""
+        """Write the usage of each operation below the options."""
         from twinstream.permissions import operation_usages
 
         with formatter.section("Operations"):
@@ -38,14 +38,14 @@ class _WithOperations(click.Command):
     show_default=True,
     help="For a configuration file, as JSON, or as the claims of a user's JWT.",
 )
-@click.option("--domain", metavar="NAME", help="JetStream domain that the program names.")
-@click.option("--prefix", metavar="SUBJECT", help="Where $JS.API is imported to.")
+@click.option("--domain", metavar="NAME", help="JetStream domain that the application uses.")
+@click.option("--prefix", metavar="SUBJECT", help="API prefix that the application uses.")
 @click.option(
     "--inbox-prefix",
     default="_INBOX",
     metavar="SUBJECT",
     show_default=True,
-    help="Inboxes of the program; one of its own keeps answers from other users.",
+    help="Inbox prefix of the application; a separate one hides responses from other users.",
 )
 @click.option("--js-ack-fc-v2", is_flag=True, help="The server has that option (2.14).")
 def permissions(

@@ -1,4 +1,4 @@
-"""``twinstream plan``: how a server differs from a folder of configurations."""
+"""``twinstream plan``: show how a server differs from a folder of configurations."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from twinstream.cli.target import Target, json_option, server_options
 def plan(
     target: Target, paths: tuple[Path, ...], allowed: Allowed, check: bool, as_json: bool
 ) -> None:
-    """Compare the configurations in FOLDER with those of the server; change nothing.
+    """Compare the configurations in FOLDER with those of the server, and change nothing.
 
     Configurations are compared as the server stores them, so defaults make no difference. The steps
-    are ordered so that subjects and filters can move from one stream or consumer to another. Steps
-    without such an order, or without enough storage for a new stream, are refused. Exits with 1 if
-    a change is impossible or refused. Settings that a server before 2.12 would silently drop are
-    shown as warnings. Streams and consumers that no file mentions are left alone.
+    are ordered so that subjects and filters can move from one stream or consumer to another. A step
+    is refused if there is no such order, or not enough storage for a new stream. Exits with 1 if a
+    change is impossible or refused. Settings that a server before 2.12 would silently drop are
+    shown as warnings. Streams and consumers that no file mentions are ignored.
     """
     with target.connect() as nc:
         jet = target.jetstream(nc)

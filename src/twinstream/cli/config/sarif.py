@@ -1,4 +1,7 @@
-"""Problems of configuration files as a SARIF 2.1.0 log, which code hosts show next to the lines."""
+"""Convert problems in configuration files to a SARIF 2.1.0 log.
+
+Code hosts show the entries of such a log next to the lines of the files.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,10 @@ Object = dict[str, object]
 
 
 def sarif_log(found: FileConfigs) -> Object:
-    """Return the log of one run. Checks that only a server can do become notes."""
+    """Return a SARIF log with all problems and warnings.
+
+    A problem that only a server can decide has the level "note".
+    """
     results = [_result(level, problem) for level, problem in _by_level(found)]
     rules = sorted({problem.problem.rule for _, problem in _by_level(found)})
     driver: Object = {
@@ -61,9 +67,9 @@ def _result(level: str, found: FileProblem) -> Object:
 
 
 def _uri(name: str) -> str:
-    """Return a file's name as SARIF requires it; relative names stay relative."""
+    """Return the name of a file as a URI, as SARIF requires; relative names stay relative."""
     if name == STDIN_NAME:
         return "stdin"
     path = Path(name)
-    # Quoted as bytes, because a file name need not be UTF-8.
+    # Quote the bytes, because a file name need not be UTF-8.
     return path.as_uri() if path.is_absolute() else quote(os.fsencode(path.as_posix()))

@@ -1,4 +1,4 @@
-"""``twinstream size``: the size of messages, calculated or of an existing stream."""
+"""``twinstream size``: calculate the storage size of messages in a stream."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ def size(
     replicas: int | None,
     as_json: bool,
 ) -> None:
-    """Calculate the size of messages as it counts towards a stream's size and max_bytes.
+    """Calculate the size of messages as the server counts it for max_bytes.
 
-    The message is described by --subject, --payload and --header, without a server, or is the
-    average message of an existing stream (--live). Compression makes the files smaller, and indexes
-    make them slightly larger; neither counts towards max_bytes.
+    Describe a typical message with --subject, --payload and --header, which needs no server. Or use
+    the average message of an existing stream with --live. Compression makes files smaller, and
+    indexes make them slightly larger; neither counts for max_bytes.
     """
     if (payload is None) == (stream is None):
         raise click.UsageError("give one of --payload (and --subject), or --live STREAM")

@@ -12,7 +12,7 @@ SECONDS_A_DAY = 86_400
 
 @frozen(kw_only=True)
 class Planned:
-    """The user's input. None means the value of the stream or, without a stream, the default."""
+    """The values of the options. None means the stream's value, or the default without a stream."""
 
     messages: int | None
     max_bytes: int | None
@@ -21,32 +21,35 @@ class Planned:
 
 @frozen(kw_only=True)
 class Estimate:
-    """Sizes in bytes. ``total`` counts all replicas, everything else one."""
+    """Estimated sizes in bytes. ``total`` is for all replicas, the other sizes are for one."""
 
     message: float
-    """One message, on average."""
+    """The average size of a message."""
 
     overhead: int | None
-    """The part that is neither payload nor headers; None for a live stream."""
+    """The bytes of a message besides payload and headers; None for an existing stream."""
 
     messages: int
     bytes: int
     replicas: int
     total: int
     fitting: int | None = None
-    """How many messages fit in the given size, or in the stream's ``max_bytes``."""
+    """The number of messages that fit in ``max_bytes`` of the options or of the stream.
+
+    None without such a limit.
+    """
 
     bytes_a_day: int | None = None
-    """Growth of a live stream between its first and its last message."""
+    """The growth per day of an existing stream, between its first and its last message."""
 
     bytes_at_max_age: int | None = None
-    """Size of a live stream once its oldest messages expire as fast as new ones arrive."""
+    """The size of an existing stream when its messages begin to expire because of ``max_age``."""
 
 
 def calculated(
     subject: str, payload: int, headers: tuple[tuple[str, str], ...], storage: str, planned: Planned
 ) -> Estimate:
-    """Return the sizes for messages like the given one."""
+    """Return the sizes for messages with this subject, payload size and headers."""
     values: dict[str, list[str]] = {}
     for name, value in headers:
         values.setdefault(name, []).append(value)
@@ -56,7 +59,10 @@ def calculated(
 
 
 def measured(info: StreamInfo, planned: Planned) -> Estimate:
-    """Return the sizes for messages like those in a stream. Raises `Failure` if it is empty."""
+    """Return the sizes for messages of the average size in a stream.
+
+    Raises `Failure` if the stream is empty.
+    """
     state, config = info.state, info.config
     if not state.messages:
         raise Failure(f"stream {config.name} is empty; describe a message with --payload")
@@ -81,11 +87,11 @@ def measured(info: StreamInfo, planned: Planned) -> Estimate:
 
 
 def _bytes_a_second(state: StreamState) -> float | None:
-    """Return a stream's growth per second, or None if its messages do not span any time."""
+    """Return the growth of a stream per second; None if all messages have the same time."""
     if state.first_ts is None or state.last_ts is None:
         return None
     span = (state.last_ts - state.first_ts).total_seconds()
-    # The time span starts at the first message, so its bytes did not arrive within the span.
+    # The first message begins the time span, so its bytes do not count as growth.
     later = state.bytes / state.messages * (state.messages - 1)
     return later / span if span > 0 else None
 

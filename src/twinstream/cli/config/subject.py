@@ -15,7 +15,7 @@ from twinstream.models.version import parse_version
 @click.argument("destination")
 @click.argument("subjects", nargs=-1, required=True)
 @click.option(
-    "--server-version", metavar="VERSION", help="Whose rules hold; the newest by default."
+    "--server-version", metavar="VERSION", help="Server whose rules apply; by default the newest."
 )
 @json_option
 def transform(
@@ -59,10 +59,10 @@ def transform(
 @click.argument("keys", nargs=-1, required=True)
 @json_option
 def partition(partitions: int, keys: tuple[str, ...], as_json: bool) -> None:
-    """Show which of the PARTITIONS (a number) each of KEYS belongs to, as the server does it.
+    """Show the partition, from 0 to PARTITIONS - 1, that the server computes for each of KEYS.
 
-    A key is a token, or several put together as `{{partition(n,1,2)}}` puts them, or a whole
-    subject as `{{partition(n)}}` takes it. With --json there is one line for each.
+    A key is one token; several tokens without dots between them, as for `{{partition(n,1,2)}}`; or
+    a whole subject, as for `{{partition(n)}}`. With --json there is one line for each key.
 
     \b
     twinstream subject partition 12 customer-7 customer-8

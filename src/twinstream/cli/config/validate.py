@@ -1,4 +1,4 @@
-"""``twinstream validate``: check configurations in files, offline."""
+"""``twinstream validate``: check configuration files without a server."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from twinstream.models.version import parse_version
 @click.option(
     "--kind", type=click.Choice(get_args(Kind)), help="The kind of configurations in the files."
 )
-@click.option("--pedantic", is_flag=True, help="Judge as the server does in pedantic mode.")
+@click.option("--pedantic", is_flag=True, help="Apply the rules for pedantic requests.")
 @click.option("--strict", is_flag=True, help="Count warnings as problems.")
 @click.option("--sarif", is_flag=True, help="Print a SARIF log, and nothing else.")
 @json_option
@@ -47,8 +47,8 @@ def validate(
     consumers, requests or responses of the API, files of the nats command, and the lists key_values
     and object_stores. The first problem of each configuration is the error that a server would
     return, with its code in brackets. A consumer is checked together with its stream if one of the
-    files contains the stream. Exits with 1 if there is a problem. Checks that only a server can do,
-    and warnings about legal but surprising settings, are shown but do not count as problems.
+    files contains the stream. Exits with 1 if there is a problem. Possible problems that only a
+    server can decide, and warnings about rarely intended settings, do not count as problems.
     """
     if "-" in files and len(files) > 1:
         raise click.UsageError("read standard input alone, without other files")

@@ -30,18 +30,18 @@ def rm(target: Target, stream: str, consumer: str, yes: bool, as_json: bool) -> 
     _done(handle, "is deleted", as_json, deleted=True)
 
 
-@click.command(short_help="Deliver nothing for a while.")
+@click.command(short_help="Pause the deliveries of a consumer.")
 @click.argument("stream")
 @click.argument("consumer")
 @click.argument("length", callback=durations.length)
 @json_option
 @server_options
 def pause(target: Target, stream: str, consumer: str, length: float, as_json: bool) -> None:
-    """Let CONSUMER of STREAM deliver nothing for LENGTH: 90s, 30m, 1h30m (server 2.11)."""
+    """Pause CONSUMER of STREAM for LENGTH, such as 90s, 30m or 1h30m (server 2.11)."""
     with target.connect() as nc:
         handle = target.jetstream(nc).bind_consumer(stream, consumer)
-        told = handle.pause(length)
-    until = told.pause_until.isoformat(" ", "seconds") if told.pause_until else "later"
+        response = handle.pause(length)
+    until = response.pause_until.isoformat(" ", "seconds") if response.pause_until else "later"
     _done(handle, f"is paused until {until}", as_json, paused_until=until)
 
 
@@ -51,7 +51,7 @@ def pause(target: Target, stream: str, consumer: str, length: float, as_json: bo
 @json_option
 @server_options
 def resume(target: Target, stream: str, consumer: str, as_json: bool) -> None:
-    """Let CONSUMER of STREAM deliver again (server 2.11)."""
+    """End the pause of CONSUMER of STREAM (server 2.11)."""
     with target.connect() as nc:
         handle = target.jetstream(nc).bind_consumer(stream, consumer)
         handle.resume()
@@ -61,7 +61,7 @@ def resume(target: Target, stream: str, consumer: str, as_json: bool) -> None:
 @click.command(short_help="Restart a consumer from a sequence.")
 @click.argument("stream")
 @click.argument("consumer")
-@click.option("--seq", type=durations.SEQUENCE, help="The first to deliver.")
+@click.option("--seq", type=durations.SEQUENCE, help="The first sequence to deliver.")
 @yes_option
 @json_option
 @server_options
@@ -103,7 +103,7 @@ def unpin(target: Target, stream: str, consumer: str, group: str, as_json: bool)
 @click.command("step-down", short_help="Let another server lead a consumer.")
 @click.argument("stream")
 @click.argument("consumer")
-@click.option("--prefer", metavar="SERVER", help="The one that is to lead (server 2.11).")
+@click.option("--prefer", metavar="SERVER", help="The new leader, if possible (server 2.11).")
 @json_option
 @server_options
 def step_down(
@@ -119,7 +119,9 @@ def step_down(
 def _described(consumer: Consumer) -> str:
     info = consumer.cached_info
     state = (
-        f" ({counted(info.num_ack_pending or 0, 'message')} in hand)" if info is not None else ""
+        f" ({counted(info.num_ack_pending or 0, 'message')} pending acknowledgement)"
+        if info is not None
+        else ""
     )
     return f"{consumer.stream}/{consumer.name}{state}"
 

@@ -1,4 +1,4 @@
-"""``twinstream consumer info``: one consumer with its configuration and state."""
+"""``twinstream consumer info``: show the configuration and the state of a consumer."""
 
 from __future__ import annotations
 
@@ -49,14 +49,14 @@ def _show_state(console: Console, described: ConsumerInfo) -> None:
         left = described.pause_remaining
         whole = timedelta(seconds=round(left.total_seconds())) if left else None
         table.add_row("paused", f"for {in_time(whole)} more" if whole else "yes")
-    table.add_row("unprocessed", f"{described.num_pending:,}")
-    table.add_row("in hand", f"{described.num_ack_pending:,}")
+    table.add_row("pending", f"{described.num_pending:,}")
+    table.add_row("ack pending", f"{described.num_ack_pending:,}")
     table.add_row("redelivered", f"{described.num_redelivered:,}")
     table.add_row("pulls waiting", f"{described.num_waiting:,}")
     table.add_row("delivered up to", _place(described.delivered))
     table.add_row("acknowledged up to", _place(described.ack_floor))
     for group in described.priority_groups or ():
-        table.add_row(f"pinned of {group.group}", group.pinned_client_id or "nobody")
+        table.add_row(f"pinned of {group.group}", group.pinned_client_id or "no client")
     if described.cluster is not None:
         add_cluster(table, described.cluster)
     console.print(table)

@@ -1,4 +1,4 @@
-"""``twinstream consumer ls``: the consumers of a stream."""
+"""``twinstream consumer ls``: list the consumers of a stream."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ from twinstream.models import encode
 def ls(target: Target, stream: str, as_json: bool) -> None:
     """List the consumers of STREAM with their progress.
 
-    Consumers that the server cannot describe now are named on standard error. With --json there is
-    one line for each consumer: as the server describes it, or with the reason in "undescribed".
+    Consumers without info, for example because they have no leader, are listed on standard error.
+    With --json there is one line for each consumer: the info from the server, or the reason why
+    there is none in "undescribed".
     """
     with target.connect() as nc:
         listing = target.jetstream(nc).bind_stream(stream).consumers()

@@ -1,4 +1,4 @@
-"""The output of consumers for people."""
+"""Format a list of consumers as a table."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from twinstream.models import ConsumerInfo
 
 def consumer_table(consumers: list[ConsumerInfo]) -> Table:
     """Return a table with a row for each consumer."""
-    # Short enough for 80 columns together with a name and a filter.
-    numbers = ("unprocessed", "in hand", "redelivered", "pulls")
+    # The headings are short, so that the table fits into 80 columns with usual names and filters.
+    numbers = ("pending", "ack pending", "redelivered", "pulls")
     table = plain_table("consumer", "filter", *numbers, numbers=numbers)
     for one in consumers:
         table.add_row(
@@ -26,7 +26,7 @@ def consumer_table(consumers: list[ConsumerInfo]) -> Table:
 
 
 def filters(consumer: ConsumerInfo) -> str:
-    """Return the filter subjects of a consumer, `-` for all."""
+    """Return the filter subjects of a consumer as text; `-` if it has no filter."""
     config = consumer.config
     if config is None:
         return "-"

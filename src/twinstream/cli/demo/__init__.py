@@ -1,7 +1,8 @@
-"""``twinstream demo``: from checked configurations to Parquet, on a real server.
+"""``twinstream demo``: demonstrate the path from configurations to Parquet on a real server.
 
-Six steps, one module each: configs, publishing, consuming, advisories, landing, sums. They store
-their results in one :class:`~twinstream.cli.demo.scene.Scene`, from which the report page is drawn.
+The demo has six steps in the modules configs, publishing, consuming, advisories, landing and sums.
+The steps store their results in a :class:`~twinstream.cli.demo.scene.Scene`, from which the report
+is created.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Step 4: read the events that the server published, each decoded to its own type."""
+"""Step 4: read the advisories that the server published, and decode them to typed models."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _POLL: Final = 0.1
 
 
 def show(scene: Scene, jet: JetStream) -> None:
-    """Read the advisories back from their stream, and print each kind with its first one."""
+    """Read the advisories from their stream, and print the number and the first of each kind."""
     events = _all_expected(scene, jet.get_stream(EVENTS))
     counts = Counter(_kind(event) for event in events)
     first = {_kind(event): event for event in reversed(events)}
@@ -33,9 +33,10 @@ def show(scene: Scene, jet: JetStream) -> None:
 
 
 def _all_expected(scene: Scene, stream: Stream) -> list[Model]:
-    """Return the events once those of every exhausted message are among them.
+    """Wait until each message that reached `max_deliver` has its event, and return all events.
 
-    The server publishes events in the background, so the last ones may arrive a moment later.
+    The server publishes events in the background, so the last events may be stored a moment later.
+    The wait takes at most `_PATIENCE` seconds.
     """
     wanted = Expected(count=scene.settings.events).declined
     deadline = time.monotonic() + _PATIENCE

@@ -27,7 +27,7 @@ def examples_folder() -> Path:
 
 
 def _check_spark() -> None:
-    """Check for Spark before the first step instead of failing in the fifth."""
+    """Raise a failure if Spark is not installed, before the first step instead of in the fifth."""
     for package in ("pyspark", "pyarrow"):
         if find_spec(package) is None:
             raise Failure(
@@ -41,7 +41,7 @@ def _check_spark() -> None:
 
 
 def _from_here(folder: Path) -> Path:
-    """Return the folder's path, relative to the working directory if it is below that."""
+    """Return the path of a folder, relative to the working directory if it is below it."""
     here = Path.cwd()
     return folder.relative_to(here) if folder.is_relative_to(here) else folder
 
@@ -69,11 +69,12 @@ def _from_here(folder: Path) -> Path:
 )
 @json_option
 def demo(events: int, spark: bool, report: Path, output: Path | None, as_json: bool) -> None:
-    """Run all six steps on a real server that is started for the demo; takes about a minute.
+    """Run all six steps on a real server that is started for the demo. Takes about a minute.
 
-    Checks configurations, publishes order events, consumes them with both twins, prints the
-    server's advisories, lands all in Parquet with Spark, and compares the numbers. Exits with 1 if
-    they disagree. Needs the extras cli and server and, for Spark, spark and java.
+    Checks configurations, publishes order events, consumes them with js_sync and js_async, prints
+    the advisories of the server, lands all messages in Parquet with Spark, and compares the
+    numbers. Exits with 1 if they differ. Needs the extras cli and server and, for Spark, spark and
+    java.
     """
     from twinstream.cli.demo.scene import Settings
     from twinstream.cli.demo.story import tell
@@ -100,5 +101,5 @@ def demo(events: int, spark: bool, report: Path, output: Path | None, as_json: b
         }
         print_json({"passed": not off, "sums": sums_found, "report": str(report)})
     if off:
-        raise Failure(f"these sums are off: {', '.join(off)}")
-    console.print("[bold green]Every sum agrees.[/]")
+        raise Failure(f"these numbers are wrong: {', '.join(off)}")
+    console.print("[bold green]All numbers agree.[/]")

@@ -1,4 +1,4 @@
-"""Step 1: check the configuration files without a server, then create their streams."""
+"""Step 1: check the configuration files without a server, then create streams and a consumer."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BROKEN: Final = "broken.yaml"
 
 
 def check_and_create(scene: Scene, jet: JetStream) -> None:
-    """Show that the invalid file is refused, and create the streams of the valid ones."""
+    """Create the streams and the consumer of the valid files; print the problems of the invalid."""
     folder = scene.settings.examples
     found = load_configs([folder / name for name in GOOD])
     if found.errors:

@@ -1,4 +1,4 @@
-"""Step 3: both twins consume from one durable consumer until each event is settled."""
+"""Step 3: `js_sync` and `js_async` consume from one consumer until all events are settled."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from twinstream.cli.demo.workers import Crew
 from twinstream.cli.screen import progress, remark
 
 _PATIENCE: Final = 120.0
-"""Seconds that settling all messages may take; the sums then show the remaining ones."""
+"""The maximum seconds to settle all messages. After that, step 6 reports the missing ones."""
 _SETTLING: Final = 10.0
 _POLL: Final = 0.05
 
 
 def consume(scene: Scene, jet: JetStream) -> None:
-    """Run both workers until every event is settled and no message is pending on the server."""
+    """Run both workers until all events are settled and no message is pending on the server."""
     consumer = jet.get_stream(STREAM).get_consumer(CONSUMER)
     assert scene.consumer_config is not None, "the consumer has not been created"
     ledger = Ledger(scene.stored, max_deliver=scene.consumer_config.max_deliver or 1)
@@ -31,7 +31,7 @@ def consume(scene: Scene, jet: JetStream) -> None:
         scene.left_on_server = _left(consumer, crew)
     finally:
         crew.end()
-    remark(scene.console, _told(ledger))
+    remark(scene.console, _summary(ledger))
 
 
 def _show_progress(scene: Scene, ledger: Ledger, crew: Crew) -> None:
@@ -46,10 +46,11 @@ def _show_progress(scene: Scene, ledger: Ledger, crew: Crew) -> None:
 
 
 def _left(consumer: Consumer, crew: Crew) -> int:
-    """Wait until no message is pending on the server, and return how many are left at the deadline.
+    """Wait until no message is pending on the server, and return the number of pending messages.
 
-    The workers keep pulling meanwhile: the server only reports that a message exceeded max_deliver
-    when it would have to deliver the message again.
+    The result is above 0 if the wait takes more than `_SETTLING` seconds. The workers continue to
+    pull during the wait, because the server reports that a message exceeded `max_deliver` only when
+    the message is due for another delivery.
     """
     deadline = time.monotonic() + _SETTLING
     while True:
@@ -60,7 +61,7 @@ def _left(consumer: Consumer, crew: Crew) -> int:
         time.sleep(_POLL)
 
 
-def _told(ledger: Ledger) -> str:
+def _summary(ledger: Ledger) -> str:
     shares = " and ".join(f"{count:,} by {name}" for name, count in ledger.deliveries.items())
     return (
         f"{sum(ledger.deliveries.values()):,} deliveries: {shares}."

@@ -1,4 +1,4 @@
-"""The workers' decision about one order event, without I/O, so that both twins share it."""
+"""The handler of order events, which both workers share because it does no I/O."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from enum import Enum
 
 
 class Verdict(Enum):
-    """The outcome of a delivery."""
+    """The response of a worker to a delivery: ack, nak or term."""
 
     DONE = "acknowledged"
     AGAIN = "to be delivered again"
@@ -15,10 +15,11 @@ class Verdict(Enum):
 
 
 def handle(payload: bytes, delivery: int) -> Verdict:
-    """Decide about the ``delivery``-th delivery (from 1) of an event.
+    """Return the response to a delivery of an event; ``delivery`` is its number, from 1.
 
-    A declined card fails each time, so the event reaches the consumer's max_deliver. Another card
-    fails only the first time. Invalid JSON is terminated, because another delivery would not help.
+    An event with a declined card fails at each delivery, so it reaches `max_deliver` of the
+    consumer. An event with the card "retry" fails only at the first delivery. Invalid JSON is
+    terminated, because another delivery would not help.
     """
     try:
         order = json.loads(payload)

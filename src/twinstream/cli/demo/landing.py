@@ -1,4 +1,4 @@
-"""Step 5: Spark reads both streams by sequence range and lands them as typed Parquet tables."""
+"""Step 5: Spark reads both streams by ranges of sequences, and writes typed Parquet tables."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ if TYPE_CHECKING:
     from twinstream.spark.landing.report import LandReport, TableReport
 
 PARTITIONS = 4
-"""The number of ranges that are read in parallel."""
+"""The number of sequence ranges that Spark reads in parallel."""
 
 
 def land(scene: Scene, _: JetStream) -> None:
     """Land the orders with typed columns, and the advisories in one table for each kind."""
-    # Imported here: PySpark takes a second, and a demo without Spark does not need it.
+    # The import of PySpark takes a second, and a demo without Spark does not need it.
     from twinstream.spark.session.session import local_session
 
     started = time.monotonic()
     remark(scene.console, "Starting Spark takes some seconds.")
     spark = local_session("twinstream demo")
     try:
-        # Started only now, because Java prints to the screen when it starts.
+        # Show the progress only now, because Java prints to the terminal when it starts.
         with progress(scene.console) as display:
             task = display.add_task("land the orders", total=3)
             orders = _orders(scene, spark)
@@ -45,7 +45,7 @@ def land(scene: Scene, _: JetStream) -> None:
 
 
 def by_subject(spark: SparkSession, table: TableReport) -> list[SubjectRow]:
-    """Sum the typed columns of the orders for each subject, ordered by subject."""
+    """Return the sums of the typed columns of the orders for each subject, ordered by subject."""
     from pyspark.sql import functions as f
 
     rows = (

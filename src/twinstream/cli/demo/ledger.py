@@ -1,4 +1,4 @@
-"""The results of the workers of both twins, shared between threads."""
+"""The results of both workers, shared between their threads."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from twinstream.cli.demo.handler import Verdict
 
 @frozen
 class Settled:
-    """One settled event: the worker that settled it, and when (seconds since the start)."""
+    """A settled event: the worker that settled it, and the time in seconds since the start."""
 
     seconds: float
     worker: str
@@ -29,10 +29,10 @@ def _nothing_settled() -> list[Settled]:
 
 @define
 class Ledger:
-    """Counts deliveries by their outcome.
+    """The stream sequences of settled events by outcome, and the number of deliveries.
 
     An event is settled when it was acknowledged, terminated, or has failed ``max_deliver`` times.
-    ``expected`` is the number of events. :attr:`complete` is set when all are settled.
+    ``expected`` is the number of events. :attr:`complete` is set when all events are settled.
     """
 
     expected: int
@@ -49,7 +49,7 @@ class Ledger:
     _started: float = field(factory=time.monotonic)
 
     def record(self, worker: str, sequence: int, delivery: int, verdict: Verdict) -> None:
-        """Record one delivery of the message with this stream sequence."""
+        """Record a delivery of the message with the stream sequence ``sequence``."""
         with self._lock:
             self.deliveries[worker] += 1
             if verdict is Verdict.AGAIN:
@@ -60,7 +60,7 @@ class Ledger:
 
     @property
     def settled(self) -> int:
-        """How many events are settled."""
+        """The number of settled events."""
         return len(self.acknowledged) + len(self.terminated) + len(self.exhausted)
 
     def _settle(self, worker: str, sequence: int, verdict: Verdict) -> None:

@@ -1,8 +1,8 @@
-"""The order events that the demo publishes, reproducible by their seed.
+"""The order events that the demo publishes. The same seed always gives the same events.
 
-Some events fail on purpose. One event in :data:`RETRY_EVERY` fails at its first delivery only, one
-in :data:`DECLINED_EVERY` fails at every delivery, and one in :data:`BROKEN_EVERY` is truncated and
-therefore invalid JSON.
+Some events fail on purpose. One event in :data:`RETRY_EVERY` fails only at its first delivery. One
+event in :data:`DECLINED_EVERY` fails at each delivery. One event in :data:`BROKEN_EVERY` is
+truncated, so it is invalid JSON.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _START: Final = datetime(2026, 1, 1, 8, tzinfo=UTC)
 
 @frozen(kw_only=True)
 class OrderEvent:
-    """One event: its subject, its unique id, and its bytes."""
+    """An order event: its subject, its unique message id, and its payload."""
 
     subject: str
     message_id: str
@@ -37,23 +37,23 @@ class OrderEvent:
 
 @frozen(kw_only=True)
 class Expected:
-    """How many of ``count`` events have which outcome."""
+    """The expected numbers of failing events among the first ``count`` events."""
 
     count: int
 
     @property
     def declined(self) -> int:
-        """Events that fail at every delivery."""
+        """The number of events that fail at each delivery."""
         return len([n for n in range(self.count) if _card(n) == "declined"])
 
     @property
     def broken(self) -> int:
-        """Events whose payload is invalid JSON."""
+        """The number of events whose payload is invalid JSON."""
         return len([n for n in range(self.count) if _is_broken(n)])
 
 
 def order_events(count: int, seed: int = 7) -> Iterator[OrderEvent]:
-    """Yield ``count`` events, always the same ones for the same ``seed``."""
+    """Yield ``count`` events, which are the same for the same ``seed``."""
     rng = random.Random(seed)
     moment = _START
     for number in range(count):
@@ -85,5 +85,6 @@ def _card(number: int) -> str:
 
 
 def _is_broken(number: int) -> bool:
-    # Never a declined event: those numbers are multiples of 50, and 60 modulo 250 is not.
+    # A broken event is never declined: the numbers of declined events are multiples of 50, and
+    # these are not.
     return number % BROKEN_EVERY == 60

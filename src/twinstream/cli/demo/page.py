@@ -1,4 +1,4 @@
-"""The report of the demo: one HTML page that needs neither other files nor a network."""
+"""Write the report of the demo as one HTML page without references to other files."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from twinstream.cli.demo.scene import Scene
 from twinstream.cli.demo.sums import Check
 
 COLUMNS: Final = 48
-"""The number of points of the chart over time, chosen to fit its width."""
+"""The number of values on the time axis of the chart, chosen to fit its width."""
 
 
 def write_page(path: Path, scene: Scene, checks: Sequence[Check]) -> None:
-    """Write the report of a finished run to ``path``."""
+    """Write the report of a completed run to ``path``."""
     style = Path(__file__).with_name("page.css").read_text("utf-8")
     good = all(check.passed for check in checks)
     body = [
@@ -27,7 +27,7 @@ def write_page(path: Path, scene: Scene, checks: Sequence[Check]) -> None:
         _section("Two twins, one consumer", _twins(scene.ledger)) if scene.ledger else "",
         _section("Contents of the Parquet tables", _subjects(scene)) if scene.subjects else "",
         _section("Advisories from the server", _advisories(scene)),
-        _section("Do the sums agree?", _sums(checks)),
+        _section("Do the numbers agree?", _sums(checks)),
     ]
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(
@@ -40,7 +40,7 @@ def write_page(path: Path, scene: Scene, checks: Sequence[Check]) -> None:
 
 
 def _header(scene: Scene, good: bool) -> str:
-    verdict = "every sum agrees" if good else "some sums are off"
+    verdict = "all numbers agree" if good else "some numbers are wrong"
     mark = "good" if good else "bad"
     return (
         "<header><h1>From the spec to Parquet</h1>"
@@ -77,11 +77,15 @@ def _sums(checks: Sequence[Check]) -> str:
             check.name,
             f"{check.expected:,}",
             f"{check.found:,}",
-            '<span class="good">agrees</span>' if check.passed else '<span class="bad">off</span>',
+            _verdict(check.passed),
         )
         for check in checks
     ]
     return _table(("sum", "expected", "found", ""), rows, numbers=(1, 2))
+
+
+def _verdict(passed: bool) -> str:
+    return '<span class="good">agrees</span>' if passed else '<span class="bad">wrong</span>'
 
 
 def _twins(ledger: Ledger) -> str:

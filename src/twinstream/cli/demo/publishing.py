@@ -1,4 +1,4 @@
-"""Step 2: publish the order events, some of them twice; the stream keeps each once."""
+"""Step 2: publish the order events, some of them twice. The stream stores each event once."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from twinstream.cli.screen import progress, remark
 from twinstream.models import PubAck
 
 WINDOW = 512
-"""Publishes in flight: enough to keep the pipeline full, few enough to save memory."""
+"""The number of publishes in flight: enough for full speed, but few enough to save memory."""
 
 
 def publish(scene: Scene, jet: JetStream) -> None:
-    """Publish all events, then every tenth again with the same message id."""
+    """Publish all events, then every tenth event again with the same message id."""
     settings = scene.settings
     again = (
         event

@@ -1,4 +1,4 @@
-"""The shared state of the demo's steps: the settings, and the results of each step."""
+"""The settings of the demo, and the results of its steps."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CONSUMER = "packers"
 
 @frozen(kw_only=True)
 class Settings:
-    """The options of the demo. Without ``spark`` the Parquet step is skipped."""
+    """The options of the demo. Without ``spark``, the step that writes Parquet is skipped."""
 
     events: int
     spark: bool
@@ -29,7 +29,7 @@ class Settings:
 
 @frozen(kw_only=True)
 class EventKind:
-    """One kind of advisory: how often the server sent it, and a description of the first one."""
+    """A kind of advisory: the number of advisories, and a description of the first one."""
 
     name: str
     count: int
@@ -38,7 +38,7 @@ class EventKind:
 
 @frozen(kw_only=True)
 class SubjectRow:
-    """The totals of one subject in the Parquet tables. ``amount`` is in euro."""
+    """The sums of the orders with one subject in the Parquet tables; ``amount`` is in euro."""
 
     subject: str
     orders: int
@@ -48,7 +48,7 @@ class SubjectRow:
 
 @define
 class Scene:
-    """The state of one run. Numbers are 0 until the step that sets them has run."""
+    """The state of a run of the demo. A number is 0 until the step that sets it has run."""
 
     settings: Settings
     console: Console

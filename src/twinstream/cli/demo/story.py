@@ -19,14 +19,14 @@ Step = tuple[str, str, Callable[[Scene, JetStream], None]]
 STEPS: Final[tuple[Step, ...]] = (
     (
         "Check and create",
-        "The configuration files are checked offline, with the answers the server would give;"
-        " then the streams and the consumer are created.",
+        "The configuration files are checked without a server, for the errors that the server"
+        " would return; then the streams and the consumer are created.",
         configs.check_and_create,
     ),
     (
         "Publish",
-        "Every order event carries a message id, and every tenth is sent twice; the stream"
-        " must keep each once.",
+        "Each order event has a message id, and every tenth event is sent twice; the stream"
+        " must store each event once.",
         publishing.publish,
     ),
     (
@@ -55,7 +55,7 @@ STEPS: Final[tuple[Step, ...]] = (
 
 
 def tell(settings: Settings, console: Console) -> list[Check]:
-    """Run all steps on a temporary server and write the report; return the sums."""
+    """Run all steps on a temporary server, write the report, and return the comparisons."""
     with NatsServer() as server, js_sync.connect(server.url, name="demo") as nc:
         console.print(
             f"[bold]Twinstream demo[/]: nats-server {server.version} on {server.url},"
@@ -69,7 +69,7 @@ def tell(settings: Settings, console: Console) -> list[Check]:
             console.print()
             console.print(Rule(f"[bold]{number}/{len(STEPS)} {title}", align="left"))
             if step is landing.land and not settings.spark:
-                console.print("Left out, as asked with --no-spark.")
+                console.print("Skipped because of --no-spark.")
                 continue
             console.print(sentence)
             step(scene, jet)

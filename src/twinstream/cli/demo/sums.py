@@ -12,7 +12,7 @@ from twinstream.cli.screen import plain_table
 
 @frozen
 class Check:
-    """One comparison of an expected number with the actual one."""
+    """A comparison of an expected number with the actual number."""
 
     name: str
     expected: int
@@ -25,7 +25,7 @@ class Check:
 
 
 def checks(scene: Scene) -> list[Check]:
-    """Compare the published numbers with the results of each later step."""
+    """Return the comparisons of the expected numbers with the results of all steps."""
     ledger = scene.ledger
     assert ledger is not None, "the workers have not run"
     count = scene.settings.events
@@ -54,10 +54,10 @@ def checks(scene: Scene) -> list[Check]:
 
 
 def add_up(scene: Scene, _: JetStream) -> None:
-    """Print the sums as a table."""
+    """Print the comparisons as a table."""
     table = plain_table("sum", "expected", "found", "", numbers=("expected", "found"))
     for check in checks(scene):
-        mark = "[green]agrees[/]" if check.passed else "[bold red]off[/]"
+        mark = "[green]agrees[/]" if check.passed else "[bold red]wrong[/]"
         table.add_row(check.name, f"{check.expected:,}", f"{check.found:,}", mark)
     scene.console.print(table)
 

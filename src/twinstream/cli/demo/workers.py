@@ -1,7 +1,7 @@
-"""The two workers of step 3: the same program, once blocking and once for asyncio.
+"""The two workers of step 3: the same code, once blocking and once with asyncio.
 
-One worker runs in a thread on ``js_sync``, the other in an event loop (in another thread) on
-``js_async``. The server distributes the messages among them.
+One worker uses ``js_sync`` in a thread. The other worker uses ``js_async`` in an event loop, in
+another thread. The server distributes the messages among them.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from twinstream.cli.demo.ledger import Ledger
 from twinstream.cli.demo.scene import CONSUMER, STREAM
 
 BUFFER: Final = 200
-"""Messages that a worker requests ahead: few enough that both workers get their share."""
+"""The number of messages that a worker buffers: few enough that both workers get messages."""
 _TURN: Final = 0.1
 _RETRY_DELAY: Final = 0.05
 
 
 def work_blocking(url: str, ledger: Ledger, stop: threading.Event) -> None:
-    """Settle messages with the blocking twin until a stop is requested."""
+    """Settle messages with `js_sync` until ``stop`` is set."""
     with js_sync.connect(url, name="demo js_sync") as nc:
         consumer = nc.jetstream().get_stream(STREAM).get_consumer(CONSUMER)
         with consumer.messages(max_messages=BUFFER) as messages:
@@ -45,7 +45,7 @@ def work_blocking(url: str, ledger: Ledger, stop: threading.Event) -> None:
 
 
 async def work_in_loop(url: str, ledger: Ledger, stop: threading.Event) -> None:
-    """Settle messages with the asyncio twin until a stop is requested."""
+    """Settle messages with `js_async` until ``stop`` is set."""
     async with js_async.connect(url, name="demo js_async") as nc:
         stream = await nc.jetstream().get_stream(STREAM)
         consumer = await stream.get_consumer(CONSUMER)
@@ -68,7 +68,7 @@ async def work_in_loop(url: str, ledger: Ledger, stop: threading.Event) -> None:
 
 
 class Crew:
-    """Both workers, each in a thread. An error of one stops both, and :meth:`end` raises it."""
+    """Both workers, each in a thread. An error in a worker stops both, and `end` raises it."""
 
     def __init__(self, url: str, ledger: Ledger) -> None:
         self.stop: Final = threading.Event()
@@ -83,7 +83,7 @@ class Crew:
             thread.start()
 
     def end(self) -> None:
-        """Stop both workers, wait for them, and raise the error of either."""
+        """Stop both workers, wait for them, and raise the first error of a worker."""
         self.stop.set()
         for thread in self._threads:
             thread.join()

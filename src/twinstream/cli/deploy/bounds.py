@@ -1,4 +1,4 @@
-"""Check a stream's consumer_limits against its existing consumers."""
+"""Check whether the existing consumers of a stream exceed its new `consumer_limits`."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ _BOUNDED = ("max_ack_pending", "inactive_threshold")
 
 
 def bounded(step: Step, old: StreamConfig, consumers: Mapping[str, ConsumerConfig]) -> Step:
-    """Refuse a stream's update if one of its consumers exceeds a new limit.
+    """Return the step, or a refused copy if it updates a stream whose consumers exceed a new limit.
 
-    The server checks the existing consumers, because streams are updated before their consumers.
+    Streams are updated before their consumers, so the server would check the limits against the
+    existing consumers.
     """
     if step.verb != "update":
         return step

@@ -1,4 +1,4 @@
-"""Buckets in a plan: compare their streams, and show differences as settings of the bucket."""
+"""Buckets in a plan: their streams are compared, and differences are shown as bucket settings."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from twinstream.models.buckets.judging import bucket_plan, kept_members
 
 
 def with_kept_settings(config: FileConfig, old: StreamConfig) -> FileConfig:
-    """Keep the stream settings that a bucket does not have; return other configurations unchanged.
+    """Return the config of a bucket's stream plus the existing settings that buckets do not have.
 
-    So an update never resets what another client or tool has set, such as the seal of an object
-    store.
+    So an update does not reset settings of other clients, such as the seal of an object store. The
+    configs of other streams and of consumers are returned unchanged.
     """
     bucket = config.bucket
     if bucket is None or bucket.kind == "stream" or bucket.kind == "consumer":
@@ -22,7 +22,10 @@ def with_kept_settings(config: FileConfig, old: StreamConfig) -> FileConfig:
 
 
 def bucket_step(step: Step) -> Step:
-    """Express a bucket's changes and problems in settings of the bucket, not of its stream."""
+    """Return a step whose plan contains the names of the bucket's settings, not of the stream's.
+
+    Steps of other streams and of consumers are returned unchanged.
+    """
     bucket = step.config.bucket
     if bucket is None or bucket.kind == "stream" or bucket.kind == "consumer":
         return step

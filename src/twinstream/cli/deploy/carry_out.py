@@ -1,4 +1,4 @@
-"""Carry out the steps of a plan, one after the other."""
+"""Carry out a step of a plan."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def carry_out(jet: JetStream, step: Step) -> None:
-    """Carry out one step. Raises :class:`Failure` if the server refuses it."""
+    """Carry out a step on the server. Raises :class:`Failure` if the SDK raises an error."""
     from js_sync import TwinstreamError
 
     try:
@@ -59,7 +59,7 @@ def _consumer(jet: JetStream, step: Step) -> None:
 
 @contextmanager
 def _removed(step: Step) -> Generator[None]:
-    """If the replacement cannot be created, report that the old object was already removed."""
+    """Convert an error of the block to a failure that reports the removal of the old object."""
     try:
         yield
     except Exception as error:
@@ -68,10 +68,10 @@ def _removed(step: Step) -> Generator[None]:
 
 
 def _update_consumer(jet: JetStream, step: Step, config: ConsumerConfig) -> None:
-    """Update a consumer, and again if the first update leaves an unwanted inactive_threshold.
+    """Update a consumer, and repeat the update if it leaves an unwanted `inactive_threshold`.
 
-    An ephemeral consumer that becomes durable gets the server's default threshold for ephemeral
-    consumers. A second update, now of a durable consumer, removes it.
+    If the first update changes an ephemeral consumer to a durable one, the server sets the default
+    threshold of ephemeral consumers. The second update removes it.
     """
     stream = step.config.stream_name
     consumer = jet.update_consumer(stream, config)

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 
 def compare(jet: JetStream, wanted: Wanted, server: str, allowed: Allowed) -> list[Step]:
-    """Return a step for each wanted stream and consumer, in the order of execution."""
+    """Return a step for each stream and consumer of a folder, in the order of execution."""
     names = list(dict.fromkeys(one.stream_name for one in (*wanted.streams, *wanted.consumers)))
     there = {name: existing_stream(jet, name) for name in names}
     streams = [_stream_step(one, there[one.name], server, allowed) for one in wanted.streams]
@@ -67,11 +67,11 @@ def compare(jet: JetStream, wanted: Wanted, server: str, allowed: Allowed) -> li
 def _held_by_others(
     jet: JetStream, steps: list[Step], held: Mapping[str, Sequence[str]]
 ) -> dict[str, list[str]]:
-    """Return the subjects that steps take from streams that no file mentions."""
+    """Return the subjects that steps need and that streams of the server capture, by stream."""
     from js_sync import TwinstreamError
 
     found: dict[str, list[str]] = {}
-    with suppress(TwinstreamError):  # without permission for the request, the plan continues
+    with suppress(TwinstreamError):  # the user may lack the permission for the request
         for step in (each for each in steps if each.is_due):
             wanted = subjects_of(stream_config(step.config))
             had = held.get(step.config.name, ())
@@ -87,7 +87,7 @@ def _settled_streams(
     account: Account,
     there: Mapping[str, StreamConfig],
 ) -> list[Step]:
-    """Order the steps of streams, and refuse steps that conflict with others."""
+    """Order the steps of streams. Refuse steps that conflict with others or exceed a limit."""
     holders = Holders(held)
     ordered = in_turn([stream_claim(step, holders) for step in _ordered(steps, there)], holders)
     rooms = {copies: account.for_streams(copies) for copies in map(_copies, steps)}
@@ -97,7 +97,7 @@ def _settled_streams(
 
 
 def _settled_consumers(steps: list[Step], parent: Parent | None, account: Account) -> list[Step]:
-    """Order the steps of a stream's consumers, and refuse conflicting ones."""
+    """Order the steps of a stream's consumers. Refuse steps that conflict or exceed a limit."""
     steps = [account.sized(step) for step in steps]
     if parent is None or parent.typed is None:
         return steps
@@ -126,21 +126,24 @@ def _stream_step(
 
 @frozen
 class Parent:
-    """The stream of some consumers, in its state when their steps are carried out."""
+    """The state of a stream when the steps of its consumers are carried out."""
 
     config: JsonObject | StreamConfig
-    """The stream's config, from the file or, without one, from the server."""
+    """The config of the stream: from its file, or from the server if no file contains it."""
 
     typed: StreamConfig | None
     consumers: Mapping[str, ConsumerConfig]
 
 
 def _parent(step: Step | None, existing: Existing | None) -> Parent | None:
-    """Return the state of the stream when the steps of its consumers are carried out, or None."""
+    """Return the state of a stream when the steps of its consumers are carried out.
+
+    Return None if the stream exists neither in the files nor on the server.
+    """
     there: Mapping[str, ConsumerConfig] = {} if existing is None else existing.consumers
     if step is None:
         return None if existing is None else Parent(existing.config, existing.config, there)
-    if step.verb == "refused":  # nothing will be carried out
+    if step.verb == "refused":  # no step will be carried out
         return Parent(step.config.members, None, there)
     if step.verb == "nothing" and existing is not None:
         return Parent(step.config.members, existing.config, there)
@@ -164,10 +167,10 @@ def _consumer_step(
 
 
 def _lost(stream: JsonObject | StreamConfig) -> str:
-    """Describe what is lost with a consumer; with interest retention this includes messages."""
+    """Return a text that describes what is lost if a consumer of the stream is removed."""
     retention = stream.retention if isinstance(stream, StreamConfig) else stream.get("retention")
     if retention == "interest":
-        return "its position and the messages that only it still wants"
+        return "its position and the messages that only it has not acknowledged"
     return "its position"
 
 
@@ -178,30 +181,31 @@ def _no_stream(config: FileConfig) -> Plan:
 
 
 def _ordered(steps: list[Step], there: Mapping[str, StreamConfig]) -> list[Step]:
-    """Put changes before creations, so that subjects can move, and origins before their copies.
+    """Return the steps of streams in the order of execution, as far as subjects do not matter.
 
-    Among the changes, streams that shrink come before those that grow, which may need the freed
-    storage. Among the creations, streams that reserve no storage come before those that do: the
-    server requires one free byte for each stream without a reservation.
+    Changes precede creations, so that subjects can move to new streams. Origins precede streams
+    that copy them. Among the changes, streams that free storage precede streams that need more.
+    Among the creations, streams without `max_bytes` precede streams that reserve storage, because
+    the server requires one free byte for a stream without a reservation.
     """
     first = ("nothing", "refused", "update", "recreate", "create")
     depths = _depths({step.config.name: _origins(step) for step in steps})
 
     def rank(step: Step) -> tuple[int, int, bool, bool]:
         name, old = step.config.name, there.get(step.config.name)
-        anew = step.verb == "recreate"
-        # Treated like an update, because later steps may need the freed storage.
-        frees = anew and not depths[name] and frees_room(step, old)
+        recreates = step.verb == "recreate"
+        # Such a re-creation has the rank of an update, because later steps may need the storage.
+        frees = recreates and not depths[name] and frees_room(step, old)
         verb = "update" if frees else step.verb
-        return first.index(verb), depths[name], needs_room(step, old) and not frees, anew
+        return first.index(verb), depths[name], needs_room(step, old) and not frees, recreates
 
     return sorted(steps, key=rank)
 
 
 def _depths(origins: Mapping[str, Sequence[str]]) -> dict[str, int]:
-    """Return for each stream how many streams come before it in its longest chain of origins."""
+    """Return the number of streams in the longest chain of origins of each stream."""
     depths = dict.fromkeys(origins, 0)
-    for _ in origins:  # bounded: streams may copy each other in a cycle
+    for _ in origins:  # a bounded loop, because streams may copy each other in a cycle
         deeper = {
             name: max((depths[one] + 1 for one in of if one in depths and one != name), default=0)
             for name, of in origins.items()
@@ -213,7 +217,10 @@ def _depths(origins: Mapping[str, Sequence[str]]) -> dict[str, int]:
 
 
 def _origins(step: Step) -> list[str]:
-    """Return the streams that a step's stream copies, as far as its file can be read."""
+    """Return the names of the streams that the stream of a step copies.
+
+    Invalid values in its file are ignored.
+    """
     members = step.config.members
     sources: list[Any] = members["sources"] if isinstance(members.get("sources"), list) else []
     found: list[Any] = [members.get("mirror"), *sources]
@@ -224,5 +231,5 @@ def _origins(step: Step) -> list[str]:
 
 
 def _copies(step: Step) -> int:
-    """Return the replicas of the stream that a step creates; 1 if it creates none."""
+    """Return the number of replicas of the stream that a step creates; 1 for other steps."""
     return stream_config(step.config).num_replicas or 1 if step.verb == "create" else 1

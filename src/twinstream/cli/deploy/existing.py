@@ -1,4 +1,4 @@
-"""The existing state of a server: a stream, its consumers, and the data that may be lost."""
+"""Request the current state of a stream and its consumers from the server."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @frozen
 class Existing:
-    """One stream of the server and its consumers by name."""
+    """The current state of a stream on the server, and the configs of its consumers by name."""
 
     config: StreamConfig
     messages: int
@@ -24,13 +24,13 @@ class Existing:
 
     @property
     def contents(self) -> str:
-        """Describe what is lost with the stream: ``2 messages and 1 consumer``."""
+        """The data that is lost with the stream, such as ``2 messages and 1 consumer``."""
         consumers = counted(len(self.consumers), "consumer")
         return f"{counted(self.messages, 'message')} and {consumers}"
 
 
 def existing_stream(jet: JetStream, name: str) -> Existing | None:
-    """Request a stream and its consumers; return None if the server has no such stream."""
+    """Request and return the state of a stream; None if the server has no such stream."""
     from js_sync import StreamNotFound
 
     try:

@@ -1,4 +1,4 @@
-"""Read the configurations of a folder, each stream and consumer once."""
+"""Read the configurations in files and folders for ``plan``, ``apply`` and ``validate``."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SUFFIXES: Final = frozenset({".json", ".yaml", ".yml"})
 
 @frozen
 class Wanted:
-    """The configurations, in the order of the files."""
+    """The configurations in files and folders, in the order of the files."""
 
     streams: list[FileConfig]
     consumers: list[FileConfig]
@@ -28,17 +28,17 @@ class Wanted:
     """Why the files cannot be used; empty if they are valid."""
 
     dropped: list[FileProblem]
-    """Settings that an old server would silently drop."""
+    """A warning for each setting that the server would silently drop."""
 
 
 def read_folder(paths: Iterable[Path], server: str) -> Wanted:
-    """Read all configurations in files and folders, validated for the version ``server``.
+    """Return all configurations in files and folders, validated for the server version ``server``.
 
-    Raises :class:`Failure` if there is nothing to read.
+    Raises :class:`Failure` if there is no file, or if a folder cannot be read.
     """
     files = configs_below(paths)
     found = load_configs(files, server=server)
-    # A sealed stream is valid only if it already exists, which the plan checks.
+    # Ignore this rule: an existing stream may be sealed. The plan checks new streams.
     errors = [one for one in found.errors if one.problem.rule != SEALED]
     configs = [stream_behind(one) for one in found.configs]
     problems = errors + list(_misfits(configs))
@@ -49,10 +49,10 @@ def read_folder(paths: Iterable[Path], server: str) -> Wanted:
 
 
 def configs_below(paths: Iterable[Path]) -> list[Path]:
-    """Return the given files and those in the given folders, each once.
+    """Return the files in ``paths``, and the configuration files in its folders, each once.
 
     Hidden files and ``*.schema.json`` in folders are skipped. Raises :class:`Failure` if there is
-    nothing to read, or if a folder cannot be read.
+    no file, or if a folder cannot be read.
     """
     files: dict[str, Path] = {}
     for file in (file for path in paths for file in _files(path)):
@@ -67,9 +67,10 @@ def _files(path: Path) -> list[Path]:
 
 
 def _below(folder: Path) -> Iterator[Path]:
-    """Yield the files below a folder that are not hidden, following links but no cycles.
+    """Yield the files below a folder that are not hidden.
 
-    If several paths lead to the same folder, the alphabetically first one is used.
+    Symbolic links to folders are followed, but each folder is read once. If several paths lead to
+    the same folder, the alphabetically first path is used.
     """
     seen: set[str] = set()
     for root, folders, files in os.walk(folder, onerror=_unreadable, followlinks=True):
@@ -86,25 +87,25 @@ def _unreadable(error: OSError) -> NoReturn:
 
 
 def _is_config(file: Path) -> bool:
-    """Return whether a file, or a broken link, has the name of a configuration file."""
+    """Whether ``file`` is a file or a broken link, and has the name of a configuration file."""
     named = file.suffix in SUFFIXES and not file.name.endswith(".schema.json")
     return named and (file.is_file() or not file.exists())
 
 
 def _misfits(configs: list[FileConfig]) -> Iterator[FileProblem]:
-    """Find configurations that are valid by themselves but that `apply` cannot use."""
+    """Yield a problem for each valid configuration that `apply` cannot use."""
     seen: dict[tuple[str, str, str], FileConfig] = {}
     for one in configs:
         for spelling, usual in other_spellings(one):
-            message = f"only a server takes the key {spelling!r} for {usual!r}."
-            yield _misfit(one, message, "Write that.")
-        if one.bucket is not None and not one.name:  # already among the errors of the bucket
+            message = f"servers read the key {spelling!r} as {usual!r}, but this command does not."
+            yield _misfit(one, message, f"Write {usual}.")
+        if one.bucket is not None and not one.name:  # the validation has reported the bucket
             continue
         if one.kind == "consumer" and not one.name:
             yield _misfit(one, "the consumer has no name.", "Set durable_name.")
         elif one.kind == "consumer" and not one.stream_name:
             hint = "Write stream_name: and config: around it."
-            yield _misfit(one, f"the consumer {one.name!r} does not say its stream.", hint)
+            yield _misfit(one, f"the consumer {one.name!r} does not name its stream.", hint)
         else:
             key = (one.kind, one.stream_name, one.name)
             before = seen.setdefault(key, one)

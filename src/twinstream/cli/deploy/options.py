@@ -1,4 +1,4 @@
-"""The options of ``plan`` and ``apply``, and the creation of the plan."""
+"""The common part of ``plan`` and ``apply``: their options, and the creation of the plan."""
 
 from __future__ import annotations
 
@@ -24,7 +24,10 @@ if TYPE_CHECKING:
 
 
 def plan_options(command: Callable[..., object]) -> Callable[..., object]:
-    """Add the folder and the --allow options; the command gets ``paths`` and ``allowed``."""
+    """Add the argument for folders and the --allow options to a command.
+
+    The command gets the values as ``paths`` and ``allowed``.
+    """
 
     @functools.wraps(command)
     def with_allowed(*args: Any, **options: Any) -> object:
@@ -36,7 +39,7 @@ def plan_options(command: Callable[..., object]) -> Callable[..., object]:
         click.option(
             "--allow-recreate",
             is_flag=True,
-            help="Remove and re-create, without its messages, what cannot be changed in place.",
+            help="Re-create what cannot be updated in place; its messages and position are lost.",
         ),
         click.option(
             "--allow-loss",
@@ -58,9 +61,9 @@ def plan_options(command: Callable[..., object]) -> Callable[..., object]:
 def make_plan(
     jet: JetStream, server: str, paths: tuple[Path, ...], allowed: Allowed, *, as_json: bool
 ) -> tuple[list[Step], list[FileProblem]]:
-    """Read the folder and compare it with the server. Exits with 1 if the files have problems.
+    """Read the files and compare them with the server. Exits with 1 if the files have problems.
 
-    Returns the steps, and the settings of the folder that the server would drop.
+    Return the steps, and a warning for each setting that the server would drop.
     """
     try:
         parse_version(server)

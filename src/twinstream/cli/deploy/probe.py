@@ -1,11 +1,11 @@
-"""Check that the server accepts a stream before the old stream is removed for it.
+"""Check that the server accepts a new stream before the old stream of that name is removed.
 
-A stream that must be re-created loses its messages, and only the server knows some reasons to
-refuse the new stream: a cycle of origins, too few peers for its replicas, too little storage, or
-conflicting subjects. Two requests find them. The first creates the stream under its own name,
-because a server validates the whole config before it reports that the name is in use. The second
-creates a stream with another name, to find the problems that the server checks later, and removes
-it again.
+A stream loses its messages if it is re-created. Some reasons to refuse the new stream are known
+only to the server: a cycle of origins, too few peers for its replicas, too little storage, or
+conflicting subjects. Two requests find them. The first request creates the stream under its own
+name: the server validates the whole config before it reports that the name is in use. The second
+request creates a trial stream with another name, because the server checks some limits only
+afterwards. The trial stream is removed at once.
 """
 
 from __future__ import annotations
@@ -24,7 +24,10 @@ if TYPE_CHECKING:
     from js_sync import JetStream
 
 _NAME_MAX: Final = 200
-"""How much of a stream's name the trial stream keeps; with its suffix, 255 is the maximum."""
+"""The maximum number of characters of the stream's name in the name of the trial stream.
+
+The whole name with its suffix must not be longer than 255 bytes.
+"""
 
 
 _NO_ROOM: Final = frozenset(
@@ -38,7 +41,7 @@ _NO_ROOM: Final = frozenset(
 
 
 def probe(jet: JetStream, config: StreamConfig) -> None:
-    """Raise :class:`Failure` if ``config`` would be refused once the old stream is removed."""
+    """Raise :class:`Failure` if the server would refuse ``config`` without the old stream."""
     from js_sync import TwinstreamError
 
     try:
@@ -70,7 +73,10 @@ def _check_room(jet: JetStream, old: StreamConfig, config: StreamConfig) -> None
 
 
 def _more_bytes(old: StreamConfig, new: StreamConfig) -> int | None:
-    """Return the bytes to reserve beyond those of the old stream; None if that one frees none."""
+    """Return the number of bytes that the new stream reserves in addition to the old stream.
+
+    Return None if the removal of the old stream frees no bytes for the new one.
+    """
     given, wanted = old.max_bytes or 0, new.max_bytes or 0
     same = (old.storage or "file", old.num_replicas or 1) == (
         new.storage or "file",
@@ -85,7 +91,7 @@ def _make_and_remove(jet: JetStream, trial: StreamConfig) -> None:
     try:
         jet.create_stream(trial)
     except TwinstreamError:
-        with suppress(TwinstreamError):  # the probe may exist although the response was late
+        with suppress(TwinstreamError):  # after a timeout, the trial stream may exist
             jet.delete_stream(trial.name or "")
         raise
     jet.delete_stream(trial.name or "")
@@ -99,9 +105,9 @@ def _check_subjects(jet: JetStream, config: StreamConfig) -> None:
 
 
 def _trial(config: StreamConfig) -> StreamConfig:
-    """Return the config under another name, without relations to other streams.
+    """Return the config of the trial stream: another name, and no relations to other streams.
 
-    The config has no origins, because reading from an origin can remove messages there.
+    The trial stream must not copy an origin, because this can remove messages from the origin.
     """
     name = f"{(config.name or '')[:_NAME_MAX]}_probe_{secrets.token_hex(4)}"
     return evolve(

@@ -1,4 +1,4 @@
-"""Limits of the account for streams and consumers, and the steps that would exceed them."""
+"""Limits for streams and consumers, and the refusal of steps that would exceed them."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ if TYPE_CHECKING:
     from js_sync import JetStream
 
 _BYTES_LEFT: Final = "S-ACC-STORAGE"
-"""The rule for the note that the server may have too little storage left."""
+"""The rule for the note that only the server knows whether enough storage is left."""
 
 
 @define
 class Room:
-    """The limit and the current number of streams or consumers."""
+    """The limit for the number of streams or consumers, and their current number."""
 
     most: int
-    """A value below 1 means no limit."""
+    """The limit; a value below 1 means no limit."""
 
     there: int
     whose: str
 
     def judged(self, step: Step) -> Step:
-        """Count a step. Refuse it if it would exceed the limit."""
+        """Return the step and count its object, or return a refused copy at the limit."""
         if step.verb != "create":
             return step
         if 0 < self.most <= self.there:
@@ -48,20 +48,20 @@ class Room:
 
 @define
 class Reserve:
-    """How many bytes streams may reserve with max_bytes, and how many are reserved."""
+    """The limit for the bytes that streams reserve with `max_bytes`, and the reserved bytes."""
 
     most: int
-    """A value below 1 means no limit."""
+    """The limit; a value below 1 means no limit."""
 
     taken: int
     storage: str
 
     def judged(self, step: Step, given: int) -> Step:
-        """Count what a step reserves beyond its existing stream. Refuse it if that is too much.
+        """Return the step and count its bytes, or return a refused copy if they are too many.
 
-        Bytes of replicas are not counted, as in the server's account info. So in an account without
-        tiers the server may refuse more than this check, but it never accepts what this check
-        refuses.
+        ``given`` is the number of bytes that the existing stream has reserved. The bytes of further
+        replicas are not counted, as in the server's account info. So in an account without tiers
+        the server may refuse a step that this check accepts, but not the reverse.
         """
         wanted = _set_aside(stream_config(step.config))
         new = step.verb != "update"
@@ -83,12 +83,12 @@ def _set_aside(stream: StreamConfig | None) -> int:
 
 
 def needs_room(step: Step, old: StreamConfig | None) -> bool:
-    """Return whether a step reserves more storage than its existing stream, if there is one."""
+    """Whether a step reserves more storage than the existing stream, if there is one."""
     return step.is_due and _set_aside(stream_config(step.config)) > _set_aside(old)
 
 
 def frees_room(step: Step, old: StreamConfig | None) -> bool:
-    """Return whether a step frees storage of its existing stream."""
+    """Whether a step frees storage that the existing stream has reserved."""
     if old is None or not step.is_due:
         return False
     new = stream_config(step.config)
@@ -98,25 +98,25 @@ def frees_room(step: Step, old: StreamConfig | None) -> bool:
 
 @define
 class Reserves:
-    """The reserves of an account: by storage, and by tier if it has tiers."""
+    """The reserves of an account: one for each storage type, and for each tier if it has tiers."""
 
     account: Account
     _known: dict[tuple[str, str], Reserve] = field(factory=dict[tuple[str, str], Reserve])
 
     def judged(self, step: Step, old: StreamConfig | None) -> Step:
-        """Count what a step reserves. Refuse it if that is too much."""
+        """Return the step and count its bytes, or return a refused copy if they are too many."""
         if not step.is_due:
             return step
         new = stream_config(step.config)
         reserve = self._of(new)
         before = reserve if old is None else self._of(old)
         if before is reserve:
-            return self._told(reserve.judged(step, _set_aside(old)), new)
-        if step.verb == "update":  # a change of the tier, which only the server can check
+            return self._without_note(reserve.judged(step, _set_aside(old)), new)
+        if step.verb == "update":  # the tier changes, which only the server can check
             reserve.taken += _set_aside(new)
             judged = step
         else:  # the storage or tier changes, so the old reservation does not count
-            judged = self._told(reserve.judged(step, 0), new)
+            judged = self._without_note(reserve.judged(step, 0), new)
         if judged.is_due:
             before.taken -= _set_aside(old)
         return judged
@@ -128,9 +128,9 @@ class Reserves:
             self._known[key] = self.account.reserve(stream, kind)
         return self._known[key]
 
-    def _told(self, step: Step, stream: StreamConfig) -> Step:
-        """Remove the note that only the server could check the storage, if it was checked."""
-        # The bytes of replicas are unknown in an account without tiers.
+    def _without_note(self, step: Step, stream: StreamConfig) -> Step:
+        """Return the step without the note `_BYTES_LEFT`, if the check was complete."""
+        # In an account without tiers, the reserved bytes of replicas are unknown.
         known = self.account.tier(stream) or (stream.num_replicas or 1) == 1
         if self._of(stream).most <= 0 or not known:
             return step
@@ -140,22 +140,22 @@ class Reserves:
 
 @frozen
 class Account:
-    """The account's usage and limits; empty if the user may not request them."""
+    """The usage and the limits of the account; empty if the user may not request them."""
 
     info: AccountInfo
 
     def for_streams(self, copies: int) -> Room:
-        """Return the limit for streams with this number of replicas."""
+        """Return the limit and the number of streams with this number of replicas."""
         use = self._use(copies)
         return Room(_limits(use).max_streams or 0, use.streams or 0, "the account")
 
     def tier(self, stream: StreamConfig) -> str:
-        """Return the name of a stream's tier; empty in an account without tiers."""
+        """Return the name of a stream's tier, such as `R3`; empty if the account has none."""
         name = f"R{stream.num_replicas or 1}"
         return name if name in (self.info.tiers or {}) else ""
 
     def reserve(self, stream: StreamConfig, storage: str) -> Reserve:
-        """Return the reserve that this stream shares with streams of the same storage and tier."""
+        """Return the reserve for streams with this storage and with the tier of ``stream``."""
         use = self._use(stream.num_replicas or 1)
         limits = _limits(use)
         if storage == StorageType.MEMORY:
@@ -163,7 +163,11 @@ class Account:
         return Reserve(limits.max_storage or 0, use.reserved_storage or 0, storage)
 
     def for_consumers(self, stream: StreamConfig, there: int) -> Room:
-        """Return the limit for a stream's consumers; the account's limit applies to each stream."""
+        """Return the limit for the consumers of a stream, which currently has ``there`` of them.
+
+        The account's limit for consumers applies to each stream. The lower limit of stream and
+        account is used.
+        """
         own = stream.max_consumers or 0
         others = _limits(self._use(stream.num_replicas or 1)).max_consumers or 0
         if others > 0 and not 0 < own <= others:
@@ -171,14 +175,14 @@ class Account:
         return Room(own, there, f"stream {stream.name}")
 
     def sized(self, step: Step) -> Step:
-        """Refuse a step if its stream or consumer alone exceeds a limit of the account."""
+        """Return the step, or a refused copy if its object alone exceeds a limit of the account."""
         if not step.is_due:
             return step
         reason = self._no_tier(step) or self._too_large(step.config)
         return evolve(step, verb="refused", refusal=reason) if reason else step
 
     def _no_tier(self, step: Step) -> str:
-        if step.config.kind != "stream" or step.verb == "update":  # an update may keep its tier
+        if step.config.kind != "stream" or step.verb == "update":  # the stream may be in a tier
             return ""
         stream = stream_config(step.config)
         if not self.info.tiers or self.tier(stream):
@@ -218,7 +222,10 @@ def _limits(use: AccountInfo | AccountTier) -> AccountLimits:
 
 
 def account_of(jet: JetStream) -> Account:
-    """Request the account's limits; without permission for this, the plan ignores limits."""
+    """Request and return the usage and the limits of the account.
+
+    If the request fails, for example without permission, the result has no limits.
+    """
     from js_sync import TwinstreamError
 
     try:

@@ -1,4 +1,4 @@
-"""The output of a plan: a diff for people, or JSON."""
+"""Print a plan for people, or convert it to JSON."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _DURATIONS: Final = {
 
 
 def print_plan(console: Console, steps: Iterable[Step]) -> None:
-    """Print each step with its changes, losses and problems, and why it is refused."""
+    """Print each step with its changes, losses, problems and the reason of a refusal."""
     for step in steps:
         mark, colour = MARKS[step.verb]
         line = Text(f"{mark} {step.title}", style=colour)
@@ -83,7 +83,7 @@ def _value(step: Step, path: str, value: object) -> str:
 
 
 def summary(steps: Iterable[Step]) -> str:
-    """Summarize a plan: ``1 to create, 2 unchanged``."""
+    """Return a summary of a plan, such as ``1 to create, 2 unchanged``."""
     counted = Counter(step.verb for step in steps)
     return ", ".join(f"{counted[verb]} {word}" for verb, word in WORDS.items() if counted[verb])
 
@@ -96,7 +96,7 @@ def as_json(
     applied: bool,
     done: Container[Step] = (),
 ) -> dict[str, object]:
-    """Return a plan as one JSON object, with values as in the configurations."""
+    """Return a plan as a JSON object. Values have the form that they have in configurations."""
     return {
         "server": server,
         "refused": any(step.verb == "refused" for step in steps),

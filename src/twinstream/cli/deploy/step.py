@@ -1,4 +1,4 @@
-"""One step of a plan for one stream or consumer, and the decision whether it is allowed."""
+"""A step of a plan for one stream or consumer, and the decision whether it is allowed."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ Verb: TypeAlias = Literal["create", "update", "recreate", "nothing", "refused"]
 
 @frozen
 class Step:
-    """The step for one stream or consumer."""
+    """A step of a plan for one stream or consumer; buckets are streams."""
 
     config: FileConfig
     verb: Verb
     plan: Plan
     refusal: str = ""
-    """Why the step is refused, and which option would allow it."""
+    """Why the step is refused, and which option allows it; empty if it is not refused."""
 
     @property
     def is_due(self) -> bool:
@@ -36,17 +36,17 @@ class Step:
 
     @property
     def kind(self) -> Kind:
-        """The kind of the file's configuration: a stream, a consumer, or a kind of bucket."""
+        """The kind of the configuration in the file; for a bucket, the kind of bucket."""
         return self.config.kind if self.config.bucket is None else self.config.bucket.kind
 
     @property
     def name(self) -> str:
-        """The name in the file. For a bucket, this is not the name of its stream."""
+        """The name in the file; for a bucket, its own name, not the name of its stream."""
         return self.config.name if self.config.bucket is None else self.config.bucket.name
 
     @property
     def title(self) -> str:
-        """Kind and name of the changed object, such as ``stream ORDERS``."""
+        """The kind and the name of the object, such as ``stream ORDERS``."""
         if self.kind == "consumer":
             return f"consumer {self.config.stream_name}/{self.name}"
         return f"{TITLES[self.kind]} {self.name}"
@@ -54,7 +54,7 @@ class Step:
 
 @frozen
 class Allowed:
-    """The changes that the user allows in addition to harmless ones."""
+    """The harmful changes that the user allows."""
 
     loss: bool = False
     """Whether to allow changes that remove messages or cannot be undone."""
@@ -64,18 +64,23 @@ class Allowed:
 
 
 def step_of(config: FileConfig, plan: Plan, creation: Plan, allowed: Allowed, lost: str) -> Step:
-    """Decide about one config: ``plan`` is for an update, ``creation`` for a re-creation.
+    """Return the step for a config.
 
-    ``lost`` describes what a re-creation loses.
+    Args:
+        config: The config in the file.
+        plan: The plan for the stream or consumer; for its creation if it does not exist.
+        creation: The plan for the creation of the stream or consumer.
+        allowed: The harmful changes that the user allows.
+        lost: What a re-creation loses, for the message.
     """
-    step = _judged(config, plan, creation, allowed, lost)
+    step = _decided(config, plan, creation, allowed, lost)
     odd = untyped(config) if step.is_due else []
     if not odd:
         return step
     return Step(config, "refused", Plan("impossible", problems=odd), "it cannot be sent as it is")
 
 
-def _judged(config: FileConfig, plan: Plan, creation: Plan, allowed: Allowed, lost: str) -> Step:
+def _decided(config: FileConfig, plan: Plan, creation: Plan, allowed: Allowed, lost: str) -> Step:
     if plan.action == "impossible":
         if creation.action == "impossible":
             return Step(config, "refused", plan, "every server would refuse it")

@@ -1,9 +1,9 @@
-"""Order the steps whose subjects may belong to only one stream or consumer at a time.
+"""Order steps that need a subject which only one stream or consumer can have at a time.
 
-No two streams capture the same subject, and no two consumers of a work queue receive the same
-message. So a step that needs a subject must wait until the current holder releases it. Each step is
-done as soon as it is possible: waiting longer has no advantage, because the step needs its subjects
-in the end anyway.
+Two streams cannot capture the same subject, and two consumers of a work queue cannot have
+overlapping filters. So a step that needs a subject must follow the step in which the current holder
+releases the subject. Each step is placed as early as possible: a later place has no advantage,
+because the step needs its subjects in the end.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from twinstream.models._subjects import can_meet
 
 @frozen
 class Claim:
-    """What a step needs: ``name`` must have ``subjects`` for itself."""
+    """The subjects that the stream or consumer ``name`` has after a step, and no other may have."""
 
     step: Step
     name: str
@@ -32,12 +32,15 @@ class Claim:
 
 @define
 class Holders:
-    """The current holders of subjects, updated with each step."""
+    """The subjects of each stream or consumer, updated after each step."""
 
     subjects: dict[str, Sequence[str]] = field(factory=dict[str, Sequence[str]])
 
     def rival(self, claim: Claim) -> tuple[str, str] | None:
-        """Return another holder of a subject that the claim needs, and the subject, or None."""
+        """Return the name of another holder of a subject of the claim, and the subject.
+
+        Return None if there is no such holder.
+        """
         own = self.subjects.get(claim.name, ())
         taken = [subject for subject in claim.subjects if subject not in own]
         if not taken:
@@ -49,18 +52,18 @@ class Holders:
         return None
 
     def take(self, claim: Claim) -> None:
-        """Record that the claim's step is done."""
+        """Replace the subjects of the claim's holder by those of the claim."""
         self.subjects[claim.name] = claim.subjects
 
 
 def in_turn(claims: Iterable[Claim], holders: Holders) -> list[Step]:
-    """Return the steps in an order in which each can be done, as close as possible to `claims`.
+    """Return the steps in an order in which each is possible, as close as possible to `claims`.
 
-    Steps that are possible in no order come last, and are refused.
+    Steps that are possible in no order are refused, and are last in the list.
     """
     claims = list(claims)
     done: list[Step] = []
-    waiting: dict[str, list[Claim]] = {}  # by the name of the current holder
+    waiting: dict[str, list[Claim]] = {}  # by the name of the current holder of their subject
     for claim in claims:
         ready = deque([claim])
         while ready:
@@ -90,7 +93,7 @@ def _refused(claim: Claim, holders: Holders, waiting: dict[str, Claim]) -> Step:
 
 
 def stream_claim(step: Step, holders: Holders) -> Claim:
-    """Return the claim of a stream's step."""
+    """Return the claim of the step of a stream."""
     name = step.config.name
     if not step.is_due:
         return Claim(step, name, holders.subjects.get(name, ()))
@@ -98,7 +101,7 @@ def stream_claim(step: Step, holders: Holders) -> Claim:
 
 
 def consumer_claim(step: Step, holders: Holders) -> Claim:
-    """Return the claim of the step of a work queue's consumer."""
+    """Return the claim of the step of a consumer of a work queue."""
     name = step.config.name
     if not step.is_due:
         return Claim(step, name, holders.subjects.get(name, ()))
@@ -106,13 +109,17 @@ def consumer_claim(step: Step, holders: Holders) -> Claim:
 
 
 def subjects_of(config: StreamConfig) -> Sequence[str]:
-    """Return the subjects of a stream: by default its name, unless it copies other streams."""
+    """Return the subjects of a stream. The default is its name, or none if it copies streams."""
     default = [] if config.mirror or config.sources else [config.name or ""]
     return config.subjects or default
 
 
 def filters_of(config: ConsumerConfig) -> Sequence[str]:
-    """Return the filter subjects of a consumer; without filters it receives all subjects."""
-    if config.direct:  # an internal consumer that copies the stream: it does not count
+    """Return the filter subjects of a consumer; `[">"]` if it has no filter.
+
+    A direct consumer, which the server uses to copy the stream, has no exclusive filters: the
+    result is empty.
+    """
+    if config.direct:
         return ()
     return [config.filter_subject] if config.filter_subject else config.filter_subjects or [">"]

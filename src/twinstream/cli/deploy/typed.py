@@ -1,8 +1,7 @@
-"""The typed config of a step.
+"""Convert the config of a step to a typed model.
 
-The server accepts some values that have no typed form, such as a null in the metadata. A plan must
-report them before anything is carried out, because a folder is applied either completely or not at
-all.
+The server accepts some values that models do not, such as a null in the metadata. A plan reports
+them before any step is carried out, because `apply` changes nothing if one step is refused.
 """
 
 from __future__ import annotations
@@ -25,21 +24,24 @@ from twinstream.models import (
 
 
 def stream_config(config: FileConfig) -> StreamConfig:
-    """Return the stream config of a file. Raises ``DecodeError`` if it has no typed form."""
+    """Return a stream config as a model. Raises ``DecodeError`` if the model does not accept it."""
     return decode(config.members, StreamConfig)
 
 
 def consumer_config(config: FileConfig) -> ConsumerConfig:
-    """Return the consumer config of a file. Raises ``DecodeError`` if it has no typed form."""
+    """Return a consumer config as a model. Raises ``DecodeError`` if the model does not accept it.
+
+    A missing `ack_policy` becomes `none`.
+    """
     typed = decode(config.members, ConsumerConfig)
     if typed.ack_policy is None:
-        # Like the server, treat a missing ack_policy as "none"; the SDK's default differs.
+        # "none" is the default of the server. The SDK has another default.
         typed = evolve(typed, ack_policy=AckPolicy.NONE)
     return typed
 
 
 def untyped(config: FileConfig) -> list[Problem]:
-    """Return why a config cannot be sent as written; empty if it can."""
+    """Return the problems because of which the model does not accept a config; empty if it does."""
     read = stream_config if config.kind == "stream" else consumer_config
     try:
         read(config)
@@ -49,10 +51,10 @@ def untyped(config: FileConfig) -> list[Problem]:
 
 
 def other_spellings(config: FileConfig) -> list[tuple[str, str]]:
-    """Return the keys that a server recognises but models do not, with the usual spelling.
+    """Return the keys in upper or mixed case that a server accepts, with their usual spelling.
 
-    Servers ignore the case of keys. Models keep such a key as an unknown member, so its value would
-    reach the server without being checked.
+    Servers ignore the case of keys. Models treat such a key as an unknown member, so its value
+    would be sent to the server without a check.
     """
     record = StreamConfig if config.kind == "stream" else ConsumerConfig
     try:
@@ -65,7 +67,7 @@ def _folded(model: Model) -> Iterator[tuple[str, str]]:
     names = {each.name for each in fields(type(model))} - {"unknown"}
     for key in model.unknown:
         usual = key.casefold()
-        # A null remains among the unknown members, under the usual name of its setting.
+        # A setting that is null is also an unknown member, but its key has the usual spelling.
         if usual in names and usual != key:
             yield key, usual
     for name in names:

@@ -1,4 +1,4 @@
-"""``twinstream kv add``, ``edit``, ``info``, ``compact`` and ``ls``: buckets."""
+"""``twinstream kv add``, ``edit``, ``info``, ``compact`` and ``ls``: manage buckets."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from twinstream.models import (
 _SETTINGS = (
     click.option("--description", metavar="TEXT", help="What the bucket is for."),
     click.option("--history", type=int, metavar="N", help="Revisions to keep of each key."),
-    click.option("--ttl", metavar="DURATION", help="Age at which revisions go, say 24h; 0s: none."),
+    click.option("--ttl", metavar="DURATION", help="Age at which revisions expire; 0s: none."),
     click.option(
         "--marker-ttl", metavar="DURATION", help="How long markers of expired keys stay (2.11)."
     ),
@@ -41,11 +41,11 @@ _SETTINGS = (
     click.option("--metadata", multiple=True, metavar="NAME=VALUE", help="Free texts."),
     click.option("--tags", multiple=True, metavar="TAG", help="Tags of the servers to be on."),
     click.option("--cluster", metavar="NAME", help="Cluster to be on."),
-    click.option("--republish-source", metavar="SUBJECT", help="What is published again …"),
-    click.option("--republish-destination", metavar="SUBJECT", help="… on this subject …"),
-    click.option("--republish-headers", is_flag=True, help="… without values."),
-    click.option("--mirror", metavar="BUCKET", help="Be a copy of a bucket …"),
-    click.option("--mirror-domain", metavar="NAME", help="… of this domain."),
+    click.option("--republish-source", metavar="SUBJECT", help="Subjects to republish."),
+    click.option("--republish-destination", metavar="SUBJECT", help="Subject to republish to."),
+    click.option("--republish-headers", is_flag=True, help="Republish without values."),
+    click.option("--mirror", metavar="BUCKET", help="Bucket of which this bucket is a mirror."),
+    click.option("--mirror-domain", metavar="NAME", help="Domain of the mirrored bucket."),
     click.option("--source", multiple=True, metavar="BUCKET", help="Add the keys of a bucket."),
 )
 
@@ -57,7 +57,7 @@ def _settings(command: Callable[..., object]) -> Callable[..., object]:
 
 
 def _config(bucket: str, given: dict[str, Any]) -> KeyValueConfig:
-    """Return the configuration from the options."""
+    """Return the configuration of a bucket from the options."""
     with arguments_judged():
         return KeyValueConfig(
             bucket=bucket,
@@ -132,12 +132,12 @@ def add(target: Target, bucket: str, as_json: bool, **given: Any) -> None:
 
 @click.command(short_help="Change the settings of a bucket.")
 @click.argument("bucket")
-@click.option("--no-mirror", is_flag=True, help="Be a mirror no longer (server 2.12).")
+@click.option("--no-mirror", is_flag=True, help="Stop being a mirror (server 2.12).")
 @_settings
 @json_option
 @server_options
 def edit(target: Target, bucket: str, no_mirror: bool, as_json: bool, **given: Any) -> None:
-    """Change the given settings of BUCKET; the others stay."""
+    """Change the given settings of BUCKET; other settings are kept."""
     config = _config(bucket, given)
     with target.connect() as nc:
         jet = target.jetstream(nc)
@@ -234,7 +234,7 @@ def _list_buckets(jet: Any, names: bool, as_json: bool) -> None:
     note_undescribed(listing)
 
 
-@click.command(short_help="Remove the remains of deleted keys.")
+@click.command(short_help="Remove the markers of deleted keys.")
 @click.argument("bucket")
 @click.option(
     "--older-than",
@@ -242,7 +242,7 @@ def _list_buckets(jet: Any, names: bool, as_json: bool) -> None:
     show_default=True,
     callback=length,
     metavar="DURATION",
-    help="Keep younger markers, for watches that are away.",
+    help="Keep younger markers, for watches that are disconnected.",
 )
 @yes_option
 @json_option

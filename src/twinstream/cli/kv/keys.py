@@ -1,4 +1,4 @@
-"""``twinstream kv get``, ``put`` and similar commands: the keys of a bucket."""
+"""``twinstream kv get``, ``put`` and other commands for the keys of a bucket."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _opened(target: Target, bucket: str) -> Generator[KeyValue[bytes]]:
 
 
 @contextmanager
-def _missing_told() -> Generator[None]:
+def _key_missing() -> Generator[None]:
     from twinstream.core.kv.errors import KeyNotFound
 
     try:
@@ -44,13 +44,13 @@ def _missing_told() -> Generator[None]:
 
 
 def _value(text: str | None) -> bytes:
-    """Return the value of an argument; if that is missing or `-`, read standard input."""
+    """Return the bytes of an argument; without an argument, or with `-`, read standard input."""
     if text is None or text == "-":
         return b"".join(standard_input(threading.Event()))
     return argument(text)
 
 
-def _tell(bucket: str, key: str, revision: int, as_json: bool) -> None:
+def _print_revision(bucket: str, key: str, revision: int, as_json: bool) -> None:
     if as_json:
         print_json({"bucket": bucket, "key": key, "revision": revision})
     else:
@@ -67,8 +67,8 @@ def _tell(bucket: str, key: str, revision: int, as_json: bool) -> None:
 def get(
     target: Target, bucket: str, key: str, revision: int | None, raw: bool, as_json: bool
 ) -> None:
-    """Print the value of KEY in BUCKET. The exit code is 3 if it has none."""
-    with _opened(target, bucket) as found, _missing_told():
+    """Print the value of KEY in BUCKET. The exit code is 3 if KEY has no value."""
+    with _opened(target, bucket) as found, _key_missing():
         entry = found.get(key, revision=revision)
     if as_json:
         print_json(entry_as_json(entry))
@@ -92,7 +92,7 @@ def put(
     """Store VALUE, or standard input, as the value of KEY in BUCKET."""
     data = _value(value)
     with _opened(target, bucket) as found:
-        _tell(bucket, key, found.put(key, data, ttl=ttl), as_json)
+        _print_revision(bucket, key, found.put(key, data, ttl=ttl), as_json)
 
 
 @click.command(short_help="Store a value if the key has none.")
@@ -108,7 +108,7 @@ def create(
     """Store VALUE, or standard input, unless KEY already has a value in BUCKET."""
     data = _value(value)
     with _opened(target, bucket) as found:
-        _tell(bucket, key, found.create(key, data, ttl=ttl), as_json)
+        _print_revision(bucket, key, found.create(key, data, ttl=ttl), as_json)
 
 
 @click.command(short_help="Replace the value of a given revision.")
@@ -122,7 +122,7 @@ def update(target: Target, bucket: str, key: str, value: str, revision: int, as_
     """Store VALUE (- is standard input) if KEY of BUCKET is still at REVISION."""
     data = _value(value)
     with _opened(target, bucket) as found:
-        _tell(bucket, key, found.update(key, data, revision), as_json)
+        _print_revision(bucket, key, found.update(key, data, revision), as_json)
 
 
 @click.command("del", short_help="Delete a key, or a bucket.")
@@ -146,7 +146,7 @@ def delete(target: Target, bucket: str, key: str | None, yes: bool, as_json: boo
         return
     with _opened(target, bucket) as found:
         sure(f"Delete {key} of {bucket}?", yes=yes)
-        _tell(bucket, key, found.delete(key), as_json)
+        _print_revision(bucket, key, found.delete(key), as_json)
 
 
 @click.command(short_help="Delete a key with its history.")
@@ -174,7 +174,7 @@ def purge(
     with _opened(target, bucket) as found:
         if key is not None:
             sure(f"Purge {key} of {bucket}?", yes=yes)
-            _tell(bucket, key, found.purge(key, ttl=ttl), as_json)
+            _print_revision(bucket, key, found.purge(key, ttl=ttl), as_json)
             return
         sure(f"Purge all keys of {bucket}?", yes=yes)
         count = 0
@@ -193,8 +193,11 @@ def purge(
 @json_option
 @server_options
 def history(target: Target, bucket: str, key: str, as_json: bool) -> None:
-    """Show the kept revisions of KEY in BUCKET, oldest first. Exit code 3 if there are none."""
-    with _opened(target, bucket) as found, _missing_told():
+    """Show the kept revisions of KEY in BUCKET, oldest first.
+
+    The exit code is 3 if KEY has no revisions.
+    """
+    with _opened(target, bucket) as found, _key_missing():
         entries = found.history(key)
     if as_json:
         for entry in entries:
@@ -212,10 +215,10 @@ def history(target: Target, bucket: str, key: str, as_json: bool) -> None:
 @server_options
 def revert(target: Target, bucket: str, key: str, revision: int, yes: bool, as_json: bool) -> None:
     """Store the value of KEY at REVISION again, unless another client writes KEY meanwhile."""
-    with _opened(target, bucket) as found, _missing_told():
+    with _opened(target, bucket) as found, _key_missing():
         now, then = found.entry(key), found.get(key, revision=revision)
         if now is None:
             raise KeyMissing(f"bucket {bucket} has no key {key!r}")
         sure(f"Restore {key} of {bucket} to its value at revision {revision}?", yes=yes)
         new = found.update(key, then.value or b"", now.revision)
-        _tell(bucket, key, new, as_json)
+        _print_revision(bucket, key, new, as_json)

@@ -1,4 +1,4 @@
-"""The output of entries and buckets, for people and as JSON."""
+"""Print entries and buckets for people, or convert them to JSON."""
 
 from __future__ import annotations
 
@@ -18,13 +18,17 @@ __all__ = ["KeyMissing", "bucket_as_json", "entry_as_json", "show_bucket", "show
 
 
 class KeyMissing(Failure):
-    """The key has no value. The error has its own exit code, so that scripts can recognise it."""
+    """The key has no value. The exit code is 3, so that scripts can check it."""
 
     exit_code = 3
 
 
 def entry_as_json(entry: Entry[bytes], *, has_value: bool = True) -> dict[str, object]:
-    """Return an entry as a JSON object; for the value see `message_view.payload`."""
+    """Return an entry as a JSON object.
+
+    `value` is the value as text if it is UTF-8; any other value is in `value_base64`. Without
+    `has_value`, the value is omitted.
+    """
     shown: dict[str, object] = {
         "bucket": entry.bucket,
         "key": entry.key,
@@ -40,7 +44,7 @@ def entry_as_json(entry: Entry[bytes], *, has_value: bool = True) -> dict[str, o
 
 
 def show_entries(entries: list[Entry[bytes]]) -> None:
-    """Print a table of revisions."""
+    """Print a table of entries."""
     table = plain_table("key", "revision", "operation", "time", "size", "value", numbers=("size",))
     for entry in entries:
         table.add_row(
@@ -55,7 +59,7 @@ def show_entries(entries: list[Entry[bytes]]) -> None:
 
 
 def bucket_as_json(status: KeyValueStatus) -> dict[str, Any]:
-    """Return a bucket as a JSON object: its settings and its size."""
+    """Return the settings and the size of a bucket as a JSON object."""
     return {
         "config": encode(status.config),
         "values": status.values,
@@ -65,7 +69,7 @@ def bucket_as_json(status: KeyValueStatus) -> dict[str, Any]:
 
 
 def show_bucket(status: KeyValueStatus) -> None:
-    """Print a bucket: its settings and its size."""
+    """Print the settings and the size of a bucket."""
     table = plain_table("bucket", status.bucket)
     table.show_header = True
     for name, value in encode(status.config).items():

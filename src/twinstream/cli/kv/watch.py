@@ -1,4 +1,4 @@
-"""``twinstream kv watch``: the changes of a bucket, as they happen."""
+"""``twinstream kv watch``: print the changes of a bucket as they happen."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from twinstream.core.kv.entry import Entry
 
 _TURN: Final = 0.25
-"""Seconds of each wait for an entry, so that Ctrl-C takes effect soon."""
+"""The maximum seconds of a wait for an entry, so that Ctrl-C takes effect soon."""
 
 
 @click.command(short_help="Show the changes of a bucket as they happen.")

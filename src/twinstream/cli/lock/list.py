@@ -1,4 +1,4 @@
-"""``twinstream lock ls`` and ``release``: list holders of locks, and release a lock by force."""
+"""``twinstream lock ls`` and ``release``: list held locks, and release a lock by force."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def ls(target: Target, stream: str, as_json: bool) -> None:
 
 
 def _taken(jet: JetStream, stream: str, kind: str | None = None) -> list[Taken] | None:
-    """Return the locks that are held, or None if the stream does not exist yet."""
+    """Return the held locks, or None if the stream of the locks does not exist."""
     from twinstream.errors import StreamNotFound
 
     try:
@@ -75,9 +75,10 @@ def _members(taken: Taken) -> dict[str, object]:
 @json_option
 @server_options
 def release(target: Target, name: str, stream: str, yes: bool, as_json: bool) -> None:
-    """Release the lock NAME, whose holder is dead.
+    """Release the lock NAME, whose holder has crashed.
 
-    A living holder notices this at its next renewal. Until then, two clients may hold the lock.
+    If the holder is still running, it notices the release at its next renewal. Until then, two
+    clients may hold the lock.
     """
     with target.connect() as nc:
         jet = target.jetstream(nc)

@@ -43,7 +43,7 @@ class _NotRunnable(Failure):
     type=click.IntRange(min=2),
     default=15,
     show_default=True,
-    help="Seconds until others get the lock of a holder that died.",
+    help="Seconds until other clients can acquire the lock of a crashed holder.",
 )
 @click.option("--wait", type=Finite(min=0), help="Seconds to wait; unlimited by default.")
 @click.option("--note", default="", help="Shown by `lock ls`; COMMAND by default.")
@@ -94,7 +94,7 @@ def _work(lease: Lease, command: tuple[str, ...], grace: float) -> int:
     environment = os.environ | {"TWINSTREAM_LOCK_TOKEN": str(lease.token)}
     with asked_to_stop() as asked, _in_front() as process_group:
         try:
-            # A process group for the command, so that its child processes are ended with it.
+            # Start the command in a new process group, so that signals reach its child processes.
             process = subprocess.Popen(command, env=environment, process_group=0)
         except OSError as error:
             failure = _NotFound if isinstance(error, FileNotFoundError) else _NotRunnable
@@ -102,7 +102,7 @@ def _work(lease: Lease, command: tuple[str, ...], grace: float) -> int:
         process_group(process.pid)
         try:
             _watch(process, lease, asked, grace)
-        except BaseException:  # a second Ctrl-C: nothing may continue without the lock
+        except BaseException:  # a second Ctrl-C: the command must not continue without the lock
             _end(process, 0)
             raise
     code = process.returncode
@@ -110,9 +110,10 @@ def _work(lease: Lease, command: tuple[str, ...], grace: float) -> int:
 
 
 def _watch(process: subprocess.Popen[bytes], lease: Lease, asked: Event, grace: float) -> None:
-    """Wait for the command. Terminate it if the lock is lost or this process is terminated.
+    """Wait for the command. Send it SIGTERM if the lock is lost or a stop is requested.
 
-    While the lock is held, the command may take as long as it needs to exit.
+    While the lock is held, the command may take any time to exit. After the lock is lost, it is
+    killed unless it exits within `grace` seconds.
     """
     while process.poll() is None and lease.is_held and not asked.is_set():
         _pause(process)
@@ -132,7 +133,7 @@ def _pause(process: subprocess.Popen[bytes]) -> None:
 
 
 def _end(process: subprocess.Popen[bytes], grace: float) -> None:
-    """Kill the command and its child processes, unless it ends within `grace` seconds."""
+    """Kill the command and its child processes, unless it exits within `grace` seconds."""
     try:
         process.wait(grace)
     except subprocess.TimeoutExpired:
@@ -142,7 +143,11 @@ def _end(process: subprocess.Popen[bytes], grace: float) -> None:
 
 @contextmanager
 def _in_front() -> Generator[_Front]:
-    """Let the command read from the terminal and get Ctrl-C, until the block ends."""
+    """Yield a function that makes a process group the foreground group of the terminal.
+
+    Only the foreground group can read from the terminal and receives Ctrl-C. At the end of the
+    block, the group of this process becomes the foreground group again.
+    """
     front = _Front(sys.stdin.fileno() if _is_terminal() else None)
     before = signal.signal(signal.SIGTTOU, signal.SIG_IGN)
     try:
@@ -160,7 +165,7 @@ def _is_terminal() -> bool:
 
 
 class _Front:
-    """Makes a process group the foreground group of the terminal, if there is one."""
+    """A function that makes a process group the foreground group; no-op without a terminal."""
 
     def __init__(self, terminal: int | None) -> None:
         self._terminal = terminal

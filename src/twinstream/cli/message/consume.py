@@ -1,4 +1,4 @@
-"""``twinstream consume``: read the messages of a stream through a consumer."""
+"""``twinstream consume``: print the messages of a stream through a consumer."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ if TYPE_CHECKING:
     from twinstream.models import ConsumerConfig, DeliverPolicyWord
 
 _TURN: Final = 0.5
-"""Seconds of each wait for a message, so that Ctrl-C takes effect soon."""
+"""The maximum seconds of a wait for a message, so that Ctrl-C takes effect soon."""
 _SHORTEST: Final = 0.05
 _PLAIN: Final[dict[str, DeliverPolicyWord]] = {"all": "all", "new": "new", "last": "last"}
 
 
 @frozen(kw_only=True)
 class Start:
-    """The start of a new consumer: ``all``, ``new``, ``last``, a sequence or a time."""
+    """The start position of a new consumer, as the arguments of its config."""
 
     policy: DeliverPolicyWord
     sequence: int | None = None
@@ -47,7 +47,7 @@ class Start:
 
 
 def start_of(_: click.Context, __: click.Parameter, text: str) -> Start:
-    """Parse an argument as a start; a callback of click."""
+    """Return the start position in an option's value. A callback of click."""
     if text in _PLAIN:
         return Start(policy=_PLAIN[text])
     where = moment(text, or_else="all, new, last, ")
@@ -105,9 +105,10 @@ def consume(
     """Print the messages of STREAM as CONSUMER receives them.
 
     CONSUMER is durable; each message is acknowledged after it was printed. Without CONSUMER, the
-    stream is read in order, each message once, and nothing remains on the server. Ctrl-C ends the
-    command cleanly. It reconnects after a lost connection, however long that takes, unless --wait
-    ends first. A time for --from needs a time zone. With --json there is one line for each message.
+    stream is read in order, each message once, and no consumer remains on the server. Ctrl-C ends
+    the command cleanly. After a lost connection, the command reconnects without a time limit,
+    unless --wait ends first. A time for --from needs a time zone. With --json there is one line for
+    each message.
 
     \b
     twinstream consume ORDERS --from last --wait 1
@@ -150,7 +151,7 @@ def consume(
             elif not stop.is_set():
                 raise Failure("the connection to the server is lost, and no message arrived since")
         finally:
-            # Also printed after a failure, because so many messages were printed.
+            # Print the number of printed messages also after a failure.
             if not as_json:
                 notes().print(counted(printed, "message"), style="dim")
 
@@ -180,7 +181,7 @@ def _bound(
     try:
         found = stored.get_consumer(name)
         _check_given(found, subjects, start)
-        _tell_of_pause(found)
+        _note_pause(found)
         return found
     except ConsumerNotFound as error:
         if not create:
@@ -192,7 +193,7 @@ def _bound(
 
 
 def _check_given(consumer: Consumer, subjects: tuple[str, ...], start: Start) -> None:
-    """Refuse a start or subjects that differ from those of an existing consumer."""
+    """Raise a failure if `--from` or `--subject` differs from the existing consumer."""
     config = consumer.cached_info.config if consumer.cached_info is not None else None
     if config is None:
         return
@@ -215,8 +216,8 @@ def _check_given(consumer: Consumer, subjects: tuple[str, ...], start: Start) ->
         )
 
 
-def _tell_of_pause(consumer: Consumer) -> None:
-    """Explain that a paused consumer delivers nothing."""
+def _note_pause(consumer: Consumer) -> None:
+    """Print a note if the consumer is paused, because it delivers no messages then."""
     info = consumer.cached_info
     if info is not None and info.paused:
         left = info.pause_remaining
@@ -244,10 +245,9 @@ def _config(name: str, subjects: tuple[str, ...], start: Start) -> ConsumerConfi
 def _next(
     source: MessageSource, link: LinkWatch, wait: float | None, stop: Event, most: int | None
 ) -> Message | None:
-    """Return the next message, or None after a timeout or when the user wants to stop."""
+    """Return the next message, or None after ``wait`` seconds or when ``stop`` is set."""
     deadline = None if wait is None else time.monotonic() + wait
-    # Delivered messages are printed even after a stop, because returning them would count as a
-    # delivery.
+    # Print delivered messages even after a stop: to return them would use one of their deliveries.
     while source.at_hand or not stop.is_set():
         left = _TURN if deadline is None else deadline - time.monotonic()
         message = source.take(max(min(left, _TURN), _SHORTEST), most)

@@ -1,4 +1,4 @@
-"""``twinstream get``: show stored messages, without a consumer."""
+"""``twinstream get``: print stored messages without a consumer."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def moment_of(_: click.Context, __: click.Parameter, text: str | None) -> int | datetime | None:
-    """Parse an argument as a sequence or time; a callback of click."""
+    """Return an option's value as a sequence or time; None stays None. A callback of click."""
     return None if text is None else moment(text)
 
 
@@ -30,10 +30,10 @@ def moment_of(_: click.Context, __: click.Parameter, text: str | None) -> int | 
 @click.option("--last", metavar="SUBJECT", help="The last message of this subject.")
 @click.option("--each", is_flag=True, help="The last message of each subject.")
 @click.option(
-    "--from", "start", callback=moment_of, metavar="SEQ|TIME", help="Messages from here on …"
+    "--from", "start", callback=moment_of, metavar="SEQ|TIME", help="The first message to print."
 )
 @click.option(
-    "--to", "end", callback=moment_of, metavar="SEQ|TIME", help="… up to, but without, this one."
+    "--to", "end", callback=moment_of, metavar="SEQ|TIME", help="Print the messages before this."
 )
 @click.option(
     "--subject",
@@ -82,8 +82,7 @@ def get(
         elif each:
             found = source.snapshot(subjects or None, timeout=target.timeout).values()
         else:
-            # The range holds resources on the server, which must be released if the loop ends
-            # early.
+            # The range uses resources on the server, so close it even if the loop ends early.
             found = stack.enter_context(_range(source, start, end, subjects, target.timeout))
         printed = _print(found, count, as_json)
     if not as_json:

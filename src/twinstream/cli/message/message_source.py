@@ -1,4 +1,4 @@
-"""The sources of messages for ``consume``, which survive reconnects."""
+"""The sources of messages for ``consume``. They continue after reconnects."""
 
 from __future__ import annotations
 
@@ -19,34 +19,38 @@ if TYPE_CHECKING:
 
 _BATCH: Final = 200
 _BATCH_BYTES: Final = 16 * 1024 * 1024
-"""Far below the limit (64 MiB) at which a server disconnects a slow reader."""
-_GLANCE: Final = 0.05
-"""Maximum seconds for a batch.
+"""The maximum bytes of a batch.
 
-If max_ack_pending is reached, for example because of other clients, the server leaves a partly
-served request open, and its messages wait with it.
+A server disconnects a client with 64 MiB of unread data; a batch must be far smaller.
+"""
+_GLANCE: Final = 0.05
+"""The maximum seconds for a batch.
+
+If `max_ack_pending` is reached, for example because of other clients, the server does not complete
+a request. The received messages of the batch are processed only when the request ends.
 """
 _BEGINNING: Final = 1.0
-"""Minimum seconds for the first wait of an ordered read, which first creates a consumer."""
+"""The minimum seconds for the first wait of an ordered read, which also creates a consumer."""
 
 
 class MessageSource(Protocol):
-    """A source of a stream's messages."""
+    """A source of the messages of a stream."""
 
     @property
     def at_hand(self) -> int:
-        """The number of messages that were delivered but not processed yet."""
+        """The number of messages that were delivered but not printed yet."""
         ...
 
     @property
     def trouble(self) -> BaseException | None:
-        """The error of the last wait, or None if it could receive messages."""
+        """The error of the last wait; None if the wait ended without an error."""
         ...
 
     def take(self, timeout: float, most: int | None) -> Message | None:
-        """Return the next message, or None if none arrived within ``timeout`` seconds.
+        """Return the next message, or None if no message arrived within ``timeout`` seconds.
 
-        At most ``most`` messages are still needed, including this one.
+        ``most`` is the number of messages that the command still needs, including this one; None
+        means no limit.
         """
         ...
 
@@ -57,9 +61,9 @@ class MessageSource(Protocol):
 
 @define
 class Durable:
-    """The messages of a durable consumer. Messages lost with a connection are redelivered.
+    """The messages of a durable consumer. After a lost connection, the server redelivers them.
 
-    Stored messages are fetched in batches, which is ten times as fast as one by one.
+    Messages are fetched in batches, which is ten times as fast as single messages.
     """
 
     consumer: Consumer
@@ -70,25 +74,25 @@ class Durable:
 
     @property
     def at_hand(self) -> int:
-        """The number of messages that were delivered but not processed yet."""
+        """The number of messages that were delivered but not printed yet."""
         return len(self._ready)
 
     @property
     def trouble(self) -> BaseException | None:
-        """The error of the last wait, or None if it could receive messages."""
+        """The error of the last wait; None if the wait ended without an error."""
         return self.patience.trouble
 
     def take(self, timeout: float, most: int | None) -> Message | None:
-        """Return the next message, or None if none arrived within ``timeout`` seconds."""
+        """Return the next message, or None if no message arrived within ``timeout`` seconds."""
         if not self._ready:
             with self.patience.tried():
                 self._ready.extend(self._fetch(min(self._batch, most or _BATCH), timeout))
         while self._ready:
-            # The message stays in the buffer until it is processed, so that it is returned if
-            # printing fails.
+            # The message stays in the buffer until `done`, so that `give_back` returns it to the
+            # server if it cannot be printed.
             if not self._ready[0].is_late:
                 return self._ready[0]
-            # Reading the output took longer than ack_wait, so the server redelivers the message.
+            # The message was buffered for longer than ack_wait, so the server redelivers it.
             self._ready.popleft()
         return None
 
@@ -107,7 +111,7 @@ class Durable:
                     return several
             except ConsumerDeleted:
                 raise
-            except PullError:  # a single message exceeds the limit of bytes for a batch
+            except PullError:  # the next message alone exceeds max_bytes
                 pass
         return self.consumer.fetch(1, timeout=timeout, priority=group)
 
@@ -120,25 +124,27 @@ class Durable:
     def _batch(self) -> int:
         config = self._config
         if config is None or config.ack_policy == "none" or (config.max_deliver or 0) > 0:
-            # A message that is returned unprinted is lost, or has used up one delivery.
+            # If a message is returned to the server, it is lost with ack_policy none, and has used
+            # one of its deliveries with max_deliver. So do not buffer messages.
             return 1
-        # A request for more than max_ack_pending messages is never completed.
+        # The server never completes a request for more than max_ack_pending messages.
         bounds = (_BATCH, config.max_batch or 0, config.max_ack_pending or 0)
         return min(bound for bound in bounds if bound > 0)
 
     def give_back(self) -> None:
-        """Return unprocessed messages to the server."""
+        """Return the buffered messages to the server with naks."""
         from twinstream.core.error_details.transient import LOST_RESPONSE
 
         with suppress(*LOST_RESPONSE):
             while self._ready:
                 message = self._ready.popleft()
-                # A late message was redelivered, so a nak would take it from another client.
+                # The server may have redelivered a late message to another client, and a nak would
+                # affect that delivery.
                 if not message.is_late:
                     message.nak()
 
     def done(self, message: Message) -> None:
-        """Acknowledge the message, if required."""
+        """Remove a printed message from the buffer, and acknowledge it if required."""
         from twinstream.core.error_details.transient import LOST_RESPONSE
 
         self._ready.popleft()
@@ -153,21 +159,21 @@ class Durable:
 
 @define
 class InOrder:
-    """An ordered read, each message once, through temporary consumers."""
+    """The messages of a stream in order, each once, read through temporary consumers."""
 
     messages: OrderedMessages
     stream: str
     trouble: BaseException | None = field(default=None, init=False)
-    """The error of the last wait, or None if it could receive messages."""
+    """The error of the last wait; None if the wait ended without an error."""
     _begun: bool = field(default=False, init=False)
 
     @property
     def at_hand(self) -> int:
-        """Always 0: messages are read ahead, and unused ones need no acknowledgement."""
+        """Always 0, because buffered messages of an ordered read need no acknowledgement."""
         return 0
 
     def take(self, timeout: float, most: int | None) -> Message | None:
-        """Return the next message, or None if none arrived within ``timeout`` seconds."""
+        """Return the next message, or None if no message arrived within ``timeout`` seconds."""
         from twinstream.errors import JetStreamError, RequestTimeout
 
         self.trouble = None
@@ -188,4 +194,4 @@ class InOrder:
             self._begun = True
 
     def done(self, message: Message) -> None:
-        """Do nothing: these consumers need no acknowledgement."""
+        """Do nothing, because an ordered read needs no acknowledgements."""

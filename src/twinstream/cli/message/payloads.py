@@ -1,7 +1,7 @@
-"""The messages that ``pub`` sends: data from the argument, files or standard input.
+"""The messages that ``pub`` sends. Their data is an argument, or is read from files or stdin.
 
-In the subject, data, header values and message id, ``{n}`` stands for the number of the message,
-from 1.
+The text ``{n}`` in the subject, data, header values and message id is replaced by the number of the
+message, from 1.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ PLACEHOLDER: Final = "{n}"
 
 @frozen(kw_only=True)
 class Draft:
-    """One message as the user gave it, before ``{n}`` is replaced."""
+    """The subject, headers and id of the messages, before ``{n}`` is replaced."""
 
     subject: str
     headers: tuple[tuple[str, str], ...]
@@ -48,7 +48,10 @@ class Draft:
 
 
 def parse_headers(lines: Sequence[str]) -> tuple[tuple[str, str], ...]:
-    """Split ``Name: value`` lines. Raises a usage error that shows the format."""
+    """Return the name and the value of each ``Name: value`` line.
+
+    Raises a usage error that shows the format.
+    """
     pairs: list[tuple[str, str]] = []
     for line in lines:
         name, colon, value = line.partition(":")
@@ -62,11 +65,11 @@ def parse_headers(lines: Sequence[str]) -> tuple[tuple[str, str], ...]:
 
 
 Separator = bytes | None
-"""The separator of messages: a line end, NUL, or None if all data is one message."""
+"""The separator between messages: a newline, NUL, or None if all data is one message."""
 
 _READ_SIZE: Final = 1 << 16
 _STOP_CHECK: Final = 0.1
-"""Seconds between two checks whether the command should stop."""
+"""The seconds between two checks whether ``stop`` is set."""
 
 
 def payloads(
@@ -76,10 +79,10 @@ def payloads(
     count: int,
     stop: threading.Event,
 ) -> Iterator[bytes]:
-    """Yield the payload of each message.
+    """Yield the payload of each message, with ``{n}`` replaced.
 
     Without ``data`` and ``files`` (or with ``-``), standard input is read until it ends or ``stop``
-    is set. It is split at the separator while it is read. All messages are sent ``count`` times.
+    is set. It is split at the separator while it is read. All payloads are yielded ``count`` times.
     """
     if data is not None and data != "-":
         sources = [argument(data)]
@@ -95,15 +98,15 @@ def payloads(
 
 
 def argument(data: str) -> bytes:
-    """Return an argument's bytes unchanged, even if they are not UTF-8."""
+    """Return the original bytes of a command-line argument, even if they are not UTF-8."""
     return data.encode(errors="surrogateescape")
 
 
 def standard_input(stop: threading.Event) -> Iterator[bytes]:
     """Yield the data of standard input until it ends or ``stop`` is set.
 
-    A plain read cannot be stopped, because Python resumes it after a signal handler. So this
-    function waits for input with a time limit and checks ``stop`` in between.
+    Python resumes a blocking read after a signal handler, so Ctrl-C would not end it. This function
+    waits for input with a time limit instead, and checks ``stop`` in between.
     """
     try:
         number = sys.stdin.fileno()
@@ -125,7 +128,7 @@ def _parts(source: bytes, separator: Separator) -> list[bytes]:
 
 
 def _cut(pieces: Iterable[bytes], separator: bytes) -> Iterator[bytes]:
-    """Split the data while it arrives, so that an endless pipe is sent as well."""
+    """Yield each part between separators as soon as it has arrived, as the data may be endless."""
     ending = b"\r" if separator == b"\n" else b""
     rest: list[bytes] = []
     for piece in pieces:
@@ -140,7 +143,7 @@ def _cut(pieces: Iterable[bytes], separator: bytes) -> Iterator[bytes]:
 
 
 def at_rate(parts: Iterator[bytes], rate: float | None, asked: threading.Event) -> Iterator[bytes]:
-    """Yield at most ``rate`` parts per second, until a stop is requested."""
+    """Yield at most ``rate`` parts per second, until ``asked`` is set; None means no limit."""
     if rate is None:
         yield from parts
         return

@@ -35,7 +35,7 @@ _SEQ: Final = click.IntRange(0, LAST_SEQUENCE)
     "files",
     multiple=True,
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Take the data from a file; several files are several messages.",
+    help="Read the data from a file; several files are several messages.",
 )
 @click.option("--lines", is_flag=True, help="Each line of the data is one message.")
 @click.option("--nul", "-0", is_flag=True, help="Messages are separated by NUL (find -print0).")
@@ -103,10 +103,10 @@ def pub(
 ) -> None:
     """Publish DATA (or files, or standard input) on SUBJECT into a stream.
 
-    Returns when the server has stored each message, and prints where. In SUBJECT, DATA, header
-    values and the message id, {n} stands for the number of the message. With --json there is one
-    line for each message. After Ctrl-C the command sends no more messages and waits for those in
-    flight.
+    Waits until the server has stored each message, and prints the stream and the sequence. In
+    SUBJECT, DATA, header values and the message id, {n} is replaced by the number of the message.
+    With --json there is one line for each message. After Ctrl-C the command sends no more messages,
+    and waits for the acknowledgements of messages in flight.
 
     \b
     twinstream pub orders.new '{"id": {n}}' --count 1000 --msg-id 'order-{n}'
@@ -145,7 +145,7 @@ def pub(
         jet = target.jetstream(nc)
         parts = at_rate(payloads(data, files, separator, count, asked), rate, asked)
         requests = _requests(draft, parts, promises, asked)
-        # The tally counts the failures, and the end of the command reports them.
+        # The tally counts failures, and `_raise_unless_all_stored` reports them.
         publishing = jet.publish_many(requests, window=WINDOW, raise_failures=False)
         with needs_its_reader("all messages were published"), publishing as outcomes:
             for outcome in outcomes:

@@ -1,4 +1,4 @@
-"""Counts of the outcomes of the messages that ``pub`` sent."""
+"""Count the outcomes of the messages that ``pub`` sent."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @define
 class Tally:
-    """Counts the outcomes of messages."""
+    """The number of messages with each outcome."""
 
     stored: int = 0
     duplicates: int = 0
@@ -27,11 +27,11 @@ class Tally:
 
     @property
     def sent(self) -> int:
-        """All messages."""
+        """The total number of counted messages."""
         return self.stored + self.duplicates + self.failed
 
     def enter(self, outcome: PubAck | PublishFailure) -> None:
-        """Count one outcome."""
+        """Count the outcome of a message."""
         from js_sync import PublishFailure
 
         if isinstance(outcome, PublishFailure):
@@ -45,7 +45,7 @@ class Tally:
             self.stored += 1
 
     def show(self, console: Console) -> None:
-        """Print a summary in one line."""
+        """Print a summary on one line."""
         if self.last is None:
             if not self.failed:
                 print("nothing to publish: standard input was empty", file=sys.stderr)

@@ -15,13 +15,16 @@ if TYPE_CHECKING:
     from js_sync import Connection, TwinstreamError
 
 _PAUSE: Final = 0.2
-"""Seconds before a refused request is repeated."""
+"""The seconds before a failed request is repeated."""
 _LEADERLESS: Final = 20.0
-"""Seconds that a leader may be missing: servers start an election up to 9 s after its loss."""
+"""The seconds for which errors are tolerated while the server has no leader.
+
+Servers start an election up to 9 s after the loss of a leader.
+"""
 
 
 class LinkWatch:
-    """Remembers the last state of the connection; reports changes on standard error."""
+    """A monitor of the connection, which prints changes of its state to standard error."""
 
     def __init__(self, nc: Connection) -> None:
         self._nc = nc
@@ -29,9 +32,9 @@ class LinkWatch:
         self._lost = False
 
     def look(self) -> bool:
-        """Check the connection, report a change, and return whether it is up."""
+        """Print a change of the connection's state, and return whether it is connected."""
         up, epoch = self._nc.is_connected, self._nc.epoch
-        # A reconnect between two checks is visible in the epoch only.
+        # After a reconnect between two checks, only the epoch has changed.
         if not self._lost and (not up or epoch != self._epoch):
             notes().print("the connection to the server is lost; reconnecting", style="yellow")
             self._lost = True
@@ -45,18 +48,22 @@ class LinkWatch:
 
 
 class Patience:
-    """Tolerates errors during a reconnect, and afterwards until a leader is elected."""
+    """A guard for requests that tolerates errors until a reconnect and a leader election end."""
 
     def __init__(self, nc: Connection, stop: Event) -> None:
         self._nc = nc
         self._stop = stop
         self._since: float | None = None
         self.trouble: TwinstreamError | None = None
-        """The error of the last attempt, if it failed and was tolerated."""
+        """The tolerated error of the last attempt; None if it succeeded."""
 
     @contextmanager
     def tried(self) -> Generator[None]:
-        """Wait briefly if the block fails; raise its error after the tolerated time."""
+        """Suppress an error of the block and wait briefly.
+
+        Raise the error if the errors last for more than `_LEADERLESS` seconds while the connection
+        is up.
+        """
         from twinstream.core.error_details.transient import NO_RESPONSE
 
         try:

@@ -1,4 +1,4 @@
-"""Parse positions in a stream: a sequence or a time."""
+"""Parse a position in a stream, which is a sequence or a time."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ __all__ = ["moment"]
 
 
 def moment(text: str, *, or_else: str = "") -> int | datetime:
-    """Parse an argument as a sequence or as a time with a time zone.
+    """Return a sequence, or a time with a time zone.
 
-    Raises `click.BadParameter`, whose text lists other valid values (`or_else`).
+    Raises `click.BadParameter` for other text. `or_else` lists other valid values for the message,
+    and ends with a comma and a space.
     """
     if text.isdecimal() and 0 < int(text) <= LAST_SEQUENCE:
         return int(text)
@@ -30,7 +31,7 @@ def moment(text: str, *, or_else: str = "") -> int | datetime:
 
 
 def _time(text: str) -> datetime | None:
-    """Parse a time, to the nanosecond if it has the format that `get` prints."""
+    """Return the time in `text`, or None; with nanoseconds if it is in the format of the server."""
     for read in (Timestamp.parse, datetime.fromisoformat):
         with suppress(ValueError):
             return read(text)

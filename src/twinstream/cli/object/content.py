@@ -1,4 +1,4 @@
-"""``twinstream object put``, ``get``, ``del``, ``info``, ``ls`` and ``watch``."""
+"""``twinstream object put``, ``get``, ``del``, ``info``, ``ls`` and ``watch``: manage objects."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from js_sync import JetStream, ObjectProgress, ObjectStore, ObjectWatch
 
 _TURN = 0.25
-"""Seconds of each wait for a change, so that Ctrl-C takes effect soon."""
+"""The maximum seconds of a wait for a change, so that Ctrl-C takes effect soon."""
 
 
 @click.command(short_help="Store a file.")
@@ -148,10 +148,10 @@ def get(
     yes: bool,
     as_json: bool,
 ) -> None:
-    """Write the object NAME of BUCKET to a file of its name, without folders.
+    """Write the object NAME of BUCKET to a file with the same name, without its folders.
 
-    The file appears once the content is complete and matches its digest. On standard output, the
-    last part is written only then.
+    The file is created after the content is complete and matches its digest. On standard output,
+    the last part of the content is written only then.
     """
     to_output = output == "-"
     if to_output and (resume or as_json):

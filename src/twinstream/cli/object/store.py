@@ -1,4 +1,4 @@
-"""``twinstream object add``, ``edit``, ``seal`` and ``sweep``: the stores themselves."""
+"""``twinstream object add``, ``edit``, ``seal`` and ``sweep``: manage object stores."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ _SETTINGS: Final = (
     click.option("--description", metavar="TEXT", help="What the store is for."),
     click.option(
         "--ttl", callback=_ttl, metavar="LENGTH",
-        help="Age at which objects are removed, say 24h.",
+        help="Age at which objects are removed, such as 24h.",
     ),
     click.option("--max-bucket-size", type=click.IntRange(min=1), metavar="BYTES",
             help="Maximum size of all objects."),
     click.option("--replicas", type=click.IntRange(1, 5), help="Copies of each object."),
-    click.option("--compress/--no-compress", default=None, help="Compress what is stored on disk."),
+    click.option("--compress/--no-compress", default=None, help="Compress the files on disk."),
     click.option("--metadata", multiple=True, metavar="KEY=VALUE", help="A text to keep."),
     click.option("--cluster", metavar="NAME", help="The cluster for the store."),
     click.option("--tag", "tags", multiple=True, metavar="TAG", help="Tag that servers must have."),
@@ -41,7 +41,7 @@ _SETTINGS: Final = (
 
 
 def _settings(command: Callable[..., object]) -> Callable[..., object]:
-    """Add the options for settings of a store."""
+    """Add the options for the settings of a store to a command."""
     for option in reversed(_SETTINGS):
         command = option(command)
     return command
@@ -75,7 +75,7 @@ def add(target: Target, bucket: str, storage: str, as_json: bool, **settings: An
 @json_option
 @server_options
 def edit(target: Target, bucket: str, as_json: bool, **settings: Any) -> None:
-    """Change the given settings of the object store BUCKET; the others stay."""
+    """Change the given settings of the object store BUCKET; other settings are kept."""
     from twinstream.models import evolve
 
     given = _given(settings)
@@ -95,7 +95,7 @@ def _word(storage: str) -> object:
 
 
 def _given(settings: dict[str, Any]) -> dict[str, object]:
-    """Return the given settings, as fields of a configuration."""
+    """Return the settings that the user gave, as fields of `ObjectStoreConfig`."""
     from twinstream.models import Duration, Placement
 
     found: dict[str, object] = {
@@ -136,11 +136,11 @@ def _show(status: ObjectStoreStatus, as_json: bool) -> None:
 def seal(target: Target, bucket: str, yes: bool, as_json: bool) -> None:
     """Make BUCKET permanently read-only: nothing can be added or removed, not even by its age.
 
-    Remains of failed uploads stay as well; `twinstream object sweep` removes them before.
+    Parts of failed uploads cannot be removed, either; use `twinstream object sweep` before.
     """
     with target.connect() as nc:
         store = target.jetstream(nc).get_object_store(bucket)
-        sure(f"Seal {bucket} ({in_bytes(store.status().size)}), for ever?", yes=yes)
+        sure(f"Seal {bucket} ({in_bytes(store.status().size)}), permanently?", yes=yes)
         store.seal()
     if as_json:
         print_json({"bucket": bucket, "sealed": True})
@@ -148,7 +148,7 @@ def seal(target: Target, bucket: str, yes: bool, as_json: bool) -> None:
         results().print(f"sealed {bucket}")
 
 
-@click.command(short_help="Remove the remains of failed uploads.")
+@click.command(short_help="Remove the parts of failed uploads.")
 @click.argument("bucket")
 @click.option(
     "--older-than", default="24h", show_default=True, callback=length, metavar="LENGTH",

@@ -1,4 +1,4 @@
-"""The output of objects and object stores, for people and as JSON."""
+"""Print objects and object stores for people, or convert them to JSON."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ __all__ = ["info_members", "kind_of", "show_info", "show_infos", "show_status", 
 
 
 def status_members(status: ObjectStoreStatus) -> dict[str, Any]:
-    """Return the status of a store for JSON."""
+    """Return the settings and the status of a store as a JSON object."""
     from twinstream.models import encode
 
     return {**encode(status.config), "size": status.size, "sealed": status.is_sealed}
 
 
 def show_status(status: ObjectStoreStatus) -> None:
-    """Print the status of a store."""
+    """Print the settings and the status of a store."""
     from twinstream.models import encode
 
     shown = {**encode(status.config), "size": in_bytes(status.size), "sealed": status.is_sealed}
@@ -33,14 +33,14 @@ def show_status(status: ObjectStoreStatus) -> None:
 
 
 def info_members(info: ObjectInfo) -> dict[str, Any]:
-    """Return a description for JSON."""
+    """Return the info of an object as a JSON object."""
     from twinstream.models import encode
 
     return encode(info)
 
 
 def kind_of(info: ObjectInfo) -> str:
-    """Return a description's special properties; empty for most objects."""
+    """Return "deleted", "unreadable" or the target of a link; empty for a plain object."""
     if info.deleted:
         return "deleted"
     if info.unknown.get("error"):
@@ -52,7 +52,7 @@ def kind_of(info: ObjectInfo) -> str:
 
 
 def show_info(info: ObjectInfo) -> None:
-    """Print a description."""
+    """Print the info of an object."""
     _rows(
         {
             "bucket": info.bucket,
@@ -71,7 +71,7 @@ def show_info(info: ObjectInfo) -> None:
 
 
 def show_infos(infos: list[ObjectInfo]) -> None:
-    """Print a list of objects."""
+    """Print a table of objects."""
     table = plain_table("object", "size", "stored", "", numbers=("size",))
     for info in infos:
         size = in_bytes(info.size or 0)

@@ -1,4 +1,4 @@
-"""Three outputs of a running pipeline: a table on a terminal, lines in a log, or JSON."""
+"""Output of a running pipeline: as a table on a terminal, as lines in a log, or as JSON."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Watcher(Protocol):
-    """Displays the events of a run."""
+    """A display for the events of a run."""
 
     def hear(self, happening: Happening) -> None:
         """Display an event."""
@@ -37,7 +37,10 @@ class Watcher(Protocol):
 
 
 class JsonLines:
-    """Prints one JSON object per line to standard output, each with ``at`` and ``event``."""
+    """A display that prints each event as a JSON object on one line of standard output.
+
+    The object has the time of the event in ``at`` and its name in ``event``.
+    """
 
     def hear(self, happening: Happening) -> None:
         """Print an event."""
@@ -57,7 +60,7 @@ class JsonLines:
 
 
 class Lines:
-    """Prints a line with the time for each event."""
+    """A display that prints each event on one line with its time."""
 
     def __init__(self, console: Console) -> None:
         self._console: Final = console
@@ -65,7 +68,7 @@ class Lines:
     def hear(self, happening: Happening) -> None:
         """Print an event."""
         now = datetime.now(UTC).strftime("%H:%M:%S")
-        self._console.print(f"{now} {happening.source}: {told(happening)}", soft_wrap=True)
+        self._console.print(f"{now} {happening.source}: {sentence(happening)}", soft_wrap=True)
 
     def __enter__(self) -> Self:
         return self
@@ -95,7 +98,7 @@ class _Row:
 
 
 class Board:
-    """A table of all sources that is updated in place, below the errors so far."""
+    """A display with a table of all sources, updated in place. Errors are printed above it."""
 
     def __init__(self, config: PipelineConfig, console: Console) -> None:
         self._rows: Final = {each.name: _Row() for each in config.sources}
@@ -116,7 +119,8 @@ class Board:
                 pass
             case happenings.Failed():
                 row.state = Text("waits", "yellow") if happening.retry_in else Text("failed", "red")
-                self._live.console.print(f"{happening.source}: {told(happening)}", style="yellow")
+                text = f"{happening.source}: {sentence(happening)}"
+                self._live.console.print(text, style="yellow")
             case happenings.Ended():
                 row.state = Text("done", "green")
         self._live.update(self._table())
@@ -145,8 +149,8 @@ class Board:
         return table
 
 
-def told(happening: Happening) -> str:
-    """Describe an event in one sentence."""
+def sentence(happening: Happening) -> str:
+    """Return a sentence that describes an event."""
     from twinstream.spark.pipeline import happenings
 
     match happening:

@@ -1,4 +1,4 @@
-"""``twinstream pipeline compact``: join small files."""
+"""``twinstream pipeline compact``: join the small files of tables."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 @click.option("--size", default="128m", show_default=True, help="Maximum size of a joined file.")
 @json_option
 def compact(config: PipelineConfig, size: str, as_json: bool) -> None:
-    """Join the small files of small batches, table by table, in one step each.
+    """Join the small files of small batches, in one commit for each table.
 
-    A running pipeline lands no batches meanwhile; readers continue. The old files are kept until
-    `vacuum`.
+    Meanwhile, a running pipeline lands no batches; queries can still read the tables. `vacuum`
+    removes the old files later.
     """
     from twinstream.spark.pipeline.compact import compact as compact_tables
 

@@ -1,4 +1,4 @@
-"""Shared parts of the pipeline commands: reading the pipeline's file, and starting Spark."""
+"""Shared code of the pipeline commands: reading the pipeline's file, and starting Spark."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ if TYPE_CHECKING:
 
 
 def config_options(command: Callable[..., object]) -> Callable[..., object]:
-    """Add the option for the pipeline's file to a command, which gets the content as ``config``."""
+    """Add the options `--config` and `--server` to a command.
+
+    The command gets the content of the pipeline's file as ``config``.
+    """
 
     @functools.wraps(command)
     def with_config(*args: Any, **options: Any) -> object:
@@ -53,7 +56,10 @@ def config_options(command: Callable[..., object]) -> Callable[..., object]:
 
 
 def load(file: Path, server: str | None) -> PipelineConfig:
-    """Read a pipeline's file. An error in it is a usage error (exit code 2)."""
+    """Return the content of a pipeline's file. An error in it is a usage error (exit code 2).
+
+    `server` replaces the address of the server in the file, unless it is None.
+    """
     for package in ("pyspark", "pyarrow"):
         if find_spec(package) is None:
             raise Failure(
@@ -86,10 +92,11 @@ def pick(config: PipelineConfig, name: str | None) -> SourceConfig:
 
 @contextmanager
 def spark_of(config: PipelineConfig, *, verbose: bool = False) -> Generator[SparkSession]:
-    """Start Spark with the settings of the file, and stop it at the end.
+    """Start Spark with the settings of the file, and stop it at the end of the block.
 
-    Spark reports each failure with tracebacks. Without ``verbose`` they are written to a file,
-    whose name is printed if the command fails. The command itself reports the failure in one line.
+    Spark prints tracebacks for each failure. Without ``verbose`` they are written to a file, and
+    the name of the file is printed if the command fails. The command reports the failure in one
+    line. A Spark session that the process already has is not stopped.
     """
     from pyspark.sql import SparkSession
 
@@ -121,12 +128,12 @@ def _stop(spark: SparkSession) -> None:
     try:
         spark.stop()
     except Exception as error:
-        if not spark_is_gone(error):  # otherwise the command has reported it already
+        if not spark_is_gone(error):  # the command has already reported that Spark crashed
             raise
 
 
 def parse_size(text: str, option: str) -> int:
-    """Return the bytes of a size such as 512k, 128m or 1g; errors name ``option``."""
+    """Return a size such as 512k, 128m or 1g in bytes. A usage error names ``option``."""
     units = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
     number, unit = (text[:-1], text[-1:].lower()) if text[-1:].lower() in units else (text, "")
     if not number.isascii() or not number.isdigit() or not int(number):
@@ -136,7 +143,7 @@ def parse_size(text: str, option: str) -> int:
 
 
 def parse_seconds(text: str, option: str) -> float:
-    """Return the seconds of a duration such as 30s, 15m, 2h or 7d; errors name ``option``."""
+    """Return a duration such as 30s, 15m, 2h or 7d in seconds. A usage error names ``option``."""
     units = {"s": 1, "m": 60, "h": 3600, "d": 86400}
     number, unit = text[:-1], text[-1:]
     if unit not in units or not number.isascii() or not number.isdigit():

@@ -1,4 +1,4 @@
-"""The report of a pipeline: one HTML page, created from the journals of its sources."""
+"""Create the report of a pipeline from its journals, as one HTML page."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from twinstream.spark.pipeline.batch_log import BatchEntry
 
 COLUMNS: Final = 60
-"""The number of points of a chart over time."""
+"""The number of values on the time axis of a chart."""
 
 SHOWN: Final = 20
-"""The number of listed batches, the newest first."""
+"""The maximum number of batches in the list of the last batches."""
 
 _TIME: Final = "%Y-%m-%d %H:%M:%S"
 _UNITS: Final = (("seconds", 1.0), ("minutes", 60.0), ("hours", 3600.0), ("days", 86400.0))
@@ -35,7 +35,7 @@ class _Batch:
 
 
 def page(name: str, sink: str, logs: Mapping[str, Sequence[BatchEntry]]) -> str:
-    """Return the HTML page of a pipeline; ``logs`` maps each source to its landed batches."""
+    """Return the HTML report of a pipeline. ``logs`` has the landed batches of each source."""
     batches = sorted(
         (_Batch(source, each, _ended(each)) for source, log in logs.items() for each in log),
         key=lambda batch: batch.ended,
@@ -56,13 +56,13 @@ def _ended(entry: BatchEntry) -> datetime:
 
 
 def _header(name: str, sink: str, batches: Sequence[_Batch]) -> str:
-    told = f"Streams into {escape(sink)} tables."
+    text = f"Streams into {escape(sink)} tables."
     if batches:
         first, last = (
             each.ended.strftime("%Y-%m-%d %H:%M:%S") for each in (batches[0], batches[-1])
         )
-        told += f" {counted(len(batches), 'batch')} from {first} to {last} UTC."
-    return f"<header><h1>Pipeline {escape(name)}</h1><p>{told}</p></header>\n"
+        text += f" {counted(len(batches), 'batch')} from {first} to {last} UTC."
+    return f"<header><h1>Pipeline {escape(name)}</h1><p>{text}</p></header>\n"
 
 
 def _tiles(logs: Mapping[str, Sequence[BatchEntry]]) -> str:
@@ -118,7 +118,7 @@ def _charts(batches: Sequence[_Batch], sources: Sequence[str]) -> str:
 
 @frozen
 class _Axis:
-    """A time axis, divided into equal intervals."""
+    """The time axis of a chart, divided into `COLUMNS` equal intervals."""
 
     begin: datetime
     step: float
@@ -142,7 +142,10 @@ class _Axis:
         return min(int((moment - self.begin).total_seconds() / self.step), COLUMNS - 1)
 
     def sums(self, batches: Iterable[_Batch], sources: Sequence[str]) -> list[Series]:
-        """Distribute the messages of each batch evenly over its duration."""
+        """Return the messages per second of each source in each interval.
+
+        The messages of a batch are distributed evenly over its duration.
+        """
         values = {source: [0.0] * COLUMNS for source in sources}
         for batch in batches:
             first = self.column(datetime.fromisoformat(batch.entry.began))
@@ -153,7 +156,10 @@ class _Axis:
         return [Series(source, values[source]) for source in sources]
 
     def peaks(self, batches: Iterable[_Batch], sources: Sequence[str]) -> list[Series]:
-        """Return, for each interval, the largest backlog after one of its batches."""
+        """Return the largest backlog of each source in each interval.
+
+        An interval without a batch has the value of the interval before.
+        """
         found: dict[str, dict[int, float]] = {source: {} for source in sources}
         for batch in batches:
             column, known = self.column(batch.ended), found[batch.source]

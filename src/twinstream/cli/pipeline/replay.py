@@ -1,4 +1,4 @@
-"""``twinstream pipeline replay``: land a range again."""
+"""``twinstream pipeline replay``: land a range of sequences again."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def replay(
     """Land the batches that contain the sequences again from the stream, and replace their rows.
 
     Use this command for messages that became dead letters because of a wrong schema, or for damaged
-    files. A batch is refused if the stream no longer has its messages. A running pipeline lands no
-    batches meanwhile. A second replay changes nothing.
+    files. A batch is refused if the stream no longer has its messages. Meanwhile, a running
+    pipeline lands no batches. A second replay changes nothing.
     """
     from twinstream.spark.pipeline.replay import batches_of
     from twinstream.spark.pipeline.replay import replay as replay_batches

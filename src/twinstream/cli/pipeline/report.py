@@ -1,4 +1,4 @@
-"""``twinstream pipeline report``: one page about all landed batches, from the journal."""
+"""``twinstream pipeline report``: write an HTML report about the landed batches."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 def report(config: PipelineConfig, output: Path | None, as_json: bool) -> None:
     """Write an HTML page: throughput, lag and dead letters over time, and the last batches.
 
-    The page needs neither other files nor a network. It is created from the journal alone, without
-    a server.
+    The page needs neither other files nor a network. The command reads only the journal of the
+    pipeline and needs no server.
     """
     from twinstream.cli.pipeline.page import page
     from twinstream.spark.pipeline.batch_log import BatchLog

@@ -52,10 +52,10 @@ def run(
 ) -> None:
     """Land the streams that a file names as Parquet or Delta tables, exactly once.
 
-    Continues where the last run ended, even after a crash. Without --once it runs until Ctrl-C or
-    SIGTERM, and ends between two batches. A failed source is restarted after a pause that doubles
-    each time. If the error is permanent, the source ends; the others continue, and the exit code is
-    1. With --json there is one line for each event.
+    Continues where the last run ended, even after a crash. Without --once the command runs until
+    Ctrl-C or SIGTERM, and ends between two batches. A failed source is restarted after a pause that
+    doubles each time. If its error is permanent, the source ends, the other sources continue, and
+    the exit code is 1. With --json there is one line for each event.
 
     \b
     twinstream pipeline run --config orders.toml --once
@@ -70,8 +70,8 @@ def run(
 
     if notes().is_terminal:
         notes().print("Spark is starting …")  # takes some seconds
-    # Both before and after the start: interrupting the start would leave a Java process behind, and
-    # Spark replaces the handler of Ctrl-C when it has started.
+    # Handle Ctrl-C during the start, because an interrupted start leaves a Java process running.
+    # Handle it again after the start, because Spark replaces the signal handler.
     with (
         asked_to_stop("waiting until Spark has started") as early,
         spark_of(config, verbose=verbose) as spark,

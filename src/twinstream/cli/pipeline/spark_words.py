@@ -1,7 +1,7 @@
-"""Write the output of Spark's processes to a file, so that it does not disturb the display.
+"""Write the standard error of Spark's processes to a file instead of the terminal.
 
 Java and its Python processes print a traceback for each failure, even if a second attempt succeeds.
-The command itself reports failures in one line.
+The command reports failures itself, in one line.
 """
 
 from __future__ import annotations
@@ -20,7 +20,10 @@ __all__ = ["SparkWords"]
 
 
 class SparkWords:
-    """A file that only this user can read. It is kept if the command fails."""
+    """A temporary file for the output of Spark's processes, which only this user can read.
+
+    The file is kept if the command fails.
+    """
 
     def __init__(self) -> None:
         self._number, name = tempfile.mkstemp(prefix="twinstream-spark-", suffix=".log")
@@ -31,7 +34,7 @@ class SparkWords:
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         os.close(self._number)
-        # A single line is not a failure: Java prints one when it starts with some options.
+        # Java prints one line when it starts with some options, so a single line is no failure.
         if isinstance(error, Exception) and self._file.read_bytes().count(b"\n") > 1:
             click.echo(f"What Spark's processes printed is in {self._file}", err=True)
         else:
@@ -39,7 +42,7 @@ class SparkWords:
 
     @contextmanager
     def taken(self) -> Generator[None]:
-        """Redirect the standard error of processes that start meanwhile to the file."""
+        """Redirect the standard error of processes that start within the block to the file."""
         sys.stderr.flush()
         own = os.dup(2)
         os.dup2(self._number, 2)

@@ -1,4 +1,4 @@
-"""``twinstream pipeline spec``: the same streams for Spark Declarative Pipelines."""
+"""``twinstream pipeline spec``: write a Spark Declarative Pipelines project for a pipeline."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 def spec(config: PipelineConfig, output: Path, as_json: bool) -> None:
     """Write a project for `spark-pipelines run` with a streaming table for each stream.
 
-    A second table contains messages that do not fit the schema. Advisories are one table with a
-    column for each kind. Bookmarks, purges, and the commands for the maintenance of tables only
-    work with tables of `twinstream pipeline run`.
+    A second table contains messages that do not match the schema. Advisories are in one table with
+    a column for each kind. Bookmarks, purges, and the commands that maintain tables work only with
+    tables of `twinstream pipeline run`.
     """
     from twinstream.spark.pipeline.declarative import write_project
 

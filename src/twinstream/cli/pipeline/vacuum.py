@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 def vacuum(config: PipelineConfig, keep: str, dry_run: bool, yes: bool, as_json: bool) -> None:
     """Remove replaced files and files of attempts that were killed.
 
-    A running pipeline lands no batches meanwhile. A query on an older version of a Delta table
-    fails without its files, so --keep should be longer than the longest query.
+    Meanwhile, a running pipeline lands no batches. A query on an older version of a Delta table
+    fails if its files are removed, so --keep should be longer than the longest query.
     """
     from twinstream.spark.pipeline.vacuum import vacuum as vacuum_tables
 

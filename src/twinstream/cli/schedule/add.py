@@ -1,4 +1,4 @@
-"""``twinstream schedule add``: let a stream publish later, or repeatedly."""
+"""``twinstream schedule add``: store a schedule, so that a stream publishes later or repeatedly."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     "--file",
     "-f",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Take the data from a file.",
+    help="Read the data from a file.",
 )
 @click.option("--source", metavar="SUBJECT", help="Publish the last message of this subject.")
 @click.option("--ttl", metavar="DURATION", help="TTL of the published messages.")
@@ -116,7 +116,7 @@ def _life(text: str | None, option: str) -> Ttl | None:
 def chosen(
     at: str | None, delay: str | None, every: str | None, cron: str | None, time_zone: str | None
 ) -> Schedule:
-    """Return the schedule from the options, or raise a usage error."""
+    """Return the schedule that the options describe. Raises a usage error for wrong options."""
     from twinstream.core.publish.schedules import Schedule
 
     if sum(each is not None for each in (at, delay, every, cron)) != 1:
@@ -133,7 +133,7 @@ def chosen(
 
 
 def moment(text: str, option: str) -> datetime:
-    """Parse a time with its time zone."""
+    """Return a time with a time zone. A usage error names ``option``."""
     try:
         found = datetime.fromisoformat(text)
     except ValueError as error:
@@ -149,7 +149,7 @@ def moment(text: str, option: str) -> datetime:
 
 
 def duration(text: str, option: str) -> timedelta:
-    """Parse a duration such as 1h30m."""
+    """Return a duration such as 1h30m, or 0s. A usage error names ``option``."""
     from twinstream.models import Duration
     from twinstream.models.go_duration import parse_go_duration
 

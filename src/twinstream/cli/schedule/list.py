@@ -1,4 +1,4 @@
-"""``twinstream schedule ls`` and ``show``: the schedules of a stream."""
+"""``twinstream schedule ls`` and ``show``: show the schedules of a stream."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from twinstream.cli.target import Target, json_option, server_options
 @json_option
 @server_options
 def ls(target: Target, stream: str, subject: str, as_json: bool) -> None:
-    """List the schedules of STREAM and their next times, based on the clock of this machine.
+    """List the schedules of STREAM and their next times according to the clock of this machine.
 
     With --json there is one line for each schedule.
     """
@@ -54,7 +54,7 @@ def show(target: Target, stream: str, subject: str, as_json: bool) -> None:
     rows = {
         "subject": found.subject,
         "schedule": str(found.schedule),
-        "next": in_words(due) if due else "not known here",
+        "next": in_words(due) if due else "not known",
         "publishes to": found.target,
         "source": found.source or "",
         "ttl": found.ttl or "",

@@ -1,4 +1,4 @@
-"""``twinstream schedule next``: the times of a pattern, without a server."""
+"""``twinstream schedule next``: show the next times of a pattern, without a server."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from twinstream.cli.target import json_option
 def next_times(
     pattern: str, count: int, time_zone: str | None, after: str | None, as_json: bool
 ) -> None:
-    """Show the next times at which a server fires PATTERN: cron of six fields, @every or @at.
+    """Show the next times of PATTERN, which is a cron pattern of six fields, @every or @at.
 
     No server is needed. With --json there is one line for each time.
 

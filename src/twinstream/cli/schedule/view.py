@@ -1,4 +1,4 @@
-"""The output of schedules, for people and as JSON."""
+"""Format schedules for people, or convert them to JSON."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def in_words(at: Timestamp) -> str:
-    """Describe a time relative to now."""
+    """Return a time as text, with the duration from now, such as ``due ... UTC (in 5m)``."""
     left = timedelta(seconds=round((at - datetime.now(UTC)).total_seconds()))
     when = at.isoformat(" ", "seconds").removesuffix("+00:00") + " UTC"
     return f"due {when} (in {in_time(left)})" if left > timedelta(0) else f"due {when} (now)"
@@ -26,11 +26,11 @@ def next_of(found: StoredSchedule) -> Timestamp | None:
     try:
         return found.next_times(datetime.now(UTC), 1)[0]
     except BadArgument:
-        return None  # a newer server's pattern, or a time zone that this machine does not know
+        return None  # a pattern of a newer server, or a time zone that this machine lacks
 
 
 def as_json_object(found: StoredSchedule) -> dict[str, Any]:
-    """Return all properties of a schedule; the payload has the format of a message's payload."""
+    """Return a schedule as a JSON object. The payload is in `data` or `data_base64`."""
     due = next_of(found)
     return {
         "subject": found.subject,

@@ -1,4 +1,4 @@
-"""``twinstream account info``: the usage and the limits of an account."""
+"""``twinstream account info``: show the usage and the limits of the account."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from twinstream.cli.values import in_bytes
 from twinstream.models import AccountInfo, AccountLimits, AccountTier, encode
 
 _BAR: Final = 24
-# Bars above this fraction are red.
+# A bar is red from this fraction of the limit on.
 _NEARLY_FULL: Final = 0.9
 
 
@@ -50,7 +50,7 @@ def _show_use(console: Console, title: str, used: AccountInfo | AccountTier) -> 
     _add(table, "reserved memory", used.reserved_memory, limits.max_memory, in_bytes)
     _add(table, "reserved storage", used.reserved_storage, limits.max_storage, in_bytes)
     _add(table, "streams", used.streams, limits.max_streams, _count)
-    # The limit for consumers applies to each stream, so no total limit is shown.
+    # The limit for consumers applies to each stream, so it is not shown next to the total.
     table.add_row("consumers", _count(used.consumers or 0), "", "")
     for name, value, shown in (
         ("largest memory stream", limits.memory_max_stream_bytes, in_bytes),

@@ -1,4 +1,4 @@
-"""``twinstream backup`` and ``twinstream restore``: save a stream to a folder, and restore it."""
+"""``twinstream backup`` and ``restore``: copy a stream to a folder, and restore it from there."""
 
 from __future__ import annotations
 
@@ -67,8 +67,8 @@ def backup(
         task = display.add_task(f"back up {stream}", total=None)
 
         def show(step: TransferProgress) -> None:
-            # The size of the archive is known only at the end; the size of the stream is known from
-            # the start.
+            # The total is the size of the stream, because the size of the archive is unknown
+            # before the end.
             display.update(task, completed=step.unpacked, total=max(step.expected, step.unpacked))
 
         source = target.jetstream(nc).get_stream(stream)
@@ -125,7 +125,7 @@ def restore(target: Target, folder: Path, replicas: int | None, as_json: bool) -
 
 @contextmanager
 def _connected(target: Target, *, shown: bool) -> Generator[tuple[Connection, Progress]]:
-    """Yield a connection and a progress display. On a signal, an unfinished transfer is undone."""
+    """Yield a connection and a progress display. After a signal, the SDK undoes the transfer."""
     with (
         ended_as_by_ctrl_c(),
         target.connect() as nc,

@@ -1,4 +1,4 @@
-"""The leader and the followers, as rows of a table."""
+"""Table rows for the leader and the followers of a stream or consumer."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from twinstream.models import ClusterInfo, PeerInfo
 
 
 def add_cluster(table: Table, cluster: ClusterInfo) -> None:
-    """Add the leader and the followers of a stream or consumer."""
+    """Add a row for the leader and for each follower of a stream or consumer."""
     table.add_row("leader", cluster.leader or "none now")
     for peer in cluster.replicas or ():
         table.add_row("follower", f"{peer.name}, {_condition(peer)}")

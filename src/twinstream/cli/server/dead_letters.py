@@ -1,4 +1,4 @@
-"""``twinstream dlq``: messages that no worker could process."""
+"""``twinstream dlq``: manage dead letters, which are messages that no worker could process."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from js_sync import JetStream as Jet
 
 _TURN: Final = 0.5
-"""Seconds of each wait for failures, so that Ctrl-C takes effect soon."""
+"""The maximum seconds of a wait for failures, so that Ctrl-C takes effect soon."""
 _SHOWN: Final = 60
 
 _OPTIONS: Final = (
@@ -36,7 +36,7 @@ _OPTIONS: Final = (
 
 
 def letters_options(command: Callable[..., object]) -> Callable[..., object]:
-    """Add the options that select the dead letters."""
+    """Add the argument and the options that select the dead letters to a command."""
     for option in reversed(_OPTIONS):
         command = option(command)
     return command
@@ -51,7 +51,7 @@ def opened(
     failures: str | None,
     keep_trying: bool = False,
 ) -> Generator[tuple[Connection, DeadLetters]]:
-    """Connect, and yield the connection and the dead letters of a stream."""
+    """Connect, and yield the connection and the `DeadLetters` of a stream."""
     from twinstream.errors import StreamNotFound
 
     with target.connect(keep_trying=keep_trying) as nc:
@@ -96,7 +96,7 @@ def run(
 
     Creates the two streams that it needs. From then on, failures are captured even while this
     command does not run. Several instances may run at once. Ctrl-C ends the command cleanly.
-    Without --once, it reconnects after a lost connection, however long that takes.
+    Without --once, the command reconnects after a lost connection without a time limit.
     """
     opening = opened(target, stream, consumer, letters, failures, keep_trying=not once)
     with opening as (nc, dead), asked_to_stop() as stop:
@@ -286,7 +286,10 @@ def _chosen(dead: DeadLetters, numbers: tuple[int, ...], timeout: float) -> list
 def _each(
     letters: list[DeadLetter], act: Callable[[DeadLetter], object], done: str, *, shown: bool
 ) -> None:
-    """Process the letters one by one. A failure or Ctrl-C reports how many were ``done``."""
+    """Call ``act`` for each letter.
+
+    After an error or Ctrl-C, raise a `Failure` that contains the number of processed letters.
+    """
     from twinstream.errors import TwinstreamError
 
     stopping = asked_to_stop("finishing the current dead letter")
@@ -302,7 +305,10 @@ def _each(
 
 
 def letter_as_json(letter: DeadLetter) -> dict[str, Any]:
-    """Return a dead letter as a JSON object; a payload that is not text is in ``data_base64``."""
+    """Return a dead letter as a JSON object.
+
+    ``data`` is the payload as text if it is UTF-8; any other payload is in ``data_base64``.
+    """
     shown: dict[str, Any] = {
         "letter": letter.seq,
         "stream": letter.stream,

@@ -1,4 +1,4 @@
-"""The output of an advisory or metric: one sentence, or JSON."""
+"""Convert an advisory or metric to a sentence or to JSON."""
 
 from __future__ import annotations
 
@@ -41,7 +41,11 @@ _DONE = {"create": "created", "modify": "changed", "delete": "deleted"}
 
 
 def as_json(event: Event) -> dict[str, object]:
-    """Return an event as a JSON object: members, subject, and the number of lost events before."""
+    """Return an event as a JSON object.
+
+    Besides its members and its subject, the object can contain `missed`, the number of events that
+    were dropped before it, and `reconnected`. An unreadable event has `problem` and `raw`.
+    """
     about: dict[str, object] = {"subject": event.subject, **encode(event.record)}
     if event.problem:
         about |= {"problem": event.problem, "raw": event.raw.decode("utf-8", "replace")}
@@ -53,7 +57,7 @@ def as_json(event: Event) -> dict[str, object]:
 
 
 def describe(record: Model) -> str:
-    """Describe an event in a sentence, from its typed members."""
+    """Return a sentence that describes an event; JSON for an unknown type of event."""
     return _of_message(record) or _of_asset(record) or _of_group(record) or _of_server(record)
 
 

@@ -1,4 +1,4 @@
-"""``twinstream events``: the events that servers publish, as they happen."""
+"""``twinstream events``: show the advisories and metrics that servers publish."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ if TYPE_CHECKING:
     from js_sync import Event, Events
 
 _TURN: Final = 0.25
-"""Seconds of each wait for an event, so that Ctrl-C takes effect soon."""
+"""The maximum seconds of a wait for an event, so that Ctrl-C takes effect soon."""
 _LOUD: Final = {"max_deliver", "terminated", "consumer_quorum_lost", "stream_quorum_lost",
                 "server_out_of_space", "api_limit_reached", "stream_batch_abandoned"}  # fmt: skip
 
 
-@click.command(short_help="Show advisories and metrics as they come.")
+@click.command(short_help="Show advisories and metrics as they arrive.")
 @click.option("--stream", metavar="NAME", help="Only events of this stream.")
 @click.option("--consumer", metavar="NAME", help="Only events of this consumer.")
 @click.option(
@@ -64,8 +64,8 @@ def events(
     """Show the servers' events from now on: streams and consumers created and deleted, messages
     refused, terminated or delivered too often, leaders elected, calls of the API, and more.
 
-    Ctrl-C ends the command cleanly. It reconnects after a lost connection, however long that takes;
-    events in between are missed. With --json there is one line for each event.
+    Ctrl-C ends the command cleanly. After a lost connection, the command reconnects without a time
+    limit; events in between are missed. With --json there is one line for each event.
 
     \b
     twinstream events --stream ORDERS
@@ -81,7 +81,7 @@ def events(
         with arguments_judged():
             listening = jet.events(stream=stream, consumer=consumer, kinds=kinds or None)
         source = stack.enter_context(listening)
-        # Once this note is printed, the subscription exists, so that no later event is missed.
+        # Make sure that the subscription exists before the note is printed.
         nc.flush()
         notes().print(f"listening to {', '.join(source.subjects)}", style="dim")
         show = stack.enter_context(_board()) if table else partial(_print, as_json=as_json)
@@ -94,10 +94,10 @@ def events(
                 break
             shown += 1
             show(event)
-        mended = nc.is_connected
-        broken = not mended or nc.epoch != epoch
+        is_up = nc.is_connected
+        broken = not is_up or nc.epoch != epoch
     notes().print(counted(shown, "event"), style="dim")
-    if broken and not mended and not stop.is_set():
+    if broken and not is_up and not stop.is_set():
         raise Failure("the connection to the server is lost, and no event arrived since")
     if broken:
         notes().print("the connection was lost meanwhile: events may be missing", style="yellow")
@@ -105,7 +105,7 @@ def events(
 
 @contextmanager
 def _board() -> Generator[Callable[[Event], None]]:
-    """Yield a function that shows each event in a table, updated in place."""
+    """Yield a function that enters an event into a table, which is updated in place."""
     board = Board()
     with Live(console=results(), auto_refresh=False) as live:
 
@@ -117,7 +117,7 @@ def _board() -> Generator[Callable[[Event], None]]:
 
 
 def _next(source: Events, wait: float | None, stop: Flag, link: LinkWatch) -> Event | None:
-    """Return the next event, or None after a timeout or when the user wants to stop."""
+    """Return the next event, or None after ``wait`` seconds or when ``stop`` is set."""
     from js_sync import RequestTimeout
 
     deadline = None if wait is None else time.monotonic() + wait
@@ -173,14 +173,14 @@ def _colour(event: Event) -> str:
 
 
 class Board:
-    """Counts events by kind and keeps the last of each."""
+    """The number of events and the last event of each kind."""
 
     def __init__(self) -> None:
         self._counts: Counter[str] = Counter()
         self._last: dict[str, Event] = {}
 
     def enter(self, event: Event) -> None:
-        """Count an event."""
+        """Count an event, and store it as the last event of its kind."""
         kind = event.kind or "unreadable"
         self._counts[kind] += 1
         self._last[kind] = event

@@ -1,4 +1,4 @@
-"""``twinstream health``: current and imminent problems of streams and consumers."""
+"""``twinstream health``: show problems of streams and consumers."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _COLOURS: Final = {"error": "bold red", "warning": "yellow"}
     default=2.0,
     show_default=True,
     metavar="SECONDS",
-    help="Pause between the two looks of a check, to detect progress.",
+    help="Time between the two samples of a check, to detect progress.",
 )
 @click.option("--watch", is_flag=True, help="Check repeatedly, until stopped.")
 @json_option
@@ -60,7 +60,7 @@ def health(target: Target, stream: str | None, interval: float, watch: bool, as_
                     if number == 0 or nc.is_closed:
                         raise
                     well = False
-                    _tell(failure, live)
+                    _show_failure(failure, live)
                     if HOOKS:
                         reached("command: health failed", failure)
                     stop.wait(interval)  # pause, because some failures are immediate
@@ -84,7 +84,7 @@ def _show(found: Health, where: Live | Console, *, as_json: bool) -> None:
         where.print(_shown(found))
 
 
-def _tell(failure: Failure, live: Live | None) -> None:
+def _show_failure(failure: Failure, live: Live | None) -> None:
     if live is None:
         failure.show()
     else:

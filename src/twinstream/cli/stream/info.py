@@ -1,4 +1,4 @@
-"""``twinstream stream info``: one stream with its configuration, state and consumers."""
+"""``twinstream stream info``: show the configuration, state and consumers of a stream."""
 
 from __future__ import annotations
 
@@ -71,14 +71,14 @@ def _show_state(console: Console, described: StreamInfo) -> None:
 
 
 def _origin(origin: StreamSourceInfo) -> str:
-    """Describe the lag of a copy behind its origin, and the error if it gets no messages."""
+    """Return a text with the lag of a mirror or source, and its error if there is one."""
     of = f"{origin.name} {origin.filter_subject}" if origin.filter_subject else str(origin.name)
-    told = [of, f"{origin.lag or 0:,} behind"]
+    parts = [of, f"{origin.lag or 0:,} behind"]
     seconds = origin.active.total_seconds() if origin.active is not None else -1
-    if seconds < 0:  # the server's value before it heard from the origin
-        told.append("never heard")
+    if seconds < 0:  # the server has received no message from the origin yet
+        parts.append("never heard")
     else:
-        told.append(f"heard {in_time(timedelta(seconds=round(seconds, 1)))} ago")
+        parts.append(f"heard {in_time(timedelta(seconds=round(seconds, 1)))} ago")
     if origin.error is not None:
-        told.append(origin.error.description or f"error {origin.error.err_code}")
-    return ", ".join(told)
+        parts.append(origin.error.description or f"error {origin.error.err_code}")
+    return ", ".join(parts)

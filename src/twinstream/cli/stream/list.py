@@ -1,4 +1,4 @@
-"""``twinstream stream ls``: the streams of a server."""
+"""``twinstream stream ls``: list the streams of a server."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
 
 
 @click.command(short_help="List streams.")
-@click.option("--subject", metavar="FILTER", help="Only streams that take this subject.")
+@click.option("--subject", metavar="FILTER", help="Only streams that capture this subject.")
 @json_option
 @server_options
 def ls(target: Target, subject: str | None, as_json: bool) -> None:
     """List the streams of a server with their sizes.
 
-    Streams that the server cannot describe now, for example because they have no leader, are named
-    on standard error. With --json there is one line for each stream: as the server describes it,
-    or with the reason in "undescribed".
+    Streams without info, for example because they have no leader, are listed on standard error.
+    With --json there is one line for each stream: the info from the server, or the reason why there
+    is none in "undescribed".
     """
     with target.connect() as nc:
         jet = target.jetstream(nc)

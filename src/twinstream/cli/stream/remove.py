@@ -47,9 +47,9 @@ def purge(
     yes: bool,
     as_json: bool,
 ) -> None:
-    """Remove messages from STREAM: all, or those that the options describe.
+    """Remove messages from STREAM: all, or those that the options select.
 
-    The stream and its consumers stay, and new messages continue the sequence numbers.
+    The stream and its consumers are kept, and new messages continue the sequence numbers.
 
     \b
     twinstream stream purge ORDERS --subject 'orders.eu.>' --keep 100
@@ -79,7 +79,7 @@ def purge(
 def rmm(target: Target, stream: str, seq: int, erase: bool, yes: bool, as_json: bool) -> None:
     """Remove the message at sequence SEQ from STREAM.
 
-    The sequence is not used again. To see the message before: twinstream get STREAM --seq SEQ
+    The sequence is not used again. To print the message before: twinstream get STREAM --seq SEQ
     """
     with target.connect() as nc:
         handle = target.jetstream(nc).bind_stream(stream)
@@ -106,7 +106,7 @@ def seal(target: Target, stream: str, yes: bool, as_json: bool) -> None:
     """
     with target.connect() as nc:
         handle = target.jetstream(nc).get_stream(stream)
-        sure(f"Seal {_described(handle.cached_info)}, for ever?", yes=yes)
+        sure(f"Seal {_described(handle.cached_info)}, permanently?", yes=yes)
         handle.seal()
     if as_json:
         print_json({"stream": stream, "sealed": True})

@@ -1,4 +1,4 @@
-"""``twinstream stream step-down`` and ``peer-remove``: the servers of a stream."""
+"""``twinstream stream step-down`` and ``peer-remove``: change the servers of a stream."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from twinstream.cli.target import Target, json_option, server_options
 @json_option
 @server_options
 def step_down(target: Target, stream: str, prefer: str | None, as_json: bool) -> None:
-    """Ask the leader of STREAM to step down in favour of any follower or the preferred one.
+    """Ask the leader of STREAM to step down, so that another server becomes the leader.
 
     The command does not wait for the new leader.
     """
@@ -34,9 +34,9 @@ def step_down(target: Target, stream: str, prefer: str | None, as_json: bool) ->
 @json_option
 @server_options
 def peer_remove(target: Target, stream: str, peer: str, yes: bool, as_json: bool) -> None:
-    """Remove the replica of STREAM on SERVER (a name or a peer id); another server gets one.
+    """Remove the replica of STREAM on SERVER, which is a name or a peer id.
 
-    The stream has one replica fewer until the new one has caught up.
+    Another server gets a replica. Until it has caught up, the stream has one replica fewer.
     """
     with target.connect() as nc:
         handle = target.jetstream(nc).bind_stream(stream)

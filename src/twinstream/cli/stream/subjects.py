@@ -1,4 +1,4 @@
-"""``twinstream stream subjects``: the number of messages of each subject."""
+"""``twinstream stream subjects``: show the number of messages of each subject."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ SHOWN: Final = 20
 def subjects(
     target: Target, stream: str, filter_subject: str, everything: bool, as_json: bool
 ) -> None:
-    """Show the subjects of STREAM that match FILTER, those with most messages first.
+    """Show the subjects of STREAM that match FILTER, ordered by their number of messages.
 
-    Only the first 20 are shown, unless --all is given. With --json there is a line for every
-    subject.
+    Only the first 20 subjects are shown, unless --all is given. With --json there is one line for
+    each subject.
     """
     with target.connect() as nc:
         counted = target.jetstream(nc).get_stream(stream).subjects(filter_subject)
@@ -53,11 +53,11 @@ def subjects(
 
 
 def _print_all(found: list[tuple[str, int]]) -> None:
-    """Print a table without rich, which would take about 20 seconds for a million subjects."""
+    """Print the table without rich, which takes about 20 seconds for a million subjects."""
     rows = [(harmless(subject), f"{count:,}") for subject, count in found]
     widest = max(cell_len(text) for text, _ in (("subject", ""), *rows))
     wide = max(len(count) for _, count in (("", "messages"), *rows))
-    # Pad by display width, which differs from the number of characters for some subjects.
+    # Pad to the display width, which is not the number of characters for some subjects.
     lines = (f"{text}{' ' * (widest - cell_len(text))}   {count:>{wide}}" for text, count in rows)
     head = f"{'subject':<{widest}}   {'messages':>{wide}}"
     write_lines(chain((head, "─" * (widest + 3 + wide)), lines))

@@ -1,7 +1,7 @@
-"""Classes of server errors that add no behaviour.
+"""The classes of server errors that need no code of their own.
 
-Generated from schema/errors.json by codegen/error_codes.py. Edit that file instead. Programs import
-the classes from `twinstream.errors`.
+Generated from schema/errors.json by codegen/error_codes.py. Edit that file instead. Applications
+import the classes from `twinstream.errors`.
 """
 
 from __future__ import annotations

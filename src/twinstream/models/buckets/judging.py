@@ -1,4 +1,4 @@
-"""Buckets in files: the stream behind a bucket, and its problems by the names in the bucket.
+"""Validate bucket configs: as the configs of their streams, with paths of the bucket's settings.
 
 Source: ADR-8, ADR-20, ADR-57.
 """
@@ -37,7 +37,8 @@ _RECORDS: Final[dict[BucketKind, str]] = {
     "object_store": "ObjectStoreConfig",
 }
 
-# The server's limit for the name of a stream is 255 bytes; clients of object stores have their own.
+# Maximum length of a bucket's name. A stream name has at most 255 bytes and includes the prefix
+# `KV_`. Clients limit the names of object stores.
 _LONGEST: Final[dict[BucketKind, int]] = {"key_value": 252, "object_store": 200}
 _NAME: Final = re.compile(r"[A-Za-z0-9_-]+")
 _MOST_HISTORY: Final = 64
@@ -49,17 +50,17 @@ _RENAMED: Final = {
     "max_msg_size": "max_value_size",
     "subject_delete_marker_ttl": "limit_marker_ttl",
 }
-"""Settings of a stream that have another name in a bucket."""
+"""A map from stream settings to the bucket settings with the same meaning but another name."""
 
 _CAUSES: Final = {
     "subjects": "bucket",
     "duplicate_window": "ttl",
     "allow_msg_ttl": "limit_marker_ttl",
 }
-"""The setting of a bucket that determines one of its stream."""
+"""A map from stream settings to the bucket settings that determine their values."""
 
 _ALSO_DECIDED: Final = frozenset({"subjects", "mirror", "mirror_direct", "sources"})
-"""Settings of the stream that a bucket determines even if its file does not contain them."""
+"""Stream settings that a bucket determines even if it has no setting of the same name."""
 
 _IN_TEXT: Final = re.compile(
     r"\b(?:max_msgs_per_subject|max_age|max_msg_size|subject_delete_marker_ttl)\b"
@@ -67,13 +68,13 @@ _IN_TEXT: Final = re.compile(
 _FIRST_NAME: Final = re.compile(r"[^.\[]*")
 _TRANSFORM: Final = re.compile(r"(sources\[(\d+)\])\.subject_transforms\b")
 _OF_STREAMS: Final = frozenset({"L-NO-LIMIT"})
-"""Warnings that are not useful for buckets, which usually have no limits."""
+"""Rules whose warnings are suppressed for buckets, because most buckets have no limits."""
 
 
 def stream_members(kind: BucketKind, members: Mapping[str, Any]) -> JsonObject:
-    """Return the config of the stream behind a bucket, empty if the bucket's name is unusable.
+    """Return the config of the stream that stores a bucket; empty if the bucket's name is invalid.
 
-    Settings that cannot be read are left out; `bucket_problems` reports them.
+    Invalid settings are omitted; `bucket_problems` reports them.
     """
     return _Bucket.read(kind, members).stream
 
@@ -81,14 +82,17 @@ def stream_members(kind: BucketKind, members: Mapping[str, Any]) -> JsonObject:
 def bucket_problems(
     kind: BucketKind, members: Mapping[str, Any], server: str | None, *, pedantic: bool = False
 ) -> tuple[list[Problem], list[Problem]]:
-    """Return the problems and the warnings of a bucket, by the names of the bucket's settings."""
+    """Return the problems and the warnings of a bucket's config.
+
+    Their paths and texts contain the names of the bucket's settings, not of the stream's.
+    """
     bucket = _Bucket.read(kind, members, server)
     if not bucket.stream:
         return bucket.problems, []
     found = [
         one
         for one in validate_stream(bucket.stream, server, pedantic=pedantic)
-        if one.path != "duplicate_window"  # the server chooses one that fits a valid ttl
+        if one.path != "duplicate_window"  # the server chooses a valid window for a valid ttl
     ]
     odd = [one for one in lint_stream(bucket.stream, server) if one.rule not in _OF_STREAMS]
     problems = [bucket_problem(kind, members, one) for one in found]
@@ -96,7 +100,7 @@ def bucket_problems(
 
 
 def bucket_problem(kind: BucketKind, members: Mapping[str, Any], problem: Problem) -> Problem:
-    """Return a problem of the stream as a problem of the bucket."""
+    """Return a problem of the stream's config with the path, value and texts for the bucket."""
     path = _path(kind, members, problem.path)
     value = members.get("bucket") if path == "bucket" else problem.value
     return evolve(
@@ -109,7 +113,7 @@ def bucket_problem(kind: BucketKind, members: Mapping[str, Any], problem: Proble
 
 
 def bucket_plan(kind: BucketKind, members: Mapping[str, Any], plan: Plan) -> Plan:
-    """Return the plan for a stream as a plan for the bucket."""
+    """Return a plan for the stream with the paths and texts for the bucket."""
     return Plan(
         plan.action,
         sorted((_change(kind, one) for one in plan.changes), key=lambda change: change.path),
@@ -119,19 +123,22 @@ def bucket_plan(kind: BucketKind, members: Mapping[str, Any], plan: Plan) -> Pla
 
 
 def kept_members(kind: BucketKind, old: StreamConfig, new: JsonObject) -> JsonObject:
-    """Return the config for an update of the stream: settings that no bucket has are kept."""
+    """Return the config `new` plus the settings of `old` that a bucket does not determine.
+
+    An update replaces the whole config of the stream, so it must contain these settings.
+    """
     streams = {ours: theirs for theirs, ours in _RENAMED.items()}
     decided = {streams.get(name, name) for name in SHAPES[_RECORDS[kind]]} | _ALSO_DECIDED
     kept = {name: value for name, value in encode(old).items() if name not in decided}
     window, age = kept.get("duplicate_window"), new.get("max_age")
-    if window and age and window > age:  # the server chooses one that fits
+    if window and age and window > age:  # without a window, the server chooses a valid one
         del kept["duplicate_window"]
     return {**kept, **new}
 
 
 @frozen
 class _Bucket:
-    """The parts of a bucket's config that can be read."""
+    """The stream config for the valid settings of a bucket, and the problems of the others."""
 
     stream: JsonObject
     problems: list[Problem]
@@ -188,7 +195,7 @@ def _unknown(name: str, members: Mapping[str, Any], shape: Mapping[str, object])
 
 
 def _broken_rules(kind: BucketKind, members: JsonObject) -> Iterator[Problem]:
-    """Find faults of the bucket that the checks of its stream miss, as streams may have them."""
+    """Yield the violated rules that apply to buckets but not to streams."""
     name, longest = members.get("bucket", "B"), _LONGEST[kind]
     if not _NAME.fullmatch(name):
         message = "the name of a bucket has only the characters A-Z a-z 0-9 _ and -."
@@ -216,17 +223,18 @@ def _origins(members: JsonObject) -> Iterator[tuple[str, JsonObject]]:
     if isinstance(mirror, dict):
         yield "mirror", cast("JsonObject", mirror)
     for index, source in enumerate(members.get("sources") or ()):
-        # A null among the sources is one without a name for the server.
+        # The server reads null in the list as a source without a name.
         yield f"sources[{index}]", cast("JsonObject", source or {})
 
 
 def _path(kind: BucketKind, members: Mapping[str, Any], path: str) -> str:
-    """Return the path in the bucket for a path in its stream."""
+    """Return the path in the bucket's config for a path in the config of its stream."""
     first = _first_name(path)
     made = _TRANSFORM.match(path)
     if made:
         source = members["sources"][int(made[2])]
-        if not source.get("subject_transforms"):  # the conversion made it
+        # `key_value_stream` adds a transform to a source without transforms.
+        if not source.get("subject_transforms"):
             return f"{made[1]}.filter_subject" if source.get("filter_subject") else made[1]
     if first in _CAUSES:
         cause = _CAUSES[first]
@@ -237,7 +245,7 @@ def _path(kind: BucketKind, members: Mapping[str, Any], path: str) -> str:
 
 
 def _reworded(text: str) -> str:
-    """Return a sentence with the stream's settings replaced by the bucket's names for them."""
+    """Return `text` with the names of stream settings replaced by those of the bucket."""
     return _IN_TEXT.sub(lambda found: _RENAMED[found[0]], text)
 
 

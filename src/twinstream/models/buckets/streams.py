@@ -35,13 +35,13 @@ SAME: Final = {
     "republish": "republish",
     "limit_marker_ttl": "subject_delete_marker_ttl",
 }
-"""Settings of a key-value bucket that its stream has too, by their name in the bucket."""
+"""A map from settings of a key-value bucket to the stream settings with the same values."""
 
 _SERVERS: Final = "_nats."
 
 
 def key_value_stream(config: KeyValueConfig) -> StreamConfig:
-    """Return the configuration of a key-value bucket's stream; the settings are not validated."""
+    """Return the config of the stream for a key-value bucket. Does not validate the settings."""
     given = {
         theirs: getattr(config, ours)
         for ours, theirs in SAME.items()
@@ -73,17 +73,20 @@ def key_value_stream(config: KeyValueConfig) -> StreamConfig:
 
 
 def key_value_mirror(mirror: StreamSource) -> StreamSource:
-    """Return a mirror whose origin is named as a stream, not as a bucket."""
+    """Return the mirror with the name of a stream instead of the name of a bucket."""
     return evolve(mirror, name=_stream_name(mirror))
 
 
 def key_value_sources(config: KeyValueConfig) -> list[StreamSource]:
-    """Return the sources of a bucket in the form that its stream needs."""
+    """Return the sources of a bucket as sources of its stream."""
     return [_source(each, config.bucket) for each in config.sources or ()]
 
 
 def _source(source: StreamSource, bucket: str) -> StreamSource:
-    """Return a source that transforms the origin's keys; one with transforms stays unchanged."""
+    """Return a source with a transform from the origin's key subjects to those of `bucket`.
+
+    A source that already has transforms is returned unchanged.
+    """
     if source.subject_transforms:
         return source
     name = _stream_name(source)
@@ -91,7 +94,7 @@ def _source(source: StreamSource, bucket: str) -> StreamSource:
     src = source.filter_subject or f"{theirs}>"
     dest = f"$KV.{bucket}.{src.removeprefix(theirs)}"
     transform = SubjectTransform(src=src, dest=dest)
-    # The server takes a filter or transforms, not both.
+    # The server accepts a filter or transforms, but not both.
     return evolve(source, name=name, filter_subject=None, subject_transforms=[transform])
 
 
@@ -101,7 +104,7 @@ def _stream_name(source: StreamSource) -> str:
 
 
 def object_store_stream(config: ObjectStoreConfig) -> StreamConfig:
-    """Return the configuration of an object store's stream; the settings are not validated."""
+    """Return the config of the stream for an object store. Does not validate the settings."""
     mirror = _object_store_mirror(config.mirror)
     subjects = [f"$O.{config.bucket}.C.>", f"$O.{config.bucket}.M.>"]
     return StreamConfig(
@@ -116,10 +119,11 @@ def object_store_stream(config: ObjectStoreConfig) -> StreamConfig:
         compression=Compression.S2 if config.compression else None,
         metadata=config.metadata,
         discard=DiscardPolicy.NEW,
-        # Without it a mirror on server 2.11 stops at the first description.
+        # Without `allow_rollup_hdrs`, a mirror on server 2.11 stops at the first object
+        # description, because these are rollup messages.
         allow_rollup_hdrs=True,
         allow_direct=True,
-        # Without it the mirror does not answer direct gets to its own name.
+        # Without `mirror_direct`, the mirror does not answer direct gets for its own name.
         mirror_direct=None if mirror is None else True,
         mirror=mirror,
     )
@@ -134,7 +138,7 @@ def _object_store_mirror(mirror: StreamSource | None) -> StreamSource | None:
 
 
 def own_metadata(metadata: Mapping[str, str] | None) -> dict[str, str] | None:
-    """Return metadata without the entries that the server added."""
+    """Return metadata without the entries that the server added; None stays None."""
     if metadata is None:
         return None
     return {key: value for key, value in metadata.items() if not key.startswith(_SERVERS)}

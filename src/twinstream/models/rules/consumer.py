@@ -1,7 +1,7 @@
 """Rules for a consumer's settings, in the order of the server.
 
-Rules for delivery, filters and priority groups are in separate modules; `CONSUMER_RULES` contains
-all of them in order.
+The rules for delivery, filters and priority groups are in separate modules. `CONSUMER_RULES`
+contains all rules.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def _dotted(case: ConsumerCase) -> Found:
 
 def _path_separator(case: ConsumerCase) -> Found:
     member = "name" if case.given["name"] else "durable_name"
-    # The server checks the name in the request's subject, which ends at a dot.
+    # The server checks the name in the subject of the request, where a dot ends the name.
     sent = case.given[member].partition(".")[0]
     return ("/" in sent or "\\" in sent) and [Hit(member, case.given[member])]
 
@@ -113,8 +113,8 @@ REQUEST_RULES = (
         "Use letters, digits, - and _.",
         _path_separator,
     ),
-    # A dot ends the name token of the request subject early, so it differs from `durable_name` in
-    # the body.
+    # A dot ends the name in the subject of the request early. So that name differs from
+    # `durable_name` in the body.
     _name_dot(
         DURABLE_NAME_MISMATCH, "durable_name", lambda case: "." in case.given["durable_name"]
     ),
@@ -331,7 +331,7 @@ def _is_work_queue(case: ConsumerCase) -> bool:
 
 
 def _no_folder(case: ConsumerCase) -> Found:
-    """Whether the server would store the consumer in a folder whose name is impossible."""
+    """Whether the server cannot create the folder of the consumer because of the name."""
     if case.stream is None or case.stream["storage"] == "memory" or case["mem_storage"]:
         return False
     name = case["name"] or case["durable_name"]
@@ -384,7 +384,7 @@ LATE_RULES = (
         _no_folder,
     ),
 )
-"""Checked after everything else."""
+"""Rules that the server checks after all others."""
 
 EARLY_RULES = (
     *REQUEST_RULES,
@@ -395,7 +395,7 @@ EARLY_RULES = (
     *METADATA_RULES,
     *PRIORITY_RULES,
 )
-"""Checked before the server looks up whether the consumer exists."""
+"""Rules that the server checks before it looks up whether the consumer exists."""
 
 CONSUMER_RULES = (*EARLY_RULES, *LATE_RULES)
-"""All rules that need only the settings and those of the stream."""
+"""All rules that depend only on the settings of the consumer and its stream."""

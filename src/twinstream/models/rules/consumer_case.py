@@ -1,4 +1,4 @@
-"""The input of the consumer rules."""
+"""`ConsumerCase`, the input of the rules for consumers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ from twinstream.models.version import Version
 
 
 class ConsumerCase:
-    """A consumer's settings, as read and with the server's defaults, and those of its stream."""
+    """The settings of a consumer and of its stream.
+
+    `given` contains the settings in the request, `settings` also the defaults of the server.
+    """
 
     def __init__(
         self,
@@ -22,7 +25,7 @@ class ConsumerCase:
         *,
         pedantic: bool = False,
     ) -> None:
-        """Prepare `settings`; without `stream`, rules that need it find nothing."""
+        """Create the input from `settings`; without `stream`, rules that need it find nothing."""
         self.version = version
         self.pedantic = pedantic
         self.stream = None if stream is None else StreamCase(stream, version)
@@ -36,22 +39,22 @@ class ConsumerCase:
 
     @cached_property
     def stream_limits(self) -> Settings:
-        """The stream's limits for consumers, empty if it sets none."""
+        """The `consumer_limits` of the stream; empty if it has none or no stream is given."""
         limits = None if self.stream is None else self.stream["consumer_limits"]
         return Settings("ConsumerLimits") if limits is None else limits
 
     @cached_property
     def is_push(self) -> bool:
-        """Whether messages are pushed to a subject."""
+        """Whether the consumer has a `deliver_subject`, to which the server pushes messages."""
         return bool(self.given["deliver_subject"])
 
     @cached_property
     def retention(self) -> str:
-        """The stream's retention; empty if no stream is given."""
+        """The retention of the stream; empty if no stream is given."""
         return "" if self.stream is None else str(self.stream["retention"] or "limits")
 
     @cached_property
     def filters(self) -> list[str]:
-        """The filters, one or several."""
+        """The filters of the consumer, from `filter_subject` or `filter_subjects`."""
         one = self.given["filter_subject"]
         return [one] if one else list(self.given["filter_subjects"])

@@ -1,4 +1,4 @@
-"""The defaults that the server sets in a consumer's settings before it checks them."""
+"""The defaults that the server sets in a consumer's config before it checks the config."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ NEVER_NEGATIVE = (
     "inactive_threshold",
     "priority_timeout",
 )
-"""Members that the server sets to 0 if they are negative, in its order."""
+"""The members that the server sets to 0 if they are negative, in the order of the server."""
 
 RESETS_SINCE: Version = (2, 12, 0)
-"""First server that resets negative numbers; older ones keep or refuse them."""
+"""The first server version that resets negative numbers; older ones keep or refuse them."""
 
 
 def as_prepared(given: Settings) -> Settings:
-    """Return the settings of a source's consumer on a stream with interest or workqueue retention.
+    """Return the settings of a consumer on a stream with `interest` or `workqueue` retention.
 
-    If such a stream is sourced, messages must not be removed before they are copied. So the server
-    changes a named consumer with both `direct` and `sourcing` to a durable one with flow control,
-    before it checks anything. Other settings are returned unchanged.
+    Another stream can have such a stream as a source. Then no message may be removed before it is
+    copied. So the server changes a named consumer with `direct` and `sourcing` to a durable one
+    with flow control, before it checks the config. Other settings are returned unchanged.
     """
     name = given["name"] or given["durable_name"]
     if not (given["direct"] and given["sourcing"] and name):
@@ -43,7 +43,7 @@ def as_prepared(given: Settings) -> Settings:
 
 
 def with_start_of(old: Settings, new: Settings) -> Settings:
-    """Return `new` with the start position of `old`."""
+    """Return the settings `new` with the start position in `old`."""
     start = ("deliver_policy", "opt_start_seq", "opt_start_time")
     kept = {name: value for name, value in new.items() if name not in start}
     return Settings(new.record, {**kept, **{name: old[name] for name in start if name in old}})
@@ -52,9 +52,10 @@ def with_start_of(old: Settings, new: Settings) -> Settings:
 def with_defaults(
     given: Settings, limits: Settings, version: Version, *, filled: bool = True
 ) -> Settings:
-    """Return `given` with defaults; `filled` is False for pedantic requests.
+    """Return `given` with the defaults that the server sets before its checks.
 
-    Defaults that the server sets after its checks are not set here.
+    With `filled`, the ack policy `flow_control` sets `flow_control` and `idle_heartbeat`; the
+    server does not do this for pedantic requests. `limits` is the stream's `consumer_limits`.
     """
     done = given.filled()
     _numbers(done, version)

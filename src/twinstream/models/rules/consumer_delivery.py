@@ -1,4 +1,4 @@
-"""Rules for the delivery of a consumer: pushed to a subject, or pulled by requests."""
+"""Rules for the delivery settings of push consumers and pull consumers."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ from twinstream.models.rules.rule import Found, Rule
 CR = Rule[ConsumerCase]
 
 SHORTEST_HEARTBEAT = 100_000_000
-"""100 milliseconds."""
+"""The minimum of `idle_heartbeat`: 100 milliseconds, in nanoseconds."""
 
 SHORTEST_EXPIRES = 1_000_000
-"""One millisecond."""
+"""The minimum of `max_expires`: one millisecond, in nanoseconds."""
 
 
 def _cycle(case: ConsumerCase) -> Found:
@@ -127,7 +127,7 @@ PULL_RULES = (
         "C-PULL-HEARTBEAT",
         PULL_HEARTBEAT,
         "idle_heartbeat",
-        "idle_heartbeat is for push consumers; a pull request carries its own.",
+        "idle_heartbeat is for push consumers; each pull request contains its own.",
         "Remove it.",
         lambda case: not case.is_push and case["idle_heartbeat"] > 0,
     ),

@@ -1,4 +1,4 @@
-"""Rules for the messages of a consumer: its filters, its start position, its sampling."""
+"""Rules for a consumer's filters, start position and sampling."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ _INT64_MAX = 2**63 - 1
 
 @frozen
 class FilterCase:
-    """One of several filters."""
+    """The input of rules for one item of `filter_subjects`."""
 
     consumer: ConsumerCase
     index: int
     overlaps: dict[int, int]
-    """By the index of a filter, the index of the first other filter that overlaps it."""
+    """A map from the index of a filter to the index of the first other filter that overlaps it."""
 
     @property
     def settings(self) -> Settings:
@@ -46,28 +46,28 @@ class FilterCase:
 
     @property
     def version(self) -> Version:
-        """The server's version."""
+        """The version of the server whose rules apply."""
         return self.consumer.version
 
     @property
     def pedantic(self) -> bool:
-        """Whether the request is pedantic."""
+        """Whether the server refuses a setting instead of changing it."""
         return self.consumer.pedantic
 
     @property
     def wanted(self) -> str:
-        """The filter itself."""
+        """The filter, a subject."""
         found: str = self.settings["filter_subjects"][self.index]
         return found
 
     def hit(self, detail: str = "") -> list[Hit]:
-        """Return the path and value of the filter."""
+        """Return a list with one `Hit`: the path and value of the filter."""
         return [Hit(f"filter_subjects[{self.index}]", self.wanted, detail)]
 
 
 def _each_filter(case: ConsumerCase) -> list[FilterCase]:
     filters = case["filter_subjects"]
-    # Crossing filters such as a.* and *.b are allowed since 2.12.5.
+    # Servers from 2.12.5 on accept filters that overlap only partly, such as a.* and *.b.
     relation = is_contained if case.version >= CROSSING_SINCE else can_meet
     overlaps = first_related(filters, filters, relation, apart=True)
     return [FilterCase(case, index, overlaps) for index in range(len(filters))]
@@ -158,7 +158,7 @@ FILTER_RULES = (
         DELIVER_POLICY_INVALID,
         "",
         "deliver policy {detail}.",
-        "Fit deliver_policy and the start options to each other.",
+        "Use only the start options that deliver_policy needs.",
         _start,
     ),
     CR(

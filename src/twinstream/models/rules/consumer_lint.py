@@ -1,4 +1,4 @@
-"""Legal but surprising settings of a consumer config."""
+"""Rules for warnings about valid but rarely intended settings of a consumer."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ CONSUMER_LINT = (
         "L-NO-ACKS",
         0,
         "ack_policy",
-        "left out, ack_policy means none to the server: nothing is delivered again.",
-        "Set it to explicit, as create_consumer of the SDK does by itself, or to none.",
+        "without ack_policy the server uses none: it redelivers no message.",
+        "Set it to explicit, which is the default of create_consumer in the SDK, or to none.",
         lambda case: "ack_policy" not in case.given,
     ),
     CL(
         "L-VANISHES",
         0,
         "name",
-        "without durable_name the consumer is deleted after five idle seconds.",
+        "without durable_name the server deletes the consumer after five idle seconds.",
         "Set durable_name, or inactive_threshold.",
         lambda case: (
             bool(case.given["name"])
@@ -57,15 +57,15 @@ CONSUMER_LINT = (
         "L-BACKOFF-NAK",
         0,
         "backoff",
-        "a negative acknowledgement ignores backoff and is delivered again at once.",
-        "Pass a delay with it.",
+        "a nak ignores backoff: the server redelivers the message at once.",
+        "Pass a delay to nak.",
         lambda case: bool(case.given["backoff"]) and case["ack_policy"] in ("explicit", "all"),
     ),
     CL(
         "L-UNACKED-FOREVER",
         0,
         "max_deliver",
-        "without max_deliver a message that always fails is delivered for ever.",
+        "without max_deliver a message that always fails is redelivered without end.",
         "Set max_deliver and watch for its advisory.",
         lambda case: case["max_deliver"] == -1 and case["ack_policy"] == "explicit",
     ),
@@ -97,7 +97,7 @@ CONSUMER_LINT = (
         "L-SAMPLE",
         0,
         "sample_freq",
-        "more than 100 percent are no more than all.",
+        "more than 100 percent has the same effect as 100 percent.",
         'Write "100%".',
         lambda case: (
             case["sample_freq"].removesuffix("%").isdecimal()

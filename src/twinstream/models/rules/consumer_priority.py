@@ -1,4 +1,4 @@
-"""Rules for priority groups of pull requests."""
+"""Rules for the priority groups of a consumer."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _has_policy(case: ConsumerCase) -> bool:
 
 
 class _GroupCase:
-    """One name of a group; the server checks one after the other."""
+    """The input of rules for one item of `priority_groups`."""
 
     def __init__(self, consumer: ConsumerCase, index: int, group: str) -> None:
         self.settings = consumer.settings

@@ -1,4 +1,4 @@
-"""The settings of a consumer as stored by a server."""
+"""`stored_consumer`: the settings of a consumer as a server stores and returns them."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ _WHERE_SET = (
 
 
 def stored_consumer(case: ConsumerCase, *, was_durable: bool = False) -> dict[str, Any]:
-    """Return the settings as returned by the server, with all defaults and implicit changes.
+    """Return the settings as the server returns them, with all defaults and implicit changes.
 
-    `was_durable` is for the update of a durable consumer. If the update removes the durability,
-    the server sets no default for `inactive_threshold`.
+    `was_durable` is for the update of a durable consumer. If the update has no `durable_name`, the
+    server sets no default for `inactive_threshold`.
     """
     settings = case.settings
     out: dict[str, Any] = {}
@@ -67,7 +67,10 @@ def stored_consumer(case: ConsumerCase, *, was_durable: bool = False) -> dict[st
 
 
 def _level(case: ConsumerCase) -> int:
-    """Return the API level that the settings need, before implicit changes."""
+    """Return the API level that the settings in the request need.
+
+    Implicit changes by the server do not count.
+    """
     if case["ack_policy"] == "flow_control":
         return 4
     given = case.given

@@ -1,4 +1,4 @@
-"""Rules for updates of consumers: changes that are not allowed."""
+"""Rules for changes of a consumer's config that a server refuses."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ _MEMBERS: dict[str, Version] = {
     "direct": (2, 14, 6),
     "sourcing": (2, 14, 6),
 }
-"""Members that cannot be changed, with the first server that refuses to."""
+"""The members that an update cannot change, with the first server version that refuses it."""
 
 
 class ConsumerUpdateCase:
-    """A consumer's config and its replacement."""
+    """The input of rules for updates: the config of a consumer and the config that replaces it."""
 
     def __init__(self, old: ConsumerCase, new: ConsumerCase) -> None:
-        """Compare `old`, as returned by a server, with `new`, as written by the caller."""
+        """Create the input from `old`, as returned by a server, and `new` from the caller."""
         self.old_case = old
         self.new_case = new
         self.settings = new.settings
@@ -47,16 +47,16 @@ class ConsumerUpdateCase:
 
     @cached_property
     def old(self) -> dict[str, Any]:
-        """The old config as stored."""
+        """The old config as the server stores it."""
         return stored_consumer(self.old_case)
 
     @cached_property
     def new(self) -> dict[str, Any]:
-        """The new config as it would be stored."""
+        """The new config as the server would store it."""
         return stored_consumer(self.new_case)
 
     def pair(self, member: str) -> tuple[Any, Any]:
-        """Return both values of a member in a comparable form."""
+        """Return the old and the new value of a member; times as numbers that can be compared."""
         old, new = self.old.get(member), self.new.get(member)
         if member == "opt_start_time":
             return old and go_time(old), new and go_time(new)
@@ -111,7 +111,7 @@ UPDATE_RULES = (
         "U-PUSH-PULL",
         CONSUMER_CREATE,
         "deliver_subject",
-        "a pull consumer cannot become a push consumer, nor the other way round.",
+        "a pull consumer cannot become a push consumer, or the reverse.",
         "Make a new consumer.",
         _mode,
     ),

@@ -1,4 +1,4 @@
-"""The input of the rules for mirrors and sources: one origin, or one of its transforms."""
+"""The input of the rules for origins: one mirror or source, or one of its transforms."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from twinstream.models.rules.stream_case import StreamCase
 from twinstream.models.version import Version
 
 EXTERNAL_SEEN_SINCE: Version = (2, 12, 5)
-"""First server that checks the filters and transforms of an external source."""
+"""The first server version that checks the filters and transforms of external sources."""
 
 
 @frozen
 class OriginCase:
-    """The mirror, or one source."""
+    """The input of rules for one origin: the mirror or one source of a stream."""
 
     stream: StreamCase
     origin: Settings
@@ -25,54 +25,57 @@ class OriginCase:
 
     @property
     def settings(self) -> Settings:
-        """The settings of the origin."""
+        """The settings of this origin."""
         return self.origin
 
     @property
     def version(self) -> Version:
-        """The server's version."""
+        """The version of the server whose rules apply."""
         return self.stream.version
 
     @property
     def pedantic(self) -> bool:
-        """Whether the request is pedantic."""
+        """Whether the server refuses a setting instead of changing it."""
         return self.stream.pedantic
 
     def hit(self, member: str, detail: str = "") -> list[Hit]:
-        """Return the path and value of a member."""
+        """Return a list with one `Hit`: the path and value of a member of this origin."""
         return [Hit(f"{self.path}.{member}", self.origin[member] or None, detail)]
 
 
 @frozen
 class TransformCase:
-    """One transform of an origin."""
+    """The input of rules for one transform of an origin."""
 
     of: OriginCase
     index: int
     sources: list[str]
-    """The sources of all transforms of the origin."""
+    """The source subjects of all transforms of the origin."""
 
     overlaps: dict[Relation, dict[int, int]]
-    """Related sources by relation, as far as it was computed."""
+    """A cache of the results of `first_related` for `sources`, by relation."""
 
     @property
     def settings(self) -> Settings:
-        """The settings of the transform."""
+        """The settings of this transform."""
         found: Settings = self.of.origin["subject_transforms"][self.index]
         return found
 
     @property
     def version(self) -> Version:
-        """The server's version."""
+        """The version of the server whose rules apply."""
         return self.of.version
 
     @property
     def pedantic(self) -> bool:
-        """Whether the request is pedantic."""
+        """Whether the server refuses a setting instead of changing it."""
         return self.of.pedantic
 
     def overlapped(self, relation: Relation) -> str | None:
-        """Return the first source of another transform that is related to that of this one."""
+        """Return the first source of another transform that is related to the source of this one.
+
+        Return None if there is none.
+        """
         found = self.overlaps.get(relation)
         if found is None:
             found = first_related(self.sources, self.sources, relation, apart=True)
@@ -81,18 +84,18 @@ class TransformCase:
         return None if other is None else self.sources[other]
 
     def hit(self, member: str, detail: str = "") -> list[Hit]:
-        """Return the path and value of a member."""
+        """Return a list with one `Hit`: the path and value of a member of this transform."""
         path = f"{self.of.path}.subject_transforms[{self.index}].{member}"
         return [Hit(path, self.settings[member], detail)]
 
 
 def mirrors(case: StreamCase) -> list[OriginCase]:
-    """Return the mirror, if there is one."""
+    """Return a list with the mirror; empty if the stream is not a mirror."""
     return [] if case.mirror is None else [OriginCase(case, case.mirror, "mirror")]
 
 
 def sources(case: StreamCase) -> list[OriginCase]:
-    """Return the sources."""
+    """Return the sources of the stream."""
     return [
         OriginCase(case, source, f"sources[{index}]", index)
         for index, source in enumerate(case.sources)
@@ -100,18 +103,21 @@ def sources(case: StreamCase) -> list[OriginCase]:
 
 
 def origins(case: StreamCase) -> list[OriginCase]:
-    """Return the mirror and the sources."""
+    """Return the mirror and the sources of the stream."""
     return mirrors(case) + sources(case)
 
 
 def is_unseen(case: OriginCase) -> bool:
-    """Whether the server skips further checks: for an external source before 2.12.5."""
+    """Whether the server does not check the filter and transforms of an origin.
+
+    This is the case for external sources on servers before 2.12.5.
+    """
     external = case.origin["external"] is not None and case.path != "mirror"
     return external and case.version < EXTERNAL_SEEN_SINCE
 
 
 def transforms(case: OriginCase) -> list[TransformCase]:
-    """Return the transforms that the server checks."""
+    """Return the transforms of an origin that the server checks."""
     if is_unseen(case):
         return []
     given = [one["src"] for one in case.origin["subject_transforms"]]

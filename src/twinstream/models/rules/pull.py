@@ -1,4 +1,7 @@
-"""Rules for pull requests, in the order of the server, which replies with a status, not a code."""
+"""Rules for pull requests, in the order of the server.
+
+The server answers a pull request that violates a rule with a status, not with an error code.
+"""
 
 from __future__ import annotations
 
@@ -19,14 +22,17 @@ HIGHEST_PRIORITY = 9
 _BLANKS = "\t\n\v\f\r \u0085\u00a0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(
     chr(code) for code in range(0x2000, 0x200B)
 )
-"""Characters that the server strips from a request; `str.strip` strips a few more."""
+"""The characters that the server strips from a request; `str.strip` would strip a few more."""
 
 _COUNT = re.compile(r"[+-]?\d+", re.ASCII)
 _INT64_MAX = 2**63 - 1
 
 
 def trimmed(text: str | bytes) -> str:
-    """Return a request without surrounding blanks, with line numbers unchanged."""
+    """Return a request without surrounding blanks.
+
+    Newlines before the request are kept, so that line numbers in problems are right.
+    """
     if isinstance(text, bytes):
         text = text.decode(errors="replace")
     rest = text.strip(_BLANKS)
@@ -34,9 +40,9 @@ def trimmed(text: str | bytes) -> str:
 
 
 def members_of_text(text: str) -> JsonObject | None:
-    """Return the members for a request that is not JSON; None for JSON.
+    """Return the members that the server reads in a request that is not JSON; None for JSON.
 
-    The server reads an integer as `batch` and any other text as 1.
+    The server reads an integer as `batch`, and any other text as a `batch` of 1.
     """
     text = text.lstrip("\n")
     if text.startswith("{"):
@@ -46,7 +52,7 @@ def members_of_text(text: str) -> JsonObject | None:
 
 
 class PullCase:
-    """A pull request and the consumer that it is sent to."""
+    """The input of rules for pull requests: a request and the consumer that receives it."""
 
     def __init__(
         self,
@@ -56,7 +62,7 @@ class PullCase:
         *,
         is_json: bool = True,
     ) -> None:
-        """Prepare `settings`; without `consumer`, rules that need it find nothing."""
+        """Create the input from `settings`; without `consumer`, rules that need it find nothing."""
         self.settings = settings
         self.is_json = is_json
         self.consumer = consumer
@@ -64,12 +70,12 @@ class PullCase:
         self.pedantic = False
 
     def limit(self, member: str) -> int:
-        """Return a limit of the consumer, 0 for none."""
+        """Return a limit of the consumer; 0 for no limit or no consumer."""
         return 0 if self.consumer is None else int(self.consumer[member])
 
     @property
     def policy(self) -> str:
-        """The consumer's priority policy; empty if no consumer is given."""
+        """The priority policy of the consumer; empty if no consumer is given."""
         if self.consumer is None:
             return ""
         return str(self.consumer["priority_policy"] or "none")
@@ -108,7 +114,7 @@ def _overflow_only(case: PullCase) -> Found:
 
 
 def _group(case: PullCase) -> Found:
-    # A request that is only a number cannot name a group, and the server accepts it.
+    # A request that is only a number cannot contain a group, and the server accepts it.
     if case.consumer is None or case.policy == "none" or not case.is_json:
         return False
     group = case.settings["group"]
@@ -125,7 +131,7 @@ FIRST_RULES = (
         lambda case: case.consumer is not None and case.consumer.is_push and [Hit("")],
     ),
 )
-"""Checked before the server parses the request."""
+"""Rules that the server checks before it parses the request."""
 
 PULL_RULES = (
     PR(

@@ -1,4 +1,4 @@
-"""The definition of rules, and the evaluation of tables of rules."""
+"""Rules of the server for configs, and the evaluation of tables of rules."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from twinstream.models.version import ALWAYS, NEVER, Firsts, Version, firsts, is
 
 
 class Case(Protocol):
-    """The input of rules: the settings, the server's version, and whether it is pedantic."""
+    """The input of rules: the settings, the version of the server, and the `pedantic` flag."""
 
     @property
     def settings(self) -> Settings:
-        """The settings, as read."""
+        """The settings in the request."""
         ...
 
     @property
     def version(self) -> Version:
-        """The server's version."""
+        """The version of the server whose rules apply."""
         ...
 
     @property
     def pedantic(self) -> bool:
-        """Whether a setting that the server would change is refused instead."""
+        """Whether the server refuses a setting instead of changing it."""
         ...
 
 
@@ -39,7 +39,7 @@ In = TypeVar("In", bound=Case, contravariant=True)
 
 @frozen
 class Hit:
-    """One place where a rule is violated."""
+    """One setting that violates a rule."""
 
     path: str
     value: Any = None
@@ -51,49 +51,49 @@ Found = bool | Iterable[Hit]
 
 @frozen
 class Rule(Generic[C]):
-    """One reason for a refusal."""
+    """One reason for which a server refuses a request."""
 
     id: str
-    """Identifier, such as `S-DUP-AGE`."""
+    """The identifier, such as `S-DUP-AGE`."""
 
     err_code: int
-    """The server's error code."""
+    """The error code that the server returns."""
 
     path: str
-    """The setting concerned, if the test names no other."""
+    """The path of the setting that is reported if `test` returns True."""
 
     sentence: str
-    """The problem; `{value}` and `{detail}` are replaced by those of the hit."""
+    """The message; `{value}` and `{detail}` are replaced by those of the `Hit`."""
 
     fix: str
-    """What to try."""
+    """The hint how to solve the problem."""
 
     test: Callable[[C], Found]
-    """Returns whether the rule is violated, or where."""
+    """A function that returns whether the rule is violated, or a `Hit` for each violation."""
 
     since: Firsts = field(default=ALWAYS, converter=firsts)
-    """First server with the rule, or the first of each release line that has it."""
+    """The first server versions with the rule: one, or one for each release line."""
 
     until: Firsts = field(default=NEVER, converter=firsts)
-    """First server without the rule, likewise."""
+    """The first server versions without the rule: one, or one for each release line."""
 
     pedantic: bool = False
-    """Whether only a pedantic request is refused; in others the setting is changed implicitly."""
+    """Whether the rule is only for pedantic requests; for others the server changes the setting."""
 
     def applies(self, version: Version, pedantic: bool) -> bool:
-        """Whether a server of `version` applies the rule to a request, pedantic or not."""
+        """Whether a server of `version` applies the rule to a request with this `pedantic` flag."""
         has_it = is_from(version, self.since) and not is_from(version, self.until)
         return has_it and (pedantic or not self.pedantic)
 
     def problems(self, case: C) -> Sequence[Problem]:
-        """Return a problem for each place where the rule applies and is violated."""
+        """Return a problem for each violation of the rule; none if the rule does not apply."""
         if not self.applies(case.version, case.pedantic):
             return ()
         found = self.test(case)
         return () if found is False else self.explained(case, found)
 
     def explained(self, case: C, found: Found) -> Sequence[Problem]:
-        """Return a problem for each place found by the test."""
+        """Return a problem for each violation in `found`, the result of the test."""
         if found is False:
             return ()
         if found is True:
@@ -106,22 +106,25 @@ class Rule(Generic[C]):
 
 
 class Judge(Protocol[In]):
-    """A rule, or rules that are evaluated together."""
+    """An entry of a table: a rule, or rules that are evaluated together."""
 
     def problems(self, case: In, /) -> Sequence[Problem]:
-        """Return the problems."""
+        """Return the problems that the rules find in `case`."""
         ...
 
 
 @frozen
 class ForEach(Generic[C, I]):
-    """Rules that the server evaluates item by item: all for the first item, then for the next."""
+    """Rules for the items of a list, such as the sources of a stream.
+
+    The server evaluates all rules for the first item, then for the next item.
+    """
 
     items: Callable[[C], Iterable[I]]
     rules: Sequence[Judge[I]]
 
     def problems(self, case: C) -> Sequence[Problem]:
-        """Return the problems of the first item, then those of the next."""
+        """Return the problems that the rules find, ordered by item."""
         found: list[Problem] = []
         for item in self.items(case):
             for rule in self.rules:
@@ -132,12 +135,18 @@ class ForEach(Generic[C, I]):
 _Tests = list[tuple[Callable[[Any], Found] | None, Any]]
 
 _APPLICABLE: dict[tuple[int, Version, bool], tuple[object, _Tests]] = {}
-"""The applicable tests by the id of the table. Referencing the table keeps its id unique."""
+"""A cache: the table and its applicable tests, by the id of the table, version and `pedantic`.
+
+The cache keeps a reference to the table, so that no other table can get the same id.
+"""
 
 
 def judge(table: Sequence[Judge[C]], case: C) -> list[Problem]:
-    """Return all problems in the order of the table: the first is the server's error."""
-    # Most rules are almost never violated, so only their tests are run until there is a hit.
+    """Return all problems that a table of rules finds in `case`, in the order of the table.
+
+    The server returns the first of them as its error.
+    """
+    # Most tests find nothing, so they are called directly, without the methods of `Rule`.
     key = (id(table), case.version, case.pedantic)
     known = _APPLICABLE.get(key)
     if known is None:

@@ -1,4 +1,4 @@
-"""Settings of both streams and consumers as stored by a server."""
+"""Helpers for the settings that a server stores, shared by streams and consumers."""
 
 from __future__ import annotations
 
@@ -15,31 +15,34 @@ LEVELS: tuple[tuple[Version, int], ...] = (
     ((2, 12, 0), 2),
     ((2, 11, 0), 1),
 )
-"""The API level of servers, by the first version with it."""
+"""The API levels of servers, each with the first server version that has it, newest first."""
 
 
 def api_level(version: Version) -> int:
-    """Return the API level of a server."""
+    """Return the API level of a server of `version`."""
     return next(level for since, level in LEVELS if version >= since)
 
 
 OWN_KEYS = ("_nats.level", "_nats.req.level", "_nats.ver")
-"""Metadata that the server sets itself, overwriting given values."""
+"""The metadata keys that the server sets; it overwrites values in the request."""
 
 METADATA_MAX_BYTES = 128 * 1024
 
 OWN_BYTES = len("_nats.req.level") + 1
-"""Bytes that the server has added when it checks the size."""
+"""The number of metadata bytes that the server adds before it checks the size."""
 
 
 def metadata_bytes(metadata: dict[str, str] | None, *, own: bool = False) -> int:
-    """Return the size of metadata, with or without the server's own keys."""
+    """Return the size of metadata in bytes; with `own`, including the keys that the server sets."""
     pairs = [(key, text) for key, text in (metadata or {}).items() if own or key not in OWN_KEYS]
     return sum(len(key.encode()) + len(text.encode()) for key, text in pairs)
 
 
 def stored_metadata(given: dict[str, str] | None, version: Version, level: int) -> dict[str, str]:
-    """Return metadata with the server's own keys; `level` is the one that the settings need."""
+    """Return the metadata in a request with the keys that the server adds.
+
+    `level` is the API level that the settings need.
+    """
     from twinstream.models.version import ANY_PATCH
 
     metadata = dict(given or {})
@@ -51,7 +54,10 @@ def stored_metadata(given: dict[str, str] | None, version: Version, level: int) 
 
 
 def put(out: dict[str, Any], settings: Settings, *members: str) -> None:
-    """Copy the members that are not zero; the server omits zeros."""
+    """Copy `members` from `settings` to `out`, except zero values, which the server omits.
+
+    Times are converted to the server's notation.
+    """
     for member in members:
         value = settings[member]
         if value:

@@ -1,7 +1,7 @@
 """Rules for a stream's settings, in the order in which the server checks them.
 
-The rules for mirrors, sources and subjects are in separate modules; `STREAM_RULES` combines all of
-them in that order.
+The rules for mirrors, sources and subjects are in separate modules. `STREAM_RULES` contains all
+rules.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ REPLICAS_MAX = 5
 MINUTE = 60_000_000_000
 SECOND = 1_000_000_000
 SHORTEST = 100_000_000
-"""Minimum of max_age and duplicate_window, 100 milliseconds."""
+"""The minimum of `max_age` and `duplicate_window`: 100 milliseconds, in nanoseconds."""
 
 SOURCES_WITHOUT_WINDOW_SINCE: Version = (2, 14, 0)
-"""First server without a default duplicate window for streams with sources."""
+"""The first server version without a default `duplicate_window` for streams with sources."""
 
 SR = Rule[StreamCase]
 
@@ -69,7 +69,10 @@ def _metadata(case: StreamCase) -> Found:
 
 
 def _metadata_again(case: StreamCase) -> Found:
-    """Check the metadata of an update again: the server adds its own keys after the first check."""
+    """Whether the metadata of an update is too large for the second check of the server.
+
+    Between the two checks the server adds its own keys.
+    """
     late = case.update and not _metadata(case)
     return late and metadata_bytes(case["metadata"]) > METADATA_MAX_BYTES - OWN_BYTES
 
@@ -430,9 +433,9 @@ STREAM_RULES: tuple[Judge[StreamCase], ...] = (
         "S-NAME-FOLDER",
         STREAM_CREATE,
         "name",
-        "the name has a NUL, which no folder's name can.",
+        "the name has a NUL character, which the name of a folder cannot have.",
         "Use letters, digits, - and _.",
         lambda case: "\0" in case["name"] and case["storage"] != "memory" and not case.update,
     ),
 )
-"""All rules that need only the settings."""
+"""All rules that depend only on the settings."""

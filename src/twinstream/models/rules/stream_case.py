@@ -1,4 +1,4 @@
-"""The input of the stream rules."""
+"""`StreamCase`, the input of the rules for streams."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from twinstream.models.version import Version
 
 
 class StreamCase:
-    """A stream's settings as read, and values derived from them for the rules."""
+    """The settings of a stream, and values that the rules derive from them."""
 
     def __init__(
         self, settings: Settings, version: Version, *, pedantic: bool = False, update: bool = False
     ) -> None:
-        """Prepare `settings` for a server of `version`; `update` is for an existing stream."""
+        """Create the input for a server of `version`; `update` means that the stream exists."""
         self.settings = settings
         self.version = version
         self.pedantic = pedantic
@@ -30,7 +30,7 @@ class StreamCase:
 
     @cached_property
     def mirror(self) -> Settings | None:
-        """The mirror's settings, None if there is no mirror."""
+        """The settings of the mirror; None if the stream is not a mirror."""
         mirror: Settings | None = self.settings["mirror"]
         return mirror
 
@@ -41,7 +41,7 @@ class StreamCase:
 
     @cached_property
     def subjects(self) -> list[str]:
-        """The subjects, with the default: the stream's own name."""
+        """The subjects of the stream; the default is its name."""
         given = list(self.settings["subjects"])
         if given or self.mirror is not None or self.sources:
             return given
@@ -49,7 +49,10 @@ class StreamCase:
 
     @cached_property
     def kept_subjects(self) -> list[str] | None:
-        """Subjects that contain those of all messages; None if they depend on other streams."""
+        """Filters that match the subjects of all messages in the stream.
+
+        None if these subjects depend on other streams.
+        """
         if self.mirror is not None or self.sources:
             return None
         transform = self.settings["subject_transform"]
@@ -63,17 +66,21 @@ class StreamCase:
 
     @cached_property
     def overlaps(self) -> dict[int, int]:
-        """By the index of a subject, the index of the first later subject that overlaps it."""
+        """A map from the index of a subject to that of the first later subject that overlaps it."""
         return first_related(self.subjects, self.subjects, can_meet, later=True)
 
     @cached_property
     def fed_back(self) -> dict[int, int]:
-        """By the index of a source, the index of the first subject that its filter overlaps."""
+        """A map from the index of a source to the index of the first subject in its filter.
+
+        Only sources whose filter overlaps a subject of the stream are included. If such a source
+        is the stream itself, the stream would copy its own copies.
+        """
         filters = [source["filter_subject"] for source in self.sources]
         return first_related(filters, self["subjects"], can_meet)
 
     def first_sources(self, identity: Callable[[Settings], Any]) -> dict[Any, int]:
-        """Return the index of the first source with each identity."""
+        """Return a map from each result of `identity` to the index of the first source with it."""
         found = self._first_sources.get(identity)
         if found is None:
             found = self._first_sources[identity] = {}

@@ -1,4 +1,4 @@
-"""Refusals for reasons that only a server knows: cluster, quotas, other streams."""
+"""Rules that only a server can check, because they depend on the cluster or the account."""
 
 from __future__ import annotations
 
@@ -18,19 +18,22 @@ SR = Rule[StreamCase]
 
 
 def turns_counter_ttl_on(case: StreamCase) -> bool:
-    """Whether a marker enables TTLs in addition to counters, which a second check refuses."""
+    """Whether a delete marker enables `allow_msg_ttl` in a stream of counters.
+
+    The server refuses this combination if it checks the config a second time.
+    """
     marked = case["subject_delete_marker_ttl"] > 0 and not case["allow_msg_ttl"]
     return bool(case["allow_msg_counter"] and marked)
 
 
 @frozen
 class NeedsServer:
-    """A rule whose result depends on more than the settings."""
+    """A rule whose problems get `needs_server`, as only a server can decide them."""
 
     rule: SR
 
     def problems(self, case: StreamCase) -> list[Problem]:
-        """Return notes instead of errors."""
+        """Return the problems of the rule with `needs_server` set."""
         return [evolve(problem, needs_server=True) for problem in self.rule.problems(case)]
 
 
@@ -47,7 +50,7 @@ STREAM_ENVIRONMENT = (
     ),
     NeedsServer(
         SR(
-            # A cluster checks a new stream twice, and the first check enables TTLs.
+            # A cluster checks a new stream twice. The first check enables `allow_msg_ttl`.
             "S-CTR-MARKER",
             STREAM_INVALID_CONFIG,
             "subject_delete_marker_ttl",

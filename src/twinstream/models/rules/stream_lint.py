@@ -1,4 +1,4 @@
-"""Legal but surprising settings of a stream config."""
+"""Rules for warnings about valid but rarely intended settings of a stream."""
 
 from __future__ import annotations
 
@@ -13,14 +13,17 @@ from twinstream.models.rules.rule import Found, Hit, Rule
 from twinstream.models.rules.stream_case import StreamCase
 
 LARGE_WINDOW = 15 * 60 * 1_000_000_000
-"""A quarter of an hour, in nanoseconds; all ids in the window are kept in memory."""
+"""The longest `duplicate_window` without a warning: 15 minutes, in nanoseconds.
+
+The server keeps the ids of all messages in the window in memory.
+"""
 
 SHORTEST_TTL = 1_000_000_000
 """The minimum TTL of a message: one second, in nanoseconds."""
 
 
 def _destinations(case: StreamCase) -> Iterator[tuple[str, str]]:
-    """Return the destination of each transform, by its path."""
+    """Yield the path and the destination of each transform of a stream."""
     for name in ("subject_transform", "republish"):
         if case[name] is not None:
             yield f"{name}.dest", case[name]["dest"]
@@ -35,7 +38,7 @@ def _destinations(case: StreamCase) -> Iterator[tuple[str, str]]:
 def _without_partitions(case: StreamCase) -> Iterator[Hit]:
     for path, destination in _destinations(case):
         functions = (token_function(token, case.version) for token in destination.split("."))
-        # The server uses 32 bits of the number.
+        # The server uses the low 32 bits of the number.
         if any(one and one.name == "partition" and not one.number % 2**32 for one in functions):
             yield Hit(path, destination)
 
@@ -45,7 +48,7 @@ def _captures_own_name(case: StreamCase) -> bool:
 
 
 def _outside(case: StreamCase, member: str, captured: list[str] | None) -> Found:
-    """Whether no captured subject matches the source of a change of subjects."""
+    """Whether the source of `member`, a transform or `republish`, matches none of `captured`."""
     change = case[member]
     if change is None or not change["src"] or captured is None:
         return False
@@ -59,7 +62,7 @@ def _transform_outside(case: StreamCase) -> Found:
 
 
 def mirror_zone(case: StreamCase) -> Found:
-    """Whether a mirror starts at a time with a zero offset instead of Z."""
+    """Whether the start time of a mirror ends in a zero offset instead of Z."""
     start = None if case.mirror is None else case.mirror["opt_start_time"]
     return has_zero_offset(start) and [Hit("mirror.opt_start_time", start)]
 
@@ -71,15 +74,15 @@ STREAM_LINT = (
         "L-NO-SUBJECTS",
         0,
         "subjects",
-        "without subjects the stream captures its own name alone.",
-        "Write subjects, even if that is meant.",
+        "without subjects the stream captures only the subject that is equal to its name.",
+        "Write subjects, even if this is intended.",
         _captures_own_name,
     ),
     SL(
         "L-TRANSFORM-OUTSIDE",
         0,
         "",
-        "the stream captures nothing on {value}, so that nothing is transformed.",
+        "the stream captures nothing on {value}, so the transform has no effect.",
         "Compare with the stream's subjects.",
         _transform_outside,
     ),
@@ -87,7 +90,7 @@ STREAM_LINT = (
         "L-REPUBLISH-OUTSIDE",
         0,
         "",
-        "the stream stores nothing on {value}, so that nothing is published again.",
+        "the stream stores nothing on {value}, so republish has no effect.",
         "Compare with the stream's subjects, and with its subject_transform.",
         lambda case: _outside(case, "republish", case.kept_subjects),
     ),
@@ -103,8 +106,8 @@ STREAM_LINT = (
         "L-TTL-RAISED",
         0,
         "subject_delete_marker_ttl",
-        "the ttl of a message that is shorter than the marker's is raised to it silently.",
-        "Publish with a ttl from there up, or set a shorter marker.",
+        "the server silently raises a message's ttl that is below subject_delete_marker_ttl.",
+        "Publish with a longer ttl, or set a shorter subject_delete_marker_ttl.",
         lambda case: case["subject_delete_marker_ttl"] > SHORTEST_TTL,
     ),
     SL(
@@ -142,7 +145,7 @@ STREAM_LINT = (
         0,
         "subject_delete_marker_ttl",
         "the marker turns on allow_msg_ttl and allow_rollup_hdrs and turns off deny_purge.",
-        "Write them out, or an update without the marker is refused.",
+        "Write these settings, or the server refuses an update without the marker.",
         lambda case: (
             case["subject_delete_marker_ttl"] > 0
             and not (case["allow_msg_ttl"] and case["allow_rollup_hdrs"])
@@ -171,7 +174,7 @@ STREAM_LINT = (
         "L-NO-ACK",
         0,
         "no_ack",
-        "publishers learn nothing of messages that the stream refuses.",
+        "publishers get no error for messages that the stream refuses.",
         "Remove no_ack unless the subjects need it.",
         lambda case: (
             case["no_ack"] and not any(one.startswith((">", "$", "*")) for one in case.subjects)
@@ -189,15 +192,15 @@ STREAM_LINT = (
         "L-NO-PARTITION",
         0,
         "subject_transform.dest",
-        "there is no partition to choose; the first message ends a server of 2.11.",
-        "Give partition a number from 1 up.",
+        "the number of partitions is 0; the first message crashes a server of version 2.11.",
+        "Pass at least 1 to partition.",
         _without_partitions,
     ),
     SL(
         "L-MIRROR-ZONE",
         0,
         "mirror.opt_start_time",
-        "once the server was restarted it remembers Z and refuses all updates with {value}.",
+        "after a restart the server has stored Z instead, and refuses all updates with {value}.",
         "Write Z.",
         mirror_zone,
     ),

@@ -1,4 +1,4 @@
-"""Rules for the origins of a stream: its mirror, its sources, and their external APIs."""
+"""Rules for the origins of a stream, which are its mirror and its sources."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ from twinstream.models.rules.stream_case import StreamCase
 from twinstream.models.version import Version
 
 SEPARATORS_SEEN_SINCE: Version = (2, 12, 8)
-"""First server that refuses path separators in the name of an origin."""
+"""The first server version that refuses path separators in the name of an origin."""
 
 SR = Rule[StreamCase]
 
@@ -215,7 +215,7 @@ MIRROR_RULES = (
 
 
 def _repeated(case: OriginCase, identity: Callable[[Settings], Any]) -> bool:
-    """Whether an earlier source has the same identity; None means no identity."""
+    """Whether an earlier source has the same result of `identity`, unless the result is None."""
     if not case.index:
         return False
     own = identity(case.origin)
@@ -223,7 +223,10 @@ def _repeated(case: OriginCase, identity: Callable[[Settings], Any]) -> bool:
 
 
 def _identity(source: Settings) -> Any:
-    """Return what distinguishes sources; their start positions do not."""
+    """Return the settings by which the server distinguishes sources.
+
+    The start position is not among them.
+    """
     external = source["external"]
     transforms = [
         (transform["src"] or ">", transform["dest"] or ">")
@@ -252,7 +255,10 @@ SOURCE_TRANSFORM_RULES = _transform_rules(
     (SOURCE_FILTER_INVALID, SOURCE_TRANSFORM_INVALID, SOURCE_FILTERS_OVERLAP),
     _lies_in_other,
 )
-"""Unlike for mirrors, overlaps are checked only if all transforms are valid."""
+"""The rules for the transforms of a source.
+
+The server checks overlaps after it has checked all transforms. For mirrors it checks both together.
+"""
 
 _OF_EACH_SOURCE: tuple[Judge[OriginCase], ...] = (
     Rule[OriginCase](
@@ -334,7 +340,10 @@ def _own_api(case: OriginCase) -> Found:
 
 
 def _cycle(case: OriginCase) -> Found:
-    """Whether a stream copies itself; a source may, from subjects that are not its own."""
+    """Whether a stream copies its own messages in a loop.
+
+    A source may be the stream itself if its filter matches none of the stream's subjects.
+    """
     stream, wanted = case.stream, case.origin["filter_subject"]
     if case.origin["external"] is not None or case.origin["name"] != stream["name"]:
         return False
@@ -399,13 +408,13 @@ def _is_filter(text: str) -> bool:
 
 
 def unseen_transforms(case: OriginCase) -> list[tuple[str, Settings]]:
-    """Return the transforms that the server does not check before it builds them, by path."""
+    """Return the path and settings of each transform that the server uses without a check."""
     given = case.origin["subject_transforms"] if is_unseen(case) else ()
     return [(f"{case.path}.subject_transforms[{at}]", one) for at, one in enumerate(given)]
 
 
 def unbuildable(transform: Settings, version: Version) -> bool:
-    """Whether the server fails to build a transform that it did not check."""
+    """Whether the server fails when it uses a transform that it did not check."""
     return bool(transform_fault(transform["src"], transform["dest"], version, strict=False))
 
 
@@ -413,7 +422,7 @@ def _filter_syntax(case: OriginCase) -> Found:
     wanted = case.origin["filter_subject"]
     if case.stream.update:
         return False
-    # The filter is not used if there are transforms, which 2.11 accepts for external origins.
+    # 2.11 accepts a filter together with transforms for external sources, and ignores the filter.
     unused = is_unseen(case) and bool(case.origin["subject_transforms"])
     if not _is_filter(wanted) and not unused:
         return case.hit("filter_subject")
@@ -457,4 +466,4 @@ ORIGIN_FILTER_RULES = (
         ),
     ),
 )
-"""Checked after everything else."""
+"""Rules that the server checks after all others."""

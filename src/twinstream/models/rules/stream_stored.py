@@ -1,4 +1,4 @@
-"""The settings of a stream as stored by a server."""
+"""`stored_stream`: the settings of a stream as a server stores and returns them."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from twinstream.models.rules.stream_subjects import is_implicit_republish
 from twinstream.models.version import Version
 
 RESETS_SINCE: Version = (2, 12, 0)
-"""First server that changes every value below -1 to -1."""
+"""The first server version that changes limits below -1 to -1."""
 
 MARKER_TURNS_ON_SINCE: Version = (2, 11, 2)
-"""First server that enables the settings needed by a delete marker."""
+"""The first server version that enables the settings that a delete marker needs."""
 
 EMPTY_PLACEMENT_GONE_SINCE: Version = (2, 11, 9)
-"""First server that removes an empty placement."""
+"""The first server version that does not store an empty `placement`."""
 
 DEFAULT_WINDOW = 120_000_000_000
-"""Two minutes, in nanoseconds."""
+"""The default of `duplicate_window`: two minutes, in nanoseconds."""
 
 _LIMITS = ("max_consumers", "max_msgs", "max_bytes", "max_msgs_per_subject", "max_msg_size")
 _ALWAYS = ("max_age", "allow_direct", "mirror_direct", "sealed", "deny_delete")
@@ -44,11 +44,11 @@ SEALED: Final[dict[str, Any]] = {
     "deny_purge": True,
     "allow_rollup_hdrs": False,
 }
-"""Settings of a sealed stream, whatever its config contains."""
+"""The settings that the server gives to every sealed stream."""
 
 
 def stored_stream(case: StreamCase) -> dict[str, Any]:
-    """Return the settings as returned by the server, with all defaults and implicit changes."""
+    """Return the settings as the server returns them, with all defaults and implicit changes."""
     settings = case.settings
     out: dict[str, Any] = {"name": settings["name"]}
     put(out, settings, *_WHERE_SET)
@@ -92,7 +92,10 @@ def _window(case: StreamCase) -> int:
 
 
 def _flags(case: StreamCase, out: dict[str, Any]) -> None:
-    """Enable the settings that markers and schedules need, and disable those they exclude."""
+    """Set the flags in `out`.
+
+    Delete markers and schedules enable the flags that they need, and disable `deny_purge`.
+    """
     marker = case["subject_delete_marker_ttl"] > 0 and case.version >= MARKER_TURNS_ON_SINCE
     rollup = case["allow_rollup_hdrs"]
     needs_rollup = marker or (case["allow_msg_schedules"] and not rollup)
@@ -158,7 +161,7 @@ def _limits(limits: Settings | None) -> dict[str, Any]:
 
 
 def _level(case: StreamCase, out: dict[str, Any]) -> int:
-    """Return the API level that the settings need."""
+    """Return the API level of the server that the settings need."""
     if case["allow_batched"]:
         return 4
     newer = ("allow_msg_counter", "allow_atomic", "allow_msg_schedules")

@@ -1,4 +1,4 @@
-"""Rules for a stream's subjects, and for their transforms and republishing."""
+"""Rules for a stream's subjects, its subject transform and its `republish` setting."""
 
 from __future__ import annotations
 
@@ -21,15 +21,21 @@ _API_SUBJECTS = ("$JS.>", "$JSC.>", "$NRG.>")
 _SYSTEM_SUBJECTS = ("$SYS.>",)
 
 MEETING_SINCE: Version = (2, 11, 2)
-"""First server that refuses subjects that can meet its own; earlier, those contained in them."""
+"""The first server version that refuses subjects that have a match in common with its own.
+
+Older servers refuse only subjects that are contained in its own.
+"""
 
 IMPLICIT_SINCE: Firsts = ((2, 11, 11), (2, 12, 2))
-"""First servers that check the transform first, because republishing may depend on it."""
+"""The first server versions that check the transform before `republish`.
+
+On these versions `republish` may depend on the transform; see `is_implicit_republish`.
+"""
 
 
 @frozen
 class SubjectCase:
-    """One subject of a stream."""
+    """The input of rules for one subject of a stream."""
 
     stream: StreamCase
     index: int
@@ -41,27 +47,30 @@ class SubjectCase:
 
     @property
     def version(self) -> Version:
-        """The server's version."""
+        """The version of the server whose rules apply."""
         return self.stream.version
 
     @property
     def pedantic(self) -> bool:
-        """Whether the request is pedantic."""
+        """Whether the server refuses a setting instead of changing it."""
         return self.stream.pedantic
 
     @property
     def subject(self) -> str:
-        """The subject itself."""
+        """The subject."""
         return self.stream.subjects[self.index]
 
     def hit(self, detail: str = "") -> list[Hit]:
-        """Return the path and value of the subject; that of the name if it is the default."""
+        """Return a list with one `Hit`: the path and value of the subject.
+
+        The path is that of the stream's name if the subject is the default.
+        """
         path = f"subjects[{self.index}]" if self.settings["subjects"] else "name"
         return [Hit(path, self.subject, detail)]
 
 
 def _each(case: StreamCase) -> list[SubjectCase]:
-    # A stream without a name violates a rule of its own; its default subject is not reported.
+    # A stream without a name violates S-NAME-MISSING. Do not report its empty default subject too.
     if case.subjects == [""] and not case["subjects"]:
         return []
     return [SubjectCase(case, index) for index in range(len(case.subjects))]
@@ -90,7 +99,7 @@ def _meets_system(case: SubjectCase) -> Found:
 
 
 def _takes_from(case: SubjectCase, own: tuple[str, ...]) -> bool:
-    """Whether a subject captures messages of the server itself."""
+    """Whether a subject captures messages of the server on the subjects `own`."""
     if case.version >= MEETING_SINCE:
         return any(can_meet(case.subject, taken) for taken in own)
     return any(is_contained(case.subject, taken) for taken in own if taken != "$NRG.>")
@@ -169,7 +178,10 @@ def _transform_target(case: StreamCase) -> Found:
 
 
 def is_implicit_republish(case: StreamCase) -> bool:
-    """Whether everything is republished on the subjects made by the stream's transform."""
+    """Whether `republish` is from `>` to `>` and all subjects of the stream are transformed.
+
+    The server then republishes to the destination of the stream's transform.
+    """
     republish, transform = case["republish"], case["subject_transform"]
     if republish is None or transform is None or not is_from(case.version, IMPLICIT_SINCE):
         return False
@@ -178,13 +190,13 @@ def is_implicit_republish(case: StreamCase) -> bool:
 
 
 def _republished(case: StreamCase) -> tuple[str, str] | None:
-    """Return source and destination of republishing, None if there is none."""
+    """Return the source and destination that the server uses for `republish`; None if not set."""
     republish = case["republish"]
     if republish is None:
         return None
     if is_implicit_republish(case):
-        # Source and destination are both the destination of the stream's transform, so no token
-        # of the original subject is available.
+        # The server uses the destination of the stream's transform as source and destination, so
+        # the destination cannot use tokens of the original subject.
         made = case["subject_transform"]["dest"]
         return made, made
     return republish["src"], republish["dest"]
@@ -232,7 +244,7 @@ SUBJECT_RULES: tuple[Judge[StreamCase], ...] = (
         "S-REPUB-SRC-PED",
         PEDANTIC,
         "",
-        "republish without src means >; the server would write that.",
+        "republish without src means >; the server would set src to >.",
         "Set src to >.",
         lambda case: (
             case["republish"] is not None
@@ -245,7 +257,7 @@ SUBJECT_RULES: tuple[Judge[StreamCase], ...] = (
         "S-REPUB-IMPLICIT-PED",
         PEDANTIC,
         "",
-        "republishing > to > would change to the transform's destination.",
+        "the server would change republish from > to > to the transform's destination.",
         "Write that destination.",
         lambda case: is_implicit_republish(case) and [Hit("republish.dest", ">")],
         pedantic=True,
@@ -254,15 +266,15 @@ SUBJECT_RULES: tuple[Judge[StreamCase], ...] = (
         "S-REPUB-CYCLE",
         STREAM_INVALID_CONFIG,
         "",
-        "republishing to {value} can meet the stream's own {detail}.",
-        "Publish again on subjects that the stream does not capture.",
+        "republish to {value} can publish on the stream's own subject {detail}.",
+        "Republish to subjects that the stream does not capture.",
         _republish_cycle,
     ),
     Rule[StreamCase](
         "S-REPUB-TR",
         STREAM_INVALID_CONFIG,
         "",
-        "the change of subject is not valid: {detail}.",
+        "republish is not valid: {detail}.",
         "Compare source and destination token by token.",
         _republish_transform,
     ),

@@ -1,7 +1,7 @@
-"""Rules for updates of streams, in the order of the server: changes that are not allowed.
+"""Rules for changes of a stream's config that a server refuses, in the order of the server.
 
-The old and the new config are compared as the server stores them, since an update replaces the
-whole config: a setting that the new one omits takes its default.
+An update replaces the whole config: a setting that the new config omits gets its default. So both
+configs are compared as the server stores them.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from twinstream.models.version import Version
 
 
 class StreamUpdateCase:
-    """A stream's config and its replacement."""
+    """The input of rules for updates: the config of a stream, and the config that replaces it."""
 
     def __init__(self, old: Settings, new: StreamCase) -> None:
-        """Compare `old`, as returned by a server, with `new`, as written by the caller."""
+        """Create the input from `old`, as returned by a server, and `new` from the caller."""
         self.new_case = new
         self.settings = new.settings
         self.version: Version = new.version
@@ -42,13 +42,13 @@ class StreamUpdateCase:
 
     @cached_property
     def old(self) -> dict[str, Any]:
-        """The old config as stored."""
+        """The old config as the server stores it."""
         stored = stored_stream(StreamCase(self.old_settings, self.version))
         return {**stored, **SEALED} if stored["sealed"] else stored
 
     @cached_property
     def new(self) -> dict[str, Any]:
-        """The new config as it would be stored."""
+        """The new config as the server would store it."""
         return stored_stream(self.new_case)
 
 
@@ -73,14 +73,17 @@ def _work_queue(case: StreamUpdateCase) -> Found:
 
 
 def _mirror(case: StreamUpdateCase) -> Found:
-    # Compared as stored: the server also distinguishes an empty list of transforms from none, but
-    # its responses do not.
+    # The server also distinguishes an empty list of transforms from an absent one. Its responses do
+    # not contain this difference, so the stored forms are compared.
     new = case.new.get("mirror")
     return new is not None and new != case.old.get("mirror")
 
 
 def _mirror_zone(case: StreamUpdateCase) -> Found:
-    """Whether only the server knows which notation of a time it compares with."""
+    """Whether the mirror's start time has a zero offset, so that only the server can compare it.
+
+    The server compares texts, and it may remember the time with Z instead.
+    """
     return mirror_zone(case.new_case)
 
 
@@ -99,7 +102,10 @@ def _moves_and_scales(case: StreamUpdateCase) -> Found:
 
 
 def _republish(case: StreamUpdateCase) -> Found:
-    """Whether the server fails on a republish without destination that its first check accepts."""
+    """Whether an update fails because of a `republish` without a destination.
+
+    The first check of the server accepts it.
+    """
     republish = case.settings["republish"]
     if republish is None or republish["dest"]:
         return False
@@ -109,7 +115,8 @@ def _republish(case: StreamUpdateCase) -> Found:
 
 UPDATE_RULES = (
     UR(
-        # An update is checked again after the implicit changes; a marker had enabled TTLs.
+        # The server checks an update again after its implicit changes. By then the marker has
+        # enabled `allow_msg_ttl`.
         "U-CTR-MARKER",
         STREAM_INVALID_CONFIG,
         "subject_delete_marker_ttl",
@@ -171,7 +178,7 @@ UPDATE_RULES = (
         "U-DENY-PURGE",
         STREAM_INVALID_CONFIG,
         "deny_purge",
-        "deny_purge is on and cannot be turned off; schedules and markers turn it off unasked.",
+        "deny_purge is on and cannot be turned off, but schedules and markers turn it off.",
         "Set deny_purge.",
         _turned_off("deny_purge"),
     ),
@@ -187,7 +194,7 @@ UPDATE_RULES = (
         "U-MIRROR",
         MIRROR_NOT_UPDATABLE,
         "mirror",
-        "a mirror cannot become a stream of its own before server 2.12.",
+        "a mirror cannot become an independent stream before server 2.12.",
         "Keep mirror, or use a newer server.",
         _turned_off("mirror"),
         until="2.12.0",
@@ -205,7 +212,7 @@ UPDATE_RULES = (
         "U-TTL-OFF",
         STREAM_INVALID_CONFIG,
         "allow_msg_ttl",
-        "allow_msg_ttl is on and cannot be turned off; a marker had turned it on unasked.",
+        "allow_msg_ttl is on and cannot be turned off; a delete marker may have turned it on.",
         "Set allow_msg_ttl.",
         _turned_off("allow_msg_ttl"),
         since="2.11.2",
@@ -261,7 +268,7 @@ UPDATE_ENVIRONMENT = (
         MOVE_AND_SCALE,
         "placement",
         "a cluster does not change placement and num_replicas in one update.",
-        "Change one, and the other once that is done.",
+        "Change one first, and the other when the server has finished.",
         _moves_and_scales,
     ),
     UR(

@@ -533,4 +533,4 @@ EVENTS: Final[Mapping[str, Event]] = MappingProxyType(
         )
     }
 )
-"""All kinds of events by their type."""
+"""All events, by their `type`."""
