@@ -42,7 +42,10 @@ class EntryMaker(Generic[V]):
         if found is None:
             return None
         data, seq, time = found
-        return self.make(self._stored + key, data, _NO_HEADERS, seq, time, None, True)
+        if not self._is_plain:
+            return self.make(self._stored + key, data, _NO_HEADERS, seq, time, None, True)
+        at = (seq, _PUT, time, len(data), _NO_HEADERS, None)
+        return entry_of((self._bucket, key, data, *at, key, data, None))
 
     def of_stored(self, message: StreamMessage, *, tolerant: bool = False) -> Entry[V]:
         """Return the entry of a message that was read without a consumer.

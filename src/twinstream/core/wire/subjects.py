@@ -38,11 +38,15 @@ _MAX_NAME: Final = 255
 # subject a line contains a reply subject and sizes, or a queue group.
 _MAX_SUBJECT: Final = 3000
 _MAX_QUEUE: Final = 500
+# Subjects of printable ASCII without wildcards: checked in a quarter of the steps.
+_USUAL: Final = re.compile(r"[!-)+-\-/-=?-~]+(?:\.[!-)+-\-/-=?-~]+)*")
 _MAX_PREFIX: Final = 200
 
 
 def check_subject(subject: str) -> bytes:
     """Validate a subject to publish to; return it as bytes or raise `BadArgument`."""
+    if isinstance(subject, str) and len(subject) <= _MAX_SUBJECT and _USUAL.fullmatch(subject):
+        return subject.encode()
     encoded = check_filter(subject)
     if "*" in subject or ">" in subject:
         for token in subject.split("."):
