@@ -54,6 +54,12 @@ class Place:
         """The last known configuration of the stream, or None if it was never requested."""
         return None if self.stream._info is None else self.stream.config
 
+    @property
+    def info_of_one(self) -> StreamInfo | None:
+        """The last known info of the stream if it has one replica that answers direct gets."""
+        info = self.stream._info
+        return info if info is not None and self._reads_directly(stale=False) else None
+
     def known(self, deadline: Deadline) -> StreamConfig:
         """Return the configuration. Requests it only the first time."""
         if self.stream._info is None:

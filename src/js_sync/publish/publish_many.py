@@ -8,7 +8,6 @@ from collections.abc import Iterable
 from itertools import takewhile
 from typing import Final, Self
 
-from js_sync.api.api import Api
 from js_sync.client.closing import SentWhileRead, warn_of_unseen
 from js_sync.publish.inflight import Outcome, UnderWay
 from js_sync.publish.pipeline import Pipeline
@@ -35,9 +34,12 @@ class PublishMany(SentWhileRead):
     off.
     """
 
+    # The call that creates it, for warnings.
+    _call = "publish_many"
+
     def __init__(
         self,
-        api: Api,
+        pipeline: Pipeline,
         requests: Iterable[Publishable],
         limits: PublishLimits,
         raise_failures: bool,
@@ -45,7 +47,7 @@ class PublishMany(SentWhileRead):
         super().__init__()
         self._requests: Final = several(requests)
         self._limits: Final = limits
-        self._pipeline: Final = Pipeline(api, limits)
+        self._pipeline: Final = pipeline
         # Messages in sending order, until their outcome is returned.
         self._order: deque[UnderWay] = deque()
         self._look_at = 0.0
@@ -53,7 +55,7 @@ class PublishMany(SentWhileRead):
         self._closed = False
         self._outcomes: Final = self._run()
         self._unseen: Final = UnreadFailures(raise_failures)
-        self._expect_reader("publish_many", self._unseen)
+        self._expect_reader(self._call, self._unseen)
 
     @property
     def under_way(self) -> int:
@@ -62,7 +64,7 @@ class PublishMany(SentWhileRead):
         return len(self._order) - sum(1 for _ in done)
 
     def __repr__(self) -> str:
-        return f"<PublishMany: {self.under_way} in flight{', closed' * self._closed}>"
+        return f"<{type(self).__name__}: {self.under_way} in flight{', closed' * self._closed}>"
 
     def __iter__(self) -> Generated[Outcome]:
         self._is_read()
@@ -149,7 +151,7 @@ class PublishMany(SentWhileRead):
 
     def _leave(self, error: BaseException) -> None:
         """Report unread outcomes of an iteration without a block; `error` ends it."""
-        warn_of_unseen("publish_many", len(self._order))
+        warn_of_unseen(self._call, len(self._order))
         for entry in self._order:
             self._note(entry.outcome)
         self._note_failures(error)

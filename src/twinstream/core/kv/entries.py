@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final, Generic, TypeVar, cast
 
 from twinstream.core.kv.codecs import Codecs
 from twinstream.core.kv.entry import Entry, KeyValueOperation, entry_of, operation_of, size_of
 from twinstream.core.read.direct_get import from_plain, plain_start
+from twinstream.core.read.page import StoredPage
 from twinstream.core.read.stream_message import StreamMessage
 from twinstream.core.wire.headers import Headers
 from twinstream.core.wire.protocol import Frame
@@ -57,6 +59,17 @@ class EntryMaker(Generic[V]):
         if entry.error is not None and not tolerant:
             raise entry.error
         return entry
+
+    def of_page(self, page: StoredPage) -> Iterator[Entry[V]]:
+        """Iterate over the entries of a page whose times are numbers. Raises errors of a codec."""
+        rows = zip(page.subjects, page.payloads, page.headers, page.seqs, page.times, strict=True)
+        for name, data, block, seq, time in rows:
+            subject = name.decode("utf-8", "surrogateescape")
+            headers = Headers.parse(block) if block else _NO_HEADERS
+            entry = self.make(subject, data, headers, seq, cast("int", time), None, True)
+            if entry.error is not None:
+                raise entry.error
+            yield entry
 
     def key(self, subject: str) -> str:
         """Return the key of a stored subject, or the stored key if no codec can decode it."""
