@@ -15,6 +15,7 @@ from js_async.runtime.concurrency import portions
 from twinstream.core.deadline import monotonic
 from twinstream.core.publish.limits import PublishLimits
 from twinstream.core.publish.request import Publishable, PublishFailure, UnreadFailures, several
+from twinstream.models import PubAck
 
 __all__ = ["PublishMany"]
 
@@ -120,7 +121,7 @@ class PublishMany(SentWhileRead):
                     # caller's iterable is unsent.
                     while order and (outcome := order[0].outcome) is not None:
                         held -= order.popleft().size
-                        if type(outcome) is PublishFailure:
+                        if not isinstance(outcome, PubAck):
                             unseen.add(outcome)
                         yield outcome
                         if self._closed:
@@ -128,7 +129,7 @@ class PublishMany(SentWhileRead):
             while order:
                 outcome = await pipeline.until(order[0])
                 order.popleft()
-                if type(outcome) is PublishFailure:
+                if not isinstance(outcome, PubAck):
                     unseen.add(outcome)
                 yield outcome
                 if self._closed:
