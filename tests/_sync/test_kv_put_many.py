@@ -344,6 +344,27 @@ def test_writes_without_a_response_are_looked_up_and_repeated_once():
     assert "revision 7 of another client" in str(unknown.error)
 
 
+def test_own_earlier_value_of_the_key_is_not_taken_for_another_clients():
+    def script(peer: FakePeer) -> None:
+        peer.handshake()
+        info(peer, last_seq=4)
+        stored(peer, peer.expect(PUT), 5)
+        peer.expect(PUT)
+        peer.close()
+
+    def rest(peer: FakePeer) -> None:
+        peer.handshake()
+        found(peer, "a", 5, "MQ==")
+        again = peer.expect(AGAIN)
+        assert (again.payload, b"Subject-Sequence: 5" in again.headers) == (b"2", True)
+        stored(peer, again, 6)
+
+    with FakeServer(script, rest) as server:
+        with js.connect(server.url, reconnect=PATIENT) as connection:
+            made = connection.jetstream().get_key_value("B")
+            assert seqs(made.put_many([("a", b"1"), ("a", b"2")])) == [5, 6]
+
+
 def test_silent_server_is_a_timeout_of_each_item():
     def script(peer: FakePeer) -> None:
         peer.handshake()
