@@ -284,8 +284,8 @@ class KeyValue(Generic[V]):
     ) -> PutMany:
         """Store many values without waiting for each acknowledgement; iterate over the outcomes.
 
-        An outcome is the acknowledgement, whose `seq` is the revision, or a `KeyPutFailure` with the
-        `key`, the `value` and the `error`. Outcomes have the order of the items. Items are sent
+        An outcome is the acknowledgement, whose `seq` is the revision, or a `KeyPutFailure` with
+        the `key`, the `value` and the `error`. Outcomes have the order of the items. Items are sent
         while the outcomes are iterated over.
 
         Each item is stored as by `put`. Items of different keys may be stored in any order. Items
