@@ -112,6 +112,8 @@ DROPPED = {
     "messages": "given = consumer.messages(); given.next(10)",
     "publish_many": "given = iter(jet.publish_many([('proc.x', b'')] * 3)); next(given)",
     "publish_many, unread": "given = jet.publish_many([('proc.x', b'')])",
+    "put_many": "given = iter(bucket.put_many([('a', b'')] * 3)); next(given)",
+    "put_many, unread": "given = bucket.put_many([('a', b'')])",
     "fast_ingest": "given = iter(jet.fast_ingest('FAST', [('fast', b'')] * 3)); next(given)",
     "fast_ingest, unread": "given = jet.fast_ingest('FAST', [('fast', b'')])",
 }
@@ -128,6 +130,7 @@ warnings.simplefilter("always")
 fast = StreamConfig(name="FAST", subjects=["fast"], allow_batched=True)
 jet.create_or_update_stream(fast)
 jet.publish("proc.x")
+bucket = jet.create_key_value(js.KeyValueConfig(bucket="forked"))
 {DROPPED[what]}
 child = os.fork()
 if child == 0:

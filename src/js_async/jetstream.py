@@ -534,10 +534,11 @@ class JetStream:
             retry_wait: As in `publish`.
             raise_failures: Raise `PublishFailures`. Otherwise the caller must check the outcomes.
         """
+        from js_async.publish.pipeline import Pipeline
         from js_async.publish.publish_many import PublishMany
 
         limits = limits_of(self._api, window, timeout, window_bytes, retries, retry_wait)
-        return PublishMany(self._api, requests, limits, raise_failures)
+        return PublishMany(Pipeline(self._api, limits), requests, limits, raise_failures)
 
     def publisher(
         self,

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from js_sync.kv.bucket import KeyValue
     from js_sync.kv.cache import KeyValueCache
     from js_sync.kv.keys import PurgedMarkers
+    from js_sync.kv.put_many import PutMany
     from js_sync.kv.watch import Watch
     from js_sync.object_store.reader import ObjectReader
     from js_sync.object_store.store import ObjectStore
@@ -133,6 +134,7 @@ if TYPE_CHECKING:
         RevisionMismatch,
         ValueTooLarge,
     )
+    from twinstream.core.kv.put_many import KeyPutFailure
     from twinstream.core.kv.status import KeyValueStatus
     from twinstream.core.object_store.changes import KEEP, Swept
     from twinstream.core.object_store.chunks import ObjectProgress
@@ -350,6 +352,7 @@ __all__ = [
     "KeyDeleted",
     "KeyExists",
     "KeyNotFound",
+    "KeyPutFailure",
     "KeyValue",
     "KeyValueCache",
     "KeyValueConfig",
@@ -430,6 +433,7 @@ __all__ = [
     "PurgedMarkers",
     "PushMessages",
     "PutFailed",
+    "PutMany",
     "RateLimiter",
     "ReadEnd",
     "ReadReport",

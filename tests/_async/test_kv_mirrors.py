@@ -75,6 +75,9 @@ async def whole(mirror, origin):
         await origin.put("a", b"7")
         entry = await watch.next(30)
         assert (entry.key, entry.value) == ("a", b"7")
+    outcomes = mirror.put_many({"d": b"8", "e": b"9"})
+    assert [each.seq async for each in outcomes] == [8, 9]
+    assert (await origin.get("e")).value == b"9"
 
 
 async def test_a_mirror_in_the_same_domain(opened, name):

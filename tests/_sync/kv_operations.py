@@ -47,6 +47,14 @@ def put(jet, stage):
     assert bound(jet, stage).put("a", b"2") == 4
 
 
+def put_many(jet, stage):
+    outcomes = bound(jet, stage).put_many({"a": b"2"}, timeout=stage.short, raise_failures=False)
+    [outcome] = [each for each in outcomes]
+    if isinstance(outcome, js.KeyPutFailure):
+        raise outcome.error
+    assert outcome.seq == 4
+
+
 def create(jet, stage):
     made = bound(jet, stage)
     assert made.create("new", b"1") == 4
@@ -153,6 +161,7 @@ BUCKET_ACTS = {
     "key_value.get": ((">",), get, "2.11"),
     "key_value.get_revision": ((), get_revision, "2.11"),
     "key_value.put": (("a",), put, "2.11"),
+    "key_value.put_many": (("a",), put_many, "2.11"),
     "key_value.create": ((">",), create, "2.11"),
     "key_value.update": (("a",), update, "2.11"),
     "key_value.delete": (("a",), delete, "2.11"),

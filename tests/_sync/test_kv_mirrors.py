@@ -76,6 +76,9 @@ def whole(mirror, origin):
         origin.put("a", b"7")
         entry = watch.next(30)
         assert (entry.key, entry.value) == ("a", b"7")
+    outcomes = mirror.put_many({"d": b"8", "e": b"9"})
+    assert [each.seq for each in outcomes] == [8, 9]
+    assert (origin.get("e")).value == b"9"
 
 
 def test_a_mirror_in_the_same_domain(opened, name):

@@ -15,7 +15,7 @@ from twinstream.core.read.page import DirectAnswer, PullAnswer, StoredPage
 from twinstream.core.read.range_read import RangeRead
 from twinstream.core.wire.headers import Headers, encode_headers, parse_status
 from twinstream.core.wire.protocol import Frame, Info, Parser, Refusal
-from twinstream.core.wire.pub_ack import AckReader, is_pub_ack, is_strange, read_pub_ack
+from twinstream.core.wire.pub_ack import AckReader, is_pub_ack, read_pub_ack
 from twinstream.core.wire.response import read_answer
 from twinstream.core.wire.status import is_status, is_unserved, read_status
 from twinstream.errors import ProtocolError, TwinstreamError
@@ -182,7 +182,7 @@ READERS: Final[tuple[Callable[[Frame], object], ...]] = (
     lambda frame: parse_ack_reply(frame[1]),
     lambda frame: read_pub_ack(frame, "orders.new"),
     lambda frame: AckReader().read(frame, "orders.new"),
-    lambda frame: is_pub_ack(frame) and is_strange(frame, "S", None),
+    lambda frame: is_pub_ack(frame) and AckReader().is_strange(frame, "S", None),
     lambda frame: from_direct(frame, "orders.new"),
 )
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from js_async.api.api import Api
 from twinstream.core.deadline import Deadline
 from twinstream.core.publish.request import PublishRequest, publish_headers
-from twinstream.core.wire.pub_ack import is_strange, read_pub_ack
 from twinstream.models import PubAck
 
 __all__ = ["write"]
@@ -19,13 +18,13 @@ async def write(
     A stream of the same name in a connected domain may acknowledge the message, too. That
     acknowledgement is skipped.
     """
-    headers = publish_headers(request)
+    headers, acks = publish_headers(request), api.acks
     with api.told("publish", request.subject, len(headers) + len(request.data), stream):
         frame = await api.transport.ask(
             request.subject,
             headers,
             request.data,
             deadline,
-            fits=lambda frame: not is_strange(frame, stream, domain),
+            fits=lambda frame: not acks.is_strange(frame, stream, domain),
         )
-        return read_pub_ack(frame, request.subject)
+        return acks.read(frame, request.subject)

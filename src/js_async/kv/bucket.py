@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import AsyncIterable, Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Final, Generic, TypeVar, cast, overload
 
 from js_async.kv.place import Place
@@ -17,11 +17,13 @@ from twinstream.core.kv.entry import DELETED, PURGED, Entries, Entry
 from twinstream.core.kv.errors import KeyDeleted, KeyNotFound, raise_for_bucket
 from twinstream.core.kv.names import check_revision
 from twinstream.core.kv.status import KeyValueStatus
+from twinstream.core.publish.limits import WINDOW, WINDOW_BYTES
 from twinstream.errors import TwinstreamError
 
 if TYPE_CHECKING:
     from js_async.kv.cache import KeyValueCache
     from js_async.kv.keys import PurgedMarkers
+    from js_async.kv.put_many import PutMany
     from js_async.kv.watch import Watch
     from js_async.stream import Stream
     from twinstream.core.consume.reports import PullReport
@@ -291,6 +293,47 @@ class KeyValue(Generic[V]):
         )
 
     # ---- many keys
+
+    def put_many(
+        self,
+        items: Mapping[str, V] | Iterable[tuple[str, V]] | AsyncIterable[tuple[str, V]],
+        *,
+        ttl: Ttl | None = None,
+        window: int = WINDOW,
+        window_bytes: int = WINDOW_BYTES,
+        timeout: Seconds | None = None,
+        raise_failures: bool = True,
+    ) -> PutMany:
+        """Store many values without waiting for each acknowledgement; iterate over the outcomes.
+
+        An outcome is the acknowledgement, whose `seq` is the revision, or a `KeyPutFailure` with
+        the `key`, the `value` and the `error`. Outcomes have the order of the items. Items are sent
+        while the outcomes are iterated over.
+
+        Each item is stored as by `put`. Items of different keys may be stored in any order. Items
+        of the same key are stored in their order: each waits for the outcome of the one before it,
+        so they are as slow as single calls. A failed item does not keep later ones from being
+        stored. If the connection breaks, the keys in flight are read, and the values that were not
+        stored are stored again.
+
+        Failures whose `error` was not read raise `PublishFailures` at the end of the `with` block
+        or at `close`; without either, at the end of the iteration.
+
+        Args:
+            items: A mapping, or pairs of key and value.
+            ttl: As in `put`, for all items.
+            window: Maximum items in flight.
+            window_bytes: Maximum bytes in flight.
+            timeout: Seconds for each item.
+            raise_failures: Raise `PublishFailures`. Otherwise the caller has to check the outcomes.
+        """
+        from js_async.kv.put_many import PutMany, PutPipeline
+        from js_async.publish.limits import limits_of
+        from twinstream.core.kv.put_many import items_of
+
+        limits = limits_of(self._place.api, window, timeout, window_bytes)
+        pipeline = PutPipeline(self._place, self._writes, self._codecs, limits, ttl)
+        return PutMany(pipeline, items_of(items), limits, raise_failures)
 
     def keys(self, *filters: str, timeout: Seconds = _PATIENCE) -> Generated[str]:
         """Iterate over the keys that have a value and match one of `filters`, by default all keys.

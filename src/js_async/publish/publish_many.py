@@ -7,7 +7,6 @@ from collections.abc import AsyncIterable, Iterable
 from itertools import takewhile
 from typing import Final, Self
 
-from js_async.api.api import Api
 from js_async.client.closing import SentWhileRead, warn_of_unseen
 from js_async.publish.inflight import Outcome, UnderWay
 from js_async.publish.pipeline import Pipeline
@@ -16,6 +15,7 @@ from js_async.runtime.concurrency import portions
 from twinstream.core.deadline import monotonic
 from twinstream.core.publish.limits import PublishLimits
 from twinstream.core.publish.request import Publishable, PublishFailure, UnreadFailures, several
+from twinstream.models import PubAck
 
 __all__ = ["PublishMany"]
 
@@ -33,9 +33,12 @@ class PublishMany(SentWhileRead):
     unless `raise_failures` is off. Without a block, the end of the iteration raises it.
     """
 
+    # The call that creates it, for warnings.
+    _call = "publish_many"
+
     def __init__(
         self,
-        api: Api,
+        pipeline: Pipeline,
         requests: Iterable[Publishable] | AsyncIterable[Publishable],
         limits: PublishLimits,
         raise_failures: bool,
@@ -43,7 +46,7 @@ class PublishMany(SentWhileRead):
         super().__init__()
         self._requests: Final = several(requests)
         self._limits: Final = limits
-        self._pipeline: Final = Pipeline(api, limits)
+        self._pipeline: Final = pipeline
         # Messages in sending order whose outcome the iterator has not returned yet.
         self._order: deque[UnderWay] = deque()
         self._look_at = 0.0
@@ -51,7 +54,7 @@ class PublishMany(SentWhileRead):
         self._closed = False
         self._outcomes: Final = self._run()
         self._unseen: Final = UnreadFailures(raise_failures)
-        self._expect_reader("publish_many", self._unseen)
+        self._expect_reader(self._call, self._unseen)
 
     @property
     def under_way(self) -> int:
@@ -60,7 +63,7 @@ class PublishMany(SentWhileRead):
         return len(self._order) - sum(1 for _ in done)
 
     def __repr__(self) -> str:
-        return f"<PublishMany: {self.under_way} in flight{', closed' * self._closed}>"
+        return f"<{type(self).__name__}: {self.under_way} in flight{', closed' * self._closed}>"
 
     def __aiter__(self) -> Generated[Outcome]:
         self._is_read()
@@ -117,7 +120,7 @@ class PublishMany(SentWhileRead):
                     # caller's iterable has been sent.
                     while order and (outcome := order[0].outcome) is not None:
                         held -= order.popleft().size
-                        if type(outcome) is PublishFailure:
+                        if not isinstance(outcome, PubAck):
                             unseen.add(outcome)
                         yield outcome
                         if self._closed:
@@ -125,7 +128,7 @@ class PublishMany(SentWhileRead):
             while order:
                 outcome = await pipeline.until(order[0])
                 order.popleft()
-                if type(outcome) is PublishFailure:
+                if not isinstance(outcome, PubAck):
                     unseen.add(outcome)
                 yield outcome
                 if self._closed:
@@ -147,7 +150,7 @@ class PublishMany(SentWhileRead):
 
     def _leave(self, error: BaseException) -> None:
         """Report unread outcomes when `error` ends an iteration without a block."""
-        warn_of_unseen("publish_many", len(self._order))
+        warn_of_unseen(self._call, len(self._order))
         for entry in self._order:
             self._note(entry.outcome)
         self._note_failures(error)

@@ -53,12 +53,15 @@ from twinstream.errors import JetStreamError, PermissionDenied, RequestTimeout
 from twinstream.models import RetentionPolicy, StorageType, StreamInfo, StreamState
 from twinstream.models._sequences import HIDDEN_FROM
 
-__all__ = ["collect", "take_snapshot"]
+__all__ = ["collect", "collect_of_one", "take_snapshot"]
 
 # Servers before this version may omit subjects from their lists of last messages, or list a removed
 # message, after single messages were deleted (seen on 2.11.11 and 2.12.0 to 2.12.4). Only direct
 # gets from streams with file storage were right.
 _LISTS_SINCE: Final = (2, 12, 5)
+
+# Maximum bytes of a single response with all messages. A larger snapshot is read in pages.
+_AT_ONCE: Final = 4 << 20
 
 # Maximum number of filters for a snapshot of the past by direct get, which needs a request to the
 # leader for each filter. With more filters, the whole range is read.
@@ -69,6 +72,25 @@ async def take_snapshot(api: Api, stream: str, request: SnapshotRequest) -> Snap
     """Return the last message of each subject that matches the filters of `request`."""
     latest = Latest()
     return latest.snapshot(stream, await collect(api, stream, request, latest))
+
+
+async def collect_of_one(
+    api: Api, info: StreamInfo, request: SnapshotRequest, latest: Latest
+) -> int:
+    """Do as `collect` for a stream with one replica, as it was when its info was requested.
+
+    Only the leader answers, so one direct get is current if it contains everything.
+    """
+    if request.at_seq is None and request.at_time is None:
+        stream = info.config.name or ""
+        work = _Snapshot(api, stream, info, request.subjects, request.timeout, latest)
+        try:
+            seq = await work.at_once()
+        finally:
+            await work.close()
+        if seq is not None:
+            return seq
+    return await collect(api, info.config.name or "", request, latest)
 
 
 async def collect(
@@ -126,6 +148,21 @@ class _Snapshot:
         await self._inbox.close()
 
     # ---- the current state
+
+    async def at_once(self) -> int | None:
+        """Collect the state in one request and return its sequence, or None if that failed."""
+        # The cached state may be outdated, and so is the number of deleted messages.
+        right = self._version >= _LISTS_SINCE or self._config.storage != StorageType.MEMORY
+        parts = chunks(self._filters or (EVERYTHING,))
+        if not (self._direct and right and len(parts) == 1):
+            return None
+        page = StoredPage()
+        end = await self._ask(multi_request(parts[0], max_bytes=_AT_ONCE), page)
+        # Without an end, the response has no message, or another request is needed.
+        if end.failure or end.mirror or end.more or not 0 < end.up_to < HIDDEN_FROM:
+            return None
+        self._latest.add(page)
+        return end.up_to
 
     async def of_now(self, last_seq: int) -> int:
         """Collect the current state and return its sequence, which is `last_seq` or later.

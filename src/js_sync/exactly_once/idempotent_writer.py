@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from js_sync.api.api import Api
 from js_sync.publish.limits import limits_of
+from js_sync.publish.pipeline import Pipeline
 from js_sync.publish.publish_many import PublishMany
 from twinstream.core.error_details.guarantee_gap import Hole
 from twinstream.core.exactly_once.conditional_write import AlreadyThere, Refusal, Stored, judge
@@ -85,9 +86,8 @@ class OnceWriter:
                     f"{request.subject}: stream {request.expected_stream} has no such subject"
                 )
         published = [requests[number] for number in sent]
-        outcomes = PublishMany(
-            self._api, published, limits_of(self._api, _WINDOW, self._timeout), True
-        )
+        limits = limits_of(self._api, _WINDOW, self._timeout)
+        outcomes = PublishMany(Pipeline(self._api, limits), published, limits, True)
         numbers = iter(sent)
         for outcome in outcomes:
             if isinstance(outcome, PublishFailure):

@@ -12,12 +12,15 @@ from attrs import frozen
 
 from js_sync.kv.place import Place
 from js_sync.kv.watch import CaughtUp, KeyWatch, Reader, WatchOptions
+from js_sync.read.snapshot import collect, collect_of_one
 from js_sync.runtime.concurrency import Stream as Generated
 from twinstream.core.consume.metadata import Position
 from twinstream.core.deadline import Deadline, Seconds, seconds
 from twinstream.core.kv.entries import EntryMaker
 from twinstream.core.kv.entry import Entries, Entry, KeyValueOperation, may_be_marker, operation_of
 from twinstream.core.kv.errors import KeyNotFound, raise_for_bucket
+from twinstream.core.read.read_request import snapshot_request
+from twinstream.core.read.snapshot import Latest
 from twinstream.core.wire.headers import Headers
 from twinstream.core.wire.protocol import Frame
 from twinstream.errors import StreamNotFound, TwinstreamError
@@ -94,14 +97,19 @@ def entries_of(
 
     Without filters, the result contains all keys.
     """
-    stored = place.subjects.stored
+    stored, name = place.subjects.stored, place.stream.name
     subjects = [stored + each for each in filters] or [f"{stored}>"]
+    request, latest = snapshot_request(subjects, at_revision, None, timeout), Latest()
+    info = place.info_of_one
     try:
-        taken = place.stream.snapshot(subjects, at_seq=at_revision, timeout=timeout)
+        if info is None:
+            seq = collect(place.api, name, request, latest)
+        else:
+            seq = collect_of_one(place.api, info, request, latest)
     except StreamNotFound as error:
         raise_for_bucket(place.bucket, error)
-    made = (maker.of_stored(message) for message in taken.values())
-    return Entries(place.bucket, taken.seq, {entry.key: entry for entry in made if entry.is_value})
+    found = maker.of_page(latest.page(name))
+    return Entries(place.bucket, seq, {entry.key: entry for entry in found if entry.is_value})
 
 
 @frozen

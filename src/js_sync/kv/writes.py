@@ -42,6 +42,7 @@ from twinstream.errors import (
     Unsupported,
     WrongLastSequence,
 )
+from twinstream.models import PubAck
 
 __all__ = ["BucketWrites"]
 
@@ -56,7 +57,8 @@ class BucketWrites:
         self._prefix: Final = place.subjects.written
         self._stored: Final = place.subjects.stored
         self._writes: Final = SubjectWrites(place.target_api)
-        self._stream: Final = place.subjects.origin or place.stream.name
+        self.stream_name: Final = place.subjects.origin or place.stream.name
+        """The name of the stream that stores the keys."""
 
     def write(
         self,
@@ -77,20 +79,24 @@ class BucketWrites:
         except ConnectionLost as error:
             deadline = deadline or place.api.deadline()
             try:
-                return self._resolved(key, request, seen, deadline, error)
+                return self.resolved(key, request, seen, deadline, error)
             except TwinstreamError as trouble:
                 raise_for_bucket(place.bucket, trouble)
         except TwinstreamError as error:
             raise_for_bucket(place.bucket, error)
-        if ack.stream != self._stream:
-            raise BadAnswer(
-                f"{request.subject}: {ack.stream} acknowledged, not {self._stream}: another stream"
-                " has the subjects of the bucket"
-            )
+        if ack.stream != self.stream_name:
+            raise self.wrong_stream(request.subject, ack)
         place.saw(ack.seq)
         return ack.seq
 
-    def _resolved(
+    def wrong_stream(self, subject: str, ack: PubAck) -> BadAnswer:
+        """Return the error for an acknowledgement of a stream that is not the bucket's."""
+        return BadAnswer(
+            f"{subject}: {ack.stream} acknowledged, not {self.stream_name}: another stream has the"
+            " subjects of the bucket"
+        )
+
+    def resolved(
         self,
         key: str,
         request: PublishRequest,

@@ -8,7 +8,6 @@ from collections.abc import Iterable
 from itertools import takewhile
 from typing import Final, Self
 
-from js_sync.api.api import Api
 from js_sync.client.closing import SentWhileRead, warn_of_unseen
 from js_sync.publish.inflight import Outcome, UnderWay
 from js_sync.publish.pipeline import Pipeline
@@ -17,6 +16,7 @@ from js_sync.runtime.concurrency import portions
 from twinstream.core.deadline import monotonic
 from twinstream.core.publish.limits import PublishLimits
 from twinstream.core.publish.request import Publishable, PublishFailure, UnreadFailures, several
+from twinstream.models import PubAck
 
 __all__ = ["PublishMany"]
 
@@ -34,9 +34,12 @@ class PublishMany(SentWhileRead):
     unless `raise_failures` is off. Without a block, the end of the iteration raises it.
     """
 
+    # The call that creates it, for warnings.
+    _call = "publish_many"
+
     def __init__(
         self,
-        api: Api,
+        pipeline: Pipeline,
         requests: Iterable[Publishable],
         limits: PublishLimits,
         raise_failures: bool,
@@ -44,7 +47,7 @@ class PublishMany(SentWhileRead):
         super().__init__()
         self._requests: Final = several(requests)
         self._limits: Final = limits
-        self._pipeline: Final = Pipeline(api, limits)
+        self._pipeline: Final = pipeline
         # Messages in sending order whose outcome the iterator has not returned yet.
         self._order: deque[UnderWay] = deque()
         self._look_at = 0.0
@@ -52,7 +55,7 @@ class PublishMany(SentWhileRead):
         self._closed = False
         self._outcomes: Final = self._run()
         self._unseen: Final = UnreadFailures(raise_failures)
-        self._expect_reader("publish_many", self._unseen)
+        self._expect_reader(self._call, self._unseen)
 
     @property
     def under_way(self) -> int:
@@ -61,7 +64,7 @@ class PublishMany(SentWhileRead):
         return len(self._order) - sum(1 for _ in done)
 
     def __repr__(self) -> str:
-        return f"<PublishMany: {self.under_way} in flight{', closed' * self._closed}>"
+        return f"<{type(self).__name__}: {self.under_way} in flight{', closed' * self._closed}>"
 
     def __iter__(self) -> Generated[Outcome]:
         self._is_read()
@@ -118,7 +121,7 @@ class PublishMany(SentWhileRead):
                     # caller's iterable has been sent.
                     while order and (outcome := order[0].outcome) is not None:
                         held -= order.popleft().size
-                        if type(outcome) is PublishFailure:
+                        if not isinstance(outcome, PubAck):
                             unseen.add(outcome)
                         yield outcome
                         if self._closed:
@@ -126,7 +129,7 @@ class PublishMany(SentWhileRead):
             while order:
                 outcome = pipeline.until(order[0])
                 order.popleft()
-                if type(outcome) is PublishFailure:
+                if not isinstance(outcome, PubAck):
                     unseen.add(outcome)
                 yield outcome
                 if self._closed:
@@ -148,7 +151,7 @@ class PublishMany(SentWhileRead):
 
     def _leave(self, error: BaseException) -> None:
         """Report unread outcomes when `error` ends an iteration without a block."""
-        warn_of_unseen("publish_many", len(self._order))
+        warn_of_unseen(self._call, len(self._order))
         for entry in self._order:
             self._note(entry.outcome)
         self._note_failures(error)

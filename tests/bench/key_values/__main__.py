@@ -1,5 +1,7 @@
 """``python -m tests.bench.key_values``: reading and writing keys, beside nats-py and natsio.
 
+`raw` is a plain blocking socket that sends the same messages and waits for the same responses.
+
 Each measurement is a process of its own, with all clients in turns on one server, every second
 round in reverse. Figures are medians over the rounds, and ratios are medians of the ratios within a
 round. CPU is that of the client's process; it is steadier than the clock on a busy machine. natsio
@@ -28,8 +30,16 @@ from twinstream.testing import NatsServer
 
 FULL: Final = "FULL"
 WRITTEN: Final = "WRITTEN"
-CLIENTS: Final = {"js_sync": None, "js_async": None, "nats_py": "nats", "natsio": "natsio"}
+CLIENTS: Final = {
+    "js_sync": None,
+    "js_async": None,
+    "nats_py": "nats",
+    "natsio": "natsio",
+    "raw": None,
+}
 """The clients, and the module that each peer needs."""
+RAW: Final = ("put", "put_many", "get", "get_many")
+"""The workloads of the plain socket."""
 PEER: Final = "nats_py"
 
 Runs = list[dict[str, float]]
@@ -106,9 +116,10 @@ def key_values(
         count = max(count, calls)
         bench.fill(count, storage)
         for workload in only or WORKLOADS:
-            found: dict[str, Runs] = {name: [] for name in able}
+            names = [name for name in able if name != "raw" or workload in RAW]
+            found: dict[str, Runs] = {name: [] for name in names}
             for number in range(rounds):
-                for name in able if number % 2 == 0 else reversed(able):
+                for name in names if number % 2 == 0 else reversed(names):
                     size = count if workload in ("watch", "keys") else calls
                     found[name].append(bench.run(name, workload, size))
             rows += [

@@ -26,11 +26,16 @@ IN_FLIGHT: Final = 64
 WORKLOADS: Final = {
     "put": "put, one after another",
     "puts": f"put, {IN_FLIGHT} at a time",
+    "put_many": f"put_many, {IN_FLIGHT} in flight",
     "get": "get, one after another",
     "gets": f"get, {IN_FLIGHT} at a time",
+    "get_many": f"get_many, {IN_FLIGHT} keys in a call",
+    "get_all": "get_many, all keys in a call",
     "watch": "watch, initial values",
     "keys": "keys",
 }
+# Clients without `put_many` and `get_many` make this many calls at a time instead.
+_CALLS: Final = {"put_many": "puts", "get_many": "gets", "get_all": "gets"}
 
 
 def key(number: int) -> str:
@@ -59,6 +64,11 @@ def measured(client: ModuleType, workload: str, url: str, bucket: str, count: in
             clock = Clock()
             check(work(opened), count)
             return clock.result()
+        if workload in _CALLS:
+            run_many(client, opened, workload, WARM)
+            clock = Clock()
+            run_many(client, opened, workload, count)
+            return clock.result()
         call = one(client, opened, workload)
         for number in range(WARM):
             call(number)
@@ -72,6 +82,27 @@ def measured(client: ModuleType, workload: str, url: str, bucket: str, count: in
             for done in [pool.submit(each_of, call, numbers) for _ in range(IN_FLIGHT)]:
                 done.result()
         return clock.result()
+
+
+def run_many(client: ModuleType, bucket: Any, workload: str, count: int) -> None:
+    """Read or write keys with calls for many of them."""
+    if workload == "put_many":
+        check(client.put_many(bucket, items(count), IN_FLIGHT), count)
+        return
+    for keys in calls(workload, count):
+        check(client.get_many(bucket, keys, IN_FLIGHT), len(keys))
+
+
+def items(count: int) -> Iterator[tuple[str, bytes]]:
+    """Iterate over keys and values."""
+    return ((key(number), VALUE) for number in range(count))
+
+
+def calls(workload: str, count: int) -> Iterator[list[str]]:
+    """Iterate over the keys of each call of `get_many`."""
+    size = count if workload == "get_all" else IN_FLIGHT
+    for start in range(0, count, size):
+        yield [key(number) for number in range(start, min(start + size, count))]
 
 
 def each_of(call: Callable[[int], Any], numbers: Iterator[int]) -> None:
@@ -91,6 +122,12 @@ async def measured_async(
             clock = Clock()
             check(await work(opened), count)
             return clock.result()
+        if workload in _CALLS and hasattr(client, "put_many"):
+            await run_many_async(client, opened, workload, WARM)
+            clock = Clock()
+            await run_many_async(client, opened, workload, count)
+            return clock.result()
+        workload = _CALLS.get(workload, workload)
         call: Callable[[int], Awaitable[Any]] = one(client, opened, workload)
         for number in range(WARM):
             await call(number)
@@ -103,6 +140,15 @@ async def measured_async(
 
         await asyncio.gather(*(run() for _ in range(IN_FLIGHT if workload.endswith("s") else 1)))
         return clock.result()
+
+
+async def run_many_async(client: ModuleType, bucket: Any, workload: str, count: int) -> None:
+    """Read or write keys with calls for many of them."""
+    if workload == "put_many":
+        check(await client.put_many(bucket, items(count), IN_FLIGHT), count)
+        return
+    for keys in calls(workload, count):
+        check(await client.get_many(bucket, keys, IN_FLIGHT), len(keys))
 
 
 def one(client: ModuleType, bucket: Any, workload: str) -> Callable[[int], Any]:
@@ -124,5 +170,6 @@ if __name__ == "__main__":
     _, name, kind, address, of, number = sys.argv
     module = import_module(f"tests.bench.key_values.clients.{name}")
     arguments = module, kind, address, of, int(number)
-    took = measured(*arguments) if name == "js_sync" else asyncio.run(measured_async(*arguments))
+    blocks = name in ("js_sync", "raw")
+    took = measured(*arguments) if blocks else asyncio.run(measured_async(*arguments))
     print(json.dumps(took))

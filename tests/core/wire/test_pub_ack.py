@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.core.frames import block, status_frame
 from twinstream.core.wire.protocol import Frame
-from twinstream.core.wire.pub_ack import AckReader, is_pub_ack, is_strange, read_pub_ack
+from twinstream.core.wire.pub_ack import AckReader, is_pub_ack, read_pub_ack
 from twinstream.errors import BadAnswer, StoreRefused
 from twinstream.models import PubAck, encode
 
@@ -147,4 +147,4 @@ def test_what_may_be_an_answer_of_a_stream() -> None:
     ],
 )
 def test_acknowledgements_of_other_streams_are_recognised(body: bytes, strange: bool) -> None:
-    assert is_strange(answer(body), "S", "hub") is strange
+    assert AckReader().is_strange(answer(body), "S", "hub") is strange

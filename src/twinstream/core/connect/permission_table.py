@@ -324,6 +324,7 @@ _TABLE: Final = (
         "P.DIRECT.GET.KV_{bucket} P.STREAM.MSG.GET.KV_{bucket}",
     ),
     Pattern("key_value.put", "bucket key", "K.{bucket}.{key}"),
+    Pattern("key_value.put_many", "bucket key", "K.{bucket}.{key}"),
     Pattern(
         "key_value.create",
         "bucket key",

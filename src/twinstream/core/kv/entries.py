@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final, Generic, TypeVar, cast
 
 from twinstream.core.kv.codecs import Codecs
 from twinstream.core.kv.entry import Entry, KeyValueOperation, entry_of, operation_of, size_of
 from twinstream.core.read.direct_get import from_plain, plain_start
+from twinstream.core.read.page import StoredPage
 from twinstream.core.read.stream_message import StreamMessage
 from twinstream.core.wire.headers import Headers
 from twinstream.core.wire.protocol import Frame
@@ -41,7 +43,10 @@ class EntryMaker(Generic[V]):
         if found is None:
             return None
         data, seq, time = found
-        return self.make(self._stored + key, data, _NO_HEADERS, seq, time, None, True)
+        if not self._is_plain:
+            return self.make(self._stored + key, data, _NO_HEADERS, seq, time, None, True)
+        at = (seq, _PUT, time, len(data), _NO_HEADERS, None)
+        return entry_of((self._bucket, key, data, *at, key, data, None))
 
     def of_stored(self, message: StreamMessage, *, tolerant: bool = False) -> Entry[V]:
         """Return the entry of a message that was read without a consumer.
@@ -53,6 +58,17 @@ class EntryMaker(Generic[V]):
         if entry.error is not None and not tolerant:
             raise entry.error
         return entry
+
+    def of_page(self, page: StoredPage) -> Iterator[Entry[V]]:
+        """Iterate over the entries of a page whose times are numbers. Raises errors of a codec."""
+        rows = zip(page.subjects, page.payloads, page.headers, page.seqs, page.times, strict=True)
+        for name, data, block, seq, time in rows:
+            subject = name.decode("utf-8", "surrogateescape")
+            headers = Headers.parse(block) if block else _NO_HEADERS
+            entry = self.make(subject, data, headers, seq, cast("int", time), None, True)
+            if entry.error is not None:
+                raise entry.error
+            yield entry
 
     def key(self, subject: str) -> str:
         """Return the key of a stored subject, or the stored key if the codec cannot decode it."""

@@ -69,6 +69,8 @@ def check_key(key: str) -> str:
 
 def check_filter_of_keys(pattern: str) -> str:
     """Return a filter of keys, which may have wildcards. Raises `InvalidKey` if it is invalid."""
+    if isinstance(pattern, str) and _KEY.fullmatch(pattern):
+        return pattern
     if not isinstance(pattern, str) or not pattern:
         raise InvalidKey(f"filter {pattern!r} {_fault(pattern)}")
     tokens = pattern.split(".")

@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from twinstream.core.base.timestamps import comparable
-from twinstream.core.read.page import answering, direct_tail, stored_headers, time_of
+from twinstream.core.read.page import answering, direct_tail, stored_headers, time_of, utc_ns
 from twinstream.core.read.stream_message import StreamMessage
 from twinstream.core.wire.headers import Headers, parse_status
 from twinstream.core.wire.protocol import Frame
@@ -125,7 +125,6 @@ _PLAIN: Final = re.compile(
     rb"\r\nNats-Sequence: (\d{1,20})"
     rb"\r\nNats-Time-Stamp: (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?Z\r\n\r\n"
 )
-_EPOCH: Final = datetime(1970, 1, 1)
 
 
 def plain_start(stream: str, subject: str) -> bytes:
@@ -146,14 +145,8 @@ def from_plain(frame: Frame, start: bytes) -> tuple[bytes, int, int] | None:
     if found is None:
         return None
     seq, time, fraction = found.groups()
-    try:
-        whole = datetime.fromisoformat(time.decode()) - _EPOCH
-    except ValueError:
-        return None
-    nanoseconds = (whole.days * 86_400 + whole.seconds) * 1_000_000_000
-    if fraction:
-        nanoseconds += int(fraction.ljust(9, b"0"))
-    return body[header_size:-2], int(seq), nanoseconds
+    nanoseconds = utc_ns(time, fraction)
+    return None if nanoseconds is None else (body[header_size:-2], int(seq), nanoseconds)
 
 
 def _no_message(block: bytes, subject: str) -> TwinstreamError:

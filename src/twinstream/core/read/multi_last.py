@@ -53,14 +53,18 @@ def chunks(filters: Sequence[str]) -> list[tuple[str, ...]]:
 
 
 def multi_request(
-    filters: Sequence[str], *, seq: int | None = None, up_to_seq: int | None = None
+    filters: Sequence[str],
+    *,
+    seq: int | None = None,
+    up_to_seq: int | None = None,
+    max_bytes: int = _ANSWER_BYTES,
 ) -> bytes:
     """Return the request for the last message of each subject that the filters match.
 
     With `seq`, the response has only messages at or after it. With `up_to_seq`, it is the state of
     the stream as of that sequence.
     """
-    body: dict[str, Any] = {"multi_last": list(filters), "max_bytes": _ANSWER_BYTES}
+    body: dict[str, Any] = {"multi_last": list(filters), "max_bytes": max_bytes}
     if seq is not None:
         body["seq"] = seq
     if up_to_seq is not None:

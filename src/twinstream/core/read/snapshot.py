@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from twinstream.core.read.page import StoredPage, time_of
+from twinstream.core.read.page import StoredPage, ns_of
 from twinstream.core.read.stream_message import StreamMessage
 
 __all__ = ["LastSeqs", "Latest", "Snapshot"]
@@ -65,7 +65,7 @@ class Latest:
             found.seqs.append(seq)
             found.subjects.append(page.subjects[at])
             # Collected pages may have times of both kinds, but one page must have one kind.
-            found.times.append(time if isinstance(time, int) else time_of(time, stream).ns)
+            found.times.append(time if isinstance(time, int) else ns_of(time, stream))
             found.headers.append(page.headers[at])
             found.payloads.append(page.payloads[at])
         return found

@@ -17,7 +17,7 @@ from twinstream.core.wire.response import read_answer
 from twinstream.errors import BadAnswer, TwinstreamError
 from twinstream.models import PubAck
 
-__all__ = ["AckReader", "AckShape", "is_of", "is_pub_ack", "is_strange", "read_pub_ack"]
+__all__ = ["AckReader", "AckShape", "is_of", "is_pub_ack", "read_pub_ack"]
 
 _SEQ: Final = b'"seq":'
 _ESCAPE: Final = rb"\\(?:x[0-9a-f]{2}|U[0-9a-f]{8}|.)"
@@ -61,14 +61,6 @@ def is_of(ack: PubAck, stream: str, domain: str | None) -> bool:
     # A set look-up would fail: in the reply of another responder, `domain` may be any JSON value.
     known = domain is not None and ack.domain is not None
     return ack.stream == stream and (not known or ack.domain == domain)
-
-
-def is_strange(frame: Frame, stream: str, domain: str | None) -> bool:
-    """Return whether a reply is an acknowledgement of another stream or another domain."""
-    try:
-        return not is_of(read_pub_ack(frame, stream), stream, domain)
-    except TwinstreamError:
-        return False
 
 
 def read_pub_ack(frame: Frame, subject: str) -> PubAck:
@@ -166,6 +158,13 @@ class AckReader:
         if not (ack.duplicate or ack.val or ack.batch or frame[2]):
             self._learn(ack, frame[3])
         return ack
+
+    def is_strange(self, frame: Frame, stream: str, domain: str | None) -> bool:
+        """Check whether a reply is the acknowledgement of another stream or of another domain."""
+        try:
+            return not is_of(self.read(frame, stream), stream, domain)
+        except TwinstreamError:
+            return False
 
     def _learn(self, ack: PubAck, body: bytes) -> None:
         head, _, rest = body.partition(_SEQ)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
 import js_async
 
-__all__ = ["get", "keys", "opened", "put", "watch"]
+__all__ = ["get", "get_many", "keys", "opened", "put", "put_many", "watch"]
 
 
 @asynccontextmanager
@@ -27,6 +27,19 @@ async def get(bucket: Any, key: str) -> bytes:
     """Return a value."""
     value: bytes = (await bucket.get(key)).value
     return value
+
+
+async def put_many(bucket: Any, items: Iterable[tuple[str, bytes]], window: int) -> int:
+    """Store values; return how many were stored."""
+    count = 0
+    async for _ in bucket.put_many(items, window=window):
+        count += 1
+    return count
+
+
+async def get_many(bucket: Any, keys: Sequence[str], _: int) -> int:
+    """Read values; return how many there are."""
+    return len(await bucket.get_many(*keys))
 
 
 async def watch(bucket: Any) -> int:

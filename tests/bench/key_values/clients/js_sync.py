@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import js_sync
 
-__all__ = ["get", "keys", "opened", "put", "watch"]
+__all__ = ["get", "get_many", "keys", "opened", "put", "put_many", "watch"]
 
 
 @contextmanager
@@ -27,6 +27,19 @@ def get(bucket: Any, key: str) -> bytes:
     """Return a value."""
     value: bytes = bucket.get(key).value
     return value
+
+
+def put_many(bucket: Any, items: Iterable[tuple[str, bytes]], window: int) -> int:
+    """Store values; return how many were stored."""
+    count = 0
+    for _ in bucket.put_many(items, window=window):
+        count += 1
+    return count
+
+
+def get_many(bucket: Any, keys: Sequence[str], _: int) -> int:
+    """Read values; return how many there are."""
+    return len(bucket.get_many(*keys))
 
 
 def watch(bucket: Any) -> int:

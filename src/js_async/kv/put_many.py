@@ -1,0 +1,192 @@
+"""Write the values of many keys without waiting for each acknowledgement.
+
+Theory of operation. Each item is a message of a publish pipeline, as in `publish_many`. Two things
+are different, so that the result is that of one `put` after the other:
+
+* No two writes of one key are in flight together. A repeated write could otherwise be stored after
+  a later one of the same key.
+* A write whose response was lost with the connection is resolved as by `put`: the key is read, and
+  the write is repeated, on a condition, unless it was stored. As no other write of the key was in
+  flight, a newer revision with another value is certainly that of another client.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterable, Iterable
+from typing import Any, Final, cast
+
+from js_async.kv.place import Place
+from js_async.kv.writes import BucketWrites
+from js_async.publish.inflight import Outcome, UnderWay, under_way
+from js_async.publish.pipeline import Pipeline
+from js_async.publish.publish_many import PublishMany
+from js_async.runtime.concurrency import Stream as Generated
+from twinstream.core.deadline import Deadline, monotonic
+from twinstream.core.kv.codecs import Codecs
+from twinstream.core.kv.errors import bucket_error
+from twinstream.core.kv.put_many import KeyPutFailure, item_of
+from twinstream.core.publish.limits import PublishLimits
+from twinstream.core.publish.publish_engine import Action, Fail, Prove
+from twinstream.core.publish.request import Publishable, PublishFailure, PublishRequest
+from twinstream.core.publish.ttl import Ttl
+from twinstream.errors import BadArgument, ConnectionLost, TwinstreamError
+from twinstream.models import PubAck
+
+__all__ = ["PutMany", "PutPipeline"]
+
+
+class PutMany(PublishMany):
+    """Iterates over the outcomes of many items, in order. Created by `KeyValue.put_many`.
+
+    An outcome is the acknowledgement, whose `seq` is the revision, or a `KeyPutFailure` with the
+    error. The rules for unread failures and for leaving early are those of `PublishMany`.
+    """
+
+    _call = "put_many"
+
+    def __init__(
+        self,
+        pipeline: PutPipeline,
+        items: Iterable[tuple[str, Any]] | AsyncIterable[tuple[str, Any]],
+        limits: PublishLimits,
+        raise_failures: bool,
+    ) -> None:
+        # The pipeline makes messages of the items.
+        requests = cast("Iterable[Publishable]", items)
+        super().__init__(pipeline, requests, limits, raise_failures)
+
+    def __aiter__(self) -> Generated[PubAck | KeyPutFailure]:
+        return cast("Generated[PubAck | KeyPutFailure]", super().__aiter__())
+
+
+class PutPipeline(Pipeline):
+    """Sends the values of keys, and determines the outcome of each."""
+
+    def __init__(
+        self,
+        place: Place,
+        writes: BucketWrites,
+        codecs: Codecs[Any],
+        limits: PublishLimits,
+        ttl: Ttl | None,
+    ) -> None:
+        super().__init__(place.api, limits)
+        self._place: Final = place
+        self._writes: Final = writes
+        self._codecs: Final = codecs
+        self._written: Final = place.subjects.written
+        self._ttl = ttl
+        # Key, value and the last revision seen before the send, by reply subject.
+        self._items: Final[dict[bytes, tuple[str, Any, int]]] = {}
+        # The reply subject of the last write of a key. Entries without one in flight are removed
+        # once there are twice as many as may be in flight.
+        self._last: dict[bytes, bytes] = {}
+        self._most: Final = 2 * limits.window
+
+    async def open(self) -> None:
+        """Subscribe to the inbox, and check the TTL."""
+        if self._ttl is not None:
+            self._ttl = await self._writes.key_ttl(self._ttl, single=True)
+        await super().open()
+
+    # ---- sending
+
+    def prepare(self, given: Publishable) -> UnderWay:
+        """Return an entry for an item; if a codec refuses it, the error is its outcome."""
+        key, value = item_of(given)
+        try:
+            subject = self._written + self._codecs.encode_key(key)
+            data = self._codecs.encode_value(value)
+        except TwinstreamError as error:
+            return self._refused(key, value, error)
+        except Exception as error:
+            # Codecs are user code, so they may raise any exception.
+            refusal = BadArgument(f"key {key!r}: a codec failed: {error!r}")
+            refusal.__cause__ = error
+            return self._refused(key, value, refusal)
+        request = (subject, data) if self._ttl is None else self._with_ttl(subject, data)
+        entry = super().prepare(request)
+        if entry.outcome is not None:
+            return self._refused(key, value, cast("PublishFailure", entry.outcome).peek())
+        self._items[entry.reply] = (key, value, self._place.seen)
+        return entry
+
+    def _with_ttl(self, subject: str, data: bytes) -> PublishRequest:
+        return PublishRequest(subject, data, ttl=self._ttl)
+
+    def _refused(self, key: str, value: Any, error: TwinstreamError) -> UnderWay:
+        request = PublishRequest(f"{self._written}{key}")
+        entry = under_way(request, b"", b"", b"", 0.0)
+        entry.outcome = KeyPutFailure(request, error, key=key, value=value)
+        return entry
+
+    def try_send(self, entry: UnderWay) -> bool:
+        """Send a message unless another one of the same key is in flight; then use `send`."""
+        if self._before(entry) is not None:
+            return False
+        if len(self._last) > self._most:
+            waiting = self._waiting
+            self._last = {key: reply for key, reply in self._last.items() if reply in waiting}
+        self._last[entry.subject] = entry.reply
+        return super().try_send(entry)
+
+    async def send(self, entry: UnderWay) -> None:
+        """Send a message after the one of the same key that is in flight."""
+        before = self._before(entry)
+        if before is not None:
+            await self.until(before)
+            key, value, _ = self._items[entry.reply]
+            self._items[entry.reply] = (key, value, self._place.seen)
+            entry.started = entry.sent_at = monotonic()
+            self._last[entry.subject] = entry.reply
+        await super().send(entry)
+
+    def _before(self, entry: UnderWay) -> UnderWay | None:
+        """Return the message of the same key that is in flight."""
+        before = self._waiting.get(self._last.get(entry.subject, b""))
+        return None if before is entry else before
+
+    # ---- outcomes
+
+    def _finish(self, entry: UnderWay, outcome: Outcome) -> None:
+        item = self._items.get(entry.reply)
+        if item is not None:
+            outcome = self._judged(entry, outcome, item)
+        super()._finish(entry, outcome)
+        self._items.pop(entry.reply, None)
+
+    def _judged(self, entry: UnderWay, outcome: Outcome, item: tuple[str, Any, int]) -> Outcome:
+        """Return the outcome of an item for that of its message."""
+        place, key, value = self._place, item[0], item[1]
+        if isinstance(outcome, PublishFailure):
+            error = outcome.peek()
+            meant = bucket_error(place.bucket, error)
+            if meant is not error:
+                meant.__cause__ = error
+            return KeyPutFailure(entry.request, meant, key=key, value=value)
+        if outcome.stream != self._writes.stream_name:
+            error = self._writes.wrong_stream(entry.given[0], outcome)
+            return KeyPutFailure(entry.request, error, key=key, value=value)
+        place.saw(outcome.seq)
+        return outcome
+
+    def _act(self, entry: UnderWay, action: Action) -> None:
+        if isinstance(action, Fail) and isinstance(action.error, ConnectionLost):
+            action = Prove(action.error)
+        super()._act(entry, action)
+
+    async def _prove(self, entry: UnderWay, refusal: TwinstreamError) -> None:
+        item = self._items.get(entry.reply)
+        if item is None or not isinstance(refusal, ConnectionLost):
+            await super()._prove(entry, refusal)
+            return
+        request = entry.request
+        key = request.subject.removeprefix(self._written)
+        # Each has its own time: many writes may have been in flight.
+        deadline = Deadline.after(self._timeout)
+        try:
+            seq = await self._writes.resolved(key, request, item[2], deadline, refusal)
+        except TwinstreamError as error:
+            self._finish(entry, PublishFailure(request, error))
+        else:
+            self._finish(entry, PubAck(stream=self._writes.stream_name, seq=seq))

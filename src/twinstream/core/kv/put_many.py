@@ -1,0 +1,60 @@
+"""The items of `KeyValue.put_many`, and its failures."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterable, Iterable, Mapping
+from typing import Any, TypeVar, cast
+
+from twinstream.core.publish.request import PublishFailure
+from twinstream.errors import BadArgument
+from twinstream.models.records import frozen
+
+__all__ = ["KeyPutFailure", "item_of", "items_of"]
+
+V = TypeVar("V")
+
+
+@frozen(kw_only=True, repr=False, match_args=False)
+class KeyPutFailure(PublishFailure):
+    """An item of `put_many` that was not stored, or may not be, and the error.
+
+    `request` is the message with the stored key and the stored value.
+    """
+
+    key: str
+    """The key of the item."""
+    value: Any
+    """The value of the item."""
+
+    __match_args__ = ("key", "error")
+
+    def __repr__(self) -> str:
+        return f"KeyPutFailure(key={self.key!r}, error={self.peek()!r})"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (_failure, (self.request, self.peek(), self.key, self.value))
+
+
+def _failure(request: Any, error: Any, key: str, value: Any) -> KeyPutFailure:
+    return KeyPutFailure(request, error, key=key, value=value)
+
+
+def items_of(
+    items: Mapping[str, V] | Iterable[tuple[str, V]] | AsyncIterable[tuple[str, V]],
+) -> Iterable[tuple[str, V]] | AsyncIterable[tuple[str, V]]:
+    """Return the items of a mapping, or an iterable of items; raises `BadArgument` otherwise."""
+    if isinstance(items, Mapping):
+        return cast("Mapping[str, V]", items).items()
+    given: object = items
+    if isinstance(given, str | bytes) or not isinstance(given, Iterable | AsyncIterable):
+        raise BadArgument(f"expected a mapping, or pairs of key and value, got {given!r:.60}")
+    return items
+
+
+def item_of(given: object) -> tuple[str, Any]:
+    """Return the key and the value of an item; raises `BadArgument` for anything but a pair."""
+    if isinstance(given, tuple) and len(cast("tuple[Any, ...]", given)) == 2:
+        return cast("tuple[str, Any]", given)
+    raise BadArgument(
+        f"an item must be a pair of key and value, got {type(given).__name__}: {given!r:.60}"
+    )
