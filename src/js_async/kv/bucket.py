@@ -56,7 +56,8 @@ class KeyValue(Generic[V]):
     context.
 
     Reads see every write that was acknowledged before them. With `stale=True`, any replica may
-    answer a read, and the replica may lag behind.
+    answer a read, and the replica may lag behind. If another program adds replicas to a bucket that
+    had one, call `status` so that this object asks the leader from then on.
     """
 
     def __init__(self, place: Place, codecs: Codecs[V]) -> None:
