@@ -65,10 +65,12 @@ class Sender(ABC):
 
     def _send_past(self, data: bytes) -> bool:
         """Send at once, in a third of the steps, if the queue is empty; return whether it was."""
-        sock = self._socket
+        sock, me = self._socket, get_ident()
         try:
-            if sock is None or not self._take_turn(block=False):
+            # As `_take_turn` does.
+            if sock is None or self._sender == me or not self._sending.acquire(blocking=False):
                 return False
+            self._sender = me
             sent = not self._out and self._send_one(sock, data)
             self._end_turn()
             return sent
