@@ -253,7 +253,10 @@ class FetchCalls:
         self, limits: PullLimits, patience: float, instead: bytes | None = None
     ) -> Fetch:
         fetch = await self._channels.fetch(limits, patience, instead)
-        if fetch.error is not None and not self._answered:
+        if fetch.error is None and limits.priority is None:
+            self._answered = True
+            return fetch
+        if not self._answered:
             fetch = await self._settled(limits, patience, fetch)
         self._conclude(limits, fetch)
         return fetch
@@ -265,7 +268,7 @@ class FetchCalls:
         if fetch.error is None:
             self._answered = True
             return
-        self._answered = self._answered or not isinstance(fetch.error, NoResponders)
+        self._answered |= not isinstance(fetch.error, NoResponders)
         raise of_consumer(fetch.error, self._stream, self._name)
 
     async def _settled(self, limits: PullLimits, patience: float, fetch: Fetch) -> Fetch:

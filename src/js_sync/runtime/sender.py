@@ -89,7 +89,6 @@ class Sender(ABC):
                 self._out[:0] = [memoryview(data)[sent:]]
                 self._out_size += len(data) - sent
                 self._ask_keeper()
-            self._sent_at = monotonic()
             return True
         except OSError:
             # The end of the socket: the regular path determines the reason.

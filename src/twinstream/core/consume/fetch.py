@@ -47,23 +47,37 @@ def frame_size(frame: Frame, *, pinned: bool = False) -> int:
 class Fetch:
     """The state of one fetch."""
 
-    # Whether the fetch ended, with `end` or `error`. An attribute, as it is read very often.
-    is_over = False
-    end: BatchEnd | None = None
-    detail = ""
-    error: TwinstreamError | None = None
-    # Whether the server ended the request, so that no more messages can arrive.
-    is_clean = True
-    _size = 0
+    __slots__ = (
+        "_give_up_at",
+        "_heard_at",
+        "_limits",
+        "_size",
+        "_token",
+        "arrivals",
+        "detail",
+        "end",
+        "error",
+        "frames",
+        "is_clean",
+        "is_over",
+    )
 
     def __init__(self, limits: PullLimits, token: bytes, now: float, patience: float) -> None:
         self._limits: Final = limits
         self._token: Final = token
         self._heard_at = now
         self._give_up_at: Final = now + patience + GRACE
+        self._size = 0
         self.frames: Final[list[Frame]] = []
         # Pairs of a number of frames and the time at which they had arrived.
         self.arrivals: Final[list[tuple[int, float]]] = []
+        # Whether the fetch ended, with `end` or `error`. An attribute, as it is read very often.
+        self.is_over = False
+        self.end: BatchEnd | None = None
+        self.detail = ""
+        self.error: TwinstreamError | None = None
+        # Whether the server ended the request, so that no more messages can arrive.
+        self.is_clean = True
 
     def take_all(self, frames: deque[Frame], at: float) -> bool:
         """Take frames that arrived at the time `at`, in order; return whether the fetch is over.
@@ -71,9 +85,8 @@ class Fetch:
         For a fetch by count, plain messages are moved directly into the batch, at a quarter of the
         cost of `take` for each.
         """
-        limits, before = self._limits, len(self.frames)
-        most = limits.max_messages
-        if limits.max_bytes is None and not self.is_over:
+        most, before = self._limits.max_messages, len(self.frames)
+        if self._limits.max_bytes is None and not self.is_over:
             if most == 1 and frames and not frames[0][2]:
                 # Fast path for a fetch of one message: a third of the steps.
                 self.frames.append(frames.popleft())
