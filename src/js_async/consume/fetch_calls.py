@@ -281,48 +281,35 @@ class FetchCalls:
     async def _fetch(
         self, limits: PullLimits, patience: float, instead: bytes | None = None
     ) -> Fetch:
-        fetch = await self._fetch_once(limits, patience, instead)
-        if isinstance(fetch.error, NoResponders) and not self._answered and self.cached_info:
-            fetch = await self._fetch_again(limits, patience)
+        fetch = await self._channels.fetch(limits, patience, instead)
+        if fetch.error is None and limits.priority is None:
+            self._answered = True
+            return fetch
+        if not self._answered:
+            fetch = await self._settled(limits, patience, fetch)
         self._conclude(limits, fetch)
         return fetch
 
     def _conclude(self, limits: PullLimits, fetch: Fetch) -> None:
         """Record that the consumer responded, and its pin; raise the error of the fetch, if any."""
-        self._answered = self._answered or not isinstance(fetch.error, NoResponders)
         if limits.priority is not None and limits.priority.may_pin:
             self._note_pin(limits.priority.group, fetch)
-        if fetch.error is not None:
-            raise of_consumer(fetch.error, self._stream, self._name)
+        if fetch.error is None:
+            self._answered = True
+            return
+        self._answered |= not isinstance(fetch.error, NoResponders)
+        raise of_consumer(fetch.error, self._stream, self._name)
 
-    async def _fetch_again(self, limits: PullLimits, patience: float) -> Fetch:
-        """Repeat the first fetch of a consumer while it has no responders, for at most 0.5 s.
+    async def _settled(self, limits: PullLimits, patience: float, fetch: Fetch) -> Fetch:
+        """Repeat the failed first fetch of a consumer that the server has reported as existing.
 
         In a cluster, it takes some milliseconds until every server knows the consumer's leader.
         """
         end = Deadline.after(min(max(patience, _LEAST), _SPREADING))
         pauses = iter(_BACKOFF)
-        while True:
+        while self.cached_info and isinstance(fetch.error, NoResponders) and not end.expired():
             await sleep(min(next(pauses), end.remaining()))
-            fetch = await self._fetch_once(limits, patience)
-            if not isinstance(fetch.error, NoResponders) or end.expired():
-                return fetch
-
-    async def _fetch_once(
-        self, limits: PullLimits, patience: float, instead: bytes | None = None
-    ) -> Fetch:
-        channel = self._channels.take_idle() or await self._channels.take()
-        clean = False
-        try:
-            fetch = await channel.fetch(limits, patience, instead)
-            clean = fetch.is_clean
-        finally:
-            if clean:
-                self._channels.put(channel)
-            else:
-                # More messages may arrive, or the fetch was interrupted. Closing the channel
-                # returns the messages in it to the server.
-                await self._channels.end(channel)
+            fetch = await self._channels.fetch(limits, patience)
         return fetch
 
     def _batch(self, fetch: Fetch) -> Batch[Message]:

@@ -97,9 +97,8 @@ class _Receiver(asyncio.BufferedProtocol):
             link.received(self, bytes(self._view[:nbytes]))
 
     def expect(self, size: int) -> None:
-        """Choose the read size for messages of `size` bytes (0: unknown, keep the read size)."""
-        if size:
-            self._view = self._long if size >= _LONG_MESSAGE else self._short
+        """Choose the read size for messages of `size` bytes."""
+        self._view = self._long if size >= _LONG_MESSAGE else self._short
 
     def eof_received(self) -> bool:
         self._ended(None)
@@ -353,7 +352,9 @@ class Link:
         turn = self._turn
         turn.is_on = True
         try:
-            receiver.expect(self._on_bytes(data))
+            size = self._on_bytes(data)
+            if size:
+                receiver.expect(size)
         except Exception as error:
             self.abort(error)
         finally:
@@ -409,10 +410,12 @@ class Link:
         if self._forks != Forks.count or asyncio.get_running_loop() is not self._loop:
             self.check_owner()
         if not self._out:
-            if self._has_left():
+            # Inlined `_has_left`, and below `flush`: this runs for every request.
+            at = monotonic()
+            if at - self._wrote_at > _PAUSE and self.is_at_end():
                 return False
+            self._wrote_at = at
             if now and not self._turn.are_many:
-                # Inlined `flush`, because this code runs for every request.
                 if not transport.is_closing():
                     transport.write(data)
                 return True

@@ -40,25 +40,22 @@ class Turn:
             return
         woken, self.woken = self.woken, []
         # A task cannot run inside another task, so these tasks resume in the next iteration.
-        inside = asyncio.current_task(self._loop) is not None
-        self.are_many = not inside and len(woken) > 1
-        for sleeper in woken:
-            if inside:
+        if asyncio.current_task(self._loop) is not None:
+            for sleeper in woken:
                 sleeper.go_on_soon()
-            else:
-                self._go_on(sleeper)
+            return
+        self.are_many = len(woken) > 1
+        for sleeper in woken:
+            try:
+                sleeper.go_on()
+            except BaseException as error:
+                if os.getpid() != self._process:
+                    # The task forked, and this is the child process. No other task may resume.
+                    raise
+                # This exception ends the loop. It is raised in a callback, as some loops treat
+                # an exception in a reader as the end of the socket.
+                self._loop.call_soon(_raise, error)
         self.are_many = False
-
-    def _go_on(self, sleeper: Sleeper) -> None:
-        try:
-            sleeper.go_on()
-        except BaseException as error:
-            if os.getpid() != self._process:
-                # The task has forked, and this is the child process, in which no task may resume.
-                raise
-            # The exception ends the loop. It is raised in a callback, because some loops treat an
-            # exception in a reader as the end of the socket.
-            self._loop.call_soon(_raise, error)
 
 
 def _raise(error: BaseException) -> NoReturn:

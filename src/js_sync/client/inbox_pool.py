@@ -3,13 +3,11 @@
 
 from __future__ import annotations
 
-from typing import Final, TypeVar
+from typing import Final
 
 from js_sync.client.channel import Box
 
 __all__ = ["IdleInboxes"]
-
-T = TypeVar("T")
 
 
 class IdleInboxes:
@@ -26,11 +24,13 @@ class IdleInboxes:
 
     def take(self) -> tuple[bytes, Box] | None:
         """Remove an inbox from the pool and return it, or return None if the pool is empty."""
-        while (idle := _pop(self._idle)) is not None:
-            if idle[1].error is None:
-                return idle
-            self._refused.append(idle[1])
-        return None
+        try:
+            while (idle := self._idle.pop())[1].error is not None:
+                self._refused.append(idle[1])
+        except IndexError:
+            # The pool was empty, or another thread took the last inbox.
+            return None
+        return idle
 
     def put(self, prefix: bytes, box: Box) -> None:
         """Add an inbox to the pool. No more messages may arrive on it."""
@@ -38,12 +38,7 @@ class IdleInboxes:
 
     def take_refused(self) -> Box | None:
         """Remove and return a mailbox that the server refused, or None. The caller closes it."""
-        return _pop(self._refused)
-
-
-def _pop(given: list[T]) -> T | None:
-    try:
-        return given.pop()
-    except IndexError:
-        # The list was empty, or another thread took its last item.
-        return None
+        try:
+            return self._refused.pop()
+        except IndexError:
+            return None

@@ -42,6 +42,7 @@ from twinstream.core.log.logger import Log
 from twinstream.core.publish.request import check_size
 from twinstream.core.wire.protocol import (
     PONG,
+    Event,
     HeldBack,
     Info,
     Ok,
@@ -339,11 +340,21 @@ class Session:
 
         Return the number of bytes that the last, incomplete message needs; 0 if unknown.
         """
-        touched, events = self._parser.feed(data)
+        parser = self._parser
+        touched, events = parser.feed(data)
         if touched:
-            now = monotonic()
+            now, boxes = monotonic(), self._boxes
             for sid in touched:
-                self._touch(sid, now)
+                # None if it was just closed.
+                box = boxes.get(sid)
+                if box is not None:
+                    box.heard_at = now
+                    box.signal.set()
+        if events:
+            self._handle_all(events)
+        return parser.needed
+
+    def _handle_all(self, events: list[Event]) -> None:
         pings = 0
         for event in events:
             if isinstance(event, Ping):
@@ -353,14 +364,6 @@ class Session:
         if pings and self._link.is_open:
             # Answer all PINGs in one write. Otherwise a flood of PINGs costs a system call each.
             self._link.post(PONG * pings)
-        return self._parser.needed
-
-    def _touch(self, sid: bytes, now: float) -> None:
-        """Set the signal of a mailbox that received frames, if it still exists."""
-        box = self._boxes.get(sid)
-        if box is not None:
-            box.heard_at = now
-            box.signal.set()
 
     def _handle(self, event: Info | Pong | Ok | Refusal) -> None:
         match event:

@@ -42,7 +42,7 @@ class PullChannel:
         self.prefix: Final = prefix
         self.box: Final = box
         # The `epoch` of the transport when the current fetch sent its request.
-        self._epoch = 0
+        self.epoch = 0
         box.asks = subject
 
     def token(self) -> bytes:
@@ -68,24 +68,6 @@ class PullChannel:
         pin = self._pins.get(limits.priority.group) if limits.priority is not None else None
         return request_body(batch, max_bytes, limits, pin)
 
-    def fetch(self, limits: PullLimits, patience: float, instead: bytes | None = None) -> Fetch:
-        """Run a fetch until it ends, and return its result.
-
-        If the call is interrupted, it puts the frames that arrived back into the mailbox.
-        """
-        transport, box = self._api.transport, self.box
-        fetch = self.begin(limits, patience, instead)
-        try:
-            if transport.epoch != self._epoch:
-                fetch.lost()
-            while not fetch.is_over:
-                transport.wait(box.signal, Deadline(fetch.wake_at()))
-                self.look(fetch)
-        except BaseException:
-            box.frames.extendleft(reversed(fetch.frames))
-            raise
-        return fetch
-
     def begin(self, limits: PullLimits, patience: float, instead: bytes | None = None) -> Fetch:
         """Send the request of a fetch, and return the state of the fetch.
 
@@ -97,25 +79,38 @@ class PullChannel:
             limits, patience = self._connected(limits, patience)
         if box.frames:
             self.give_back(box.take_all())
-        self._epoch = transport.epoch
-        token = self.token()
-        subject, reply = self._subject, self.prefix + token
-        if _LOG.debugs():
-            self._log_pull(limits.max_messages, limits.max_bytes)
-        word = b""
-        if instead is not None:
-            box.asks = subject = instead
-            word = NEXT
-        body = word + self._body(limits.max_messages, limits.max_bytes, limits)
-        # Clear the signal before sending the request, so that no arrival is missed.
-        box.signal.clear()
-        if not transport.try_send(subject, reply, b"", body, True):
+        fetch = self.try_begin(limits, patience, instead)
+        if fetch is None:
             # The connection may have been lost since the last request.
             limits, patience = self._connected(limits, patience)
-            self._epoch = transport.epoch
-            body = word + self._body(limits.max_messages, limits.max_bytes, limits)
-            transport.send(subject, reply, b"", body, True)
-        # Create this after sending the request, while the server processes it.
+            self.epoch = transport.epoch
+            token, body = self.token(), self._body(limits.max_messages, limits.max_bytes, limits)
+            subject, word = (self._subject, b"") if instead is None else (instead, NEXT)
+            transport.send(subject, self.prefix + token, b"", word + body, True)
+            if _LOG.debugs():
+                self._log_pull(limits.max_messages, limits.max_bytes)
+            fetch = Fetch(limits, token, monotonic(), patience)
+        return fetch
+
+    def try_begin(
+        self, limits: PullLimits, patience: float, instead: bytes | None = None
+    ) -> Fetch | None:
+        """Send the request of a fetch if that needs no waiting; if it returns None, use `begin`."""
+        transport, box, subject = self._api.transport, self.box, self._subject
+        self.epoch = transport.epoch
+        token = transport.tokens.next_bytes()
+        body = self._body(limits.max_messages, limits.max_bytes, limits)
+        if instead is not None:
+            box.asks = subject = instead
+            body = NEXT + body
+        # Clear the signal before the request is sent, and later before reading the mailbox, so that
+        # no arrival is missed.
+        box.signal.raised = False
+        if not transport.try_send(subject, self.prefix + token, b"", body, True):
+            return None
+        # Done while the server processes the request.
+        if _LOG.debugs():
+            self._log_pull(limits.max_messages, limits.max_bytes)
         return Fetch(limits, token, monotonic(), patience)
 
     def look(self, fetch: Fetch) -> None:
@@ -124,12 +119,12 @@ class PullChannel:
         Raises the error of the mailbox, if the server refused the subscription.
         """
         transport, box = self._api.transport, self.box
-        box.signal.clear()
+        box.signal.raised = False
         if fetch.take_all(box.frames, box.heard_at):
             return
         if box.error is not None:
             raise box.error
-        if transport.epoch != self._epoch or not transport.is_connected:
+        if transport.epoch != self.epoch or not transport.is_connected:
             fetch.lost()
         fetch.check(monotonic(), box.heard_at)
 
@@ -166,7 +161,10 @@ class PullChannels:
     def take_idle(self) -> PullChannel | None:
         """Return a channel that uses an idle inbox, or None if there is no idle inbox."""
         inbox = self._idle.take()
-        return None if inbox is None else self._channel(*inbox)
+        if inbox is None:
+            return None
+        prefix, box = inbox
+        return PullChannel(self._api, self._subject, prefix, box, self.pins)
 
     def take(self) -> PullChannel:
         """Return a channel for exclusive use. Subscribe to a new inbox if there is no idle one."""
@@ -179,14 +177,40 @@ class PullChannels:
         while (refused := self._idle.take_refused()) is not None:
             transport.close_mailbox(refused)
         prefix = transport.tokens.inbox().encode() + b"."
-        return self._channel(prefix, transport.open_mailbox(prefix + b"*"))
-
-    def _channel(self, prefix: bytes, box: Box) -> PullChannel:
+        box = transport.open_mailbox(prefix + b"*")
         return PullChannel(self._api, self._subject, prefix, box, self.pins)
 
     def put(self, channel: PullChannel) -> None:
         """Make the inbox of a channel available for reuse. No more messages may arrive on it."""
         self._idle.put(channel.prefix, channel.box)
+
+    def fetch(self, limits: PullLimits, patience: float, instead: bytes | None = None) -> Fetch:
+        """Run one fetch to its end; `instead` is that of `PullChannel.begin`."""
+        channel = self.take_idle() or self.take()
+        transport, box = self._api.transport, channel.box
+        fetch, is_clean = None, False
+        try:
+            if not box.frames:
+                fetch = channel.try_begin(limits, patience, instead)
+            if fetch is None:
+                fetch = channel.begin(limits, patience, instead)
+            if transport.epoch != channel.epoch:
+                fetch.lost()
+            while not fetch.is_over:
+                transport.wait(box.signal, Deadline(fetch.wake_at()))
+                channel.look(fetch)
+            is_clean = fetch.is_clean
+        except BaseException:
+            # Interrupted: messages that arrived are returned to the server.
+            if fetch is not None:
+                box.frames.extendleft(reversed(fetch.frames))
+            raise
+        finally:
+            if is_clean:
+                self._idle.put(channel.prefix, box)
+            else:
+                self.end(channel)
+        return fetch
 
     def end(self, channel: PullChannel) -> None:
         """Close a channel on which more messages may arrive.

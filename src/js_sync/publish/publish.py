@@ -10,7 +10,7 @@ from js_sync.client.requests import Answer
 from js_sync.publish.diagnose import reason
 from js_sync.publish.verify_stored import prove
 from js_sync.runtime.concurrency import sleep
-from twinstream.core.deadline import Deadline, Seconds, monotonic
+from twinstream.core.deadline import Deadline, Seconds, monotonic, seconds
 from twinstream.core.publish.publish_engine import Action, Explain, Fail, Prove, PublishEngine, Send
 from twinstream.core.publish.request import PublishRequest, publish_headers
 from twinstream.core.publish.retry import RetryPolicy
@@ -45,13 +45,12 @@ def publish(
         return _told(api, request, policy, timeout)
     headers = publish_headers(request)
     subject = known_subject(request.subject)
-    given = None if timeout is None else api.deadline(timeout)
-    transport = api.transport
+    left = api.timeout if timeout is None else seconds(timeout)
+    transport, now = api.transport, monotonic()
     # The request is sent first. The code below runs while the server processes the message.
     answer = transport.replies.try_start(subject, headers, request.data, is_pub_ack)
-    deadline = given or api.deadline()
     repeatable = bool(headers) and request.is_repeatable
-    end = _end(policy, deadline, repeatable, 0)
+    end = Deadline(now + policy.patience(left, repeatable, 0))
     if answer is not None:
         # Fast path: most messages are acknowledged without the steps of `_Publishing`.
         try:
@@ -63,6 +62,7 @@ def publish(
             ack = api.acks.like_last(answer.frame)
             if ack is not None:
                 return ack
+    deadline = Deadline(now + left)
     publishing = _Publishing(api, request, subject, headers, policy, deadline, repeatable)
     return publishing.run(answer, end, call)
 
@@ -76,12 +76,6 @@ def _told(
         if call is not None:
             call.stream = ack.stream
         return ack
-
-
-def _end(policy: RetryPolicy, deadline: Deadline, repeatable: bool, attempts: int) -> Deadline:
-    """Return the time at which the next attempt, after `attempts` others, counts as unanswered."""
-    now = monotonic()
-    return Deadline(now + policy.patience(deadline.at - now, repeatable, attempts))
 
 
 class _Publishing:
@@ -142,8 +136,8 @@ class _Publishing:
                 return self._after(self._engine.unsent(error, self._left()), None)
         try:
             if not is_sent:
-                before = self._engine.attempts - 1
-                end = _end(self._policy, self._deadline, self._repeatable, before)
+                left, before = self._left(), self._engine.attempts - 1
+                end = Deadline(monotonic() + self._policy.patience(left, self._repeatable, before))
                 transport.wait(answer.signal, end)
             if answer.stray is not None and not answer.is_here():
                 self._wait_on(answer, answer.stray, end)

@@ -62,31 +62,28 @@ class Reader(Sender):
     def _receive(self, sock: Wire) -> None:
         """Read once, and process the data."""
         try:
-            self._take_in(sock)
+            try:
+                data = sock.recv(_READ_SIZE)
+            except BlockingIOError:
+                return
+            except OSError as error:
+                self._drop(sock, error)
+                return
+            if not data:
+                self._drop(sock, None)
+                return
+            self._reads += 1
+            try:
+                if HOOKS:
+                    reached("link: received", data)
+                self._on_bytes(data)
+            except Exception as error:
+                self._drop(sock, error)
         except BaseException:
             # An interrupt (`_take_in` handles each `Exception`). Data may be lost or half
             # processed.
             self._drop(sock, CUT_SHORT)
             raise
-
-    def _take_in(self, sock: Wire) -> None:
-        try:
-            data = sock.recv(_READ_SIZE)
-        except BlockingIOError:
-            return
-        except OSError as error:
-            self._drop(sock, error)
-            return
-        if not data:
-            self._drop(sock, None)
-            return
-        self._reads += 1
-        try:
-            if HOOKS:
-                reached("link: received", data)
-            self._on_bytes(data)
-        except Exception as error:
-            self._drop(sock, error)
 
     def _lead(self, signal: Signal, deadline: Deadline) -> None:
         """Be the leader: read for all threads until `signal` is set or the deadline has passed.
@@ -104,7 +101,7 @@ class Reader(Sender):
                 sock, left = self._socket, deadline.at - monotonic()
                 if sock is None or left <= 0:
                     break
-                pause = min(left, LONGEST)
+                pause = left if left < LONGEST else LONGEST
                 if HOOKS:
                     reached("link: before poll", pause)
                 for number, _ in self._poll.poll(pause * 1000):

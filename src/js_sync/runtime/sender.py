@@ -72,10 +72,12 @@ class Sender(ABC):
 
         This takes a third of the steps of a write to the buffer.
         """
-        sock = self._socket
+        sock, me = self._socket, get_ident()
         try:
-            if sock is None or not self._take_turn(block=False):
+            # As `_take_turn` does.
+            if sock is None or self._sender == me or not self._sending.acquire(blocking=False):
                 return False
+            self._sender = me
             sent = not self._out and self._send_one(sock, data)
             self._end_turn()
             return sent
@@ -95,7 +97,6 @@ class Sender(ABC):
                 self._out[:0] = [memoryview(data)[sent:]]
                 self._out_size += len(data) - sent
                 self._ask_keeper()
-            self._sent_at = monotonic()
             return True
         except OSError:
             # The socket has ended. `_flush` will report the reason.

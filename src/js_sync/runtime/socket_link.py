@@ -329,10 +329,12 @@ class Link(Reader):
             if self._out_size > _HIGH_WATER:
                 self._flush(block=True)
             return True
-        paused = monotonic() - self._sent_at > self._linger
+        at = monotonic()
+        paused = at - self._sent_at > self._linger
         if paused and self.is_at_end():
             return False
         if now and not self._out and self._send_past(data):
+            self._sent_at = at
             # Another thread has buffered data in the meantime and left the sending to this thread.
             if self._out:
                 self._flush(block=self._out_size > _HIGH_WATER)

@@ -259,7 +259,7 @@ def publish_headers(request: PublishRequest) -> bytes:
     if type(request.data) is not bytes:
         check_data(request.subject, request.data)
     if request[3:] == _NO_CONDITIONS:
-        return encode_headers(request.headers)
+        return encode_headers(request.headers) if request.headers else b""
     conditions = _condition_headers(request)
     if not request.headers:
         return encode_headers(conditions)

@@ -27,6 +27,7 @@ __all__ = [
     "PING",
     "PONG",
     "ByteTaker",
+    "Event",
     "Frame",
     "HeldBack",
     "Info",
@@ -165,13 +166,8 @@ class Parser:
         self._needed = 0
         self._bulk: HeldBack | None = None
         self.strays = 0
-
-    @property
-    def needed(self) -> int:
+        self.needed = 0
         """The size of an incomplete message, or the bytes of an incomplete bulk page; else 0."""
-        if self._bulk is not None:
-            return self._bulk.size
-        return self._needed if self._pieces else 0
 
     def hold_back(self, bulk: HeldBack) -> None:
         """Pass the next bytes to `bulk` before parsing them.
@@ -191,31 +187,8 @@ class Parser:
         """
         if self._bulk is not None:
             return self._feed_past(self._bulk, data)
-        if self._pieces:
-            self._pieces.append(data)
-            self._held += len(data)
-            # An incomplete payload or line is not scanned again before it is complete. So the time
-            # of parsing grows linearly with the size, not quadratically.
-            if self._held < self._needed:
-                return [], []
-            if not self._needed and b"\n" not in data:
-                self._check_line(self._held)
-                return [], []
-            data = b"".join(self._pieces)
-            self._pieces.clear()
-        return self._parse(data)
-
-    def _feed_past(self, bulk: HeldBack, data: bytes) -> tuple[list[bytes], list[Event]]:
-        if self._pieces:
-            bulk.give_up()  # A page cannot begin in the middle of another message.
-        self._bulk = None
-        touched, events = self.feed(data) if (data := bulk.take(data)) else ([], [])
-        if not bulk.is_over:
-            self._bulk = bulk
-        # The subscription is always reported, even without a complete message.
-        return [bulk.sid, *touched], events
-
-    def _parse(self, data: bytes) -> tuple[list[bytes], list[Event]]:
+        if self._pieces and not (data := self._joined(data)):
+            return [], []
         if HOOKS:
             reached("parser: before parse", data)
         # Line iteration and read() of a BytesIO run in C: 1.6 times faster than find() and
@@ -228,19 +201,19 @@ class Parser:
         last = b""
         stream = BytesIO(data)
         read = stream.read
-        sinks, silent = self._sinks, self._silent
-        totals = _TOTALS
+        sinks, silent, totals = self._sinks, self._silent, _TOTALS
         for line in stream:
             parts = line.split(b" ")
             try:
-                if len(parts) == 5 and parts[0] == b"MSG":
-                    _, subject, sid, reply, size = parts
+                if parts[0] == b"MSG":
+                    if len(parts) == 5:
+                        _, subject, sid, reply, size = parts
+                    else:
+                        _, subject, sid, size = parts
+                        reply = b""
                     header_size, total = 0, totals[size]
                 elif parts[0] == b"HMSG":
                     subject, sid, reply, header_size, total = _with_headers(parts)
-                elif parts[0] == b"MSG":
-                    _, subject, sid, size = parts
-                    reply, header_size, total = b"", 0, totals[size]
                 elif line[-1:] == b"\n":
                     events.append(_control(line))
                     continue
@@ -273,6 +246,34 @@ class Parser:
                     self._on_failure(subject, error)
         return touched, events
 
+    def _joined(self, data: bytes) -> bytes:
+        """Return the bytes held back with `data`, or nothing if that is incomplete for sure."""
+        self._pieces.append(data)
+        self._held += len(data)
+        # An incomplete payload or line is not scanned again before it is complete. That keeps
+        # parsing linear instead of quadratic.
+        if self._held < self._needed:
+            return b""
+        if not self._needed and b"\n" not in data:
+            self._check_line(self._held)
+            return b""
+        data = b"".join(self._pieces)
+        self._pieces.clear()
+        self.needed = 0
+        return data
+
+    def _feed_past(self, bulk: HeldBack, data: bytes) -> tuple[list[bytes], list[Event]]:
+        if self._pieces:
+            bulk.give_up()  # its first message cannot begin in the middle of another one
+        self._bulk = None
+        touched, events = self.feed(data) if (data := bulk.take(data)) else ([], [])
+        if bulk.is_over:
+            self.needed = self._needed if self._pieces else 0
+        else:
+            self._bulk, self.needed = bulk, bulk.size
+        # Always reported, even if the subscription has no complete message yet.
+        return [bulk.sid, *touched], events
+
     def _hold(self, data: bytes, start: int, needed: int) -> None:
         rest = data[start:]
         if not needed:
@@ -284,7 +285,7 @@ class Parser:
             )
         self._pieces.append(rest)
         self._held = len(rest)
-        self._needed = needed
+        self._needed = self.needed = needed
 
     def _check_line(self, size: int) -> None:
         if size > _MAX_LINE:
