@@ -152,6 +152,7 @@ async def test_failed_items_keep_no_other_from_being_stored(opened, name):
             assert failures[1].value == b"x" * 200
             kinds = [type(each.error) for each in failures]
             assert kinds == [js.InvalidKey, js.ValueTooLarge, js.BadArgument]
+            assert f"[$KV.{name}.b]" in str(failures[1].error)
         assert [found[0].seq, found[4].seq] == [1, 2]
         assert await listed(made.keys()) == ["a", "d"]
         copy = pickle.loads(pickle.dumps(failures[0]))

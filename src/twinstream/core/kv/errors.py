@@ -160,6 +160,7 @@ def bucket_error(bucket: str, error: TwinstreamError) -> TwinstreamError:
                 " conditional writes add about 150 bytes of headers",
                 code=error.code,
                 err_code=error.err_code,
+                subject=error.subject,
             )
         if error.err_code == TTL_DISABLED:
             error.add_note(f"set limit_marker_ttl of bucket {bucket}, which cannot be undone")
