@@ -73,7 +73,7 @@ def portions(items: Iterable[T]) -> Iterable[Iterable[T]]:
 def call(handler: Handler[T], item: T) -> object:
     """Call a user function and return its result.
 
-    Raises `WrongHandler` if the function is a coroutine function.
+    Raises `WrongHandler` if the function is asynchronous.
     """
     result = handler(item)
     if isinstance(result, Coroutine):
