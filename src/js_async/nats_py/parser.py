@@ -92,7 +92,7 @@ class OwnParser:
 
     def serve(self, subscription: Subscription, box: Box, take: Sink) -> None:
         """Parse the messages of a subscription here, unless nats-py has already received one."""
-        # nats-py calls callbacks later, so new messages could overtake the messages it has got.
+        # nats-py calls its callbacks later, so new messages could overtake older ones.
         if not subscription.delivered:
             sid = _sid(subscription)
             self._boxes[sid] = box

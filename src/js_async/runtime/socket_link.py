@@ -146,7 +146,7 @@ def _duplicate(transport: asyncio.Transport) -> socket.socket | None:
 def _shut_down(sock: socket.socket | None) -> None:
     """Close a socket and its connection, even if other descriptors of the socket are open."""
     if sock is not None:
-        # OSError: the connection has already ended.
+        # `shutdown` raises OSError if the connection has already ended.
         with sock, suppress(OSError):
             sock.shutdown(socket.SHUT_RDWR)
 
@@ -508,7 +508,7 @@ class Link:
         if self.is_inherited:
             return
         with suppress(RuntimeError):
-            # RuntimeError: the loop is closed. asyncio closes the socket with the transport.
+            # RuntimeError is raised if the loop is closed. In this case asyncio closes the socket.
             self._loop.call_soon_threadsafe(self._close_late, flag)
 
     def _close_late(self, flag: Signal) -> None:

@@ -442,10 +442,9 @@ class DeadLetters(Owned, WorksBeside):
     def replay_by_reset(self, consumer: str) -> int:
         """Restart a consumer at its first dead letter; return the sequence (server 2.14).
 
-        The consumer receives all messages from this sequence on again, including those that it has
-        acknowledged. Deliveries are counted from 1. Its dead letters are removed, except those
-        whose message the stream no longer contains. Raises `BadArgument` if this applies to all of
-        them.
+        The consumer receives all messages from this sequence on again, even if it has acknowledged
+        them. Deliveries are counted from 1. Dead letters of the consumer are removed if the stream
+        still contains their messages. Raises `BadArgument` if there are no such dead letters.
         """
         found = [letter for letter in self.letters() if letter.consumer == consumer]
         present = [letter.stream_seq for letter in found if not letter.gone]
