@@ -64,8 +64,8 @@ _MOST_BYTES: Final = 1 << 24
 # may still end one of them. Usually none arrives, so they would accumulate while other requests are
 # open.
 _REMEMBERED: Final = 64
-# Messages in a buffer until pace and size are known: enough to measure both, but few enough that
-# a slow caller can process them within ack_wait.
+# Messages in a buffer until pace and size are known: enough to measure both, but few enough to stay
+# in the buffer for a while.
 _SMALL_START: Final = 32
 
 
@@ -353,12 +353,12 @@ class PullEngine:
         self._last_warning = text
 
     def lost(self) -> None:
-        """Record that the connection was lost: every request is void, the watchdog stops."""
+        """Record that the connection was lost. All requests are void, and the watchdog stops."""
         self._connected = False
         self._void()
 
     def restored(self, now: float) -> None:
-        """Record a reconnect: pull immediately."""
+        """Record a reconnect. The next `poll` pulls immediately."""
         self._connected = True
         self._void()
         self._heard_at = now

@@ -92,7 +92,7 @@ class Priority:
 
     @property
     def may_pin(self) -> bool:
-        """Whether the policy may be pinned_client. The other fields belong to other policies."""
+        """Whether the group may have the policy pinned_client: no field of another one is set."""
         return self.min_pending is self.min_ack_pending is self.rank is None
 
 

@@ -42,8 +42,8 @@ def differences(wanted: Model, actual: Model, given: Model) -> tuple[Difference,
     # The import is needed only if there is a difference.
     from twinstream.models import encode
 
-    asked = {name: value for name, value in encode(given).items() if value is not None}
-    doubtful = (LIMITED | actual.unknown.keys()) - asked.keys()
+    requested = {name: value for name, value in encode(given).items() if value is not None}
+    doubtful = (LIMITED | actual.unknown.keys()) - requested.keys()
     mine, theirs = _of_users(encode(wanted)), _of_users(encode(actual))
     differ = [
         Difference(name, mine.get(name), theirs.get(name))
@@ -51,13 +51,16 @@ def differences(wanted: Model, actual: Model, given: Model) -> tuple[Difference,
         if not _same(mine.get(name), theirs.get(name))
     ]
     sure = [each for each in differ if each.field not in doubtful]
-    return tuple(sure or differ or _odd(mine, theirs, asked))
+    return tuple(sure or differ or _odd(mine, theirs, requested))
 
 
 def _odd(
     wanted: Mapping[str, Any], actual: Mapping[str, Any], given: Mapping[str, Any]
 ) -> list[Difference]:
-    """Return the fields with equivalent values that are not equal, such as empty and absent."""
+    """Return the fields whose values are equivalent but not equal.
+
+    Examples are an empty and an absent value, or two spellings of a time.
+    """
     mine, theirs = _nested({**wanted, **_of_users(given)}), _nested(actual)
     return [
         Difference(name, mine.get(name), theirs.get(name))

@@ -91,7 +91,7 @@ class ObjectMeta:
     headers: dict[str, list[str]] | None = field(
         default=None, kw_only=True, converter=object_headers
     )
-    """One or more values for each name."""
+    """The headers of the object, with one or more values for each name."""
     metadata: dict[str, str] | None = field(default=None, kw_only=True, converter=_texts)
     chunk_size: int | None = field(default=None, kw_only=True, converter=_chunk_size)
     """Maximum size of a chunk in bytes. The default is 128 KiB."""

@@ -117,7 +117,7 @@ class PublishEngine:
     # ---- reports of the owner
 
     def failed(self, error: TwinstreamError, left: float) -> Action:
-        """Report the error of an attempt, `left` seconds before the deadline."""
+        """Record the error of an attempt, `left` seconds before the deadline; return an action."""
         self.error = error
         if self._may_send(error, left):
             self.may_be_stored = self.may_be_stored or isinstance(error, LOST_RESPONSE)
@@ -136,16 +136,16 @@ class PublishEngine:
                 return Fail(error)
 
     def silent(self, left: float) -> Action:
-        """Report that an attempt timed out, `left` seconds before the deadline."""
+        """Record a timeout of an attempt, `left` seconds before the deadline; return an action."""
         error = RequestTimeout(f"{self._subject}: no acknowledgement in time")
         return self.failed(error, left)
 
     def unsent(self, error: TwinstreamError, left: float) -> Action:
-        """Report that the current attempt could not be sent."""
+        """Record that the current attempt could not be sent; return an action."""
         return Fail(error) if isinstance(error, RequestTimeout) else self.failed(error, left)
 
     def explained(self, why: NoResponders, left: float) -> Send | Fail:
-        """Report why no stream stored the message, or why there was no response."""
+        """Record why no stream stored the message or replied; return an action."""
         if isinstance(self.error, RequestTimeout):
             return Fail(self._silence(why))
         if may_get_leader(why) and self._policy.may_wait_for_leader(left):

@@ -28,8 +28,8 @@ __all__ = ["LEAST", "BulkAnswer", "DirectBulk", "PullBulk"]
 #: frames.
 LEAST: Final = 500
 
-#: Maximum number of buffered bytes. This is four times `PAGE_BYTES`, because the lines that the
-#: server adds can be longer than the messages.
+#: Maximum number of buffered bytes. This is four times `PAGE_BYTES`, for pages whose bytes are
+#: mostly headers.
 _MAX_BYTES: Final = 64 * 1024 * 1024
 
 # Number of bytes of earlier reads that are searched again, for text that was split between reads.

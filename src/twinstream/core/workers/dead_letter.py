@@ -111,14 +111,14 @@ class Names:
     ) -> Names:
         """Return the names. Defaults are derived from the names of the stream and the consumer."""
         check_name(stream, "stream")
-        whose = stream if consumer is None else f"{stream}-{check_name(consumer, 'consumer')}"
-        prefix = prefix or f"dead.{whose}"
+        owner = stream if consumer is None else f"{stream}-{check_name(consumer, 'consumer')}"
+        prefix = prefix or f"dead.{owner}"
         check_filter(prefix)
         return cls(
             stream=stream,
             consumer=consumer,
-            letters=check_name(letters or f"{whose}-dead", "stream"),
-            failures=check_name(failures or f"{whose}-failures", "stream"),
+            letters=check_name(letters or f"{owner}-dead", "stream"),
+            failures=check_name(failures or f"{owner}-failures", "stream"),
             prefix=prefix,
         )
 
