@@ -25,7 +25,7 @@ from js_sync.runtime.concurrency import Stream as Generated
 from twinstream.core.deadline import Deadline, monotonic
 from twinstream.core.kv.codecs import Codecs
 from twinstream.core.kv.errors import bucket_error
-from twinstream.core.kv.put_many import KeyPutFailure, item_of
+from twinstream.core.kv.put_many import KeyPutFailure, item_of, items_of
 from twinstream.core.publish.limits import PublishLimits
 from twinstream.core.publish.publish_engine import Action, Fail, Prove
 from twinstream.core.publish.request import Publishable, PublishFailure, PublishRequest
@@ -48,12 +48,12 @@ class PutMany(PublishMany):
     def __init__(
         self,
         pipeline: PutPipeline,
-        items: Iterable[tuple[str, Any]],
+        items: object,
         limits: PublishLimits,
         raise_failures: bool,
     ) -> None:
         # The pipeline makes messages of the items.
-        requests = cast("Iterable[Publishable]", items)
+        requests = cast("Iterable[Publishable]", items_of(items))
         super().__init__(pipeline, requests, limits, raise_failures)
 
     def __iter__(self) -> Generated[PubAck | KeyPutFailure]:
@@ -76,7 +76,7 @@ class PutPipeline(Pipeline):
         self._writes: Final = writes
         self._codecs: Final = codecs
         self._written: Final = place.subjects.written
-        self._ttl = ttl
+        self._ttl: Ttl | None = ttl
         # Key, value and the last revision seen before the send, by reply subject.
         self._items: Final[dict[bytes, tuple[str, Any, int]]] = {}
         # The reply subject of the last write of a key. Entries without one in flight are removed

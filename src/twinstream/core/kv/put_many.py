@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterable, Iterable, Mapping
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
 from twinstream.core.publish.request import PublishFailure
 from twinstream.errors import BadArgument
 from twinstream.models.records import frozen
 
 __all__ = ["KeyPutFailure", "item_of", "items_of"]
-
-V = TypeVar("V")
 
 
 @frozen(kw_only=True, repr=False, match_args=False)
@@ -39,22 +37,20 @@ def _failure(request: Any, error: Any, key: str, value: Any) -> KeyPutFailure:
     return KeyPutFailure(request, error, key=key, value=value)
 
 
-def items_of(
-    items: Mapping[str, V] | Iterable[tuple[str, V]] | AsyncIterable[tuple[str, V]],
-) -> Iterable[tuple[str, V]] | AsyncIterable[tuple[str, V]]:
+def items_of(items: object) -> object:
     """Return the items of a mapping, or an iterable of items; raises `BadArgument` otherwise."""
     if isinstance(items, Mapping):
-        return cast("Mapping[str, V]", items).items()
-    given: object = items
-    if isinstance(given, str | bytes) or not isinstance(given, Iterable | AsyncIterable):
-        raise BadArgument(f"expected a mapping, or pairs of key and value, got {given!r:.60}")
-    return items
+        return cast("Mapping[str, Any]", items).items()
+    if isinstance(items, str | bytes) or not isinstance(items, Iterable | AsyncIterable):
+        raise BadArgument(f"expected a mapping, or pairs of key and value, got {items!r:.60}")
+    return cast("object", items)
 
 
 def item_of(given: object) -> tuple[str, Any]:
     """Return the key and the value of an item; raises `BadArgument` for anything but a pair."""
-    if isinstance(given, tuple) and len(cast("tuple[Any, ...]", given)) == 2:
-        return cast("tuple[str, Any]", given)
+    pair = cast("tuple[str, Any]", given)
+    if isinstance(given, tuple) and len(pair) == 2:
+        return pair
     raise BadArgument(
-        f"an item must be a pair of key and value, got {type(given).__name__}: {given!r:.60}"
+        f"an item must be a pair of key and value, got {type(pair).__name__}: {pair!r:.60}"
     )
