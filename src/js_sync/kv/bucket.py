@@ -331,11 +331,10 @@ class KeyValue(Generic[V]):
         """
         from js_sync.kv.put_many import PutMany, PutPipeline
         from js_sync.publish.limits import limits_of
-        from twinstream.core.kv.put_many import items_of
 
         limits = limits_of(self._place.api, window, timeout, window_bytes)
         pipeline = PutPipeline(self._place, self._writes, self._codecs, limits, ttl)
-        return PutMany(pipeline, items_of(items), limits, raise_failures)
+        return PutMany(pipeline, items, limits, raise_failures)
 
     def keys(self, *filters: str, timeout: Seconds = _PATIENCE) -> Generated[str]:
         """Iterate over the keys that have a value and match one of `filters`, by default all keys.
