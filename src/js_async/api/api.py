@@ -41,7 +41,7 @@ __all__ = ["Api"]
 M = TypeVar("M", bound=Model)
 _API_LEVEL: Final = "Nats-Required-Api-Level"
 _API_LEVEL_SINCE: Final = (2, 12, 0)
-_UNTOLD: Final = nullcontext()
+_UNREPORTED: Final = nullcontext()
 _LOG: Final = Log("api")
 
 
@@ -109,7 +109,7 @@ class Api:
         `size` is that of the request in bytes. Without `stream`, the name is taken from `subject`.
         """
         if not self.is_told:
-            return _UNTOLD
+            return _UNREPORTED
         from js_async.client.instrumentation import OpenCall
 
         if stream is None:

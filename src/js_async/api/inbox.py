@@ -47,12 +47,12 @@ class Inbox:
             PermissionDenied: The user may not publish the request, or not subscribe.
         """
         transport, patience = self._api.transport, self._patience
-        came = await transport.wait(box.signal, Deadline.after(patience))
+        is_set = await transport.wait(box.signal, Deadline.after(patience))
         if box.error is not None:
             raise box.error
         if transport.epoch != epoch or not transport.is_connected:
             raise ConnectionLost("the connection broke in the middle of a page")
-        if not came:
+        if not is_set:
             # A server that searches for rare messages may be slow. Wait longer next time: with the
             # same timeout, the reader would repeat the request forever.
             self._patience = min(_SILENCE, 2 * patience)

@@ -127,7 +127,7 @@ class _Receiving:
 
     async def _wait(self) -> None:
         transport = self._api.transport
-        came = await transport.wait(self._box.signal, Deadline.after(self._wish.timeout))
+        is_set = await transport.wait(self._box.signal, Deadline.after(self._wish.timeout))
         where = f"backup of {self._stream} after {self._chunks.size:,} bytes; nothing was kept"
         if self._box.error is not None:
             raise self._box.error
@@ -135,7 +135,7 @@ class _Receiving:
             raise transport.closed_error()
         if transport.epoch != self._epoch or not transport.is_connected:
             raise ConnectionLost(f"the connection broke in the middle of the {where}, start again")
-        if not came:
+        if not is_set:
             raise RequestTimeout(f"received nothing for {self._wish.timeout:g} s in the {where}")
 
     def _report(self) -> None:

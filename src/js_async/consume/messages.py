@@ -457,13 +457,13 @@ class Messages(Iteration[Message]):
             may_pass = engine.may_pass()
             self._held.waiting.append(None)
             try:
-                came = await self._transport.wait(channel.box.signal, wake_at)
+                is_set = await self._transport.wait(channel.box.signal, wake_at)
             finally:
                 self._held.waiting.pop()
                 self._held.taken_at = monotonic()
             if may_pass and (message := self._pass(channel, engine)) is not None:
                 return message
-            if not came and deadline.expired():
+            if not is_set and deadline.expired():
                 raise RequestTimeout("no message in time")
         if self._closed:
             # Another caller closed the iterator, perhaps while this one moved frames into the

@@ -162,11 +162,11 @@ class PushMessages(Iteration[Message]):
             await self._watch(box)
             wake_at = deadline.earlier(self._quiet_until())
             try:
-                came = await self._api.transport.wait(box.signal, wake_at)
+                is_set = await self._api.transport.wait(box.signal, wake_at)
             finally:
                 # Frames that are in the mailbox now arrived during the wait.
                 self._looked_at = monotonic()
-            if not came and deadline.expired():
+            if not is_set and deadline.expired():
                 raise RequestTimeout("no message in time")
         self._ready.clear()
         return None

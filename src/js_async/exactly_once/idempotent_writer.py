@@ -74,11 +74,11 @@ class OnceWriter:
 
     async def write(self, requests: Sequence[PublishRequest]) -> list[Written]:
         """Store messages that may be in flight together, and return the outcome of each."""
-        strangers = await self._strangers(requests)
+        unmatched = await self._without_subject(requests)
         results: dict[int, Written] = {}
         sent: list[int] = []
         for number, request in enumerate(requests):
-            if number not in strangers:
+            if number not in unmatched:
                 sent.append(number)
             else:
                 results[number] = BadArgument(
@@ -102,7 +102,7 @@ class OnceWriter:
                 results[next(numbers)] = stored
         return [results[number] for number in range(len(requests))]
 
-    async def _strangers(self, requests: Sequence[PublishRequest]) -> set[int]:
+    async def _without_subject(self, requests: Sequence[PublishRequest]) -> set[int]:
         """Return the indexes of the messages whose subjects the stream does not have."""
         found = self._mismatches(requests)
         if not found:

@@ -211,7 +211,7 @@ class OutboxRelay(Owned, WorksBeside):
                     raise TwinstreamError(f"events are still pending; {trouble}") from trouble
                 if deadline.remaining() < self._backoff.pause(self._pauses + 1):
                     raise RequestTimeout(f"events are still pending; {trouble}") from trouble
-                await self._rest()
+                await self._pause()
         finally:
             await self._release()
 
@@ -231,14 +231,14 @@ class OutboxRelay(Owned, WorksBeside):
                     self._pauses = 0
                     await self._awake.sleep(Deadline.after(self._poll))
                 elif not self._stop.is_set():
-                    await self._rest()
+                    await self._pause()
         except Exception as error:
             self._keep_error(error, f"the relay of an outbox to {self._stream}")
             self._report_end(error)
         finally:
             await self._release()
 
-    async def _rest(self) -> None:
+    async def _pause(self) -> None:
         """Pause after a failure. The pauses grow until a round succeeds."""
         self._pauses += 1
         await self._stop.sleep(Deadline.after(self._backoff.pause(self._pauses)))

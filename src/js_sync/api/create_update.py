@@ -151,13 +151,13 @@ def _version(api: Api) -> str:
     return api.transport.server_info.version
 
 
-def _note_problems(error: JetStreamError, judge: Callable[[], list[Problem]]) -> None:
+def _note_problems(error: JetStreamError, find_problems: Callable[[], list[Problem]]) -> None:
     """Add a note to an error for each validation problem with the same error code.
 
-    `judge` returns the problems. A note names the setting and what to change.
+    `find_problems` returns the problems. A note names the setting and what to change.
     """
     try:
-        problems = judge()
+        problems = find_problems()
     except ValueError:
         # The validation rules do not cover this server version.
         return
@@ -233,9 +233,9 @@ def create_consumer(
     except ConsumerExists as error:
         raise _explained(api, stream, name, config, error) from None
     except JetStreamError as error:
-        judged = config
+        completed = config
         _note_problems(
-            error, lambda: twinstream.models.validate_consumer(judged, server=_version(api))
+            error, lambda: twinstream.models.validate_consumer(completed, server=_version(api))
         )
         raise
 

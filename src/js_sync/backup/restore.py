@@ -118,7 +118,7 @@ class _Sending:
         self._backup: Final = backup
         self._wish: Final = wish
         self._subject: Final = subject
-        self._under_way: Final[deque[tuple[Answer, bytes]]] = deque()
+        self._in_flight: Final[deque[tuple[Answer, bytes]]] = deque()
         self._signal: Final = Signal()
         self._frames: Final = S2Frames()
         self._sent = 0
@@ -183,7 +183,7 @@ class _Sending:
             with open_regular(self._backup.path / DATA_FILE) as file:
                 self._send_chunks(file)
         finally:
-            for answer, _ in self._under_way:
+            for answer, _ in self._in_flight:
                 self._api.transport.replies.forget(answer)
 
     def _send_chunks(self, file: BinaryIO) -> None:
@@ -191,21 +191,21 @@ class _Sending:
         subject = check_subject(self._subject)
         replies = self._api.transport.replies
         for chunk in aside(lambda: self._read(file, 1)):
-            self._knock(chunk)
+            self._send_first_chunk(chunk)
         while True:
             # Read many chunks at a time: switching to a thread takes longer than reading a chunk.
             chunks = aside(lambda: self._read(file, window // 2 + 1))
             for chunk in chunks:
-                while len(self._under_way) >= window:
+                while len(self._in_flight) >= window:
                     self._settle()
                 answer = replies.send(subject, b"", chunk, self._signal)
-                self._under_way.append((answer, chunk))
+                self._in_flight.append((answer, chunk))
             if not chunks:
                 break
-        while self._under_way:
+        while self._in_flight:
             self._settle()
 
-    def _knock(self, chunk: bytes) -> None:
+    def _send_first_chunk(self, chunk: bytes) -> None:
         """Send the first chunk, and repeat it while there are no responders.
 
         In a cluster, the client may learn the subject for the chunks before all servers know the
@@ -221,7 +221,7 @@ class _Sending:
                     raise
                 sleep(_PAUSE)
                 continue
-            self._take_note(_payload(frame), chunk)
+            self._count_chunk(_payload(frame), chunk)
             return
 
     def _read(self, file: BinaryIO, count: int) -> list[bytes]:
@@ -230,24 +230,23 @@ class _Sending:
 
     def _settle(self) -> None:
         """Wait for the server's response to the oldest chunk in flight, and count the chunk."""
-        answer, chunk = self._under_way[0]
+        answer, chunk = self._in_flight[0]
         replies = self._api.transport.replies
         replies.wait(answer, self._api.deadline(self._wish.timeout))
-        self._under_way.popleft()
+        self._in_flight.popleft()
         try:
-            word = _payload(answer.take(self._subject))
+            response = _payload(answer.take(self._subject))
         finally:
             replies.forget(answer)
-        self._take_note(word, chunk)
+        self._count_chunk(response, chunk)
 
-    def _take_note(self, word: bytes, chunk: bytes) -> None:
+    def _count_chunk(self, response: bytes, chunk: bytes) -> None:
         """Count a chunk that the server has received, and report progress.
 
-        `word` is the payload of the server's response. Unless it is empty, it contains the server's
-        error, which is raised.
+        `response` is the payload of the server's response: empty, or the error to raise.
         """
-        if word:
-            read_answer(word, self._subject)
+        if response:
+            read_answer(response, self._subject)
         self._sent += len(chunk)
         self._frames.feed(chunk)
         if self._wish.on_progress is not None:

@@ -107,13 +107,13 @@ class Greeting:
             raise AuthenticationFailed(f"{error} ({NO_CREDENTIALS})") from None
 
     def _wait(self, signal: Signal, deadline: Deadline, what: str) -> None:
-        came = self._link.wait(signal, deadline)
+        is_set = self._link.wait(signal, deadline)
         if self._refusal:
             raise server_error(self._refusal, self.secrets)
         if self._end is not None or not self._link.is_open:
             end = self._end or "closed"
             raise ConnectionFailed(f"the connection broke before {what} came: {end}")
-        if not came:
+        if not is_set:
             tls = self._options.tls
             silent = what == "INFO" and (tls is None or not tls.handshake_first)
             hint = _BEGIN_WITH_TLS if silent else ""

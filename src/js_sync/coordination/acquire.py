@@ -103,7 +103,7 @@ class Asking(ABC):
             transport.close_mailbox(box)
         what = "the acquisition was cancelled" if self._given_up else "not free in time"
         raise RequestTimeout(
-            f"{self.kind} {self.name}: {what}{self._in_the_way()}"
+            f"{self.kind} {self.name}: {what}{self._describe_holder()}"
         ) from self._trouble
 
     def _try(self, deadline: Deadline) -> Slot | None:
@@ -144,7 +144,7 @@ class Asking(ABC):
         left = holder.ttl + _REMOVAL - since
         return min(pause, left) if left > 0 else _OVERDUE
 
-    def _in_the_way(self) -> str:
+    def _describe_holder(self) -> str:
         if self._trouble is not None:
             return f" ({self._trouble})"
         holder = self.holder

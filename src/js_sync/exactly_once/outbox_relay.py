@@ -212,7 +212,7 @@ class OutboxRelay(Owned, WorksBeside):
                     raise TwinstreamError(f"events are still pending; {trouble}") from trouble
                 if deadline.remaining() < self._backoff.pause(self._pauses + 1):
                     raise RequestTimeout(f"events are still pending; {trouble}") from trouble
-                self._rest()
+                self._pause()
         finally:
             self._release()
 
@@ -232,14 +232,14 @@ class OutboxRelay(Owned, WorksBeside):
                     self._pauses = 0
                     self._awake.sleep(Deadline.after(self._poll))
                 elif not self._stop.is_set():
-                    self._rest()
+                    self._pause()
         except Exception as error:
             self._keep_error(error, f"the relay of an outbox to {self._stream}")
             self._report_end(error)
         finally:
             self._release()
 
-    def _rest(self) -> None:
+    def _pause(self) -> None:
         """Pause after a failure. The pauses grow until a round succeeds."""
         self._pauses += 1
         self._stop.sleep(Deadline.after(self._backoff.pause(self._pauses)))
