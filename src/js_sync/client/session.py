@@ -537,9 +537,9 @@ class Session:
         epoch = self.epoch
         pong = self._pings.send(lambda: self._is_link(epoch))
         if pong is not None:
-            came = self._link.wait(pong, deadline)
+            is_set = self._link.wait(pong, deadline)
             if self._is_link(epoch):
-                if not came:
+                if not is_set:
                     raise RequestTimeout("no PONG in time")
                 return
         if self.is_closed:

@@ -75,11 +75,11 @@ class OnceWriter:
 
     def write(self, requests: Sequence[PublishRequest]) -> list[Written]:
         """Store messages that may be in flight together, and return the outcome of each."""
-        strangers = self._strangers(requests)
+        unmatched = self._without_subject(requests)
         results: dict[int, Written] = {}
         sent: list[int] = []
         for number, request in enumerate(requests):
-            if number not in strangers:
+            if number not in unmatched:
                 sent.append(number)
             else:
                 results[number] = BadArgument(
@@ -103,7 +103,7 @@ class OnceWriter:
                 results[next(numbers)] = stored
         return [results[number] for number in range(len(requests))]
 
-    def _strangers(self, requests: Sequence[PublishRequest]) -> set[int]:
+    def _without_subject(self, requests: Sequence[PublishRequest]) -> set[int]:
         """Return the indexes of the messages whose subjects the stream does not have."""
         found = self._mismatches(requests)
         if not found:
