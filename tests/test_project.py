@@ -303,7 +303,7 @@ def test_each_constant_that_tests_change_is_there(path: str) -> None:
 
 
 def test_each_point_of_the_hooks_is_reached_and_tested() -> None:
-    folders = [ROOT / "tests" / name for name in ("fake", "cli", "core", "_async")]
+    folders = [ROOT / "tests" / name for name in ("fake", "cli", "core", "spark", "_async")]
     tests = "".join(path.read_text("utf-8") for each in folders for path in each.rglob("*.py"))
     files = (path for each in ("js_sync", "twinstream") for path in sorted(sources(each)))
     text = "".join(map(text_of, files))

@@ -12,6 +12,7 @@ from typing import Any, Final, Literal
 __all__ = ["HOOKS", "Point", "reached"]
 
 Point = Literal[
+    "batch log: before landed",
     "channels: before take",
     "command: before event",
     "command: before step",
@@ -19,6 +20,7 @@ Point = Literal[
     "command: health failed",
     "command: health shown",
     "command: message printed",
+    "journal: before commit",
     "link: before connect",
     "link: before keeper reads",
     "link: before poll",
@@ -41,6 +43,7 @@ Point = Literal[
     "session: before fail",
     "session: before ready wait",
     "session: mailbox opened",
+    "staging: before put",
     "task: started",
 ]
 """The owner of the point, then what happens next or has just happened."""

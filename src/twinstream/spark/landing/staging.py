@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 from attrs import frozen
 
 from js_sync.backup.disk import make_folders, sync
+from twinstream.core.base.hooks import HOOKS, reached
 
 __all__ = ["STAGING", "Staging", "Written", "files_in"]
 
@@ -65,6 +66,8 @@ class Staging:
 
         The files are synced before, so that the stream may then remove their messages.
         """
+        if HOOKS:
+            reached("staging: before put", target)
         ready = self.folder / uuid.uuid4().hex
         ready.mkdir()
         for number, file in enumerate(files):
