@@ -40,7 +40,7 @@ from tests._async.streams import disconnected, waiting
 from tests._async.test_backup import ARCHIVE, CONFIG, STATE
 from tests.fake.answers import CONSUMER
 from tests.fake.stock import Stock
-from tests.hooked import hooked
+from tests.hooked import hooked, starts
 from tests.inside import link_of, session_of, transport_of
 from twinstream.core.deadline import Deadline, monotonic
 from twinstream.core.wire.protocol import Parser
@@ -1050,9 +1050,11 @@ async def test_worker_with_cancelled_end_releases_its_dead_letters(server, order
         for stop_at in itertools.count(1):
             letters = jet.dead_letters("LET_GO")
             worker = jet.worker("LET_GO", "w", handle, order=order, dead_letters=letters)
-            await worker.start()
+            with starts() as tasks:
+                await worker.start()
+            collecting = tasks["twinstream-dead-letters"]
             reached, _ = await cancelled_at(worker.stop(), stop_at, WAITING)
-            assert await letters._task.join(Deadline.after(20)), f"cancelled at {stop_at}"
+            assert await collecting.join(Deadline.after(20)), f"cancelled at {stop_at}"
             if not reached:
                 break
         assert stop_at > 3

@@ -10,7 +10,7 @@ import pytest
 import js_async as js
 from js_async.publish.pipeline import Pipeline
 from tests._async.flow import ended, eventually
-from tests.inside import keeper_of
+from tests.hooked import starts
 from twinstream.core.deadline import Deadline
 from twinstream.core.wire.bulk_acks import AckCutter
 from twinstream.models import PubAck
@@ -680,10 +680,11 @@ async def test_unclosed_publisher_ends_with_its_connection():
     with FakeServer(script) as server:
         async with js.connect(server.url) as connection:
             publisher = connection.jetstream().publisher(timeout=30)
-            assert (await (await publisher.send("orders")).result()).seq == 1
+            with starts() as tasks:
+                assert (await (await publisher.send("orders")).result()).seq == 1
             lost = await publisher.send("orders")
-            assert not await keeper_of(publisher).join(Deadline.after(0.3))
-        assert await keeper_of(publisher).join(Deadline.after(10))
+            assert not await tasks["twinstream-publisher"].join(Deadline.after(0.3))
+        assert await tasks["twinstream-publisher"].join(Deadline.after(10))
         with pytest.raises(js.ConnectionClosed):
             await lost.result()
 

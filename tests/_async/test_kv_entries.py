@@ -11,6 +11,7 @@ from js_async.kv import writes as _kv_writes
 from tests._async.buckets import bucket, listed, summary
 from tests._async.flow import eventually, together
 from tests._async.lossy import Lossy
+from tests.inside import session_of
 from twinstream.errors import ConnectionLost
 
 
@@ -243,7 +244,7 @@ async def test_history_is_ordered_oldest_first(opened, name):
 
 async def test_a_condition_survives_lost_answers(server, name):
     async with js.connect(server.url) as connection:
-        lossy = Lossy(connection)
+        lossy = Lossy(session_of(connection))
         made = await bucket(lossy.jetstream(), name)
         lossy.losses = ["answer"]
         assert await made.create("a", b"1") == 1

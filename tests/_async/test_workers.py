@@ -15,7 +15,7 @@ from js_async.workers.jobs import Job, JobsHere
 from tests._async.flow import eventually, pause
 from tests._async.streams import filled, settled
 from tests.dropping import let_go
-from tests.inside import tasks_of
+from tests.hooked import starts
 from twinstream.core.deadline import Deadline, monotonic
 from twinstream.models import ConsumerConfig, StreamConfig, evolve
 from twinstream.testing import Proxy
@@ -556,8 +556,9 @@ async def test_unseen_error_of_a_worker_causes_a_warning(opened, name, unlogged)
     async with opened() as jet:
         await filled(jet, name, 1)
         works = [jet.worker(name, PATIENT, leave)]
-        await works[0].start()
-        assert await tasks_of(works[0])[1].join(Deadline.after(30))
-    assert await tasks_of(works[0])[0].join(Deadline.after(30))
+        with starts() as tasks:
+            await works[0].start()
+        assert await tasks["twinstream-worker-0"].join(Deadline.after(30))
+    assert await tasks["twinstream-dispatch"].join(Deadline.after(30))
     with pytest.warns(RuntimeWarning, match=rf"worker on {name} .*SystemExit\(3\)"):
         let_go(works)

@@ -14,28 +14,30 @@ class Lossy:
 
     `losses` holds a word for each request to come: `request` (the server never sees it),
     `answer` (the server does, the program does not see the answer), or anything else for none.
-    Requests to the API of JetStream pass.
+    Requests to the API of JetStream pass; `api` has their subjects.
     """
 
-    def __init__(self, connection):
-        self._session = connection._session
+    def __init__(self, transport):
+        self._transport = transport
         self.losses = []
+        self.api = []
         self.asked = 0
 
     def __getattr__(self, name):
-        return getattr(self._session, name)
+        return getattr(self._transport, name)
 
     def jetstream(self, **options):
         return js.JetStream(self, **options)
 
     def ask(self, subject, headers, payload, deadline, **options):
         if subject.startswith("$JS.API"):
-            return self._session.ask(subject, headers, payload, deadline, **options)
+            self.api.append(subject)
+            return self._transport.ask(subject, headers, payload, deadline, **options)
         self.asked += 1
         loss = self.losses.pop(0) if self.losses else ""
         if loss == "request":
             raise ConnectionLost(f"{subject}: lost by the test")
-        frame = self._session.ask(subject, headers, payload, deadline, **options)
+        frame = self._transport.ask(subject, headers, payload, deadline, **options)
         if callable(loss):
             loss()
         if loss:

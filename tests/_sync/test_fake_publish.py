@@ -11,7 +11,7 @@ import pytest
 import js_sync as js
 from js_sync.publish.pipeline import Pipeline
 from tests._sync.flow import ended, eventually
-from tests.inside import keeper_of
+from tests.hooked import starts
 from twinstream.core.deadline import Deadline
 from twinstream.core.wire.bulk_acks import AckCutter
 from twinstream.models import PubAck
@@ -681,10 +681,11 @@ def test_unclosed_publisher_ends_with_its_connection():
     with FakeServer(script) as server:
         with js.connect(server.url) as connection:
             publisher = connection.jetstream().publisher(timeout=30)
-            assert ((publisher.send("orders")).result()).seq == 1
+            with starts() as tasks:
+                assert ((publisher.send("orders")).result()).seq == 1
             lost = publisher.send("orders")
-            assert not keeper_of(publisher).join(Deadline.after(0.3))
-        assert keeper_of(publisher).join(Deadline.after(10))
+            assert not tasks["twinstream-publisher"].join(Deadline.after(0.3))
+        assert tasks["twinstream-publisher"].join(Deadline.after(10))
         with pytest.raises(js.ConnectionClosed):
             lost.result()
 

@@ -12,6 +12,7 @@ from js_sync.kv import writes as _kv_writes
 from tests._sync.buckets import bucket, listed, summary
 from tests._sync.flow import eventually, together
 from tests._sync.lossy import Lossy
+from tests.inside import session_of
 from twinstream.errors import ConnectionLost
 
 
@@ -244,7 +245,7 @@ def test_history_is_ordered_oldest_first(opened, name):
 
 def test_a_condition_survives_lost_answers(server, name):
     with js.connect(server.url) as connection:
-        lossy = Lossy(connection)
+        lossy = Lossy(session_of(connection))
         made = bucket(lossy.jetstream(), name)
         lossy.losses = ["answer"]
         assert made.create("a", b"1") == 1

@@ -16,7 +16,7 @@ from js_sync.workers.jobs import Job, JobsHere
 from tests._sync.flow import eventually, pause
 from tests._sync.streams import filled, settled
 from tests.dropping import let_go
-from tests.inside import tasks_of
+from tests.hooked import starts
 from twinstream.core.deadline import Deadline, monotonic
 from twinstream.models import ConsumerConfig, StreamConfig, evolve
 from twinstream.testing import Proxy
@@ -557,8 +557,9 @@ def test_unseen_error_of_a_worker_causes_a_warning(opened, name, unlogged):
     with opened() as jet:
         filled(jet, name, 1)
         works = [jet.worker(name, PATIENT, leave)]
-        works[0].start()
-        assert tasks_of(works[0])[1].join(Deadline.after(30))
-    assert tasks_of(works[0])[0].join(Deadline.after(30))
+        with starts() as tasks:
+            works[0].start()
+        assert tasks["twinstream-worker-0"].join(Deadline.after(30))
+    assert tasks["twinstream-dispatch"].join(Deadline.after(30))
     with pytest.warns(RuntimeWarning, match=rf"worker on {name} .*SystemExit\(3\)"):
         let_go(works)

@@ -432,16 +432,14 @@ def test_end_of_java_is_reported_as_such(
 
 
 def test_json_output_has_the_class_of_a_failed_source(
-    spark: SparkSession, server: NatsServer, make_stream: Make, fill: Fill, tmp_path: Path
+    spark: SparkSession, server_factory: Callable[..., NatsServer], tmp_path: Path
 ) -> None:
-    stream = make_stream()
-    fill(stream, [{"id": 1}])
-    config_of(tmp_path, "parquet", server.url, orders(stream))
-    stream.delete()
-    arguments = ["pipeline", "run", "--config", str(tmp_path / "orders.toml"), "--once", "--json"]
+    server = server_factory("no_auth_user: a\naccounts {A {users: [{user: a, password: b}]}}\n")
+    file = write_config(tmp_path, "parquet", server.url, 'stream = "A"\nname = "orders"')
+    arguments = ["pipeline", "run", "--config", str(file), "--once", "--json"]
     result = CliRunner().invoke(twinstream, arguments)
     assert result.exit_code == 1
-    told = {"kind": "StreamNotFound", "err_code": 10059}
+    told = {"kind": "JetStreamNotEnabled", "err_code": 10039}
     failure, last = json.loads(result.stderr), json.loads(result.stdout.splitlines()[-1])
     assert failure == {"error": f"source orders: {last['error']}", **told}
     assert last.items() >= {**told, "event": "failed", "retry_in": None}.items()
