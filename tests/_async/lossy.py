@@ -3,9 +3,42 @@
 from __future__ import annotations
 
 import js_async as js
+from js_async.client.requests import Answer
+from js_async.runtime.concurrency import Signal
 from twinstream.errors import ConnectionLost
 
 __all__ = ["Lossy"]
+
+
+class _Replies:
+    """The single publishes of a connection: they take the slow way, on which they get lost."""
+
+    def __init__(self, transport, lossy):
+        self._transport = transport
+        self._lossy = lossy
+
+    def __getattr__(self, name):
+        return getattr(self._transport.replies, name)
+
+    def try_start(self, *_):
+        return None
+
+    async def start(self, subject, headers, payload, deadline, fits=None):
+        losses = self._lossy.losses
+        loss = losses.pop(0) if losses else ""
+        replies = self._transport.replies
+        if not loss:
+            return await replies.start(subject, headers, payload, deadline, fits)
+        if loss != "request":
+            sent = await replies.start(subject, headers, payload, deadline, fits)
+            await replies.wait(sent, deadline)
+            replies.forget(sent)
+        if callable(loss):
+            await loss()
+        lost = Answer(subject, b"lost", Signal(), fits)
+        lost.error = ConnectionLost("the answer was lost by the test")
+        lost.signal.set()
+        return lost
 
 
 class Lossy:
@@ -18,6 +51,7 @@ class Lossy:
 
     def __init__(self, transport):
         self._transport = transport
+        self.replies = _Replies(transport, self)
         self.losses = []
         self.api = []
         self.asked = 0

@@ -8,9 +8,11 @@ import pytest
 
 import js_async as js
 from tests._async.buckets import bucket, listed, state, summary
+from tests._async.disturbed import Disturbed
 from tests._async.flow import eventually, together
 from tests._async.leaders import step_down
 from tests.conftest import VERSION
+from tests.inside import api_of
 from twinstream.models import KeyValueConfig
 
 HISTORIES = pytest.mark.parametrize("history", [1, 5])
@@ -346,21 +348,18 @@ async def test_a_watch_of_many_keys(opened, name):
 # ---- dropping markers
 
 
-async def test_markers_are_dropped_and_newer_values_stay(opened, name, monkeypatch):
+async def test_markers_are_dropped_and_newer_values_stay(opened, name):
     async with opened() as jet:
-        made = await bucket(jet, name, history=5)
+
+        async def late():
+            await made.put("back", b"2")
+
+        transport = Disturbed(api_of(jet).transport, r"STREAM\.PURGE.*\.back", before=late)
+        made = await bucket(transport.jetstream(timeout=20), name, history=5)
         for key in ("gone", "back", "kept"):
             await made.put(key, b"1")
         await made.delete("gone")
         await made.delete("back")
-        purge = made.stream.purge
-
-        async def late(**options):
-            if options["subject"].endswith(".back"):
-                await made.put("back", b"2")
-            return await purge(**options)
-
-        monkeypatch.setattr(made.stream, "purge", late)
         done = await made.purge_deletes(older_than=0)
         assert (done.removed, done.kept) == (2, 0)
         assert (await made.get("back")).value == b"2"

@@ -4,9 +4,42 @@
 from __future__ import annotations
 
 import js_sync as js
+from js_sync.client.requests import Answer
+from js_sync.runtime.concurrency import Signal
 from twinstream.errors import ConnectionLost
 
 __all__ = ["Lossy"]
+
+
+class _Replies:
+    """The single publishes of a connection: they take the slow way, on which they get lost."""
+
+    def __init__(self, transport, lossy):
+        self._transport = transport
+        self._lossy = lossy
+
+    def __getattr__(self, name):
+        return getattr(self._transport.replies, name)
+
+    def try_start(self, *_):
+        return None
+
+    def start(self, subject, headers, payload, deadline, fits=None):
+        losses = self._lossy.losses
+        loss = losses.pop(0) if losses else ""
+        replies = self._transport.replies
+        if not loss:
+            return replies.start(subject, headers, payload, deadline, fits)
+        if loss != "request":
+            sent = replies.start(subject, headers, payload, deadline, fits)
+            replies.wait(sent, deadline)
+            replies.forget(sent)
+        if callable(loss):
+            loss()
+        lost = Answer(subject, b"lost", Signal(), fits)
+        lost.error = ConnectionLost("the answer was lost by the test")
+        lost.signal.set()
+        return lost
 
 
 class Lossy:
@@ -19,6 +52,7 @@ class Lossy:
 
     def __init__(self, transport):
         self._transport = transport
+        self.replies = _Replies(transport, self)
         self.losses = []
         self.api = []
         self.asked = 0

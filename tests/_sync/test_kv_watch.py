@@ -9,9 +9,11 @@ import pytest
 
 import js_sync as js
 from tests._sync.buckets import bucket, listed, state, summary
+from tests._sync.disturbed import Disturbed
 from tests._sync.flow import eventually, together
 from tests._sync.leaders import step_down
 from tests.conftest import VERSION
+from tests.inside import api_of
 from twinstream.models import KeyValueConfig
 
 HISTORIES = pytest.mark.parametrize("history", [1, 5])
@@ -347,21 +349,18 @@ def test_a_watch_of_many_keys(opened, name):
 # ---- dropping markers
 
 
-def test_markers_are_dropped_and_newer_values_stay(opened, name, monkeypatch):
+def test_markers_are_dropped_and_newer_values_stay(opened, name):
     with opened() as jet:
-        made = bucket(jet, name, history=5)
+
+        def late():
+            made.put("back", b"2")
+
+        transport = Disturbed(api_of(jet).transport, r"STREAM\.PURGE.*\.back", before=late)
+        made = bucket(transport.jetstream(timeout=20), name, history=5)
         for key in ("gone", "back", "kept"):
             made.put(key, b"1")
         made.delete("gone")
         made.delete("back")
-        purge = made.stream.purge
-
-        def late(**options):
-            if options["subject"].endswith(".back"):
-                made.put("back", b"2")
-            return purge(**options)
-
-        monkeypatch.setattr(made.stream, "purge", late)
         done = made.purge_deletes(older_than=0)
         assert (done.removed, done.kept) == (2, 0)
         assert (made.get("back")).value == b"2"
