@@ -163,7 +163,7 @@ async def test_the_answers_to_many_pings_are_written_together():
                 info = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 160)
     # Linux counts the segments with data that it sent (`tcpi_data_segs_out`).
     [segments] = struct.unpack_from("I", info, 156)
-    assert 0 < segments < 100
+    assert 0 < segments < 10
 
 
 async def test_peer_that_never_pauses_does_not_delay_a_timeout():

@@ -19,9 +19,13 @@ class Disturbed:
 
     def __init__(self, transport, pattern="$^", *, before=None, after=None):
         self._transport = transport
+        self.requests = []
+        self.expect(pattern, before=before, after=after)
+
+    def expect(self, pattern, *, before=None, after=None):
+        """Act at the next request that matches."""
         self._pattern = re.compile(pattern)
         self._acts = [before, after]
-        self.requests = []
 
     def __getattr__(self, name):
         return getattr(self._transport, name)

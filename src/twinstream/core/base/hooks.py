@@ -12,6 +12,7 @@ from typing import Any, Final, Literal
 __all__ = ["HOOKS", "Point", "reached"]
 
 Point = Literal[
+    "backup: before rename",
     "batch log: before landed",
     "channels: before take",
     "command: before event",
@@ -20,6 +21,7 @@ Point = Literal[
     "command: health failed",
     "command: health shown",
     "command: message printed",
+    "events: event taken",
     "journal: before commit",
     "link: before connect",
     "link: before keeper reads",
