@@ -306,30 +306,32 @@ def test_a_message_that_is_done_just_now_keeps_no_other_from_being_kept_alive():
 
 
 def test_streams_requested_by_others_disturb_no_search():
-    names = iter("CDEF")
+    others = iter("CD")
 
     class Config:
+        def __init__(self, subject):
+            self._subject = subject
+
         @property
         def subjects(self):
             # Another caller asks for one more stream in the middle of a search.
-            for name in names:
-                streams.of("a", name)
-                break
-            return ["a"]
+            for name in others:
+                streams.of(name.lower(), name)
+            return [self._subject]
 
     class Asked:
-        """The API, for which each stream has the same subject."""
+        """The API, for which the subject of each stream is its name in small letters."""
 
         transport = SimpleNamespace(epoch=0)
 
         def stream_info(self, name, _):
-            return SimpleNamespace(config=Config())
+            return SimpleNamespace(config=Config(name.lower()))
 
     streams = PromisedStreams(Asked())
     for name in "AB":
-        streams.of("a", name)
-    assert streams.of("a").name == "A"
-    assert next(names, None) == "D"
+        streams.of(name.lower(), name)
+    assert streams.of("b").name == "B"
+    assert next(others, None) is None
 
 
 def test_a_relay_that_is_stopped_before_it_looks_does_not_wait_for_its_next_look(tmp_path):
