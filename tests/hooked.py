@@ -8,7 +8,7 @@ from typing import Any
 
 from twinstream.core.base.hooks import HOOKS, Point
 
-__all__ = ["hooked", "once"]
+__all__ = ["hooked", "once", "starts"]
 
 
 @contextmanager
@@ -20,6 +20,14 @@ def hooked(point: Point, work: Callable[[Any], object]) -> Iterator[None]:
         yield
     finally:
         del HOOKS[point]
+
+
+@contextmanager
+def starts() -> Iterator[dict[str, Any]]:
+    """Collect the background tasks that start in the block, by name; of several the last one."""
+    tasks: dict[str, Any] = {}
+    with hooked("task: started", lambda started: tasks.update([started])):
+        yield tasks
 
 
 def once(work: Callable[[], object]) -> Callable[[Any], None]:

@@ -12,19 +12,12 @@ from typing import Any
 __all__ = [
     "answers_of",
     "api_of",
-    "boxes_of",
     "held_of",
-    "keeper_of",
-    "last_trouble",
     "link_of",
     "open_push",
     "pipeline_of",
     "refuse",
-    "servers_of",
     "session_of",
-    "subscriptions_of",
-    "tasks_of",
-    "transport_of",
     "writer_of",
 ]
 
@@ -39,11 +32,6 @@ def link_of(connection: Any) -> Any:
     return session_of(connection)._link
 
 
-def boxes_of(connection: Any) -> Any:
-    """Return the mailboxes of a connection, by the numbers of their subscriptions."""
-    return session_of(connection)._boxes
-
-
 def api_of(jet: Any) -> Any:
     """Return the `Api` of a JetStream context."""
     return jet._api
@@ -52,11 +40,6 @@ def api_of(jet: Any) -> Any:
 def held_of(messages: Any) -> Any:
     """Return what keeps the messages of an iterator alive."""
     return messages._held
-
-
-def keeper_of(owner: Any) -> Any:
-    """Return the task that looks after a session, a publisher or held messages."""
-    return owner._keeper
 
 
 def pipeline_of(publisher: Any) -> Any:
@@ -74,21 +57,6 @@ def refuse(connection: Any, text: str) -> None:
     session_of(connection)._refused(text)
 
 
-def subscriptions_of(connection: Any) -> Any:
-    """Return the subscriptions that a connection drains."""
-    return connection._subscriptions
-
-
-def servers_of(connection: Any) -> Any:
-    """Return the servers that a connection tries in its next round."""
-    return session_of(connection)._pool.round()
-
-
-def last_trouble(connection: Any) -> Any:
-    """Return why the last attempt to connect failed."""
-    return session_of(connection)._cause
-
-
 def answers_of(replies: Any) -> Any:
     """Return the requests without a reply, by their tokens."""
     return replies._answers
@@ -97,13 +65,3 @@ def answers_of(replies: Any) -> Any:
 def writer_of(work: Any) -> Any:
     """Return what publishes for an outbox relay or for exactly-once processing."""
     return work._writer
-
-
-def tasks_of(consuming: Any) -> Any:
-    """Return the background tasks of a handler or of a worker."""
-    return consuming._tasks
-
-
-def transport_of(client: Any) -> Any:
-    """Return the transport of asyncio, of a client of nats-py or of a link."""
-    return client._transport

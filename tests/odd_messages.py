@@ -85,9 +85,12 @@ ODD_MESSAGES: Final[Mapping[str, OddMessage]] = {
 """What is odd about a message, and the message."""
 
 
-def publish_raw(port: int, subject: str) -> list[OddMessage]:
-    """Publish all of them to a server on loopback, in order; return when it has read them."""
-    messages = list(ODD_MESSAGES.values())
+def publish_raw(port: int, subject: str, *given: OddMessage) -> list[OddMessage]:
+    """Publish messages to a server on loopback, in order; return when it has read them.
+
+    Without any given ones, all of `ODD_MESSAGES`.
+    """
+    messages = list(given or ODD_MESSAGES.values())
     with socket.create_connection(("127.0.0.1", port), timeout=30) as sock, sock.makefile() as file:
         sock.sendall(b'CONNECT {"headers": true, "verbose": false}\r\n')
         sock.sendall(b"".join(_command(subject.encode(), each) for each in messages) + b"PING\r\n")

@@ -6,36 +6,58 @@ import asyncio
 import inspect
 from typing import Any
 
-import pytest
+import js_async
+import js_sync
+from twinstream.core.publish.request import PublishRequest, publish_headers
+from twinstream.testing import FakePeer, FakeServer, Operation
 
-from js_async import jetstream as async_calls
-from js_sync import jetstream as sync_calls
-from twinstream.core.publish.request import PublishRequest
+ARGUMENTS: dict[str, Any] = {
+    "subject": "orders",
+    "data": b"tea",
+    "headers": {"Colour": "green"},
+    "msg_id": "7",
+    "expected_stream": "S",
+    "expected_last_seq": 11,
+    "expected_last_subject_seq": 12,
+    "expected_last_subject_seq_subject": "orders.*",
+    "expected_last_msg_id": "13",
+    "rollup": "sub",
+    "ttl": 14,
+}
+ACK = {"stream": "S", "seq": 1}
 
-ARGUMENTS: dict[str, Any] = {name: object() for name in PublishRequest._fields}
+
+def answering(peer: FakePeer) -> None:
+    peer.handshake()
+    peer.answer(peer.expect("^HPUB orders "), ACK)
+    peer.until_left()
 
 
-def without_connection(cls: type[Any]) -> Any:
-    jet = cls.__new__(cls)
-    jet._api = None
-    return jet
+def published(server: FakeServer) -> Operation:
+    with js_sync.connect(server.url) as connection:
+        connection.jetstream().publish(**ARGUMENTS)
+    return server.operations("^HPUB")[-1]
 
 
-def test_each_argument_is_its_own_field(monkeypatch: pytest.MonkeyPatch) -> None:
-    def publish(_: object, request: PublishRequest, *__: object) -> PublishRequest:
-        return request
+def published_in_a_loop(server: FakeServer) -> Operation:
+    async def publish() -> None:
+        async with js_async.connect(server.url) as connection:
+            await connection.jetstream().publish(**ARGUMENTS)
 
-    async def publish_later(_: object, request: PublishRequest, *__: object) -> PublishRequest:
-        return request
+    asyncio.run(publish())
+    return server.operations("^HPUB")[-1]
 
-    monkeypatch.setattr(sync_calls, "publish", publish)
-    monkeypatch.setattr(async_calls, "publish", publish_later)
-    blocking = without_connection(sync_calls.JetStream).publish(**ARGUMENTS)
-    other = asyncio.run(without_connection(async_calls.JetStream).publish(**ARGUMENTS))
-    assert blocking == other == PublishRequest(**ARGUMENTS)
-    assert isinstance(blocking, PublishRequest)
+
+def test_each_argument_is_its_own_field() -> None:
+    assert set(ARGUMENTS) == set(PublishRequest._fields)
+    request = PublishRequest(**ARGUMENTS)
+    for publish in (published, published_in_a_loop):
+        with FakeServer(answering) as server:
+            sent = publish(server)
+        assert (sent.subject, sent.payload) == (request.subject, request.data)
+        assert sent.headers == publish_headers(request)
 
 
 def test_every_field_of_a_request_is_an_argument() -> None:
-    names = inspect.signature(sync_calls.JetStream.publish).parameters
+    names = inspect.signature(js_sync.JetStream.publish).parameters
     assert set(PublishRequest._fields) <= set(names)

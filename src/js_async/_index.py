@@ -1,6 +1,6 @@
 """The module of each public name of this package.
 
-Generated from the imports in `__init__.py` by codegen/fronts.py. Edit the imports instead.
+Written from the imports in `__init__.py` by codegen/fronts.py. Edit the imports instead.
 """
 
 from __future__ import annotations

@@ -3,9 +3,42 @@
 from __future__ import annotations
 
 import js_async as js
+from js_async.client.requests import Answer
+from js_async.runtime.concurrency import Signal
 from twinstream.errors import ConnectionLost
 
 __all__ = ["Lossy"]
+
+
+class _Replies:
+    """The single publishes of a connection: they take the slow way, on which they get lost."""
+
+    def __init__(self, transport, lossy):
+        self._transport = transport
+        self._lossy = lossy
+
+    def __getattr__(self, name):
+        return getattr(self._transport.replies, name)
+
+    def try_start(self, *_):
+        return None
+
+    async def start(self, subject, headers, payload, deadline, fits=None):
+        losses = self._lossy.losses
+        loss = losses.pop(0) if losses else ""
+        replies = self._transport.replies
+        if not loss:
+            return await replies.start(subject, headers, payload, deadline, fits)
+        if loss != "request":
+            sent = await replies.start(subject, headers, payload, deadline, fits)
+            await replies.wait(sent, deadline)
+            replies.forget(sent)
+        if callable(loss):
+            await loss()
+        lost = Answer(subject, b"lost", Signal(), fits)
+        lost.error = ConnectionLost("the answer was lost by the test")
+        lost.signal.set()
+        return lost
 
 
 class Lossy:
@@ -13,28 +46,31 @@ class Lossy:
 
     `losses` holds a word for each request to come: `request` (the server never sees it),
     `answer` (the server does, the program does not see the answer), or anything else for none.
-    Requests to the API of JetStream pass.
+    Requests to the API of JetStream pass; `api` has their subjects.
     """
 
-    def __init__(self, connection):
-        self._session = connection._session
+    def __init__(self, transport):
+        self._transport = transport
+        self.replies = _Replies(transport, self)
         self.losses = []
+        self.api = []
         self.asked = 0
 
     def __getattr__(self, name):
-        return getattr(self._session, name)
+        return getattr(self._transport, name)
 
     def jetstream(self, **options):
         return js.JetStream(self, **options)
 
     async def ask(self, subject, headers, payload, deadline, **options):
         if subject.startswith("$JS.API"):
-            return await self._session.ask(subject, headers, payload, deadline, **options)
+            self.api.append(subject)
+            return await self._transport.ask(subject, headers, payload, deadline, **options)
         self.asked += 1
         loss = self.losses.pop(0) if self.losses else ""
         if loss == "request":
             raise ConnectionLost(f"{subject}: lost by the test")
-        frame = await self._session.ask(subject, headers, payload, deadline, **options)
+        frame = await self._transport.ask(subject, headers, payload, deadline, **options)
         if callable(loss):
             await loss()
         if loss:

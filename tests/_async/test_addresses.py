@@ -10,7 +10,6 @@ import js_async as js
 from tests._async.flow import eventually
 from tests.certificates import make_certificates
 from tests.fake.names import full, replacing, resolving
-from tests.inside import servers_of, session_of
 from tests.meddler import meddled
 from twinstream.core.deadline import monotonic
 from twinstream.testing import FakePeer, FakeServer, NatsCluster
@@ -128,13 +127,18 @@ async def test_after_a_while_of_service_the_rounds_begin_again():
         peer.wait_for(f"break {peer.number}")
         peer.close()
 
+    since = {}
+
+    def note(event):
+        if isinstance(event, js.Connected):
+            since[event.epoch] = monotonic()
+
     with FakeServer(*[short] * 5, welcome) as server:
-        async with js.connect(server.url, reconnect=served) as connection:
+        async with js.connect(server.url, reconnect=served, on_event=note) as connection:
             for number in range(1, 6):
 
                 async def stands(epoch=number):
-                    since = session_of(connection)._connected_at
-                    return connection.epoch == epoch and monotonic() - since > 0.01
+                    return epoch in since and monotonic() - since[epoch] > 0.01
 
                 await eventually(stands)
                 server.tell(f"break {number}")
@@ -145,8 +149,8 @@ async def test_after_a_while_of_service_the_rounds_begin_again():
             await eventually(sixth)
 
 
-async def discovered(connection):
-    return len(servers_of(connection)) > 1
+async def discovered(events):
+    return [each for each in events if isinstance(each, js.ServersDiscovered)]
 
 
 async def test_addresses_announced_before_tls_are_not_believed(tmp_path):
@@ -158,8 +162,7 @@ async def test_addresses_announced_before_tls_are_not_believed(tmp_path):
         async with js.connect(url, tls=tls, reconnect=QUICK, on_event=events.append) as connection:
             subscription = await connection.subscribe("news")
             assert (await subscription.next(20)).data == b"true"
-            assert not await discovered(connection)
-    assert not [each for each in events if isinstance(each, js.ServersDiscovered)]
+    assert not await discovered(events)
 
 
 async def test_addresses_announced_over_tls_are_believed(tmp_path):
@@ -171,8 +174,9 @@ async def test_addresses_announced_over_tls_are_believed(tmp_path):
         key_file: "{certificates.server_key}"
     }}"""
     with NatsCluster(2, config=config) as cluster:
-        async with js.connect(cluster.servers[0].url, tls=tls) as connection:
-            await eventually(discovered, connection)
+        events = []
+        async with js.connect(cluster.servers[0].url, tls=tls, on_event=events.append):
+            await eventually(discovered, events)
 
 
 async def test_the_dot_behind_an_absolute_name_is_not_part_of_the_certificates_name(

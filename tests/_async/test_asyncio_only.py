@@ -28,20 +28,18 @@ import nats
 import pytest
 
 import js_async as js
-import js_async.backup.files
-import js_async.backup.restore
 import js_async.publish.publisher
-import js_async.runtime.socket_link
 from js_async.runtime.concurrency import Interrupts, Signal, TimedLock, here, set_from_anywhere
 from js_async.runtime.socket_link import Link, _Receiver
 from js_async.runtime.waiter import Alarm, Sleeper, Turn
 from tests._async.flow import eventually
 from tests._async.streams import disconnected, waiting
 from tests._async.test_backup import ARCHIVE, CONFIG, STATE
+from tests.descriptors import open_files, socket_to
 from tests.fake.answers import CONSUMER
 from tests.fake.stock import Stock
-from tests.hooked import hooked
-from tests.inside import link_of, session_of, transport_of
+from tests.hooked import hooked, starts
+from tests.inside import link_of, session_of
 from twinstream.core.deadline import Deadline, monotonic
 from twinstream.core.wire.protocol import Parser
 from twinstream.models import ConsumerConfig, ObjectStoreConfig, StreamConfig
@@ -334,17 +332,15 @@ async def test_use_in_another_loop_is_reported_at_once() -> None:
             await connection.flush()
 
 
-async def test_polling_ends_with_its_time_and_with_the_wait(monkeypatch) -> None:
-    # On a busy machine others would take all the time there is.
-    monkeypatch.setattr(js_async.runtime.socket_link, "_give_way", lambda: None)
+async def test_polling_ends_with_its_time_and_with_the_wait() -> None:
     stock = Stock([1])
     with FakeServer(stock.script) as server:
-        async with js.connect(server.url, busy_poll=0.05) as connection:
+        async with js.connect(server.url, busy_poll=0.1) as connection:
             subscription = await connection.subscribe("news")
             turns = []
             with hooked("link: before spin", lambda until: turns.append(monotonic() - until)):
                 with pytest.raises(js.RequestTimeout):
-                    await subscription.next(timeout=0.15)
+                    await subscription.next(timeout=0.3)
                 # Again and again while it lasted, once more to see that it is over, and no more.
                 assert len(turns) > 2
                 assert sum(late > 0 for late in turns) <= 1
@@ -551,20 +547,22 @@ async def test_a_handle_ends_with_a_publisher_that_is_cut_short():
 async def test_room_is_given_back_when_sending_is_cancelled():
     def script(peer: FakePeer) -> None:
         peer.handshake()
+        peer.wait_for("opened")
         peer.close()
 
     with FakeServer(script, rest=lambda peer: peer.until_left(timeout=60)) as server:
         events = []
         options = {"connect_timeout": 60, "on_event": events.append}
         async with js.connect(server.url, **options) as connection:
-            publisher = connection.jetstream().publisher(timeout=60, window=1)
+            publisher = await connection.jetstream().publisher(timeout=60, window=1).__aenter__()
+            server.tell("opened")
             await eventually(disconnected, events)
-            publisher._keeper = asyncio.current_task()
             for _ in range(2):
                 with pytest.raises(TimeoutError):
                     async with asyncio.timeout(0.05):
                         await publisher.send("orders")
             assert publisher.under_way == 0
+            await publisher.close()
 
 
 async def test_connection_with_cancelled_close_is_closed():
@@ -694,7 +692,8 @@ async def test_ordered_read_continues_after_a_cancelled_reset(server, way) -> No
             await messages.next(20)
             # What arrives with the end of the consumer depends on the server, so some more points.
             for stop_at in range(1, 12):
-                await jet.delete_consumer(stream.name, messages._read.name)
+                for consumer in [each async for each in stream.consumer_names()]:
+                    await jet.delete_consumer(stream.name, consumer)
                 await jet.publish(subject)
                 _, cancelled = await cancelled_at(messages.next(20), stop_at, way)
                 if cancelled:
@@ -912,17 +911,10 @@ async def restored(jet: js.JetStream, folder: Path) -> js.Stream:
     return await jet.restore(folder)
 
 
-async def test_a_restore_may_be_cancelled_at_each_step_aside(server, tmp_path, monkeypatch):
+async def test_a_restore_may_be_cancelled_at_each_step_aside(server, tmp_path):
     interloper = Interloper()
     threads = CancellingThread(interloper)
     interloper.loop.set_default_executor(threads)
-    opened = []
-
-    def noted(*args):
-        opened.append(open(*args))  # noqa: SIM115  # closed by whom it is for
-        return opened[-1]
-
-    monkeypatch.setattr(js_async.backup.restore, "open", noted, raising=False)
     async with js.connect(server.url) as connection:
         jet = connection.jetstream(timeout=10)
         stream = await jet.create_stream(StreamConfig(name="BACK", subjects=["back.>"]))
@@ -931,7 +923,7 @@ async def test_a_restore_may_be_cancelled_at_each_step_aside(server, tmp_path, m
         await stream.delete()
         for step in itertools.count(1):
             cancelled = await threads.cancelled_at(step, restored(jet, tmp_path / "copy"))
-            assert all(file.closed for file in opened), f"open, cancelled at step {step}"
+            assert open_files(tmp_path) == [], f"cancelled at step {step}"
             if not cancelled:
                 break
             assert [name async for name in jet.stream_names("back.1")] == []
@@ -1014,25 +1006,18 @@ async def test_cancelled_restore_waits_for_the_servers_response(tmp_path, answer
             assert bool(note) == bool(getattr(caught.value, "__notes__", []))
 
 
-async def test_backup_cancelled_during_rename_is_complete(server, tmp_path, monkeypatch):
+async def test_backup_cancelled_during_rename_is_complete(server, tmp_path):
     interloper = Interloper()
-    sync = js_async.backup.files.sync
-
-    def disturbed(paths):
-        monkeypatch.undo()
-        interloper.cancel()
-        sync(paths)
-
     async with js.connect(server.url) as connection:
         jet = connection.jetstream(timeout=10)
         stream = await jet.create_stream(StreamConfig(name="PLACED", subjects=["placed.>"]))
         await copied(stream, tmp_path / "copy")
         await jet.publish("placed.1", b"one")
-        monkeypatch.setattr(js_async.backup.files, "sync", disturbed)
-        interloper.task = asyncio.create_task(copied(stream, tmp_path / "copy"))
-        with pytest.raises(asyncio.CancelledError):
-            await interloper.task
-        await asyncio.get_running_loop().shutdown_default_executor()
+        with hooked("backup: before rename", lambda _: interloper.cancel()):
+            interloper.task = asyncio.create_task(copied(stream, tmp_path / "copy"))
+            with pytest.raises(asyncio.CancelledError):
+                await interloper.task
+            await asyncio.get_running_loop().shutdown_default_executor()
         assert [path.name for path in tmp_path.iterdir()] == ["copy"]
         assert js.read_backup(tmp_path / "copy").state.messages == 1
         await jet.delete_stream("PLACED")
@@ -1050,9 +1035,11 @@ async def test_worker_with_cancelled_end_releases_its_dead_letters(server, order
         for stop_at in itertools.count(1):
             letters = jet.dead_letters("LET_GO")
             worker = jet.worker("LET_GO", "w", handle, order=order, dead_letters=letters)
-            await worker.start()
+            with starts() as tasks:
+                await worker.start()
+            collecting = tasks["twinstream-dead-letters"]
             reached, _ = await cancelled_at(worker.stop(), stop_at, WAITING)
-            assert await letters._task.join(Deadline.after(20)), f"cancelled at {stop_at}"
+            assert await collecting.join(Deadline.after(20)), f"cancelled at {stop_at}"
             if not reached:
                 break
         assert stop_at > 3
@@ -1077,6 +1064,38 @@ async def test_an_iteration_ends_though_its_drain_was_cancelled():
             assert [message async for message in subscription] == []
 
 
+class Watched:
+    """The replies of a connection, with the owners of inboxes that are told of missing ones."""
+
+    def __init__(self, replies):
+        self._replies = replies
+        self.watchers = []
+        self.begun = 0
+
+    def __getattr__(self, name):
+        return getattr(self._replies, name)
+
+    def watch(self, watcher):
+        self.begun += 1
+        self.watchers.append(watcher)
+        self._replies.watch(watcher)
+
+    def unwatch(self, watcher):
+        self.watchers.remove(watcher)
+        self._replies.unwatch(watcher)
+
+
+class WithReplies:
+    """A transport with other replies."""
+
+    def __init__(self, transport, replies):
+        self._transport = transport
+        self.replies = replies
+
+    def __getattr__(self, name):
+        return getattr(self._transport, name)
+
+
 @pytest.mark.parametrize(
     "call", ["publish_many", pytest.param("fast_ingest", marks=pytest.mark.since("2.14"))]
 )
@@ -1089,7 +1108,8 @@ async def test_cancelled_caller_is_not_warned(server, call):
         await asyncio.Event().wait()
 
     async with js.connect(server.url) as connection:
-        jet = connection.jetstream(timeout=10)
+        replies = Watched(session_of(connection).replies)
+        jet = js.JetStream(WithReplies(session_of(connection), replies), timeout=10)
         await jet.create_stream(
             StreamConfig(
                 name="QUIET", subjects=["quiet.>"], allow_batched=call == "fast_ingest" or None
@@ -1106,7 +1126,7 @@ async def test_cancelled_caller_is_not_warned(server, call):
         sending.cancel()
         with pytest.raises(asyncio.CancelledError):
             await sending
-        assert not session_of(connection).replies._watchers
+        assert (replies.begun, replies.watchers) == (1, [])
         await jet.delete_stream("QUIET")
 
 
@@ -1233,7 +1253,7 @@ async def test_unwritten_data_does_not_delay_the_end_of_a_connection():
         peer.stop_reading()
         peer.reach("deaf")
         peer.wait_for("stuck")
-        peer._sock.shutdown(socket.SHUT_WR)
+        peer.half_close()
         peer.wait_for("mended", timeout=20)
         peer.reset()
 
@@ -1270,7 +1290,8 @@ async def test_what_is_sent_over_a_socket_that_just_broke_is_lost_without_a_warn
     reconnect = js.ReconnectPolicy(wait=0.01, max_wait=0.05, attempts=-1)
     async with js.connect(server.url, reconnect=reconnect) as connection:
         session = session_of(connection)
-        transport_of(link_of(connection)).get_extra_info("socket").shutdown(socket.SHUT_WR)
+        with socket_to(server.port) as sock:
+            sock.shutdown(socket.SHUT_WR)
         # Without a pause: the loop could tell of the end in between.
         for _ in range(40):
             session.try_send(b"lost", b"", b"", bytes(size))

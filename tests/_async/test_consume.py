@@ -14,8 +14,7 @@ from js_async.consume.messages import Messages
 from tests._async.flow import eventually, together
 from tests._async.streams import filled, settled, waiting
 from tests.dropping import let_go
-from tests.hooked import hooked
-from tests.inside import held_of, keeper_of, tasks_of
+from tests.hooked import hooked, starts
 from twinstream.core.deadline import Deadline
 from twinstream.models import ConsumerConfig, StreamConfig
 from twinstream.testing import FakePeer, FakeServer
@@ -98,11 +97,11 @@ async def test_nothing_is_kept_for_an_iteration_that_is_dropped_open(opened, nam
         config = ConsumerConfig(durable_name="c", ack_wait=timedelta(seconds=1))
         consumer = await stream.create_consumer(config)
         messages = [consumer.messages()]
-        held = held_of(messages[0])
-        await messages[0].next(20)
+        with starts() as tasks:
+            await messages[0].next(20)
         with pytest.warns(ResourceWarning, match="are redelivered after ack_wait"):
             let_go(messages)
-        assert await keeper_of(held).join(Deadline.after(20))
+        assert await tasks["twinstream-progress"].join(Deadline.after(20))
 
 
 async def test_a_consumption_that_is_interrupted_while_it_starts_ends(opened, name):
@@ -146,8 +145,9 @@ async def test_nothing_runs_on_behind_a_consumption_that_has_ended(opened, name,
         stream = await filled(jet, name, 1)
         consumer = await stream.create_consumer(ConsumerConfig(durable_name="c"))
         consuming = consumer.consume(handle, stop_after=1)
-        await end(consuming)
-        assert await keeper_of(held_of(consuming.messages)).join(Deadline.after(20))
+        with starts() as tasks:
+            await end(consuming)
+        assert await tasks["twinstream-progress"].join(Deadline.after(20))
 
 
 async def broken(_):
@@ -156,9 +156,15 @@ async def broken(_):
 
 async def begun(works):
     """Start the only one of `works`; return when it has ended by itself."""
-    await works[0].start()
-    for task in tasks_of(works[0]):
-        assert await task.join(Deadline.after(30))
+    with starts() as tasks:
+        await works[0].start()
+    await all_ended(tasks)
+
+
+async def all_ended(tasks):
+    """Return when the tasks of a consumption have ended."""
+    for name in ("twinstream-dispatch", "twinstream-worker-0"):
+        assert await tasks[name].join(Deadline.after(30))
 
 
 @pytest.mark.parametrize("closed", [False, True])
@@ -192,10 +198,10 @@ async def test_a_consumption_that_the_program_ends_by_closing_does_not_warn(open
         stream = await filled(jet, name, 0)
         consumer = await stream.create_consumer(ConsumerConfig(durable_name="c"))
         works = [consumer.consume(broken)]
-        await works[0].start()
+        with starts() as tasks:
+            await works[0].start()
         await eventually(lambda: waiting(consumer))
-    for task in tasks_of(works[0]):
-        assert await task.join(Deadline.after(30))
+    await all_ended(tasks)
     let_go(works)
 
 
@@ -456,7 +462,7 @@ async def test_confirmed_request_has_taken_effect_on_return(opened, name):
         await ended.term("no tea", confirm=True)
         assert (await consumer.info()).ack_floor.stream_seq == 1
         await again.nak(confirm=True)
-        assert (again.is_acknowledged, again._is_returned) == (True, True)
+        assert again.is_acknowledged
         [once_more] = await consumer.fetch(1)
         assert once_more.metadata.num_delivered == 2
 
@@ -551,7 +557,8 @@ async def test_a_buffer_is_bounded_by_messages_and_bytes_at_once(opened, name):
             async for message in messages:
                 seen.append(len(message.data))
                 most = max(most, messages.buffered + messages.outstanding)
-                most_bytes = max(most_bytes, messages._engine.buffered_bytes)
+                ahead = sizes[len(seen) : len(seen) + messages.buffered]
+                most_bytes = max(most_bytes, sum(ahead))
         assert seen == sizes
         assert most <= 20
         assert 2000 < most_bytes <= 10_000

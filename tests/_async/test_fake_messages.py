@@ -12,7 +12,8 @@ from js_async.consume.pull_subscription import PullChannel
 from tests._async.flow import eventually, together
 from tests.fake.answers import CONSUMER
 from tests.fake.statuses import STATUSES, Then
-from tests.inside import held_of, keeper_of
+from tests.hooked import starts
+from tests.inside import held_of
 from twinstream.core.consume.pin import Pins
 from twinstream.core.consume.reports import PullWarning
 from twinstream.core.deadline import Deadline, monotonic
@@ -532,6 +533,7 @@ async def test_what_keeps_messages_alive_ends_with_its_connection():
             consumer = connection.jetstream().bind_consumer("S", "c")
             await consumer.info()
             messages = consumer.messages()
-            assert (await messages.next(5)).data == b"fine"
-            assert not await keeper_of(held_of(messages)).join(Deadline.after(0.05))
-        assert await keeper_of(held_of(messages)).join(Deadline.after(10))
+            with starts() as tasks:
+                assert (await messages.next(5)).data == b"fine"
+            assert not await tasks["twinstream-progress"].join(Deadline.after(0.05))
+        assert await tasks["twinstream-progress"].join(Deadline.after(10))

@@ -8,11 +8,10 @@ from contextlib import suppress
 import pytest
 
 import js_async as js
-from js_async.publish.pipeline import Pipeline
 from tests._async.flow import ended, eventually
-from tests.inside import keeper_of
+from tests.hooked import starts
+from tests.inside import session_of
 from twinstream.core.deadline import Deadline
-from twinstream.core.wire.bulk_acks import AckCutter
 from twinstream.models import PubAck
 from twinstream.testing import FakePeer, FakeServer, ScriptError
 from twinstream.testing.fake_wire import message_frame
@@ -93,10 +92,38 @@ async def test_no_responders_is_retried_then_explained(way):
             assert (await way(jet, retry_wait=0.01)).seq == 7
 
 
+class EarlyAnswer:
+    """A transport on which the second message is refused by 503 before `try_send` returns."""
+
+    def __init__(self, transport):
+        self._transport = transport
+        self._take = None
+        self.sent = 0
+
+    def __getattr__(self, name):
+        return getattr(self._transport, name)
+
+    async def open_mailbox(self, subject, queue=b"", sink=None):
+        def noted(box):
+            self._take = sink(box)
+            return self._take
+
+        return await self._transport.open_mailbox(subject, queue, sink and noted)
+
+    def try_send(self, subject, reply, *parts):
+        is_sent = self._transport.try_send(subject, reply, *parts)
+        if is_sent and subject == b"orders":
+            self.sent += 1
+            if self.sent == 2:
+                # As if another thread read the second 503 just now.
+                status = b"NATS/1.0 503\r\n\r\n"
+                self._take((reply, b"", len(status), status))
+        return is_sent
+
+
 @pytest.mark.parametrize("way", [many, handle], ids=lambda way: way.__name__)
-async def test_an_answer_that_is_here_before_sending_returns_counts(way, monkeypatch):
+async def test_an_answer_that_is_here_before_sending_returns_counts(way):
     """Another thread may read it while this one is still busy with sending."""
-    seen = []
 
     def script(peer: FakePeer) -> None:
         peer.handshake()
@@ -104,22 +131,11 @@ async def test_an_answer_that_is_here_before_sending_returns_counts(way, monkeyp
         peer.expect(ORDERS)
         stored(peer, peer.expect(ORDERS))
 
-    own = Pipeline.try_send
-
-    def slowly(pipeline, entry):
-        sent = own(pipeline, entry)
-        if sent and entry.attempts == 2:
-            # As if another thread read the second 503 just now.
-            status = b"NATS/1.0 503\r\n\r\n"
-            pipeline._deliver((entry.reply, b"", len(status), status))
-            seen.append(entry.action)
-        return sent
-
-    monkeypatch.setattr(Pipeline, "try_send", slowly)
     with FakeServer(script) as server:
         async with js.connect(server.url) as connection:
-            assert (await way(connection.jetstream(), retry_wait=0.01, timeout=30)).seq == 1
-    assert len(seen) == 1
+            early = EarlyAnswer(session_of(connection))
+            assert (await way(js.JetStream(early), retry_wait=0.01, timeout=30)).seq == 1
+    assert early.sent == 3
 
 
 @both
@@ -680,10 +696,11 @@ async def test_unclosed_publisher_ends_with_its_connection():
     with FakeServer(script) as server:
         async with js.connect(server.url) as connection:
             publisher = connection.jetstream().publisher(timeout=30)
-            assert (await (await publisher.send("orders")).result()).seq == 1
+            with starts() as tasks:
+                assert (await (await publisher.send("orders")).result()).seq == 1
             lost = await publisher.send("orders")
-            assert not await keeper_of(publisher).join(Deadline.after(0.3))
-        assert await keeper_of(publisher).join(Deadline.after(10))
+            assert not await tasks["twinstream-publisher"].join(Deadline.after(0.3))
+        assert await tasks["twinstream-publisher"].join(Deadline.after(10))
         with pytest.raises(js.ConnectionClosed):
             await lost.result()
 
@@ -703,17 +720,38 @@ async def test_acknowledgements_in_any_order_are_outcomes_in_order():
             assert [outcome.seq async for outcome in outcomes] == [1, 2, 3, 4, 5, 6]
 
 
-async def test_acknowledgements_in_one_read_are_distinguished(monkeypatch):
-    """Taken out of a read at once: known ones, late ones, and those of an unexpected stream."""
-    cut = []
-    take = AckCutter.take
+class Cutting:
+    """A transport that notes how many bytes of acknowledgements are taken out of each read."""
 
-    def noted(cutter, data):
-        rest = take(cutter, data)
-        cut.append(len(data) - len(rest))
+    def __init__(self, transport):
+        self._transport = transport
+        self.sizes = []
+
+    def __getattr__(self, name):
+        return getattr(self._transport, name)
+
+    def cut_acks(self, cutter):
+        self._transport.cut_acks(Noted(cutter, self.sizes))
+
+
+class Noted:
+    """Passes everything on to a cutter of acknowledgements, and notes the sizes."""
+
+    def __init__(self, cutter, sizes):
+        self._cutter = cutter
+        self._sizes = sizes
+
+    def __getattr__(self, name):
+        return getattr(self._cutter, name)
+
+    def take(self, data):
+        rest = self._cutter.take(data)
+        self._sizes.append(len(data) - len(rest))
         return rest
 
-    monkeypatch.setattr(AckCutter, "take", noted)
+
+async def test_acknowledgements_in_one_read_are_distinguished():
+    """Taken out of a read at once: known ones, late ones, and those of an unexpected stream."""
 
     def script(peer: FakePeer) -> None:
         peer.handshake()
@@ -736,10 +774,11 @@ async def test_acknowledgements_in_one_read_are_distinguished(monkeypatch):
         async with js.connect(server.url) as connection:
             names = [None, "S", None, "T", "S", None]
             requests = [js.PublishRequest(subject="orders", expected_stream=name) for name in names]
-            outcomes = connection.jetstream().publish_many(requests)
+            cutting = Cutting(session_of(connection))
+            outcomes = js.JetStream(cutting).publish_many(requests)
             found = [(outcome.stream, outcome.seq) async for outcome in outcomes]
     assert found == [("S", 1), ("S", 3), ("S", 4), ("T", 9), ("S", 6), ("S", 7)]
-    assert max(cut) > 0
+    assert max(cutting.sizes) > 0
 
 
 async def test_the_order_of_what_is_sent_again_is_kept():

@@ -7,11 +7,10 @@ from functools import partial
 import pytest
 
 import js_async as js
-from js_async.kv import writes as _kv_writes
 from tests._async.buckets import bucket, listed, summary
 from tests._async.flow import eventually, together
 from tests._async.lossy import Lossy
-from twinstream.errors import ConnectionLost
+from tests.inside import session_of
 
 
 async def test_what_was_put_is_got(opened, name):
@@ -243,7 +242,7 @@ async def test_history_is_ordered_oldest_first(opened, name):
 
 async def test_a_condition_survives_lost_answers(server, name):
     async with js.connect(server.url) as connection:
-        lossy = Lossy(connection)
+        lossy = Lossy(session_of(connection))
         made = await bucket(lossy.jetstream(), name)
         lossy.losses = ["answer"]
         assert await made.create("a", b"1") == 1
@@ -259,37 +258,30 @@ async def test_a_condition_survives_lost_answers(server, name):
         assert (await made.status()).last_revision == 5
 
 
-async def test_put_with_lost_response_is_found(server, name, monkeypatch):
+async def test_put_with_lost_response_is_found(server, name):
     async with js.connect(server.url) as connection:
-        made = await bucket(connection.jetstream(), name)
+        lossy = Lossy(session_of(connection))
+        made = await bucket(lossy.jetstream(), name)
+        others = await connection.jetstream().get_key_value(name)
         await made.put("a", b"0")
-        before, losses = _kv_writes.publish, []
 
-        async def lossy(api, request, policy, timeout):
-            loss = losses.pop(0) if losses else ""
-            if loss != "request":
-                await before(api, request, policy, timeout)
-            if loss == "overwritten":
-                await before(api, request._replace(data=b"theirs"), policy, timeout)
-            if loss:
-                raise ConnectionLost("lost by the test")
-            return await before(api, request, policy, timeout)
+        async def overwritten():
+            await others.put("a", b"theirs")
 
         async def put(*given):
-            losses[:] = given[1:]
+            lossy.losses[:] = given[1:]
             return await made.put("a", given[0])
 
-        monkeypatch.setattr(_kv_writes, "publish", lossy)
         assert await put(b"1", "answer") == 2
         assert await put(b"2", "request") == 3
         # The same value once more is another revision.
         assert await put(b"2", "request") == 4
         with pytest.raises(js.OutcomeUnknown, match="revision 6 of another client"):
-            await put(b"3", "overwritten")
+            await put(b"3", overwritten)
         assert (await made.get("a")).value == b"theirs"
-        losses[:] = ["answer"]
+        lossy.losses[:] = ["answer"]
         assert await made.delete("a") == 7
-        losses[:] = ["request"]
+        lossy.losses[:] = ["request"]
         assert await made.purge("a") == 8
         assert (await made.entry("a")).operation is js.KeyValueOperation.PURGE
 

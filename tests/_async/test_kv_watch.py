@@ -8,9 +8,11 @@ import pytest
 
 import js_async as js
 from tests._async.buckets import bucket, listed, state, summary
+from tests._async.disturbed import Disturbed
 from tests._async.flow import eventually, together
 from tests._async.leaders import step_down
 from tests.conftest import VERSION
+from tests.inside import api_of
 from twinstream.models import KeyValueConfig
 
 HISTORIES = pytest.mark.parametrize("history", [1, 5])
@@ -346,21 +348,18 @@ async def test_a_watch_of_many_keys(opened, name):
 # ---- dropping markers
 
 
-async def test_markers_are_dropped_and_newer_values_stay(opened, name, monkeypatch):
+async def test_markers_are_dropped_and_newer_values_stay(opened, name):
     async with opened() as jet:
-        made = await bucket(jet, name, history=5)
+
+        async def late():
+            await made.put("back", b"2")
+
+        transport = Disturbed(api_of(jet).transport, r"STREAM\.PURGE.*\.back", before=late)
+        made = await bucket(transport.jetstream(timeout=20), name, history=5)
         for key in ("gone", "back", "kept"):
             await made.put(key, b"1")
         await made.delete("gone")
         await made.delete("back")
-        purge = made.stream.purge
-
-        async def late(**options):
-            if options["subject"].endswith(".back"):
-                await made.put("back", b"2")
-            return await purge(**options)
-
-        monkeypatch.setattr(made.stream, "purge", late)
         done = await made.purge_deletes(older_than=0)
         assert (done.removed, done.kept) == (2, 0)
         assert (await made.get("back")).value == b"2"
@@ -493,25 +492,42 @@ async def test_watch_continues_while_leaders_change(cluster, name, history):
         assert set(written) <= set(seen)
 
 
+class Unheard:
+    """A transport on which a stream's first consumer is deleted and hears no pull."""
+
+    def __init__(self, transport, stream):
+        self._transport = transport
+        self._stream = stream
+        self._gone = None
+
+    def __getattr__(self, name):
+        return getattr(self._transport, name)
+
+    # So that pulls take the way below.
+    def try_send(self, *_):
+        return False
+
+    async def send(self, subject, *parts):
+        if b"MSG.NEXT" in subject:
+            name = subject.decode().rpartition(".")[2]
+            if self._gone is None:
+                self._gone = name
+                await self._stream.delete_consumer(name)
+            if name == self._gone:
+                return
+        await self._transport.send(subject, *parts)
+
+
 async def test_a_consumer_that_does_not_answer_is_replaced(opened, name):
     """A deleted consumer may neither answer nor be reported as gone (seen under load)."""
     async with opened() as jet:
         made = await bucket(jet, name)
         for key in "abc":
             await made.put(key, b"")
+        unheard = Unheard(api_of(jet).transport, made.stream)
+        seen = await js.JetStream(unheard, timeout=1).get_key_value(name)
         reports = []
-        async with made.watch(on_report=reports.append) as watch:
-            messages = watch._steps.messages
-            fetch, silent = messages.fetch, [True]
-
-            async def asked(*args, **options):
-                if silent:
-                    silent.clear()
-                    await made.stream.delete_consumer(messages.name)
-                    return js.Batch([], js.BatchEnd.EXPIRED)
-                return await fetch(*args, **options)
-
-            messages.fetch = asked
+        async with seen.watch(on_report=reports.append) as watch:
             assert [each[0] for each in await state(watch)] == ["a", "b", "c"]
         assert any("did not answer" in report.text for report in reports)
         assert await consumers(made) == []

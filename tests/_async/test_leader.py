@@ -9,6 +9,7 @@ import js_async as js
 from js_async.runtime.concurrency import Signal
 from tests._async.flow import eventually
 from tests.dropping import let_go
+from tests.hooked import starts
 from twinstream.core.deadline import NEVER, Deadline
 
 
@@ -117,9 +118,10 @@ async def test_an_error_at_the_end_of_a_term_waits_for_the_handler(opened, name,
         assert len(returned) == 1
         at_work.clear()
         leaders = [coordination.leader("b", on_elected=elected, on_lost=lost)]
-        await leaders[0].start()
+        with starts() as tasks:
+            await leaders[0].start()
         assert await eventually(stepped_down, leaders[0])
-        assert await leaders[0]._campaign.join(Deadline.after(30))
+        assert await tasks["twinstream-leader-b"].join(Deadline.after(30))
         with pytest.warns(RuntimeWarning, match="campaign for leader b ended with .*cannot lose"):
             let_go(leaders)
 

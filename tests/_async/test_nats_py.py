@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from contextlib import asynccontextmanager
 from datetime import timedelta
 
@@ -14,7 +15,8 @@ import js_async as js
 from tests._async.flow import eventually, together
 from tests._async.operations import ACTS
 from tests._async.test_permissions import NOT_IMPORTED, POSSIBLE, prepared, world
-from tests.inside import session_of, transport_of
+from tests.descriptors import socket_to
+from tests.inside import session_of
 from tests.worlds import users
 from twinstream.models import ConsumerConfig, StreamConfig, decode
 from twinstream.permissions import consume, permissions
@@ -150,7 +152,8 @@ async def test_waiter_for_a_response_is_notified_of_a_lost_connection(error):
             if error is js.ConnectionClosed:
                 await connected.close()
             else:
-                transport_of(connected).close()
+                with socket_to(server.port) as sock:
+                    sock.shutdown(socket.SHUT_RDWR)
 
         async def asked():
             return server.reached("asked")

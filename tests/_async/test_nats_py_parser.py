@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from contextlib import asynccontextmanager
 
 import nats
@@ -11,7 +12,7 @@ from nats.protocol.parser import Parser as TheirParser
 
 import js_async as js
 from js_async.nats_py.parser import OwnParser, take_over
-from tests.inside import transport_of
+from tests.descriptors import socket_to
 from tests.odd_messages import publish_raw
 from twinstream.models import ConsumerConfig, StreamConfig
 
@@ -94,7 +95,8 @@ async def test_iteration_continues_over_a_new_connection(server_factory, name):
         async with connected(server, reconnect_time_wait=0.05) as client:
             jet = js.from_nats(client, timeout=10, own_parser=True)
             await filled(jet, name)
-            transport_of(client).close()
+            with socket_to(server.port) as sock:
+                sock.shutdown(socket.SHUT_RDWR)
             await reached(lambda: client.stats["reconnects"] == 1 and client.is_connected)
             consumer = await jet.get_consumer(name, "c")
             batch = await consumer.fetch(COUNT, timeout=20)
@@ -156,10 +158,13 @@ async def test_it_may_take_over_anywhere_in_the_stream(cut):
     assert client.seen == SEEN
 
 
-async def test_an_unknown_release_keeps_its_parser(server, name, monkeypatch):
+async def test_an_unknown_release_keeps_its_parser(server, name, monkeypatch, tmp_path):
+    about = tmp_path / "nats_py-2.99.0.dist-info" / "METADATA"
+    about.parent.mkdir()
+    about.write_text("Metadata-Version: 2.1\nName: nats-py\nVersion: 2.99.0\n")
     async with connected(server) as client:
         with monkeypatch.context() as patch:
-            patch.setattr("js_async.nats_py.parser.version", lambda _: "2.99.0")
+            patch.syspath_prepend(tmp_path)
             with pytest.warns(RuntimeWarning, match=r"nats-py 2\.99\.0 .* its own parser stays"):
                 jet = js.from_nats(client, timeout=10, own_parser=True)
         assert isinstance(parser_of(client), TheirParser)

@@ -9,9 +9,10 @@ import pytest
 from attrs import evolve
 
 import js_async as js
-from js_async.consume import ordered_consumer
+from tests._async.disturbed import Disturbed
 from tests._async.flow import eventually, pause, together
 from tests._async.streams import filled
+from tests.inside import api_of
 from twinstream.models import ConsumerConfig, ConsumerLimits, StreamConfig
 
 
@@ -184,18 +185,15 @@ async def test_idle_reads_do_not_reset(opened, name):
             assert messages.resets == 0
 
 
-async def test_read_closed_while_its_consumer_is_created_leaves_none(opened, name, monkeypatch):
+async def test_read_closed_while_its_consumer_is_created_leaves_none(opened, name):
     async with opened() as jet:
         stream = await filled(jet, name, 3)
-        messages = stream.ordered()
-        own = ordered_consumer.create_consumer
 
-        async def closed_meanwhile(*args):
-            info = await own(*args)
+        async def close():
             await messages.close()
-            return info
 
-        monkeypatch.setattr(ordered_consumer, "create_consumer", closed_meanwhile)
+        disturbed = Disturbed(api_of(jet).transport, r"CONSUMER\.CREATE", after=close)
+        messages = disturbed.jetstream(timeout=20).bind_stream(name).ordered()
         assert [each async for each in messages] == []
         assert [each async for each in stream.consumer_names()] == []
 

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import sys
 from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
+from subprocess import PIPE, Popen
 
 import pytest
 
 import js_async as js
+from js_async.runtime.concurrency import Signal, spawn
 from tests._async.flow import eventually
+from tests.descriptors import open_files
 from tests.dropping import let_go
-from tests.inside import writer_of
+from tests.hooked import hooked, starts
+from tests.inside import api_of
 from twinstream.core.deadline import Deadline
 from twinstream.models import StreamConfig, evolve
 
@@ -124,22 +129,47 @@ async def test_a_drain_ends_with_its_time_though_there_is_more(opened, name, pat
         assert outbox.waiting() == 0
 
 
+class Stopping:
+    """A transport on which another task stops a relay before its first event is sent."""
+
+    def __init__(self, transport):
+        self._transport = transport
+        self.relay = None
+
+    def __getattr__(self, name):
+        return getattr(self._transport, name)
+
+    # So that events take the ways below.
+    def try_send(self, *_):
+        return False
+
+    async def send(self, *args):
+        await self._stopped()
+        await self._transport.send(*args)
+
+    async def ask(self, subject, *args, **options):
+        if not subject.startswith("$JS.API"):
+            await self._stopped()
+        return await self._transport.ask(subject, *args, **options)
+
+    async def _stopped(self):
+        relay, self.relay = self.relay, None
+        if relay is not None:
+            stopping = Signal()
+            with hooked("relay: stopping", lambda _: stopping.set()):
+                spawn(relay.stop, "stopping")
+                assert await stopping.sleep(Deadline.after(30))
+
+
 @KEYS
-async def test_a_relay_ends_in_the_middle_of_what_waits(
-    opened, name, path, monkeypatch, tuned, key
-):
+async def test_a_relay_ends_in_the_middle_of_what_waits(opened, name, path, tuned, key):
     tuned("outbox page", 5)
     async with opened() as jet:
         await made(jet, name)
         outbox = added(path, [f"{name}.{{id}}"] * 20, key=key)
-        relay = jet.outbox(outbox, stream=name, by="subject")
-        write = writer_of(relay).write
-
-        async def last(requests):
-            relay._stop.set()
-            return await write(requests)
-
-        monkeypatch.setattr(writer_of(relay), "write", last)
+        transport = Stopping(api_of(jet).transport)
+        relay = js.JetStream(transport, timeout=20).outbox(outbox, stream=name, by="subject")
+        transport.relay = relay
         await relay.start()
         await relay.wait(60)
         assert outbox.waiting() == 20 - relay.stored
@@ -147,20 +177,14 @@ async def test_a_relay_ends_in_the_middle_of_what_waits(
 
 
 @KEYS
-async def test_stopped_drain_reports_it(opened, name, path, monkeypatch, tuned, key):
+async def test_stopped_drain_reports_it(opened, name, path, tuned, key):
     tuned("outbox page", 5)
     async with opened() as jet:
         await made(jet, name)
         outbox = added(path, [f"{name}.{{id}}"] * 20, key=key)
-        relay = jet.outbox(outbox, stream=name, by="id")
-        write = writer_of(relay).write
-
-        async def last(requests):
-            # Another one, as of a signal, while the drain is at work.
-            await relay.stop()
-            return await write(requests)
-
-        monkeypatch.setattr(writer_of(relay), "write", last)
+        transport = Stopping(api_of(jet).transport)
+        relay = js.JetStream(transport, timeout=20).outbox(outbox, stream=name, by="id")
+        transport.relay = relay
         with pytest.raises(js.TwinstreamError, match="still pending; the relay was stopped before"):
             await relay.drain(60)
         # What is stored is taken out, and the outbox is free for another relay.
@@ -448,23 +472,21 @@ async def test_a_locked_database_is_waited_for(opened, name, path, tuned):
         assert not any(report.ended for report in reports)
 
 
-def test_a_locked_database_is_not_kept_open(path, monkeypatch, tuned):
+def test_a_locked_database_is_not_kept_open(path, tuned):
     outbox = added(path, [])
     tuned("outbox busy", 0.01)
-    made_here, connect = [], sqlite3.connect
-
-    def connect_and_keep(*arguments, **options):
-        made_here.append(connect(*arguments, **options))
-        return made_here[-1]
-
-    with closing(sqlite3.connect(path, isolation_level=None)) as db:
-        db.execute("BEGIN EXCLUSIVE")
-        monkeypatch.setattr(sqlite3, "connect", connect_and_keep)
-        with pytest.raises(sqlite3.OperationalError, match="locked"):
+    # By another process: SQLite itself keeps files open that its own process has locked.
+    lock = (
+        "import sqlite3, sys; db = sqlite3.connect(sys.argv[1], isolation_level=None);"
+        "db.execute('BEGIN EXCLUSIVE'); print(flush=True); sys.stdin.read()"
+    )
+    with Popen([sys.executable, "-c", lock, path], stdin=PIPE, stdout=PIPE) as other:
+        assert other.stdout.readline() == b"\n"
+        with pytest.raises(sqlite3.OperationalError, match="locked") as caught:
             outbox.waiting()
-    (found,) = made_here
-    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
-        found.execute("SELECT 1")
+        # The error, which keeps what its traceback refers to, is still there.
+        assert open_files(Path(path)) == [], caught
+        other.stdin.close()
 
 
 @pytest.mark.parametrize("waited", [True, False])
@@ -475,7 +497,8 @@ async def test_error_that_ends_a_relay_is_reported(opened, name, path, waited, u
         reports = []
         relay = jet.outbox(outbox, stream=name, by="subject", poll=0.01, on_report=reports.append)
         relays = [relay]
-        await relay.start()
+        with starts() as tasks:
+            await relay.start()
 
         async def stored_one():
             return relays[0].stored == 1
@@ -488,7 +511,7 @@ async def test_error_that_ends_a_relay_is_reported(opened, name, path, waited, u
             with pytest.raises(sqlite3.OperationalError, match="no such table"):
                 await relays[0].wait(30)
         else:
-            assert await relays[0]._task.join(Deadline.after(30))
+            assert await tasks["twinstream-outbox"].join(Deadline.after(30))
             with pytest.warns(RuntimeWarning, match=f"to {name} ended with .*no such table"):
                 let_go(relays)
         (report,) = reports

@@ -11,8 +11,8 @@ from js_async.api.api import Api
 from js_async.publish.verify_stored import prove
 from tests._async.flow import pause, together
 from tests._async.leaders import step_down
-from tests.hooked import hooked
-from tests.inside import keeper_of, session_of
+from tests.hooked import hooked, starts
+from tests.inside import session_of
 from twinstream.core.deadline import Deadline
 from twinstream.core.wire.subjects import ApiSubjects
 from twinstream.models import StreamConfig
@@ -262,7 +262,8 @@ async def test_a_publisher_that_could_not_open_is_kept_when_it_does(server):
         one = connection.jetstream().publisher()
         with hooked("session: mailbox opened", failing), pytest.raises(js.RequestTimeout):
             await one.__aenter__()
-        async with one:
-            # It goes on while the publisher is open.
-            assert not await keeper_of(one).join(Deadline.after(0.2))
-        assert await keeper_of(one).join(Deadline.after(30))
+        with starts() as tasks:
+            async with one:
+                # It goes on while the publisher is open.
+                assert not await tasks["twinstream-publisher"].join(Deadline.after(0.2))
+        assert await tasks["twinstream-publisher"].join(Deadline.after(30))

@@ -7,9 +7,10 @@ from datetime import timedelta
 import pytest
 
 import js_async as js
-from js_async.consume import push
+from tests._async.disturbed import Disturbed
 from tests._async.flow import eventually, pause, together
 from tests._async.streams import filled
+from tests.inside import api_of
 from twinstream.models import ConsumerConfig
 
 
@@ -77,17 +78,13 @@ async def test_a_group_shares_the_messages(opened, name):
         assert sorted(seen) == list(range(1, 101))
 
 
-async def test_a_group_with_heartbeats_reports_none_missing(opened, name, monkeypatch, tuned):
+async def test_a_group_with_heartbeats_reports_none_missing(opened, name, tuned):
     # A second of silence would be two missing heartbeats; the consumer is looked for meanwhile.
     tuned("push silence", 0.5)
-    looks = []
-
-    async def looked(*about):
-        looks.append(about)
-
-    monkeypatch.setattr(push.consumer_admin, "require_there", looked)
     async with opened() as jet:
-        stream = await filled(jet, name, 0)
+        await filled(jet, name, 0)
+        transport = Disturbed(api_of(jet).transport)
+        stream = transport.jetstream(timeout=20).bind_stream(name)
         config = ConsumerConfig(
             durable_name="p",
             deliver_subject=f"deliver.{name}",
@@ -106,7 +103,8 @@ async def test_a_group_with_heartbeats_reports_none_missing(opened, name, monkey
 
             await together(lambda: member(first), lambda: member(second))
         assert reports == []
-        assert {about[1:] for about in looks} <= {(name, "p")}
+        looks = {each for each in transport.requests if "CONSUMER.INFO" in each}
+        assert looks == {f"$JS.API.CONSUMER.INFO.{name}.p"}
 
 
 async def test_a_second_subscription_without_a_group_is_refused(opened, name):

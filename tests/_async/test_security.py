@@ -13,7 +13,6 @@ import pytest
 import js_async as js
 from tests._async.flow import eventually
 from tests.certificates import make_certificates
-from tests.inside import servers_of
 from tests.meddler import meddled
 from tests.operators import make_operator
 from twinstream.models import ConsumerConfig, StreamConfig
@@ -96,11 +95,12 @@ async def test_announced_ip_address_keeps_the_host_name(tmp_path):
         proxy = Proxy(cluster.servers[0].url).start()
         url = proxy.url.replace("127.0.0.1", "localhost")
         try:
-            async with js.connect(url, tls=tls) as connection:
+            heard = []
+            async with js.connect(url, tls=tls, on_event=heard.append) as connection:
                 events = connection.events()
 
                 async def announced():
-                    return len(servers_of(connection)) > 1
+                    return any(isinstance(each, js.ServersDiscovered) for each in heard)
 
                 # Servers since 2.12 announce them over TLS, too; before TLS nobody is believed.
                 await eventually(announced)

@@ -8,8 +8,10 @@ from datetime import timedelta
 import pytest
 
 import js_async as js
-from js_async.read.snapshot import _Snapshot, collect
+from js_async.read.snapshot import collect
+from tests._async.disturbed import Disturbed
 from tests._async.flow import pause, together
+from tests.inside import api_of
 from twinstream.core.read.read_request import SnapshotRequest
 from twinstream.core.read.snapshot import LastSeqs, Latest
 from twinstream.models import ConsumerConfig, StreamConfig, evolve
@@ -78,14 +80,14 @@ async def test_the_last_sequences_are_those_of_a_snapshot(opened, name, options,
         seqs, whole = LastSeqs(), Latest()
         snapshot = await stream.snapshot()
         everything = SnapshotRequest()
-        assert await collect(stream._api, name, everything, seqs) == snapshot.seq
+        assert await collect(api_of(jet), name, everything, seqs) == snapshot.seq
         assert seqs.by_subject == {each.subject.encode(): each.seq for each in snapshot.values()}
-        assert await collect(stream._api, name, everything, whole) == snapshot.seq
+        assert await collect(api_of(jet), name, everything, whole) == snapshot.seq
         page = whole.page(name)
         messages = [page.message(at, name) for at in range(len(page))]
         assert messages == list(snapshot.values())
         one = LastSeqs()
-        await collect(stream._api, name, SnapshotRequest(subjects=(f"{name}.0",)), one)
+        await collect(api_of(jet), name, SnapshotRequest(subjects=(f"{name}.0",)), one)
         assert one.by_subject == {f"{name}.0".encode(): snapshot.seq}
         assert (await stream.info()).state.consumer_count == 0
 
@@ -109,7 +111,7 @@ async def test_direct_gets_do_where_no_consumer_may_be_made(opened, name):
         assert (len(snapshot), snapshot.seq) == (MANY, MANY + 1)
         assert snapshot[f"{name}.0"].data == b"new"
         wanted = SnapshotRequest(subjects=(f"{name}.0", f"{name}.7"))
-        assert await collect(stream._api, name, wanted, seqs) == MANY + 1
+        assert await collect(api_of(jet), name, wanted, seqs) == MANY + 1
         assert seqs.by_subject == {f"{name}.0".encode(): MANY + 1, f"{name}.7".encode(): 8}
         await stream.change(lambda config: evolve(config, allow_direct=False))
         with pytest.raises(js.JetStreamError, match="maximum consumers limit reached"):
@@ -245,21 +247,23 @@ async def test_a_snapshot_after_deletions_has_every_subject(opened, name, storag
             )
 
 
-async def test_a_subject_is_kept_that_is_written_before_the_last_message_is_deleted(
-    opened, name, monkeypatch
-):
+async def test_a_subject_is_kept_that_is_written_before_the_last_message_is_deleted(opened, name):
     """Asked for the last message of all then, a server has none."""
-    read = _Snapshot._read
     async with opened() as jet:
         stream = await stored(jet, name, MANY, 1, max_msgs_per_subject=1)
 
-        async def disturbed(work, *args):
+        async def behind_the_next_look():
+            # The snapshot looks up the last sequence then, and reads up to it.
+            disturbed.expect(r"STREAM\.INFO", after=late)
+
+        async def late():
             await jet.publish(f"{name}.0", b"new")
             last = await jet.publish(f"{name}.last")
             await stream.delete_message(last.seq)
-            await read(work, *args)
 
-        monkeypatch.setattr(_Snapshot, "_read", disturbed)
+        created = r"CONSUMER\.CREATE"
+        disturbed = Disturbed(api_of(jet).transport, created, after=behind_the_next_look)
+        stream = disturbed.jetstream(timeout=20).bind_stream(name)
         snapshot = await stream.snapshot()
         assert len(snapshot) == MANY
         assert snapshot[f"{name}.0"].data == b"new"

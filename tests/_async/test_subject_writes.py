@@ -9,6 +9,7 @@ import pytest
 import js_async as js
 from tests._async.flow import pause, together
 from tests._async.lossy import Lossy
+from tests.inside import session_of
 from twinstream.models import StreamConfig
 
 FULL = {"discard": "new", "max_msgs_per_subject": 1, "discard_new_per_subject": True}
@@ -225,7 +226,7 @@ LOSSES = pytest.mark.parametrize(
 @FORMS
 async def test_an_insert_survives_losses(cluster, name, replicas, losses, form):
     async with js.connect(cluster.url) as connection:
-        link = Lossy(connection)
+        link = Lossy(session_of(connection))
         jet = link.jetstream(timeout=20)
         stream = await made(jet, name, num_replicas=replicas, **form)
         link.losses = list(losses)
@@ -241,7 +242,7 @@ async def test_an_insert_survives_losses(cluster, name, replicas, losses, form):
 @LOSSES
 async def test_updates_and_upserts_survive_losses(cluster, name, replicas, losses):
     async with js.connect(cluster.url) as connection:
-        link = Lossy(connection)
+        link = Lossy(session_of(connection))
         jet = link.jetstream(timeout=20)
         stream = await made(jet, name, num_replicas=replicas, max_msgs_per_subject=1)
         first = await jet.insert(f"{name}.1")
@@ -257,7 +258,7 @@ async def test_updates_and_upserts_survive_losses(cluster, name, replicas, losse
 @REPLICAS
 async def test_what_was_stored_and_replaced_is_proven(cluster, name, replicas):
     async with js.connect(cluster.url) as connection:
-        link = Lossy(connection)
+        link = Lossy(session_of(connection))
         jet = link.jetstream(timeout=20)
         await made(jet, name, num_replicas=replicas, max_msgs_per_subject=1)
         first = await jet.insert(f"{name}.1")
@@ -275,7 +276,7 @@ async def test_what_was_stored_and_replaced_is_proven(cluster, name, replicas):
 @REPLICAS
 async def test_what_was_never_stored_is_refused(cluster, name, replicas):
     async with js.connect(cluster.url) as connection:
-        link = Lossy(connection)
+        link = Lossy(session_of(connection))
         jet = link.jetstream(timeout=20)
         await made(jet, name, num_replicas=replicas, max_msgs_per_subject=1)
         first = await jet.insert(f"{name}.1")
@@ -289,7 +290,7 @@ async def test_what_was_never_stored_is_refused(cluster, name, replicas):
 @pytest.mark.since("2.12")
 async def test_undeterminable_outcome_is_reported(server, name):
     async with js.connect(server.url) as connection:
-        link = Lossy(connection)
+        link = Lossy(session_of(connection))
         jet = link.jetstream()
         window = timedelta(seconds=0.1)
         await made(jet, name, max_msgs_per_subject=1, duplicate_window=window)
@@ -306,7 +307,7 @@ async def test_undeterminable_outcome_is_reported(server, name):
 
 async def test_elapsed_time_is_reported(server, name):
     async with js.connect(server.url) as connection:
-        link = Lossy(connection)
+        link = Lossy(session_of(connection))
         jet = link.jetstream()
         await made(jet, name, max_msgs_per_subject=1)
         link.losses = ["answer"] * 100

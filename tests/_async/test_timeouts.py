@@ -201,26 +201,47 @@ async def test_acknowledgements_are_confirmed_within_the_timeout_of_their_contex
             assert await consumer.double_ack([message]) == [message]
 
 
-def timeout_of(message):
-    return message._delivery.timeout
+class Unconfirmed:
+    """A transport on which no acknowledgement is confirmed; it notes how long each would wait."""
+
+    def __init__(self, transport):
+        self._transport = transport
+        self.waits = []
+
+    def __getattr__(self, name):
+        return getattr(self._transport, name)
+
+    async def ask(self, subject, headers, payload, deadline, **options):
+        if subject.startswith("$JS.ACK"):
+            self.waits.append(deadline.remaining())
+            raise js.RequestTimeout("not confirmed, by the test")
+        return await self._transport.ask(subject, headers, payload, deadline, **options)
+
+
+async def not_confirmed(message):
+    with pytest.raises(js.RequestTimeout, match="not confirmed"):
+        await message.double_ack()
 
 
 async def test_iterations_hand_the_timeout_of_their_context_on(opened, name):
     """A slow answer is none of a fast context: each message knows the timeout of its own."""
-    async with opened() as jet:
+    async with opened() as own:
+        transport = Unconfirmed(api_of(own).transport)
+        jet = js.JetStream(transport, timeout=777)
         stream = await jet.create_stream(StreamConfig(name=name, subjects=[name]))
         consumer = await stream.create_consumer(ConsumerConfig(durable_name="c"))
         for _ in range(3):
             await jet.publish(name)
-        timeouts = [timeout_of(await consumer.next())]
-        timeouts += [timeout_of(each) for each in await consumer.fetch(1)]
+        await not_confirmed(await consumer.next())
+        for message in await consumer.fetch(1):
+            await not_confirmed(message)
         async with consumer.messages() as messages:
-            timeouts.append(timeout_of(await messages.next()))
+            await not_confirmed(await messages.next())
         async with stream.ordered() as messages:
-            timeouts.append(timeout_of(await messages.next()))
+            await not_confirmed(await messages.next())
         async with stream.subscribe(ConsumerConfig(ack_policy="none")) as messages:
-            timeouts.append(timeout_of(await messages.next()))
-        assert timeouts == [api_of(jet).timeout] * 5
+            await not_confirmed(await messages.next())
+        assert [round(wait) for wait in transport.waits] == [777] * 5
 
 
 async def test_nanoseconds_are_refused_with_a_hint():

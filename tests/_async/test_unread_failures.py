@@ -10,7 +10,7 @@ import pytest
 
 import js_async as js
 from tests._async.flow import ended, eventually
-from tests.inside import pipeline_of
+from tests.inside import api_of
 from twinstream.models import StreamConfig
 
 WRITERS = ["publish_many", pytest.param("fast_ingest", marks=pytest.mark.since("2.14"))]
@@ -167,12 +167,34 @@ async def test_dropped_publisher_warns_of_its_failures(opened, name):
             let_go(holder)
 
 
+class Inboxes:
+    """A transport that counts the subscriptions made through it."""
+
+    def __init__(self, transport):
+        self._transport = transport
+        self.open = []
+
+    def __getattr__(self, name):
+        return getattr(self._transport, name)
+
+    async def open_mailbox(self, *args, **options):
+        box = await self._transport.open_mailbox(*args, **options)
+        self.open.append(box)
+        return box
+
+    async def close_mailbox(self, *boxes, **options):
+        await self._transport.close_mailbox(*boxes, **options)
+        for box in boxes:
+            self.open.remove(box)
+
+
 async def test_a_publisher_that_is_dropped_warns_of_what_fails_later(opened, name):
-    async with opened() as jet:
-        await jet.create_stream(StreamConfig(name=name, subjects=[name]))
-        publisher = jet.publisher(retries=1, retry_wait=0.2)
+    async with opened() as own:
+        await own.create_stream(StreamConfig(name=name, subjects=[name]))
+        inboxes = Inboxes(api_of(own).transport)
+        publisher = js.JetStream(inboxes, timeout=20).publisher(retries=1, retry_wait=0.2)
         await publisher.send(f"{name}.nobody")
-        pipeline = pipeline_of(publisher)
+        assert inboxes.open
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             del publisher
@@ -185,8 +207,12 @@ async def test_a_publisher_that_is_dropped_warns_of_what_fails_later(opened, nam
         kinds = [each.category for each in caught]
         assert kinds == [ResourceWarning, RuntimeWarning]
         assert "no stream has this subject" in str(caught[1].message)
-        # Its subscription is gone, and so is what kept it up.
-        assert pipeline._box is None
+
+        async def none_open():
+            return not inboxes.open
+
+        # Its subscription is gone.
+        await eventually(none_open)
 
 
 async def test_publisher_with_raise_failures_off_does_not_raise(opened, name):

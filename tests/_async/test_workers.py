@@ -11,12 +11,15 @@ import pytest
 import js_async as js
 from js_async.consume.delivery import Delivery
 from js_async.consume.message import Message
+from js_async.workers.job_outcome import Outcomes
 from js_async.workers.jobs import Job, JobsHere
+from js_async.workers.settings import WorkSettings
 from tests._async.flow import eventually, pause
 from tests._async.streams import filled, settled
 from tests.dropping import let_go
-from tests.inside import tasks_of
+from tests.hooked import starts
 from twinstream.core.deadline import Deadline, monotonic
+from twinstream.core.workers.retry import Retry
 from twinstream.models import ConsumerConfig, StreamConfig, evolve
 from twinstream.testing import Proxy
 
@@ -259,7 +262,7 @@ async def test_an_end_in_the_middle_loses_nothing_and_doubles_nothing(opened, na
         seen = []
 
         async def may_end():
-            return len(seen) < target or worker._stopping
+            return len(seen) < target or over
 
         async def handler(message):
             await pause(0.002)
@@ -267,12 +270,15 @@ async def test_an_end_in_the_middle_loses_nothing_and_doubles_nothing(opened, na
             # The end is reported late, in the middle of the messages.
             await eventually(may_end)
 
-        ends = 0
+        ends, over = 0, []
         while len(seen) < 200:
+            over.clear()
             target = min(len(seen) + 30, 200)
             settings = {"concurrency": 3, "order": order}
             async with jet.worker(name, PATIENT, handler, **settings) as worker:
                 await eventually(count_is, seen, target, patience=30)
+                worker.ask_to_stop()
+                over.append(True)
             assert (worker.in_hand, worker.waiting) == (0, 0)
             ends += 1
         assert ends > 2
@@ -402,10 +408,14 @@ async def test_what_is_late_is_not_given_back(opened, name, late):
         raise AssertionError("it is over")
 
     async with opened() as jet:
-        worker = jet.worker(name, PATIENT, handler)
-        await worker._outcomes.give_back(Job(arrived()))
-        consuming = jet.bind_consumer(name, "c").consume(handler)
-        consuming._note_begun()
+        settings = WorkSettings(
+            concurrency=1, order="none", retry=Retry(), dead_letters=None, max_messages=None,
+            priority=None, on_report=None,
+        )  # fmt: skip
+        await Outcomes(settings, PATIENT).give_back(Job(arrived()))
+        stream = await filled(jet, name, 0)
+        consuming = (await stream.create_consumer(PATIENT)).consume(handler)
+        await consuming.start()
         await consuming.stop()
         await consuming._handle(arrived())
     assert words == ([] if late else [b"-NAK"] * 2)
@@ -556,8 +566,9 @@ async def test_unseen_error_of_a_worker_causes_a_warning(opened, name, unlogged)
     async with opened() as jet:
         await filled(jet, name, 1)
         works = [jet.worker(name, PATIENT, leave)]
-        await works[0].start()
-        assert await tasks_of(works[0])[1].join(Deadline.after(30))
-    assert await tasks_of(works[0])[0].join(Deadline.after(30))
+        with starts() as tasks:
+            await works[0].start()
+        assert await tasks["twinstream-worker-0"].join(Deadline.after(30))
+    assert await tasks["twinstream-dispatch"].join(Deadline.after(30))
     with pytest.warns(RuntimeWarning, match=rf"worker on {name} .*SystemExit\(3\)"):
         let_go(works)

@@ -43,20 +43,20 @@ class Fate:
 class Crashing:
     """The link of a process that dies."""
 
-    def __init__(self, connection, fate):
-        self._session = connection._session
+    def __init__(self, transport, fate):
+        self._transport = transport
         self._fate = fate
         self.replies = Replies(self)
 
     def __getattr__(self, name):
-        return getattr(self._session, name)
+        return getattr(self._transport, name)
 
     @property
     def is_closed(self):
-        return self._fate.dead or self._session.is_closed
+        return self._fate.dead or self._transport.is_closed
 
     def closed_error(self):
-        return Crashed("dead, by the test") if self._fate.dead else self._session.closed_error()
+        return Crashed("dead, by the test") if self._fate.dead else self._transport.closed_error()
 
     def ask(self, subject, headers, payload, deadline, **options):
         return self.replies.ask(subject, headers, payload, deadline, **options)
@@ -69,7 +69,7 @@ class Crashing:
 
     def send(self, *parts):
         self._fate.before()
-        self._session.send(*parts)
+        self._transport.send(*parts)
         self._fate.done()
 
 

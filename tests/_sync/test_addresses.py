@@ -11,7 +11,6 @@ import js_sync as js
 from tests._sync.flow import eventually
 from tests.certificates import make_certificates
 from tests.fake.names import full, replacing, resolving
-from tests.inside import servers_of, session_of
 from tests.meddler import meddled
 from twinstream.core.deadline import monotonic
 from twinstream.testing import FakePeer, FakeServer, NatsCluster
@@ -129,13 +128,18 @@ def test_after_a_while_of_service_the_rounds_begin_again():
         peer.wait_for(f"break {peer.number}")
         peer.close()
 
+    since = {}
+
+    def note(event):
+        if isinstance(event, js.Connected):
+            since[event.epoch] = monotonic()
+
     with FakeServer(*[short] * 5, welcome) as server:
-        with js.connect(server.url, reconnect=served) as connection:
+        with js.connect(server.url, reconnect=served, on_event=note) as connection:
             for number in range(1, 6):
 
                 def stands(epoch=number):
-                    since = session_of(connection)._connected_at
-                    return connection.epoch == epoch and monotonic() - since > 0.01
+                    return epoch in since and monotonic() - since[epoch] > 0.01
 
                 eventually(stands)
                 server.tell(f"break {number}")
@@ -146,8 +150,8 @@ def test_after_a_while_of_service_the_rounds_begin_again():
             eventually(sixth)
 
 
-def discovered(connection):
-    return len(servers_of(connection)) > 1
+def discovered(events):
+    return [each for each in events if isinstance(each, js.ServersDiscovered)]
 
 
 def test_addresses_announced_before_tls_are_not_believed(tmp_path):
@@ -159,8 +163,7 @@ def test_addresses_announced_before_tls_are_not_believed(tmp_path):
         with js.connect(url, tls=tls, reconnect=QUICK, on_event=events.append) as connection:
             subscription = connection.subscribe("news")
             assert (subscription.next(20)).data == b"true"
-            assert not discovered(connection)
-    assert not [each for each in events if isinstance(each, js.ServersDiscovered)]
+    assert not discovered(events)
 
 
 def test_addresses_announced_over_tls_are_believed(tmp_path):
@@ -172,8 +175,9 @@ def test_addresses_announced_over_tls_are_believed(tmp_path):
         key_file: "{certificates.server_key}"
     }}"""
     with NatsCluster(2, config=config) as cluster:
-        with js.connect(cluster.servers[0].url, tls=tls) as connection:
-            eventually(discovered, connection)
+        events = []
+        with js.connect(cluster.servers[0].url, tls=tls, on_event=events.append):
+            eventually(discovered, events)
 
 
 def test_the_dot_behind_an_absolute_name_is_not_part_of_the_certificates_name(

@@ -15,8 +15,7 @@ from js_sync.consume.messages import Messages
 from tests._sync.flow import eventually, together
 from tests._sync.streams import filled, settled, waiting
 from tests.dropping import let_go
-from tests.hooked import hooked
-from tests.inside import held_of, keeper_of, tasks_of
+from tests.hooked import hooked, starts
 from twinstream.core.deadline import Deadline
 from twinstream.models import ConsumerConfig, StreamConfig
 from twinstream.testing import FakePeer, FakeServer
@@ -97,11 +96,11 @@ def test_nothing_is_kept_for_an_iteration_that_is_dropped_open(opened, name):
         config = ConsumerConfig(durable_name="c", ack_wait=timedelta(seconds=1))
         consumer = stream.create_consumer(config)
         messages = [consumer.messages()]
-        held = held_of(messages[0])
-        messages[0].next(20)
+        with starts() as tasks:
+            messages[0].next(20)
         with pytest.warns(ResourceWarning, match="are redelivered after ack_wait"):
             let_go(messages)
-        assert keeper_of(held).join(Deadline.after(20))
+        assert tasks["twinstream-progress"].join(Deadline.after(20))
 
 
 def test_a_consumption_that_is_interrupted_while_it_starts_ends(opened, name):
@@ -145,8 +144,9 @@ def test_nothing_runs_on_behind_a_consumption_that_has_ended(opened, name, end):
         stream = filled(jet, name, 1)
         consumer = stream.create_consumer(ConsumerConfig(durable_name="c"))
         consuming = consumer.consume(handle, stop_after=1)
-        end(consuming)
-        assert keeper_of(held_of(consuming.messages)).join(Deadline.after(20))
+        with starts() as tasks:
+            end(consuming)
+        assert tasks["twinstream-progress"].join(Deadline.after(20))
 
 
 def broken(_):
@@ -155,9 +155,15 @@ def broken(_):
 
 def begun(works):
     """Start the only one of `works`; return when it has ended by itself."""
-    works[0].start()
-    for task in tasks_of(works[0]):
-        assert task.join(Deadline.after(30))
+    with starts() as tasks:
+        works[0].start()
+    all_ended(tasks)
+
+
+def all_ended(tasks):
+    """Return when the tasks of a consumption have ended."""
+    for name in ("twinstream-dispatch", "twinstream-worker-0"):
+        assert tasks[name].join(Deadline.after(30))
 
 
 @pytest.mark.parametrize("closed", [False, True])
@@ -191,10 +197,10 @@ def test_a_consumption_that_the_program_ends_by_closing_does_not_warn(opened, na
         stream = filled(jet, name, 0)
         consumer = stream.create_consumer(ConsumerConfig(durable_name="c"))
         works = [consumer.consume(broken)]
-        works[0].start()
+        with starts() as tasks:
+            works[0].start()
         eventually(lambda: waiting(consumer))
-    for task in tasks_of(works[0]):
-        assert task.join(Deadline.after(30))
+    all_ended(tasks)
     let_go(works)
 
 
@@ -455,7 +461,7 @@ def test_confirmed_request_has_taken_effect_on_return(opened, name):
         ended.term("no tea", confirm=True)
         assert (consumer.info()).ack_floor.stream_seq == 1
         again.nak(confirm=True)
-        assert (again.is_acknowledged, again._is_returned) == (True, True)
+        assert again.is_acknowledged
         [once_more] = consumer.fetch(1)
         assert once_more.metadata.num_delivered == 2
 
@@ -550,7 +556,8 @@ def test_a_buffer_is_bounded_by_messages_and_bytes_at_once(opened, name):
             for message in messages:
                 seen.append(len(message.data))
                 most = max(most, messages.buffered + messages.outstanding)
-                most_bytes = max(most_bytes, messages._engine.buffered_bytes)
+                ahead = sizes[len(seen) : len(seen) + messages.buffered]
+                most_bytes = max(most_bytes, sum(ahead))
         assert seen == sizes
         assert most <= 20
         assert 2000 < most_bytes <= 10_000

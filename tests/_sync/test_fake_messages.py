@@ -13,7 +13,8 @@ from js_sync.consume.pull_subscription import PullChannel
 from tests._sync.flow import eventually, together
 from tests.fake.answers import CONSUMER
 from tests.fake.statuses import STATUSES, Then
-from tests.inside import held_of, keeper_of
+from tests.hooked import starts
+from tests.inside import held_of
 from twinstream.core.consume.pin import Pins
 from twinstream.core.consume.reports import PullWarning
 from twinstream.core.deadline import Deadline, monotonic
@@ -533,6 +534,7 @@ def test_what_keeps_messages_alive_ends_with_its_connection():
             consumer = connection.jetstream().bind_consumer("S", "c")
             consumer.info()
             messages = consumer.messages()
-            assert (messages.next(5)).data == b"fine"
-            assert not keeper_of(held_of(messages)).join(Deadline.after(0.05))
-        assert keeper_of(held_of(messages)).join(Deadline.after(10))
+            with starts() as tasks:
+                assert (messages.next(5)).data == b"fine"
+            assert not tasks["twinstream-progress"].join(Deadline.after(0.05))
+        assert tasks["twinstream-progress"].join(Deadline.after(10))

@@ -8,11 +8,10 @@ from functools import partial
 import pytest
 
 import js_sync as js
-from js_sync.kv import writes as _kv_writes
 from tests._sync.buckets import bucket, listed, summary
 from tests._sync.flow import eventually, together
 from tests._sync.lossy import Lossy
-from twinstream.errors import ConnectionLost
+from tests.inside import session_of
 
 
 def test_what_was_put_is_got(opened, name):
@@ -244,7 +243,7 @@ def test_history_is_ordered_oldest_first(opened, name):
 
 def test_a_condition_survives_lost_answers(server, name):
     with js.connect(server.url) as connection:
-        lossy = Lossy(connection)
+        lossy = Lossy(session_of(connection))
         made = bucket(lossy.jetstream(), name)
         lossy.losses = ["answer"]
         assert made.create("a", b"1") == 1
@@ -260,37 +259,30 @@ def test_a_condition_survives_lost_answers(server, name):
         assert (made.status()).last_revision == 5
 
 
-def test_put_with_lost_response_is_found(server, name, monkeypatch):
+def test_put_with_lost_response_is_found(server, name):
     with js.connect(server.url) as connection:
-        made = bucket(connection.jetstream(), name)
+        lossy = Lossy(session_of(connection))
+        made = bucket(lossy.jetstream(), name)
+        others = connection.jetstream().get_key_value(name)
         made.put("a", b"0")
-        before, losses = _kv_writes.publish, []
 
-        def lossy(api, request, policy, timeout):
-            loss = losses.pop(0) if losses else ""
-            if loss != "request":
-                before(api, request, policy, timeout)
-            if loss == "overwritten":
-                before(api, request._replace(data=b"theirs"), policy, timeout)
-            if loss:
-                raise ConnectionLost("lost by the test")
-            return before(api, request, policy, timeout)
+        def overwritten():
+            others.put("a", b"theirs")
 
         def put(*given):
-            losses[:] = given[1:]
+            lossy.losses[:] = given[1:]
             return made.put("a", given[0])
 
-        monkeypatch.setattr(_kv_writes, "publish", lossy)
         assert put(b"1", "answer") == 2
         assert put(b"2", "request") == 3
         # The same value once more is another revision.
         assert put(b"2", "request") == 4
         with pytest.raises(js.OutcomeUnknown, match="revision 6 of another client"):
-            put(b"3", "overwritten")
+            put(b"3", overwritten)
         assert (made.get("a")).value == b"theirs"
-        losses[:] = ["answer"]
+        lossy.losses[:] = ["answer"]
         assert made.delete("a") == 7
-        losses[:] = ["request"]
+        lossy.losses[:] = ["request"]
         assert made.purge("a") == 8
         assert (made.entry("a")).operation is js.KeyValueOperation.PURGE
 

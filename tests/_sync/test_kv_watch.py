@@ -9,9 +9,11 @@ import pytest
 
 import js_sync as js
 from tests._sync.buckets import bucket, listed, state, summary
+from tests._sync.disturbed import Disturbed
 from tests._sync.flow import eventually, together
 from tests._sync.leaders import step_down
 from tests.conftest import VERSION
+from tests.inside import api_of
 from twinstream.models import KeyValueConfig
 
 HISTORIES = pytest.mark.parametrize("history", [1, 5])
@@ -347,21 +349,18 @@ def test_a_watch_of_many_keys(opened, name):
 # ---- dropping markers
 
 
-def test_markers_are_dropped_and_newer_values_stay(opened, name, monkeypatch):
+def test_markers_are_dropped_and_newer_values_stay(opened, name):
     with opened() as jet:
-        made = bucket(jet, name, history=5)
+
+        def late():
+            made.put("back", b"2")
+
+        transport = Disturbed(api_of(jet).transport, r"STREAM\.PURGE.*\.back", before=late)
+        made = bucket(transport.jetstream(timeout=20), name, history=5)
         for key in ("gone", "back", "kept"):
             made.put(key, b"1")
         made.delete("gone")
         made.delete("back")
-        purge = made.stream.purge
-
-        def late(**options):
-            if options["subject"].endswith(".back"):
-                made.put("back", b"2")
-            return purge(**options)
-
-        monkeypatch.setattr(made.stream, "purge", late)
         done = made.purge_deletes(older_than=0)
         assert (done.removed, done.kept) == (2, 0)
         assert (made.get("back")).value == b"2"
@@ -494,25 +493,42 @@ def test_watch_continues_while_leaders_change(cluster, name, history):
         assert set(written) <= set(seen)
 
 
+class Unheard:
+    """A transport on which a stream's first consumer is deleted and hears no pull."""
+
+    def __init__(self, transport, stream):
+        self._transport = transport
+        self._stream = stream
+        self._gone = None
+
+    def __getattr__(self, name):
+        return getattr(self._transport, name)
+
+    # So that pulls take the way below.
+    def try_send(self, *_):
+        return False
+
+    def send(self, subject, *parts):
+        if b"MSG.NEXT" in subject:
+            name = subject.decode().rpartition(".")[2]
+            if self._gone is None:
+                self._gone = name
+                self._stream.delete_consumer(name)
+            if name == self._gone:
+                return
+        self._transport.send(subject, *parts)
+
+
 def test_a_consumer_that_does_not_answer_is_replaced(opened, name):
     """A deleted consumer may neither answer nor be reported as gone (seen under load)."""
     with opened() as jet:
         made = bucket(jet, name)
         for key in "abc":
             made.put(key, b"")
+        unheard = Unheard(api_of(jet).transport, made.stream)
+        seen = js.JetStream(unheard, timeout=1).get_key_value(name)
         reports = []
-        with made.watch(on_report=reports.append) as watch:
-            messages = watch._steps.messages
-            fetch, silent = messages.fetch, [True]
-
-            def asked(*args, **options):
-                if silent:
-                    silent.clear()
-                    made.stream.delete_consumer(messages.name)
-                    return js.Batch([], js.BatchEnd.EXPIRED)
-                return fetch(*args, **options)
-
-            messages.fetch = asked
+        with seen.watch(on_report=reports.append) as watch:
             assert [each[0] for each in state(watch)] == ["a", "b", "c"]
         assert any("did not answer" in report.text for report in reports)
         assert consumers(made) == []

@@ -10,6 +10,7 @@ import js_sync as js
 from js_sync.runtime.concurrency import Signal
 from tests._sync.flow import eventually
 from tests.dropping import let_go
+from tests.hooked import starts
 from twinstream.core.deadline import NEVER, Deadline
 
 
@@ -118,9 +119,10 @@ def test_an_error_at_the_end_of_a_term_waits_for_the_handler(opened, name, unlog
         assert len(returned) == 1
         at_work.clear()
         leaders = [coordination.leader("b", on_elected=elected, on_lost=lost)]
-        leaders[0].start()
+        with starts() as tasks:
+            leaders[0].start()
         assert eventually(stepped_down, leaders[0])
-        assert leaders[0]._campaign.join(Deadline.after(30))
+        assert tasks["twinstream-leader-b"].join(Deadline.after(30))
         with pytest.warns(RuntimeWarning, match="campaign for leader b ended with .*cannot lose"):
             let_go(leaders)
 

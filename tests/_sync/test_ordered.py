@@ -10,9 +10,10 @@ import pytest
 from attrs import evolve
 
 import js_sync as js
-from js_sync.consume import ordered_consumer
+from tests._sync.disturbed import Disturbed
 from tests._sync.flow import eventually, pause, together
 from tests._sync.streams import filled
+from tests.inside import api_of
 from twinstream.models import ConsumerConfig, ConsumerLimits, StreamConfig
 
 
@@ -185,18 +186,15 @@ def test_idle_reads_do_not_reset(opened, name):
             assert messages.resets == 0
 
 
-def test_read_closed_while_its_consumer_is_created_leaves_none(opened, name, monkeypatch):
+def test_read_closed_while_its_consumer_is_created_leaves_none(opened, name):
     with opened() as jet:
         stream = filled(jet, name, 3)
-        messages = stream.ordered()
-        own = ordered_consumer.create_consumer
 
-        def closed_meanwhile(*args):
-            info = own(*args)
+        def close():
             messages.close()
-            return info
 
-        monkeypatch.setattr(ordered_consumer, "create_consumer", closed_meanwhile)
+        disturbed = Disturbed(api_of(jet).transport, r"CONSUMER\.CREATE", after=close)
+        messages = disturbed.jetstream(timeout=20).bind_stream(name).ordered()
         assert [each for each in messages] == []
         assert [each for each in stream.consumer_names()] == []
 

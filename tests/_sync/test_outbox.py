@@ -5,16 +5,21 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import sys
 from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
+from subprocess import PIPE, Popen
 
 import pytest
 
 import js_sync as js
+from js_sync.runtime.concurrency import Signal, spawn
 from tests._sync.flow import eventually
+from tests.descriptors import open_files
 from tests.dropping import let_go
-from tests.inside import writer_of
+from tests.hooked import hooked, starts
+from tests.inside import api_of
 from twinstream.core.deadline import Deadline
 from twinstream.models import StreamConfig, evolve
 
@@ -125,20 +130,47 @@ def test_a_drain_ends_with_its_time_though_there_is_more(opened, name, path, tun
         assert outbox.waiting() == 0
 
 
+class Stopping:
+    """A transport on which another task stops a relay before its first event is sent."""
+
+    def __init__(self, transport):
+        self._transport = transport
+        self.relay = None
+
+    def __getattr__(self, name):
+        return getattr(self._transport, name)
+
+    # So that events take the ways below.
+    def try_send(self, *_):
+        return False
+
+    def send(self, *args):
+        self._stopped()
+        self._transport.send(*args)
+
+    def ask(self, subject, *args, **options):
+        if not subject.startswith("$JS.API"):
+            self._stopped()
+        return self._transport.ask(subject, *args, **options)
+
+    def _stopped(self):
+        relay, self.relay = self.relay, None
+        if relay is not None:
+            stopping = Signal()
+            with hooked("relay: stopping", lambda _: stopping.set()):
+                spawn(relay.stop, "stopping")
+                assert stopping.sleep(Deadline.after(30))
+
+
 @KEYS
-def test_a_relay_ends_in_the_middle_of_what_waits(opened, name, path, monkeypatch, tuned, key):
+def test_a_relay_ends_in_the_middle_of_what_waits(opened, name, path, tuned, key):
     tuned("outbox page", 5)
     with opened() as jet:
         made(jet, name)
         outbox = added(path, [f"{name}.{{id}}"] * 20, key=key)
-        relay = jet.outbox(outbox, stream=name, by="subject")
-        write = writer_of(relay).write
-
-        def last(requests):
-            relay._stop.set()
-            return write(requests)
-
-        monkeypatch.setattr(writer_of(relay), "write", last)
+        transport = Stopping(api_of(jet).transport)
+        relay = js.JetStream(transport, timeout=20).outbox(outbox, stream=name, by="subject")
+        transport.relay = relay
         relay.start()
         relay.wait(60)
         assert outbox.waiting() == 20 - relay.stored
@@ -146,20 +178,14 @@ def test_a_relay_ends_in_the_middle_of_what_waits(opened, name, path, monkeypatc
 
 
 @KEYS
-def test_stopped_drain_reports_it(opened, name, path, monkeypatch, tuned, key):
+def test_stopped_drain_reports_it(opened, name, path, tuned, key):
     tuned("outbox page", 5)
     with opened() as jet:
         made(jet, name)
         outbox = added(path, [f"{name}.{{id}}"] * 20, key=key)
-        relay = jet.outbox(outbox, stream=name, by="id")
-        write = writer_of(relay).write
-
-        def last(requests):
-            # Another one, as of a signal, while the drain is at work.
-            relay.stop()
-            return write(requests)
-
-        monkeypatch.setattr(writer_of(relay), "write", last)
+        transport = Stopping(api_of(jet).transport)
+        relay = js.JetStream(transport, timeout=20).outbox(outbox, stream=name, by="id")
+        transport.relay = relay
         with pytest.raises(js.TwinstreamError, match="still pending; the relay was stopped before"):
             relay.drain(60)
         # What is stored is taken out, and the outbox is free for another relay.
@@ -445,23 +471,21 @@ def test_a_locked_database_is_waited_for(opened, name, path, tuned):
         assert not any(report.ended for report in reports)
 
 
-def test_a_locked_database_is_not_kept_open(path, monkeypatch, tuned):
+def test_a_locked_database_is_not_kept_open(path, tuned):
     outbox = added(path, [])
     tuned("outbox busy", 0.01)
-    made_here, connect = [], sqlite3.connect
-
-    def connect_and_keep(*arguments, **options):
-        made_here.append(connect(*arguments, **options))
-        return made_here[-1]
-
-    with closing(sqlite3.connect(path, isolation_level=None)) as db:
-        db.execute("BEGIN EXCLUSIVE")
-        monkeypatch.setattr(sqlite3, "connect", connect_and_keep)
-        with pytest.raises(sqlite3.OperationalError, match="locked"):
+    # By another process: SQLite itself keeps files open that its own process has locked.
+    lock = (
+        "import sqlite3, sys; db = sqlite3.connect(sys.argv[1], isolation_level=None);"
+        "db.execute('BEGIN EXCLUSIVE'); print(flush=True); sys.stdin.read()"
+    )
+    with Popen([sys.executable, "-c", lock, path], stdin=PIPE, stdout=PIPE) as other:
+        assert other.stdout.readline() == b"\n"
+        with pytest.raises(sqlite3.OperationalError, match="locked") as caught:
             outbox.waiting()
-    (found,) = made_here
-    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
-        found.execute("SELECT 1")
+        # The error, which keeps what its traceback refers to, is still there.
+        assert open_files(Path(path)) == [], caught
+        other.stdin.close()
 
 
 @pytest.mark.parametrize("waited", [True, False])
@@ -472,7 +496,8 @@ def test_error_that_ends_a_relay_is_reported(opened, name, path, waited, unlogge
         reports = []
         relay = jet.outbox(outbox, stream=name, by="subject", poll=0.01, on_report=reports.append)
         relays = [relay]
-        relay.start()
+        with starts() as tasks:
+            relay.start()
 
         def stored_one():
             return relays[0].stored == 1
@@ -485,7 +510,7 @@ def test_error_that_ends_a_relay_is_reported(opened, name, path, waited, unlogge
             with pytest.raises(sqlite3.OperationalError, match="no such table"):
                 relays[0].wait(30)
         else:
-            assert relays[0]._task.join(Deadline.after(30))
+            assert tasks["twinstream-outbox"].join(Deadline.after(30))
             with pytest.warns(RuntimeWarning, match=f"to {name} ended with .*no such table"):
                 let_go(relays)
         (report,) = reports

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import timedelta
 
 import pytest
@@ -10,8 +11,6 @@ import pytest
 import js_sync as js
 from tests._sync.flow import eventually, together
 from tests._sync.streams import filled, waiting
-from twinstream.core.consume.fetch import frame_size
-from twinstream.core.consume.pin import pin_size
 from twinstream.models import ConsumerConfig, StreamConfig
 
 
@@ -145,7 +144,8 @@ def test_bytes_of_a_pinned_client_are_those_of_the_server(opened, name):
         consumer = stream.create_consumer(config)
         group = js.Priority(group="g")
         first = consumer.next(timeout=5, priority=group)
-        size = frame_size(first._frame) - pin_size(first._frame)
+        # The pin is in a header, which does not count.
+        size = len(first.subject) + len(first.reply) + len(first.data)
         batch = consumer.fetch(5, max_bytes=5 * size, timeout=5, priority=group)
         assert [message.metadata.stream_seq for message in batch] == [2, 3, 4, 5, 6]
 
@@ -247,7 +247,7 @@ def test_an_iteration_without_a_group_of_the_consumer_is_refused_at_the_call(ope
                 messages.next(20)
 
 
-def test_a_pin_is_known_even_if_its_messages_were_not_taken(opened, name):
+def test_a_pin_is_known_even_if_its_messages_were_not_taken(opened, server, name):
     with opened() as jet:
         stream = filled(jet, name, 0)
         config = ConsumerConfig(
@@ -266,5 +266,11 @@ def test_a_pin_is_known_even_if_its_messages_were_not_taken(opened, name):
 
             eventually(arrived)
         [state] = (consumer.info()).priority_groups
-        assert consumer._channels.pins.get("g") == state.pinned_client_id
         assert reports == []
+        with (
+            js.connect(server.url) as other,
+            other.subscribe(f"$JS.API.CONSUMER.MSG.NEXT.{name}.c") as pulls,
+        ):
+            other.flush()
+            assert consumer.next(timeout=20, priority=group) is not None
+            assert json.loads((pulls.next(20)).data)["id"] == state.pinned_client_id

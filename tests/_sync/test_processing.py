@@ -9,11 +9,10 @@ import pytest
 from attrs import evolve
 
 import js_sync as js
-from js_sync.exactly_once import stored_results
 from tests._sync.flow import eventually, pause
+from tests._sync.lossy import Lossy
 from tests._sync.streams import filled, settled
-from tests.inside import writer_of
-from twinstream.core.exactly_once.processing import results_of
+from tests.inside import api_of, writer_of
 from twinstream.models import ConsumerConfig, StreamConfig
 
 BY = pytest.mark.parametrize("by", ["subject", "id"])
@@ -175,10 +174,6 @@ def test_the_settings_are_checked_first(opened, name):
             jet.process(consumer, doubled, into=f"{name}-NO", by="subject").start()
 
 
-def work_results(work, message, returned):
-    return results_of(returned, work._input, message.metadata.stream_seq, work._into)
-
-
 def test_results_beyond_the_window_are_looked_up(opened, name):
     with opened() as jet:
         stream = jet.create_stream(StreamConfig(name=name, subjects=[f"{name}.>"]))
@@ -192,13 +187,16 @@ def test_results_beyond_the_window_are_looked_up(opened, name):
         work.stop()
         jet.publish(f"{name}.3", b"x")
         message = consumer.next(timeout=20)
-        requests = work_results(work, message, doubled(message))
-        work._store(message, requests)
+        # As by a process that died before the acknowledgement.
+        known = results.get_message(1)
+        ids = [known.headers["Nats-Msg-Id"].replace("-1-", "-4-")]
+        ids.append(ids[0][:-1] + "1")
+        for result, msg_id in zip(doubled(message), ids, strict=True):
+            jet.publish(result.subject.replace("{id}", msg_id), result.data, msg_id=msg_id)
         message.nak()
 
         def forgotten():
-            probe = requests[0]
-            ack = jet.publish(f"{name}-out.probe", msg_id=probe.msg_id)
+            ack = jet.publish(f"{name}-out.probe", msg_id=ids[0])
             return not ack.duplicate
 
         eventually(forgotten)
@@ -211,33 +209,29 @@ def test_results_beyond_the_window_are_looked_up(opened, name):
         assert (results.info()).state.messages == before
 
 
-def test_one_look_finds_the_results_of_all_that_come_again(opened, name, monkeypatch, tuned):
+def test_one_look_finds_the_results_of_all_that_come_again(opened, name, tuned):
     # Everything counts as older than the window, which is far from over.
     tuned("result skew", timedelta(hours=1))
-    looks = []
-    look = stored_results.stored_ids
-
-    def noted(*arguments):
-        looks.append(arguments)
-        return look(*arguments)
-
-    monkeypatch.setattr(stored_results, "stored_ids", noted)
     with opened() as jet:
         stream = filled(jet, name, 20)
         results = output(jet, name)
         consumer = stream.create_consumer(WORKER)
-        with jet.process(consumer, doubled, into=results.name, by="id") as work:
+        lossy = Lossy(api_of(jet).transport)
+        # A look asks for the first of the results, once.
+        start_at = f"$JS.API.STREAM.MSG.GET.{results.name}"
+        seen = lossy.jetstream(timeout=20)
+        with seen.process(consumer, doubled, into=results.name, by="id") as work:
             eventually(settled, consumer, 20)
-        assert looks == []
+        assert start_at not in lossy.api
         again = stream.create_consumer(evolve(WORKER, durable_name="w2"))
         # Delivered once, by a process that died.
         for message in again.fetch(20):
             message.nak()
-        repeat = jet.process(again, doubled, into=results.name, by="id", name="w", concurrency=4)
+        repeat = seen.process(again, doubled, into=results.name, by="id", name="w", concurrency=4)
         with repeat:
             eventually(settled, again, 20)
         assert (work.stored, repeat.stored, repeat.repeated) == (40, 0, 40)
-        assert len(looks) == 1
+        assert lossy.api.count(start_at) == 1
 
 
 def test_a_gap_where_results_may_be_ends_the_work(opened, name):

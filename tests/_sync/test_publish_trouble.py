@@ -12,8 +12,8 @@ from js_sync.api.api import Api
 from js_sync.publish.verify_stored import prove
 from tests._sync.flow import pause, together
 from tests._sync.leaders import step_down
-from tests.hooked import hooked
-from tests.inside import keeper_of, session_of
+from tests.hooked import hooked, starts
+from tests.inside import session_of
 from twinstream.core.deadline import Deadline
 from twinstream.core.wire.subjects import ApiSubjects
 from twinstream.models import StreamConfig
@@ -261,7 +261,8 @@ def test_a_publisher_that_could_not_open_is_kept_when_it_does(server):
         one = connection.jetstream().publisher()
         with hooked("session: mailbox opened", failing), pytest.raises(js.RequestTimeout):
             one.__enter__()
-        with one:
-            # It goes on while the publisher is open.
-            assert not keeper_of(one).join(Deadline.after(0.2))
-        assert keeper_of(one).join(Deadline.after(30))
+        with starts() as tasks:
+            with one:
+                # It goes on while the publisher is open.
+                assert not tasks["twinstream-publisher"].join(Deadline.after(0.2))
+        assert tasks["twinstream-publisher"].join(Deadline.after(30))

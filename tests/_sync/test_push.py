@@ -8,9 +8,10 @@ from datetime import timedelta
 import pytest
 
 import js_sync as js
-from js_sync.consume import push
+from tests._sync.disturbed import Disturbed
 from tests._sync.flow import eventually, pause, together
 from tests._sync.streams import filled
+from tests.inside import api_of
 from twinstream.models import ConsumerConfig
 
 
@@ -78,17 +79,13 @@ def test_a_group_shares_the_messages(opened, name):
         assert sorted(seen) == list(range(1, 101))
 
 
-def test_a_group_with_heartbeats_reports_none_missing(opened, name, monkeypatch, tuned):
+def test_a_group_with_heartbeats_reports_none_missing(opened, name, tuned):
     # A second of silence would be two missing heartbeats; the consumer is looked for meanwhile.
     tuned("push silence", 0.5)
-    looks = []
-
-    def looked(*about):
-        looks.append(about)
-
-    monkeypatch.setattr(push.consumer_admin, "require_there", looked)
     with opened() as jet:
-        stream = filled(jet, name, 0)
+        filled(jet, name, 0)
+        transport = Disturbed(api_of(jet).transport)
+        stream = transport.jetstream(timeout=20).bind_stream(name)
         config = ConsumerConfig(
             durable_name="p",
             deliver_subject=f"deliver.{name}",
@@ -107,7 +104,8 @@ def test_a_group_with_heartbeats_reports_none_missing(opened, name, monkeypatch,
 
             together(lambda: member(first), lambda: member(second))
         assert reports == []
-        assert {about[1:] for about in looks} <= {(name, "p")}
+        looks = {each for each in transport.requests if "CONSUMER.INFO" in each}
+        assert looks == {f"$JS.API.CONSUMER.INFO.{name}.p"}
 
 
 def test_a_second_subscription_without_a_group_is_refused(opened, name):

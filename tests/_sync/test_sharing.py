@@ -10,7 +10,6 @@ import pytest
 import js_sync as js
 from tests._sync.flow import eventually, together
 from tests._sync.streams import filled
-from twinstream.core.connect.connection_events import Closed
 from twinstream.models import ConsumerConfig
 
 ROUNDS = 20
@@ -170,29 +169,6 @@ def test_callers_together_get_each_message_of_a_subscription_once(server, name):
 
         taken = together(*[take] * TAKERS, publish)
         assert sorted(chain.from_iterable(taken[:TAKERS])) == list(range(COUNT))
-
-
-class TakenLate:
-    """An event whose taker looks at it after another caller took the last one of all."""
-
-    def __init__(self, events):
-        self.events = events
-
-    @property
-    def __class__(self):
-        assert isinstance(self.events._events.popleft(), Closed)
-        self.events._ended = True
-        return TakenLate
-
-
-def test_the_end_of_the_events_of_a_connection_stays_the_end(server):
-    with js.connect(server.url) as connection:
-        events = connection.events()
-        events._tell(TakenLate(events))
-        events._tell(Closed())
-        events.next(1)
-        with pytest.raises(js.ConnectionClosed):
-            events.next(1)
 
 
 def test_a_publisher_that_is_shared_counts_every_message(opened, name):

@@ -15,6 +15,7 @@ import js_sync as js
 from tests._sync.crashing import Crashed, Crashing, CrashingStore, Fate
 from tests._sync.flow import eventually
 from tests._sync.streams import settled
+from tests.inside import session_of
 from tests.soak import rounds, state
 from twinstream.models import ConsumerConfig, StreamConfig
 
@@ -80,7 +81,7 @@ def test_an_outbox_through_crashes(server, name, tmp_path, by):
 
 
 def one_life(connection, outbox, name, by, fate):
-    jet = js.JetStream(Crashing(connection, fate), timeout=20)
+    jet = js.JetStream(Crashing(session_of(connection), fate), timeout=20)
     relay = jet.outbox(CrashingStore(outbox, fate), stream=name, by=by)
     try:
         relay.drain(60)
@@ -147,7 +148,7 @@ def test_processing_through_crashes(server, name, by):
 
 def one_worker(connection, consumer, results, by, handler, fate):
     """Work until death, or until two messages are done."""
-    jet = js.JetStream(Crashing(connection, fate), timeout=20)
+    jet = js.JetStream(Crashing(session_of(connection), fate), timeout=20)
     try:
         own = jet.get_consumer(consumer.stream, consumer.name)
         work = jet.process(own, handler, into=results.name, by=by, stop_after=2, timeout=0.5)

@@ -10,6 +10,7 @@ import pytest
 import js_sync as js
 from tests._sync.flow import pause, together
 from tests._sync.lossy import Lossy
+from tests.inside import session_of
 from twinstream.models import StreamConfig
 
 FULL = {"discard": "new", "max_msgs_per_subject": 1, "discard_new_per_subject": True}
@@ -224,7 +225,7 @@ LOSSES = pytest.mark.parametrize(
 @FORMS
 def test_an_insert_survives_losses(cluster, name, replicas, losses, form):
     with js.connect(cluster.url) as connection:
-        link = Lossy(connection)
+        link = Lossy(session_of(connection))
         jet = link.jetstream(timeout=20)
         stream = made(jet, name, num_replicas=replicas, **form)
         link.losses = list(losses)
@@ -240,7 +241,7 @@ def test_an_insert_survives_losses(cluster, name, replicas, losses, form):
 @LOSSES
 def test_updates_and_upserts_survive_losses(cluster, name, replicas, losses):
     with js.connect(cluster.url) as connection:
-        link = Lossy(connection)
+        link = Lossy(session_of(connection))
         jet = link.jetstream(timeout=20)
         stream = made(jet, name, num_replicas=replicas, max_msgs_per_subject=1)
         first = jet.insert(f"{name}.1")
@@ -256,7 +257,7 @@ def test_updates_and_upserts_survive_losses(cluster, name, replicas, losses):
 @REPLICAS
 def test_what_was_stored_and_replaced_is_proven(cluster, name, replicas):
     with js.connect(cluster.url) as connection:
-        link = Lossy(connection)
+        link = Lossy(session_of(connection))
         jet = link.jetstream(timeout=20)
         made(jet, name, num_replicas=replicas, max_msgs_per_subject=1)
         first = jet.insert(f"{name}.1")
@@ -274,7 +275,7 @@ def test_what_was_stored_and_replaced_is_proven(cluster, name, replicas):
 @REPLICAS
 def test_what_was_never_stored_is_refused(cluster, name, replicas):
     with js.connect(cluster.url) as connection:
-        link = Lossy(connection)
+        link = Lossy(session_of(connection))
         jet = link.jetstream(timeout=20)
         made(jet, name, num_replicas=replicas, max_msgs_per_subject=1)
         first = jet.insert(f"{name}.1")
@@ -288,7 +289,7 @@ def test_what_was_never_stored_is_refused(cluster, name, replicas):
 @pytest.mark.since("2.12")
 def test_undeterminable_outcome_is_reported(server, name):
     with js.connect(server.url) as connection:
-        link = Lossy(connection)
+        link = Lossy(session_of(connection))
         jet = link.jetstream()
         window = timedelta(seconds=0.1)
         made(jet, name, max_msgs_per_subject=1, duplicate_window=window)
@@ -305,7 +306,7 @@ def test_undeterminable_outcome_is_reported(server, name):
 
 def test_elapsed_time_is_reported(server, name):
     with js.connect(server.url) as connection:
-        link = Lossy(connection)
+        link = Lossy(session_of(connection))
         jet = link.jetstream()
         made(jet, name, max_msgs_per_subject=1)
         link.losses = ["answer"] * 100

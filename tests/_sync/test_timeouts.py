@@ -202,26 +202,47 @@ def test_acknowledgements_are_confirmed_within_the_timeout_of_their_context():
             assert consumer.double_ack([message]) == [message]
 
 
-def timeout_of(message):
-    return message._delivery.timeout
+class Unconfirmed:
+    """A transport on which no acknowledgement is confirmed; it notes how long each would wait."""
+
+    def __init__(self, transport):
+        self._transport = transport
+        self.waits = []
+
+    def __getattr__(self, name):
+        return getattr(self._transport, name)
+
+    def ask(self, subject, headers, payload, deadline, **options):
+        if subject.startswith("$JS.ACK"):
+            self.waits.append(deadline.remaining())
+            raise js.RequestTimeout("not confirmed, by the test")
+        return self._transport.ask(subject, headers, payload, deadline, **options)
+
+
+def not_confirmed(message):
+    with pytest.raises(js.RequestTimeout, match="not confirmed"):
+        message.double_ack()
 
 
 def test_iterations_hand_the_timeout_of_their_context_on(opened, name):
     """A slow answer is none of a fast context: each message knows the timeout of its own."""
-    with opened() as jet:
+    with opened() as own:
+        transport = Unconfirmed(api_of(own).transport)
+        jet = js.JetStream(transport, timeout=777)
         stream = jet.create_stream(StreamConfig(name=name, subjects=[name]))
         consumer = stream.create_consumer(ConsumerConfig(durable_name="c"))
         for _ in range(3):
             jet.publish(name)
-        timeouts = [timeout_of(consumer.next())]
-        timeouts += [timeout_of(each) for each in consumer.fetch(1)]
+        not_confirmed(consumer.next())
+        for message in consumer.fetch(1):
+            not_confirmed(message)
         with consumer.messages() as messages:
-            timeouts.append(timeout_of(messages.next()))
+            not_confirmed(messages.next())
         with stream.ordered() as messages:
-            timeouts.append(timeout_of(messages.next()))
+            not_confirmed(messages.next())
         with stream.subscribe(ConsumerConfig(ack_policy="none")) as messages:
-            timeouts.append(timeout_of(messages.next()))
-        assert timeouts == [api_of(jet).timeout] * 5
+            not_confirmed(messages.next())
+        assert [round(wait) for wait in transport.waits] == [777] * 5
 
 
 def test_nanoseconds_are_refused_with_a_hint():

@@ -11,7 +11,7 @@ import pytest
 
 import js_sync as js
 from tests._sync.flow import ended, eventually
-from tests.inside import pipeline_of
+from tests.inside import api_of
 from twinstream.models import StreamConfig
 
 WRITERS = ["publish_many", pytest.param("fast_ingest", marks=pytest.mark.since("2.14"))]
@@ -168,12 +168,34 @@ def test_dropped_publisher_warns_of_its_failures(opened, name):
             let_go(holder)
 
 
+class Inboxes:
+    """A transport that counts the subscriptions made through it."""
+
+    def __init__(self, transport):
+        self._transport = transport
+        self.open = []
+
+    def __getattr__(self, name):
+        return getattr(self._transport, name)
+
+    def open_mailbox(self, *args, **options):
+        box = self._transport.open_mailbox(*args, **options)
+        self.open.append(box)
+        return box
+
+    def close_mailbox(self, *boxes, **options):
+        self._transport.close_mailbox(*boxes, **options)
+        for box in boxes:
+            self.open.remove(box)
+
+
 def test_a_publisher_that_is_dropped_warns_of_what_fails_later(opened, name):
-    with opened() as jet:
-        jet.create_stream(StreamConfig(name=name, subjects=[name]))
-        publisher = jet.publisher(retries=1, retry_wait=0.2)
+    with opened() as own:
+        own.create_stream(StreamConfig(name=name, subjects=[name]))
+        inboxes = Inboxes(api_of(own).transport)
+        publisher = js.JetStream(inboxes, timeout=20).publisher(retries=1, retry_wait=0.2)
         publisher.send(f"{name}.nobody")
-        pipeline = pipeline_of(publisher)
+        assert inboxes.open
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             del publisher
@@ -186,8 +208,12 @@ def test_a_publisher_that_is_dropped_warns_of_what_fails_later(opened, name):
         kinds = [each.category for each in caught]
         assert kinds == [ResourceWarning, RuntimeWarning]
         assert "no stream has this subject" in str(caught[1].message)
-        # Its subscription is gone, and so is what kept it up.
-        assert pipeline._box is None
+
+        def none_open():
+            return not inboxes.open
+
+        # Its subscription is gone.
+        eventually(none_open)
 
 
 def test_publisher_with_raise_failures_off_does_not_raise(opened, name):

@@ -12,12 +12,15 @@ import pytest
 import js_sync as js
 from js_sync.consume.delivery import Delivery
 from js_sync.consume.message import Message
+from js_sync.workers.job_outcome import Outcomes
 from js_sync.workers.jobs import Job, JobsHere
+from js_sync.workers.settings import WorkSettings
 from tests._sync.flow import eventually, pause
 from tests._sync.streams import filled, settled
 from tests.dropping import let_go
-from tests.inside import tasks_of
+from tests.hooked import starts
 from twinstream.core.deadline import Deadline, monotonic
+from twinstream.core.workers.retry import Retry
 from twinstream.models import ConsumerConfig, StreamConfig, evolve
 from twinstream.testing import Proxy
 
@@ -260,7 +263,7 @@ def test_an_end_in_the_middle_loses_nothing_and_doubles_nothing(opened, name, or
         seen = []
 
         def may_end():
-            return len(seen) < target or worker._stopping
+            return len(seen) < target or over
 
         def handler(message):
             pause(0.002)
@@ -268,12 +271,15 @@ def test_an_end_in_the_middle_loses_nothing_and_doubles_nothing(opened, name, or
             # The end is reported late, in the middle of the messages.
             eventually(may_end)
 
-        ends = 0
+        ends, over = 0, []
         while len(seen) < 200:
+            over.clear()
             target = min(len(seen) + 30, 200)
             settings = {"concurrency": 3, "order": order}
             with jet.worker(name, PATIENT, handler, **settings) as worker:
                 eventually(count_is, seen, target, patience=30)
+                worker.ask_to_stop()
+                over.append(True)
             assert (worker.in_hand, worker.waiting) == (0, 0)
             ends += 1
         assert ends > 2
@@ -403,10 +409,14 @@ def test_what_is_late_is_not_given_back(opened, name, late):
         raise AssertionError("it is over")
 
     with opened() as jet:
-        worker = jet.worker(name, PATIENT, handler)
-        worker._outcomes.give_back(Job(arrived()))
-        consuming = jet.bind_consumer(name, "c").consume(handler)
-        consuming._note_begun()
+        settings = WorkSettings(
+            concurrency=1, order="none", retry=Retry(), dead_letters=None, max_messages=None,
+            priority=None, on_report=None,
+        )  # fmt: skip
+        Outcomes(settings, PATIENT).give_back(Job(arrived()))
+        stream = filled(jet, name, 0)
+        consuming = (stream.create_consumer(PATIENT)).consume(handler)
+        consuming.start()
         consuming.stop()
         consuming._handle(arrived())
     assert words == ([] if late else [b"-NAK"] * 2)
@@ -557,8 +567,9 @@ def test_unseen_error_of_a_worker_causes_a_warning(opened, name, unlogged):
     with opened() as jet:
         filled(jet, name, 1)
         works = [jet.worker(name, PATIENT, leave)]
-        works[0].start()
-        assert tasks_of(works[0])[1].join(Deadline.after(30))
-    assert tasks_of(works[0])[0].join(Deadline.after(30))
+        with starts() as tasks:
+            works[0].start()
+        assert tasks["twinstream-worker-0"].join(Deadline.after(30))
+    assert tasks["twinstream-dispatch"].join(Deadline.after(30))
     with pytest.warns(RuntimeWarning, match=rf"worker on {name} .*SystemExit\(3\)"):
         let_go(works)

@@ -8,10 +8,9 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -226,40 +225,33 @@ def test_read_continues_after_the_server_restarts(mortal: NatsServer, consumer: 
     assert "is restored" in back
 
 
+@pytest.mark.skipif(os.name != "posix", reason="a server reloads after a signal")
 @pytest.mark.parametrize("consumer", [[], ["w", "--create"]])
 def test_failed_wait_ends_with_an_error(
-    monkeypatch: pytest.MonkeyPatch,
-    run: Run,
-    jet: js_sync.JetStream,
-    filled: str,
-    consumer: list[str],
+    server_factory: Callable[..., NatsServer], consumer: list[str]
 ) -> None:
-    def refused(*_: object) -> None:
-        raise js_sync.NoResponders("nobody makes a consumer")
-
-    def gone() -> None:
-        stream = jet.get_stream(filled)
-        monkeypatch.setattr(js_sync.consume.ordered_consumer, "create_consumer", refused)
-        for name in [info.name for info in stream.consumers()]:
-            stream.delete_consumer(name)
-
-    with after_print(gone):
-        result = run("consume", filled, *consumer, "--wait", "0.5", "--json")
-    assert [line["seq"] for line in json_lines(result)] == [1, 2, 3, 4, 5]
+    account = (
+        "no_auth_user: a\naccounts {{A {{jetstream: {}, users: [{{user: a, password: b}}]}}}}\n"
+    )
+    server = server_factory(account.format("enabled"))
+    with js_sync.connect(server.url) as nc:
+        nc.jetstream().create_stream(StreamConfig(name="S", subjects=["s"]))
+        nc.jetstream().publish("s", b"one")
+    arguments = ["consume", "S", *consumer, "--wait", "0.5", "--json", "--server", server.url]
+    with after_print(lambda: server.reload(account.format("disabled"))):
+        result = CliRunner().invoke(twinstream, arguments)
+    assert [line["seq"] for line in json_lines(result)] == [1]
     assert result.exit_code == 1
     # The end of the wait may interrupt the last attempt to create a consumer.
-    assert json.loads(result.stderr)["kind"] in ("NoResponders", "RequestTimeout")
+    failure = json.loads(result.stderr.splitlines()[-1])
+    assert failure["kind"] in ("JetStreamNotEnabled", "NoResponders", "RequestTimeout")
 
 
-def test_message_with_a_lost_acknowledgement_is_named(
-    monkeypatch: pytest.MonkeyPatch, run: Run, filled: str
-) -> None:
-    def lost(_: js_sync.Message) -> None:
-        raise js_sync.ConnectionLost("the link broke")
-
-    monkeypatch.setattr(js_sync.Message, "ack", lost)
-    result = run("consume", filled, "w", "--create", "--count", "1")
-    assert result.exit_code == 0, result.stderr
+def test_message_with_a_lost_acknowledgement_is_named(mortal: NatsServer) -> None:
+    arguments = ["consume", "S", "w", "--create", "--count", "1", "--timeout", "1"]
+    with after_print(mortal.kill):
+        result = CliRunner().invoke(twinstream, [*arguments, "--server", mortal.url])
+    assert result.exit_code == 1
     assert "1 was not acknowledged and will be redelivered" in result.stderr
 
 
@@ -357,35 +349,40 @@ def test_partly_written_output_is_not_acknowledged(
 
 @pytest.mark.parametrize("others", [0, 1])
 def test_no_message_waits_for_others_that_may_not_be_delivered(
-    monkeypatch: pytest.MonkeyPatch, run: Run, jet: js_sync.JetStream, filled: str, others: int
+    run: Run, server: NatsServer, jet: js_sync.JetStream, filled: str, others: int
 ) -> None:
     config = ConsumerConfig(durable_name="w", ack_policy="explicit", max_ack_pending=3)
     consumer = jet.get_stream(filled).create_consumer(config)
     for _ in range(others):
         assert consumer.next() is not None
-    fetch = js_sync.Consumer.fetch
-    waits: list[float] = []
+    with heard(server, f"$JS.API.CONSUMER.MSG.NEXT.{filled}.w") as pulls:
+        result = run("consume", filled, "w", "--count", "4", "--json")
+        seen = [line["seq"] for line in json_lines(result)]
+        assert (result.exit_code, seen) == (0, [seq + others for seq in range(1, 5)])
+        requests = [json.loads(pull.data) for pull in pulls()]
+    several = [request["expires"] for request in requests if request.get("batch", 1) > 1]
+    assert several
+    assert all(nanoseconds < 100_000_000 for nanoseconds in several)
 
-    def watched(worker: js_sync.Consumer, size: int, **options: Any) -> Any:
-        batch = fetch(worker, size, **options)
-        if batch and batch.reason is js_sync.BatchEnd.EXPIRED:
-            waits.append(options["timeout"])
-        return batch
 
-    monkeypatch.setattr(js_sync.Consumer, "fetch", watched)
-    result = run("consume", filled, "w", "--count", "4", "--json")
-    seen = [line["seq"] for line in json_lines(result)]
-    assert (result.exit_code, seen) == (0, [seq + others for seq in range(1, 5)])
-    assert bool(waits) == bool(others)
-    assert all(wait < 0.1 for wait in waits)
+@contextmanager
+def heard(server: NatsServer, subject: str) -> Iterator[Callable[[], list[js_sync.CoreMessage]]]:
+    """Yield a function that returns what was sent to a subject since the block began."""
+    with js_sync.connect(server.url) as nc, nc.subscribe(subject) as subscription:
+        nc.flush()
+
+        def so_far() -> list[js_sync.CoreMessage]:
+            nc.flush()
+            return [subscription.next() for _ in range(subscription.pending)]
+
+        yield so_far
 
 
 def test_what_others_have_by_now_is_not_given_back(
-    monkeypatch: pytest.MonkeyPatch, run: Run, jet: js_sync.JetStream, filled: str
+    run: Run, server: NatsServer, jet: js_sync.JetStream, filled: str
 ) -> None:
     config = ConsumerConfig(durable_name="w", ack_policy="explicit", ack_wait=timedelta(seconds=1))
     consumer = jet.get_stream(filled).create_consumer(config)
-    returned: list[js_sync.Message] = []
 
     def broken(message: js_sync.Message) -> None:
         others = consumer.fetch(5, timeout=10)
@@ -393,10 +390,12 @@ def test_what_others_have_by_now_is_not_given_back(
         eventually(lambda: message.is_late)
         raise BrokenPipeError
 
-    monkeypatch.setattr(js_sync.Message, "nak", lambda message: returned.append(message))
-    with hooked("command: message printed", broken):
+    with (
+        heard(server, f"$JS.ACK.{filled}.>") as acknowledged,
+        hooked("command: message printed", broken),
+    ):
         assert run("consume", filled, "w").exit_code == 1
-    assert returned == []
+        assert acknowledged() == []
 
 
 def test_without_acknowledgements_no_more_is_lost_than_was_not_printed(

@@ -8,6 +8,7 @@ import pytest
 
 import js_sync
 from tests.cli.output import Run, json_lines
+from tests.hooked import hooked
 from twinstream.models import ConsumerConfig, evolve
 from twinstream.testing import NatsServer
 
@@ -126,19 +127,13 @@ def test_failure_in_the_middle_reports_the_progress(
 
 
 def test_ctrl_c_in_the_middle_reports_the_progress(
-    run: Run, server: NatsServer, stream: str, monkeypatch: pytest.MonkeyPatch
+    run: Run, server: NatsServer, stream: str
 ) -> None:
     run("dlq", "run", stream, "--once")
     fail(server, stream, b"one", b"two")
     collected(run, stream, 2)
-    discard = js_sync.DeadLetters.discard
-
-    def interrupted(letters: js_sync.DeadLetters, letter: js_sync.DeadLetter) -> None:
-        signal.raise_signal(signal.SIGINT)
-        discard(letters, letter)
-
-    monkeypatch.setattr(js_sync.DeadLetters, "discard", interrupted)
-    failed = run("dlq", "discard", stream, "--all", "--yes")
+    with hooked("command: before step", lambda _: signal.raise_signal(signal.SIGINT)):
+        failed = run("dlq", "discard", stream, "--all", "--yes")
     assert failed.exit_code == 1
     assert failed.stderr == "error: interrupted\n1 of 2 dead letters removed\n"
     assert len(json_lines(run("dlq", "ls", stream, "--json"))) == 1

@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+import js_sync
+from tests.hooked import hooked
 from tests.tuned import Tuned
-from twinstream.cli.demo import story, workers
-from twinstream.cli.demo.handler import Verdict
+from twinstream.cli.demo import story
 from twinstream.cli.groups import twinstream
 
 TWINSTREAM = Path(sys.executable).with_name("twinstream")
@@ -76,17 +77,21 @@ def test_a_small_demo_with_spark_lands_typed_tables(tmp_path: Path) -> None:
     assert page.charts == 2
 
 
-def test_a_sum_that_is_off_fails_the_demo(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tuned: Tuned
-) -> None:
-    # A worker that loses what it should have retried: declined cards end acknowledged.
-    monkeypatch.setattr(workers, "handle", lambda payload, delivery: Verdict.DONE)
+def test_a_sum_that_is_off_fails_the_demo(tmp_path: Path, tuned: Tuned) -> None:
+    """Another client removes the advisories before the demo reads them."""
+    titles = iter(title for title, _, _ in story.STEPS)
+
+    def lose(jet: js_sync.JetStream) -> None:
+        if next(titles) == "Listen":
+            jet.get_stream("EVENTS").purge()
+
     tuned("advisory patience", 0.1)
     report = tmp_path / "page.html"
     arguments = ["demo", "--events", str(EVENTS), "--no-spark", "--report", str(report)]
-    result = CliRunner().invoke(twinstream, arguments)
+    with hooked("command: before step", lose):
+        result = CliRunner().invoke(twinstream, arguments)
     assert result.exit_code == 1
-    assert "failed until max_deliver" in result.stderr
+    assert "advisories of max_deliver" in result.stderr
     assert "some numbers are wrong" in report.read_text("utf-8")
 
 
@@ -101,10 +106,7 @@ def test_a_folder_that_is_not_empty_is_left_alone(tmp_path: Path) -> None:
 def test_demo_without_spark_fails_before_it_starts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def nothing(name: str) -> None:
-        return None
-
-    monkeypatch.setattr("twinstream.cli.demo.command.find_spec", nothing)
+    monkeypatch.setitem(sys.modules, "pyspark", None)
     result = CliRunner().invoke(twinstream, ["demo", "--report", str(tmp_path / "page.html")])
     assert result.exit_code == 1
     assert result.stdout == ""

@@ -376,17 +376,22 @@ def test_ctrl_c_ends_behind_a_step(run: Run, write: Write) -> None:
     assert actions(run, folder) == {"DEP14": "nothing", "DEP14B": "create"}
 
 
+NO_CONSUMERS = """
+accounts { A: { jetstream: enabled, users: [
+    { user: u, password: p }
+    { user: reader, password: p, permissions: { publish: { deny: "$JS.API.CONSUMER.CREATE.>" } } }
+] } }
+"""
+
+
 def test_consumer_that_cannot_be_recreated_is_reported(
-    run: Run, write: Write, monkeypatch: pytest.MonkeyPatch
+    run: Run, write: Write, server_factory: Callable[..., NatsServer]
 ) -> None:
-    run("apply", write(stream_of("DEP15"), consumer_of("DEP15")), "--yes")
-
-    def refuse(*_: object) -> None:
-        raise js_sync.JetStreamError("no", code=400, err_code=1)
-
-    monkeypatch.setattr(js_sync.JetStream, "create_consumer", refuse)
+    login = ("--server", server_factory(NO_CONSUMERS).url, "--password", "p", "--yes")
+    first = write(stream_of("DEP15"), consumer_of("DEP15"))
+    assert run("apply", first, *login, "--user", "u").exit_code == 0
     anew = write(stream_of("DEP15"), consumer_of("DEP15", ack_policy="explicit"))
-    result = run("apply", anew, "--yes", "--allow-recreate")
+    result = run("apply", anew, *login, "--user", "reader", "--allow-recreate")
     assert result.exit_code == 1
     assert "consumer DEP15/C was removed to be re-created, but creating it failed" in result.stderr
 

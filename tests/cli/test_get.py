@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Any
 
 import pytest
 
-import js_sync
 from tests.cli.output import Run, json_lines
+from tests.fake.answers import CONSUMER
 from tests.odd_messages import publish_raw
-from twinstream.testing import NatsServer
+from twinstream.testing import FakePeer, FakeServer, NatsServer
 
 
 @pytest.fixture
@@ -34,21 +33,25 @@ def test_all_one_last_and_the_last_of_each(run: Run, filled: str) -> None:
     assert seqs(run("get", filled, "--each", "--subject", f"{filled}.s1", "--json")) == [6]
 
 
+def stalled(peer: FakePeer) -> None:
+    """Answer requests for the stream S and its consumers, but deliver no message."""
+    times = dict.fromkeys(("first_ts", "last_ts"), CONSUMER["created"])
+    counts = {"messages": 1, "bytes": 1, "first_seq": 1, "last_seq": 1, "consumer_count": 0}
+    about = {"config": {"name": "S"}, "created": CONSUMER["created"], "state": counts | times}
+    peer.handshake()
+    for request in peer.follow():
+        if "STREAM.INFO.S" in request.line:
+            peer.answer(request, about)
+        elif "CONSUMER.CREATE.S" in request.line:
+            peer.answer(request, CONSUMER)
+
+
 @pytest.mark.parametrize("each", [(), ("--each",)], ids=str)
-def test_timeout_applies_to_the_whole_read(
-    run: Run, stream: str, monkeypatch: pytest.MonkeyPatch, each: tuple[str]
-) -> None:
-    given: list[float] = []
-    call = "snapshot" if each else "read"
-    real = getattr(js_sync.Stream, call)
-
-    def spy(self: js_sync.Stream, *arguments: Any, timeout: float = 120.0, **more: Any) -> Any:
-        given.append(timeout)
-        return real(self, *arguments, timeout=timeout, **more)
-
-    monkeypatch.setattr(js_sync.Stream, call, spy)
-    assert run("get", stream, *each, "--timeout", "7").exit_code == 0
-    assert given == [7]
+def test_timeout_applies_to_the_whole_read(run: Run, each: tuple[str]) -> None:
+    with FakeServer(rest=stalled) as server:
+        result = run("get", "S", *each, "--timeout", "0.7", "--server", server.url)
+    assert result.exit_code == 1
+    assert "no progress at sequence 1 for 0.7 s" in result.stderr
 
 
 def test_ranges_by_sequence_and_time(run: Run, filled: str) -> None:

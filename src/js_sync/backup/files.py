@@ -16,6 +16,7 @@ from typing import Any, BinaryIO, Final, cast
 from js_sync.backup.disk import create_private, make_folders, open_regular, sync
 from twinstream.core.backup.backup import DATA_FILE, META_FILE, SUMS_FILE, Backup
 from twinstream.core.backup.s2_frames import S2Frames
+from twinstream.core.base.hooks import HOOKS, reached
 from twinstream.core.base.local_path import local_path
 from twinstream.core.wire.response import read_json
 from twinstream.errors import BadArgument
@@ -82,6 +83,8 @@ class BackupWriter:
         self._add(folder / META_FILE, json.dumps(members, indent=2, ensure_ascii=False) + "\n")
         self._add(folder / SUMS_FILE, f"{self._sum.hexdigest()}  {DATA_FILE}\n")
         sync([folder])
+        if HOOKS:
+            reached("backup: before rename", folder)
         # Another process may have written to the target meanwhile.
         self._check_target()
         former = None

@@ -8,6 +8,7 @@ from typing import Final, Self
 
 from js_sync.client.transport import Transport
 from js_sync.runtime.concurrency import LoopHint, Signal
+from twinstream.core.base.hooks import HOOKS, reached
 from twinstream.core.connect.connection_events import Closed, ConnectionEvent
 from twinstream.core.deadline import NEVER, Deadline, Seconds
 from twinstream.errors import ConnectionClosed, RequestTimeout
@@ -63,6 +64,8 @@ class ConnectionEvents(LoopHint):
             except IndexError:
                 pass
             else:
+                if HOOKS:
+                    reached("events: event taken", event)
                 if isinstance(event, Closed):
                     # Never assign False: another caller may have read `Closed` meanwhile.
                     self._ended = True

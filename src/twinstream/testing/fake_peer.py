@@ -235,6 +235,10 @@ class FakePeer:
         """Close the connection normally."""
         self._end("the script closed the connection")
 
+    def half_close(self) -> None:
+        """Send nothing more, but keep reading: the client sees the end of the connection."""
+        self._sock.shutdown(socket.SHUT_WR)
+
     def reset(self) -> None:
         """Close the connection with a TCP reset."""
         # With a linger of zero seconds, the kernel drops unsent data and sends RST.

@@ -231,13 +231,10 @@ def test_the_levels_are_those_of_logging() -> None:
         assert getattr(log_table, name) == getattr(logging, name)
 
 
-def test_repeats_of_one_error_are_counted(
-    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_repeats_of_one_error_are_counted(caplog: pytest.LogCaptureFixture) -> None:
     now = 1000.0
-    monkeypatch.setattr(log, "monotonic", lambda: now)
     caplog.set_level(logging.INFO, "twinstream")
-    write = Log()
+    write = Log(clock=lambda: now)
     for seq in range(100):
         write(HandlerFailed("s", seq, 1, TypeError(f"no {seq}"), 1.0))
     write(failed(1.0, KeyError("x")))
@@ -313,11 +310,13 @@ def test_no_handler_is_installed() -> None:
         assert logging.getLogger(name).level == logging.NOTSET
 
 
-def test_a_disabled_logger_costs_no_record(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(*_: object, **__: object) -> None:
+def test_a_disabled_logger_costs_no_record(request: pytest.FixtureRequest) -> None:
+    def fail(*_: object, **__: object) -> logging.LogRecord:
         raise AssertionError("a record was made")
 
-    monkeypatch.setattr(logging.Logger, "makeRecord", fail)
+    before = logging.getLogRecordFactory()
+    request.addfinalizer(lambda: logging.setLogRecordFactory(before))
+    logging.setLogRecordFactory(fail)
     write = Log("worker")
     assert not write.debugs()
     write(log_events.WorkerStarted(1))

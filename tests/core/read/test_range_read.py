@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from base64 import b64encode
 from datetime import UTC, datetime
 from typing import Any
@@ -330,7 +331,7 @@ def test_a_page_as_arrow() -> None:
 
 
 def test_error_without_pyarrow_names_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(arrow, "find_spec", lambda _: None)
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(Unsupported, match="pip install pyarrow"):
         arrow.arrow_schema()
 

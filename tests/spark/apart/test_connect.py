@@ -10,14 +10,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pytest
-from pyspark.sql import SparkSession
-
 import js_sync
 from tests.spark.processes import SparkProcess, connect_path
 from twinstream.models import StreamConfig
-from twinstream.spark.errors import SparkSourceError
-from twinstream.spark.session.session import local_session
 from twinstream.testing import NatsServer
 
 JOB = Path(__file__).with_name("connect_job.py")
@@ -54,11 +49,16 @@ def test_reads_and_writes_as_batch_and_as_stream(
     assert told == {"copy.told": 10}
 
 
-def test_a_session_elsewhere_is_no_local_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(SparkSession, "getActiveSession", lambda: None)
-    monkeypatch.setenv("SPARK_REMOTE", "sc://host")
-    with pytest.raises(SparkSourceError, match="SPARK_REMOTE is set to 'sc://host'"):
-        local_session()
+def test_a_session_elsewhere_is_no_local_one() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", "from twinstream.spark import local_session; local_session()"],
+        capture_output=True,
+        text=True,
+        env=os.environ | {"SPARK_REMOTE": "sc://host"},
+        check=False,
+    )
+    assert done.returncode == 1
+    assert "SparkSourceError: SPARK_REMOTE is set to 'sc://host'" in done.stderr
 
 
 def run_job(*arguments: str) -> dict[str, Any]:

@@ -307,9 +307,15 @@ def test_numbers_of_maps_and_records_are_exact() -> None:
     assert found.misfits[3].startswith("by.*: 9007199254740993")
 
 
-def test_exact_long_numbers_use_the_fast_path(monkeypatch: pytest.MonkeyPatch) -> None:
-    decoder = JsonDecoder(fields.record(fields.optional("n", fields.DOUBLE, exact=True)))
-    monkeypatch.setattr(decoder, "one_by_one", None)
+class OnlyFast(JsonDecoder):
+    """Refuses to decode messages one by one."""
+
+    def one_by_one(self, payloads: pa.Array) -> Decoded:
+        raise AssertionError(f"{len(payloads)} messages one by one")
+
+
+def test_exact_long_numbers_use_the_fast_path() -> None:
+    decoder = OnlyFast(fields.record(fields.optional("n", fields.DOUBLE, exact=True)))
     numbers = [1 / each for each in range(1, 1000)]
     found = decoder.decode(column([b'{"n":%s}' % repr(each).encode() for each in numbers]))
     assert [row["n"] for row in found.rows.to_pylist()] == numbers

@@ -22,7 +22,10 @@ from pyspark.sql.types import (
 )
 
 from twinstream.spark.decode import fields
+from twinstream.spark.decode.cut_members import Cutter
 from twinstream.spark.decode.decode import Decoded, JsonDecoder
+from twinstream.spark.decode.refusal import Refused
+from twinstream.spark.decode.text_maps import text_maps
 
 Change = Callable[[int], dict[str, Any]]
 NAMES = ["a", "b", "to", "a.b", ":,", 'q"', "ü"]
@@ -193,17 +196,14 @@ def usual(number: int) -> dict[str, Any]:
     }
 
 
-def counted(decoder: JsonDecoder, monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Return a list that gets how many messages are decoded one by one."""
-    sizes: list[int] = []
-    slow = decoder.one_by_one
+class Counting(JsonDecoder):
+    """Counts the messages that it decodes one by one."""
 
-    def counting(payloads: pa.Array) -> Decoded:
-        sizes.append(len(payloads))
-        return slow(payloads)
+    slow = 0
 
-    monkeypatch.setattr(decoder, "one_by_one", counting)
-    return sizes
+    def one_by_one(self, payloads: pa.Array) -> Decoded:
+        self.slow += len(payloads)
+        return super().one_by_one(payloads)
 
 
 RARE: list[Change] = [
@@ -220,16 +220,14 @@ RARE: list[Change] = [
 
 
 @pytest.mark.parametrize("change", RARE)
-def test_only_rare_messages_goone_by_one(change: Change, monkeypatch: pytest.MonkeyPatch) -> None:
-    decoder = JsonDecoder(ORDER)
+def test_only_rare_messages_go_one_by_one(change: Change) -> None:
+    decoder = Counting(ORDER)
     messages = [
         json.dumps({**usual(n), **(change(n) if n % 1000 == 500 else {})}).encode()
         for n in range(10_000)
     ]
-    sizes = counted(decoder, monkeypatch)
     decoder.decode(pa.array(messages))
-    assert sum(sizes) <= 20
-    monkeypatch.undo()
+    assert decoder.slow <= 20
     assert_same(decoder, messages)
 
 
@@ -242,13 +240,11 @@ COMMON: list[Change] = [
 
 
 @pytest.mark.parametrize("change", COMMON)
-def test_what_all_messages_have_is_learned(change: Change, monkeypatch: pytest.MonkeyPatch) -> None:
-    decoder = JsonDecoder(WIDE)
+def test_what_all_messages_have_is_learned(change: Change) -> None:
+    decoder = Counting(WIDE)
     messages = [json.dumps({**usual(n), **change(n)}).encode() for n in range(5000)]
-    sizes = counted(decoder, monkeypatch)
     decoder.decode(pa.array(messages))
-    assert sum(sizes) <= 20
-    monkeypatch.undo()
+    assert decoder.slow <= 20
     assert_same(decoder, messages)
 
 
@@ -316,41 +312,42 @@ def test_maps_of_texts_are_as_if_read_alone(text: str) -> None:
         assert_same(decoder, [*others, unusual, *others] * 10)
 
 
-def test_only_unusual_maps_are_convertedone_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_unusual_maps_are_converted_one_by_one() -> None:
     columns = fields.record(fields.optional("labels", fields.map_of(fields.STRING)))
     decoder = JsonDecoder(columns)
     texts = ['{"k":"v","l":"w"}', "{}", "null", '{"k": "v"}', '{"k":null}']
     messages = [b'{"labels":%s}' % text.encode() for text in [texts[0]] * 1000 + texts]
-    fast = decoder._fast
-    assert fast is not None
-    takes = fast._takes
-    take = takes["labels"]
-    taken: list[dict[str, object]] = []
-
-    def counting(record: dict[str, object], extras: dict[str, object]) -> object:
-        taken.append(record)
-        return take(record, extras)
-
-    monkeypatch.setitem(takes, "labels", counting)
     assert_same(decoder, messages)
-    assert len(taken) == 4
+    done, left = text_maps([texts[0]] * 1000 + texts)
+    assert (len(done), left) == (1001, [1001, 1002, 1003, 1004])
 
 
 def test_names_that_are_data_are_not_learned_without_end() -> None:
-    decoder = JsonDecoder(ORDER)
+    decoder = Counting(ORDER)
     for start in range(0, 1000, 100):
         names = range(start, start + 100)
         assert_same(decoder, [json.dumps({**usual(n), f"n{n}": n}).encode() for n in names])
-    assert len(decoder._cuts) < 50
+    slow: list[int] = []
+    for name in range(50):  # a member that all messages have is learned, while there is room
+        messages = [json.dumps({**usual(n), f"all{name}": n}).encode() for n in range(100)]
+        before = decoder.slow
+        decoder.decode(pa.array(messages))
+        slow.append(decoder.slow - before)
+    assert slow[-1] == 100
 
 
-def test_number_in_the_text_is_not_mistaken_for_a_cut_value(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def known(bits: int) -> int:
-        return 1000
-
-    monkeypatch.setattr("twinstream.spark.decode.cut_members.secrets.randbits", known)
-    forged = b'{"id":1,"l\\u0061bels":1000,"to":{"labels":{}}}'
-    honest = [json.dumps({**usual(n), "labels": {"k": "v"}}).encode() for n in range(20)]
-    assert_same(JsonDecoder(WIDE), [*honest, forged, *honest])
+def test_number_in_the_text_is_not_mistaken_for_a_cut_value() -> None:
+    """One message has the first number itself, and lacks the one that replaced its value."""
+    forged = '{"id":1,"l\\u0061bels":1000,"to":{"labels":{}}}'
+    honest = [json.dumps({**usual(n), "labels": {"k": "v"}}) for n in range(20)]
+    lines = [*honest, forged, *honest]
+    assert_same(JsonDecoder(WIDE), [line.encode() for line in lines])
+    text = "\n".join(lines)
+    _, members = Cutter(["labels"]).cut(text)
+    member = members["labels"]
+    numbers = [*range(member.first, member.first + len(lines))]
+    assert list(member.rows(pa.array(numbers, pa.int64()), text)) == [*range(len(lines))]
+    numbers[len(honest)] = member.first
+    with pytest.raises(Refused) as caught:
+        member.rows(pa.array(numbers, pa.int64()), text)
+    assert caught.value.rows == [len(honest)]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import resource
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -122,14 +123,20 @@ def test_a_file_that_something_changed_is_named(tmp_path: Path, text: str) -> No
         journal.report(0)
 
 
-def test_nothing_is_left_of_a_file_that_could_not_be_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def full(*_: Any) -> None:
-        raise OSError(28, "No space left on device")
+@pytest.fixture
+def full() -> Iterator[None]:
+    """No file of this process may grow."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
+    yield
+    resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
-    monkeypatch.setattr(os, "fsync", full)
+
+def test_nothing_is_left_of_a_file_that_could_not_be_written(
+    tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
     (tmp_path / "journal" / "S").mkdir(parents=True)
-    with pytest.raises(OSError, match="No space left"):
+    request.getfixturevalue("full")
+    with pytest.raises(OSError, match="File too large"):
         Journal(tmp_path, "S").begin(PLAN)
     assert not list((tmp_path / "journal" / "S").iterdir())

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from js_sync import JetStream, Stream
+from tests.hooked import hooked
 from twinstream.spark.errors import (
     DataLossError,
     JournalError,
@@ -132,19 +133,16 @@ def test_an_interrupted_batch_is_finished_with_its_own_bounds(
     make_stream: Make,
     fill: Fill,
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     stream = make_stream()
     fill(stream, [{"id": at} if at else b"broken" for at in range(10)])
     typed = {"value_format": "json", "json_schema": SCHEMA}
 
-    def die(self: Journal, plan: Plan, report: LandReport) -> None:
+    def die(_: Plan) -> None:
         raise KeyboardInterrupt
 
-    with monkeypatch.context() as patch:
-        patch.setattr(Journal, "commit", die)
-        with pytest.raises(KeyboardInterrupt):
-            lands(stream, **typed)
+    with hooked("journal: before commit", die), pytest.raises(KeyboardInterrupt):
+        lands(stream, **typed)
     left = tmp_path / "lake" / "_staging" / f"{stream.name}.killed"
     left.mkdir(parents=True)
     fill(stream, [{"id": 10}])
@@ -163,20 +161,17 @@ def test_rows_count_after_their_messages_were_removed(
     make_stream: Make,
     fill: Fill,
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     stream = make_stream()
     fill(stream, [{"id": at} if at else b"broken" for at in range(10)])
     typed = {"value_format": "json", "json_schema": SCHEMA, "options": {"failOnDataLoss": "false"}}
 
-    def die(self: Journal, plan: Plan, report: LandReport) -> None:
+    def die(_: Plan) -> None:
         stream.purge()
         raise KeyboardInterrupt
 
-    with monkeypatch.context() as patch:
-        patch.setattr(Journal, "commit", die)
-        with pytest.raises(KeyboardInterrupt):
-            lands(stream, **typed)
+    with hooked("journal: before commit", die), pytest.raises(KeyboardInterrupt):
+        lands(stream, **typed)
     resumed = lands(stream, **typed)
     assert (resumed.batch_id, resumed.messages, resumed.rows, resumed.dead_letters) == (0, 10, 9, 1)
     assert [table.rows for table in resumed.tables] == [9, 1]

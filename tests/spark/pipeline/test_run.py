@@ -8,13 +8,15 @@ import threading
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 import pytest
 from attrs import evolve
+from click.testing import CliRunner
 from py4j.protocol import Py4JNetworkError
 
 from js_sync import Stream
+from tests.hooked import hooked, once
 from tests.spark.pipelines import (
     MAX_DELIVER,
     SINKS,
@@ -24,14 +26,12 @@ from tests.spark.pipelines import (
     rows_of,
     write_config,
 )
+from twinstream.cli.groups import twinstream
 from twinstream.spark.errors import DataLossError, SparkSourceError
-from twinstream.spark.landing.staging import Staging
-from twinstream.spark.pipeline.batch_log import BatchEntry, BatchLog
 from twinstream.spark.pipeline.compact import compact
 from twinstream.spark.pipeline.config import PipelineConfig
 from twinstream.spark.pipeline.folders import Folders
 from twinstream.spark.pipeline.happenings import Ended, Failed, Happening, Landed, Released
-from twinstream.spark.pipeline.query import SourceQuery
 from twinstream.spark.pipeline.replay import replay
 from twinstream.spark.pipeline.runner import run
 from twinstream.spark.pipeline.toml_config import read_config
@@ -211,6 +211,10 @@ def test_verify_finds_what_is_wrong_and_purge_keeps_it(
     assert verdict.problems[0] == "sequences with more than one row: 3, 4, 5, 6, 7"
 
 
+def on_fire() -> NoReturn:
+    raise RuntimeError("disk on fire")
+
+
 @pytest.mark.parametrize("sink", SINKS)
 def test_failed_batch_is_finished_and_a_lost_checkpoint_replaced(
     sink: str,
@@ -220,21 +224,12 @@ def test_failed_batch_is_finished_and_a_lost_checkpoint_replaced(
     make_stream: Make,
     fill: Fill,
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     stream = make_stream()
     fill(stream, [{"id": at} if at else b"broken" for at in range(10)])
     config = config_of(tmp_path, sink, server.url, orders(stream))
-    troubles = iter([RuntimeError("disk on fire")])
-    landed = BatchLog.landed
-
-    def fail_at_first(self: BatchLog, entry: BatchEntry) -> None:
-        for trouble in troubles:
-            raise trouble
-        landed(self, entry)
-
-    monkeypatch.setattr(BatchLog, "landed", fail_at_first)
-    heard = runs(config)
+    with hooked("batch log: before landed", once(on_fire)):
+        heard = runs(config)
     assert [each for each in heard if isinstance(each, Failed)] == [
         Failed("orders", "disk on fire", 0.1, "RuntimeError")
     ]
@@ -244,10 +239,9 @@ def test_failed_batch_is_finished_and_a_lost_checkpoint_replaced(
 
     # The tables have a batch that the journal does not know, and the checkpoint is gone.
     fill(stream, [{"id": at} for at in range(10, 15)])
-    troubles = iter([RuntimeError("disk on fire")] * 9)
-    assert run(spark, config, once=True) == {"orders": "disk on fire"}
+    with hooked("batch log: before landed", lambda _: on_fire()):
+        assert run(spark, config, once=True) == {"orders": "disk on fire"}
     assert counted(table, sink) == (14, 14)
-    monkeypatch.undo()
     shutil.rmtree(Folders(config.path).source("orders").checkpoint)
     failed = run(spark, config, once=True)
     assert "is missing; restore it" in failed["orders"]
@@ -301,23 +295,19 @@ def test_another_schema_does_not_finish_a_batch_unnoticed(
     make_stream: Make,
     fill: Fill,
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A message that fits only now would be in neither table: one is left as it was put."""
     stream = make_stream()
     fill(stream, [{"id": 1}, {"item": "no id"}])
     config = config_of(tmp_path, sink, server.url, orders(stream))
     strict = (tmp_path / "order.json").read_text()
-    put = Staging.put
 
-    def die_at_dead_letters(self: Staging, files: Any, target: Path) -> Any:
+    def die_at_dead_letters(target: Path) -> None:
         if "dead_letters" in str(target):
-            raise RuntimeError("disk on fire")
-        return put(self, files, target)
+            on_fire()
 
-    monkeypatch.setattr(Staging, "put", die_at_dead_letters)
-    assert run(spark, config, once=True) == {"orders": "disk on fire"}
-    monkeypatch.undo()
+    with hooked("staging: before put", die_at_dead_letters):
+        assert run(spark, config, once=True) == {"orders": "disk on fire"}
     (tmp_path / "order.json").write_text(strict.replace('["id"]', "[]"))
     failed = run(spark, read_config(tmp_path / "orders.toml"), once=True)
     assert "the stream 2 messages: either it was begun" in failed["orders"]
@@ -379,7 +369,6 @@ def test_rows_of_an_attempt_count_after_their_messages_were_removed(
     make_stream: Make,
     fill: Fill,
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     stream = make_stream()
     fill(stream, [{"id": at} if at else b"broken" for at in range(10)])
@@ -387,17 +376,13 @@ def test_rows_of_an_attempt_count_after_their_messages_were_removed(
     config = config_of(tmp_path, sink, server.url, orders(stream, lenient))
     runs(config)
     fill(stream, [{"id": at} if at else b"broken" for at in range(10)])
-    troubles = iter([RuntimeError("disk on fire")])
-    landed = BatchLog.landed
 
-    def purge_and_fail_at_first(self: BatchLog, entry: BatchEntry) -> None:
-        for trouble in troubles:
-            stream.purge()
-            raise trouble
-        landed(self, entry)
+    def purge_and_fail() -> None:
+        stream.purge()
+        on_fire()
 
-    monkeypatch.setattr(BatchLog, "landed", purge_and_fail_at_first)
-    heard = runs(config)
+    with hooked("batch log: before landed", once(purge_and_fail)):
+        heard = runs(config)
     assert Failed("orders", "disk on fire", 0.1, "RuntimeError") in heard
     (entry,) = [each.entry for each in heard if isinstance(each, Landed)]
     assert (entry.messages, entry.dead_letters) == (10, 1)
@@ -405,31 +390,59 @@ def test_rows_of_an_attempt_count_after_their_messages_were_removed(
     assert counted(tmp_path / "lake" / "dead_letters" / "source=orders", sink) == (2, 2)
 
 
+class Dying:
+    """A session whose Java ends when it has started a query: each other call returns itself."""
+
+    def __init__(self, started: Callable[[], object]) -> None:
+        self.started = started
+
+    def __getattr__(self, name: str) -> Dying:
+        return self
+
+    def __call__(self, *_: object, **__: object) -> Dying:
+        return self
+
+    def start(self) -> object:
+        class Gone:
+            """A query whose Java does not answer."""
+
+            id = "q"
+
+            def __getattr__(self, name: str) -> Any:
+                raise ConnectionRefusedError(111, "Connection refused")
+
+            def stop(self) -> None:
+                raise Py4JNetworkError("Error while sending or receiving")
+
+        self.started()
+        return Gone()
+
+
 @pytest.mark.parametrize("asks", [False, True])
 def test_end_of_java_is_reported_as_such(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, asks: bool
+    spark: SparkSession, server: NatsServer, make_stream: Make, tmp_path: Path, asks: bool
 ) -> None:
-    class Gone:
-        """A query whose Java does not answer."""
-
-        def __getattr__(self, name: str) -> Any:
-            raise ConnectionRefusedError(111, "Connection refused")
-
-        def stop(self) -> None:
-            raise Py4JNetworkError("Error while sending or receiving")
-
-    def start(query: SourceQuery) -> None:
-        query._query = cast(Any, Gone())
-        if asks:
-            asked.set()
-
     asked, heard = threading.Event(), list[Happening]()
-    monkeypatch.setattr(SourceQuery, "_start", start)
-    monkeypatch.setattr("twinstream.spark.pipeline.runner.register", lambda spark: None)
-    config = config_of(tmp_path, "parquet", "nats://127.0.0.1:1", 'stream = "A"', 'stream = "B"')
+    sources = [f'stream = "{make_stream().name}"\nname = "{name}"' for name in "AB"]
+    config = config_of(tmp_path, "parquet", server.url, *sources)
+    dying = cast(Any, Dying(asked.set if asks else lambda: None))
     with pytest.raises(SparkSourceError, match="Spark's Java process has ended; the next run"):
-        run(cast(Any, None), config, tell=heard.append, asked=asked)
+        run(dying, config, tell=heard.append, asked=asked)
     assert Ended("A") not in heard
+
+
+def test_json_output_has_the_class_of_a_failed_source(
+    spark: SparkSession, server_factory: Callable[..., NatsServer], tmp_path: Path
+) -> None:
+    server = server_factory("no_auth_user: a\naccounts {A {users: [{user: a, password: b}]}}\n")
+    file = write_config(tmp_path, "parquet", server.url, 'stream = "A"\nname = "orders"')
+    arguments = ["pipeline", "run", "--config", str(file), "--once", "--json"]
+    result = CliRunner().invoke(twinstream, arguments)
+    assert result.exit_code == 1
+    told = {"kind": "JetStreamNotEnabled", "err_code": 10039}
+    failure, last = json.loads(result.stderr), json.loads(result.stdout.splitlines()[-1])
+    assert failure == {"error": f"source orders: {last['error']}", **told}
+    assert last.items() >= {**told, "event": "failed", "retry_in": None}.items()
 
 
 def test_runs_until_somebody_asks_to_stop(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -202,16 +203,12 @@ def test_a_folder_that_is_no_batch_is_named(tmp_path: Path) -> None:
         batch_folders(tmp_path)
 
 
-@pytest.mark.parametrize("at_once", [True, False])
-def test_folders_are_exchanged(
-    tmp_path: Path, at_once: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if not at_once:
-        monkeypatch.setattr(swap, "_exchange_at_once", lambda new, current: False)
+@pytest.mark.parametrize("exchange", [swap.exchange, swap.exchange_in_steps])
+def test_folders_are_exchanged(tmp_path: Path, exchange: Callable[[Path, Path], None]) -> None:
     for name in ("new", "current"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "file").write_text(name)
-    swap.exchange(tmp_path / "new", tmp_path / "current")
+    exchange(tmp_path / "new", tmp_path / "current")
     assert (tmp_path / "current" / "file").read_text() == "new"
     assert (tmp_path / "new" / "file").read_text() == "current"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["current", "new"]

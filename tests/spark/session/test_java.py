@@ -15,7 +15,7 @@ from twinstream.spark.session import java
 def fake_java(home: Path, listing: str, code: int = 0) -> Path:
     (home / "bin").mkdir(parents=True)
     program = home / "bin" / "java"
-    program.write_text(f"#!/bin/sh\ncat <<'END'\n{listing}\nEND\nexit {code}\n")
+    program.write_text(f"#!/bin/sh\nprintf '%s\\n' '{listing}'\nexit {code}\n")
     program.chmod(0o755)
     return home
 
@@ -77,9 +77,7 @@ def test_java_home_from_the_wheel_is_reused(no_java: Path, monkeypatch: pytest.M
 def test_unfit_java_is_passed_over_with_a_reason(
     no_java: Path, monkeypatch: pytest.MonkeyPatch, listing: str, code: int, reason: str
 ) -> None:
-    monkeypatch.setenv("PATH", "/bin:/usr/bin")
     monkeypatch.setenv("JAVA_HOME", str(fake_java(no_java / "jdk", listing, code)))
-    monkeypatch.setattr("shutil.which", lambda name: None)
     tried: list[str] = []
     assert java.machine_java(tried) is None
     assert reason in tried[0]

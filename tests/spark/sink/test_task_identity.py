@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import cast
 
 import pytest
 from attrs import frozen
+from pyspark import TaskContext
 
 from twinstream.spark.errors import OptionError
 from twinstream.spark.sink.task_identity import TaskIdentity
@@ -37,19 +39,16 @@ class Task:
         return 2
 
 
-def here(monkeypatch: pytest.MonkeyPatch, properties: Mapping[str, str]) -> TaskIdentity:
-    monkeypatch.setattr(
-        "twinstream.spark.sink.task_identity.TaskContext.get", lambda: Task(properties)
-    )
-    return TaskIdentity.here("w", given=True, streams=False)
+def identity(properties: Mapping[str, str]) -> TaskIdentity:
+    return TaskIdentity.of(cast(TaskContext, Task(properties)), "w", given=True, streams=False)
 
 
-def test_write_without_a_known_batch_has_no_identity(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_write_without_a_known_batch_has_no_identity() -> None:
     session = {"spark.sql.streaming.internal.stateStore.partitions": "2"}
-    stray = here(monkeypatch, session)
+    stray = identity(session)
     for ask in (stray.check, stray.prefix):
         with pytest.raises(OptionError, match="'writeId': does not identify a write within"):
             ask()
     told = {**session, "sql.streaming.queryId": "q", "streaming.sql.batchId": "3"}
-    assert here(monkeypatch, told).prefix() == "q-w-3-2-"
-    assert here(monkeypatch, {}).prefix() == "w-0-2-"
+    assert identity(told).prefix() == "q-w-3-2-"
+    assert identity({}).prefix() == "w-0-2-"

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import socket
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from urllib.request import urlopen
 
 import pytest
@@ -14,9 +16,8 @@ import js_sync
 from js_sync import Credentials, JetStream, JetStreamError, PermissionDenied, Stream
 from tests.tuned import Tuned
 from twinstream.core.deadline import Deadline
-from twinstream.errors import AuthenticationFailed, ConnectionFailed, TwinstreamError
+from twinstream.errors import AuthenticationFailed, ConnectionFailed
 from twinstream.models import ConsumerConfig, StreamConfig, StreamSource
-from twinstream.spark.client.retry import Patience
 from twinstream.spark.errors import DataLossError, OptionError
 from twinstream.spark.landing.land_job import ranges_of
 from twinstream.spark.source.batcher import Batcher
@@ -242,7 +243,7 @@ def planned_landing(given: SourceOptions) -> list[SequenceRange]:
 
 
 def test_a_task_waits_for_a_server_that_starts_again(
-    server_factory: Callable[..., NatsServer], monkeypatch: pytest.MonkeyPatch
+    server_factory: Callable[..., NatsServer],
 ) -> None:
     server = server_factory()
     with js_sync.connect(server.url) as nc:
@@ -252,16 +253,17 @@ def test_a_task_waits_for_a_server_that_starts_again(
             jet.publish("s", b"x")
     server.kill()
     given, part = options(server, "S"), SequenceRange("S", 1, 6, "direct")
-    spend, met = Patience.spend, list[TwinstreamError]()
+    listener = socket.create_server(("127.0.0.1", server.port))
 
-    def start_again(self: Patience, error: TwinstreamError) -> None:
-        met.append(error)
-        server.restart()
-        spend(self, error)
+    def start_again() -> None:
+        with listener:
+            listener.accept()[0].close()
+        server.start()
 
-    monkeypatch.setattr(Patience, "spend", start_again)
-    assert len(rows(given, part)) == 5
-    assert [type(error) for error in met] == [ConnectionFailed]
+    with ThreadPoolExecutor() as pool:
+        started = pool.submit(start_again)
+        assert len(rows(given, part)) == 5
+        assert started.done()
 
 
 def test_a_task_does_not_wait_in_vain(server_factory: Callable[..., NatsServer]) -> None:

@@ -13,6 +13,7 @@ from js_sync import JetStream
 from twinstream.cli.demo import advisories, configs, consuming, landing, page, publishing, sums
 from twinstream.cli.demo.scene import Scene, Settings
 from twinstream.cli.demo.sums import Check
+from twinstream.core.base.hooks import HOOKS, reached
 from twinstream.testing import NatsServer
 
 Step = tuple[str, str, Callable[[Scene, JetStream], None]]
@@ -72,6 +73,8 @@ def tell(settings: Settings, console: Console) -> list[Check]:
                 console.print("Skipped because of --no-spark.")
                 continue
             console.print(sentence)
+            if HOOKS:
+                reached("command: before step", jet)
             step(scene, jet)
     checks = sums.checks(scene)
     page.write_page(settings.report, scene, checks)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from threading import Event
 from typing import TYPE_CHECKING, Final
@@ -50,9 +50,12 @@ class LinkWatch:
 class Patience:
     """A guard for requests that tolerates errors until a reconnect and a leader election end."""
 
-    def __init__(self, nc: Connection, stop: Event) -> None:
+    def __init__(
+        self, nc: Connection, stop: Event, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self._nc = nc
         self._stop = stop
+        self._clock = clock
         self._since: float | None = None
         self.trouble: TwinstreamError | None = None
         """The tolerated error of the last attempt; None if it succeeded."""
@@ -70,7 +73,7 @@ class Patience:
             yield
         except NO_RESPONSE as error:
             self.trouble = error
-            now = time.monotonic()
+            now = self._clock()
             if not self._nc.is_connected or self._since is None:
                 self._since = now
             elif now - self._since > _LEADERLESS:

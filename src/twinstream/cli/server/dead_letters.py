@@ -19,6 +19,7 @@ from twinstream.cli.message.message_view import payload, printable
 from twinstream.cli.message.reconnects import LinkWatch, Patience
 from twinstream.cli.screen import counted, notes, plain_table, print_json, progress, results
 from twinstream.cli.target import Target, json_option, server_options
+from twinstream.core.base.hooks import HOOKS, reached
 
 if TYPE_CHECKING:
     from js_sync import Connection, DeadLetter, DeadLetters
@@ -298,6 +299,8 @@ def _each(
             how_far = f"{number:,} of {counted(len(letters), 'dead letter')} {done}"
             if stop.is_set():
                 raise Failure(f"interrupted\n{how_far}")
+            if HOOKS:
+                reached("command: before step", letter)
             try:
                 act(letter)
             except TwinstreamError as error:

@@ -12,6 +12,8 @@ from typing import Any, Final, Literal
 __all__ = ["HOOKS", "Point", "reached"]
 
 Point = Literal[
+    "backup: before rename",
+    "batch log: before landed",
     "channels: before take",
     "command: before event",
     "command: before step",
@@ -19,6 +21,8 @@ Point = Literal[
     "command: health failed",
     "command: health shown",
     "command: message printed",
+    "events: event taken",
+    "journal: before commit",
     "link: before connect",
     "link: before keeper reads",
     "link: before poll",
@@ -41,6 +45,7 @@ Point = Literal[
     "session: before fail",
     "session: before ready wait",
     "session: mailbox opened",
+    "staging: before put",
     "task: started",
 ]
 """The name of a point: the component, then what happens next or has just happened."""

@@ -8,7 +8,7 @@ if the application has imported `logging` itself, to configure it. No handler is
 from __future__ import annotations
 
 import sys
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, Any, Final
 
 from twinstream.core.deadline import monotonic
@@ -58,7 +58,7 @@ class Log:
     level lower, because a callback receives the same reports.
     """
 
-    __slots__ = ("_area", "_consumer", "_logger", "_lower", "_repeats", "_stream")
+    __slots__ = ("_area", "_clock", "_consumer", "_logger", "_lower", "_repeats", "_stream")
 
     def __init__(
         self,
@@ -67,11 +67,13 @@ class Log:
         stream: str | None = None,
         consumer: str | None = None,
         lower: bool = False,
+        clock: Callable[[], float] = monotonic,
     ) -> None:
         self._area = area
         self._stream = stream
         self._consumer = consumer
         self._lower = lower
+        self._clock = clock
         self._logger: Logger | None = None
         self._repeats: dict[Hashable, _Repeats] = {}
 
@@ -123,7 +125,7 @@ class Log:
             if len(self._repeats) >= _MAX_KINDS:
                 self._repeats.clear()
             found = self._repeats[kind] = _Repeats()
-        return found.count(monotonic())
+        return found.count(self._clock())
 
     def _text(
         self, row: Row, report: object, given: dict[str, object], repeats: int | None

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from attrs import asdict, frozen
 
+from twinstream.core.base.hooks import HOOKS, reached
 from twinstream.spark.errors import JournalError
 from twinstream.spark.landing.durable import read_json, write_json
 from twinstream.spark.landing.report import LandReport, TableReport
@@ -77,6 +78,8 @@ class Journal:
 
     def commit(self, plan: Plan, report: LandReport) -> None:
         """Commit a batch: write its entry, and remove its plan."""
+        if HOOKS:
+            reached("journal: before commit", plan)
         write_json(self._entry(plan.batch_id), {"plan": asdict(plan), "report": asdict(report)})
         (self._folder / _PLAN).unlink(missing_ok=True)
 

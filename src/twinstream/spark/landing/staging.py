@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 from attrs import frozen
 
 from js_sync.backup.disk import make_folders, sync
+from twinstream.core.base.hooks import HOOKS, reached
 
 __all__ = ["STAGING", "Staging", "Written", "files_in"]
 
@@ -66,6 +67,8 @@ class Staging:
         The new folder is synced to disk, so that the stream may remove the messages after this
         call.
         """
+        if HOOKS:
+            reached("staging: before put", target)
         ready = self.folder / uuid.uuid4().hex
         ready.mkdir()
         for number, file in enumerate(files):

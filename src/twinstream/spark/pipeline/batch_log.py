@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 from attrs import asdict, evolve, field, frozen
 
 from js_sync.backup.disk import make_folders, sync
+from twinstream.core.base.hooks import HOOKS, reached
 from twinstream.core.wire.response import read_json
 from twinstream.spark.errors import JournalError
 from twinstream.spark.source.offsets import Position
@@ -144,6 +145,8 @@ class BatchLog:
 
     def landed(self, entry: BatchEntry) -> None:
         """Append a batch whose rows are all in their tables."""
+        if HOOKS:
+            reached("batch log: before landed", entry)
         self._append("landed", entry)
 
     def replayed(self, entry: BatchEntry) -> None:

@@ -13,7 +13,7 @@ import os
 from pathlib import Path
 from typing import Final
 
-__all__ = ["exchange", "finish"]
+__all__ = ["exchange", "exchange_in_steps", "finish"]
 
 _AT_FDCWD: Final = -100
 _EXCHANGE: Final = 2
@@ -27,8 +27,12 @@ def exchange(new: Path, current: Path) -> None:
 
     Afterwards ``new`` has the previous content of ``current``.
     """
-    if _exchange_at_once(new, current):
-        return
+    if not _exchange_at_once(new, current):
+        exchange_in_steps(new, current)
+
+
+def exchange_in_steps(new: Path, current: Path) -> None:
+    """Exchange two folders where the operating system cannot do it atomically."""
     waiting, old = _names(current)
     new.rename(waiting)
     current.rename(old)

@@ -52,6 +52,11 @@ class TaskIdentity:
         context = TaskContext.get()
         if context is None:
             raise RuntimeError("not inside a Spark task")
+        return cls.of(context, write_id, given=given, streams=streams)
+
+    @classmethod
+    def of(cls, context: TaskContext, write_id: str, *, given: bool, streams: bool) -> TaskIdentity:
+        """Return the identity of a task; the arguments are as in `here`."""
         query, batch = context.getLocalProperty(_QUERY), context.getLocalProperty(_BATCH)
         partition = context.partitionId()
         if query is None or batch is None:
