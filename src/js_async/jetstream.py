@@ -490,7 +490,7 @@ class JetStream:
             BadAnswer: The response is invalid. The message may be stored.
             OutcomeUnknown: It could not be determined whether the message is stored.
         """
-        fields = (
+        request = PublishRequest(
             subject,
             data,
             headers,
@@ -503,8 +503,6 @@ class JetStream:
             rollup,
             ttl,
         )
-        # In half of the time that the constructor takes, which is a function in Python.
-        request = tuple.__new__(PublishRequest, fields)
         return await publish(self._api, request, retry_policy(retries, retry_wait), timeout)
 
     def publish_many(

@@ -487,7 +487,7 @@ class JetStream:
             BadAnswer: The response is invalid. The message may be stored.
             OutcomeUnknown: It could not be determined whether the message is stored.
         """
-        fields = (
+        request = PublishRequest(
             subject,
             data,
             headers,
@@ -500,8 +500,6 @@ class JetStream:
             rollup,
             ttl,
         )
-        # In half of the time that the constructor takes, which is a function in Python.
-        request = tuple.__new__(PublishRequest, fields)
         return publish(self._api, request, retry_policy(retries, retry_wait), timeout)
 
     def publish_many(
