@@ -32,10 +32,50 @@ from twinstream.models import (
     StreamConfig,
     encode,
 )
+from twinstream.testing import Proxy
 
 
 async def pinned(reports):
     return any(isinstance(each, js.Pinned) for each in reports)
+
+
+# ---- order
+
+
+async def unacknowledged(consumer):
+    info = await consumer.info()
+    return info.num_ack_pending == 1 and info.num_pending == 0
+
+
+async def test_a_delivery_that_was_lost_with_a_connection_keeps_its_place(server, name):
+    seen = Seen(name)
+    # All of one key, so that the order is that of the numbers.
+    subject = f"{name}.{Seen.key(0)}"
+    with Proxy(server.url) as proxy:
+        async with js.connect(server.url) as connection:
+            jet = connection.jetstream(timeout=10)
+            await elastic(jet, name, "m1")
+            reconnect = js.ReconnectPolicy(wait=0.01, max_wait=0.01, attempts=-1)
+            member = await Member(proxy, name, "m1", seen, QUICK, reconnect=reconnect).start()
+            await jet.publish(subject, b"0")
+            await consumed(seen, 1)
+            consumer = await jet.get_consumer(f"{name}-g", "m1")
+
+            async def is_idle():
+                return (await consumer.info()).num_ack_pending == 0
+
+            await eventually(is_idle)
+            proxy.mute = True
+            await jet.publish(subject, b"1")
+            await eventually(unacknowledged, consumer)
+            proxy.mute = False
+            proxy.cut()
+            # Delivered before the server redelivers the lost message.
+            for number in (b"2", b"3"):
+                await jet.publish(subject, number)
+            await consumed(seen, 4)
+            assert [number for _, number in seen.finished] == [0, 1, 2, 3]
+            await member.stop()
 
 
 # ---- standby instances

@@ -33,10 +33,50 @@ from twinstream.models import (
     StreamConfig,
     encode,
 )
+from twinstream.testing import Proxy
 
 
 def pinned(reports):
     return any(isinstance(each, js.Pinned) for each in reports)
+
+
+# ---- order
+
+
+def unacknowledged(consumer):
+    info = consumer.info()
+    return info.num_ack_pending == 1 and info.num_pending == 0
+
+
+def test_a_delivery_that_was_lost_with_a_connection_keeps_its_place(server, name):
+    seen = Seen(name)
+    # All of one key, so that the order is that of the numbers.
+    subject = f"{name}.{Seen.key(0)}"
+    with Proxy(server.url) as proxy:
+        with js.connect(server.url) as connection:
+            jet = connection.jetstream(timeout=10)
+            elastic(jet, name, "m1")
+            reconnect = js.ReconnectPolicy(wait=0.01, max_wait=0.01, attempts=-1)
+            member = Member(proxy, name, "m1", seen, QUICK, reconnect=reconnect).start()
+            jet.publish(subject, b"0")
+            consumed(seen, 1)
+            consumer = jet.get_consumer(f"{name}-g", "m1")
+
+            def is_idle():
+                return (consumer.info()).num_ack_pending == 0
+
+            eventually(is_idle)
+            proxy.mute = True
+            jet.publish(subject, b"1")
+            eventually(unacknowledged, consumer)
+            proxy.mute = False
+            proxy.cut()
+            # Delivered before the server redelivers the lost message.
+            for number in (b"2", b"3"):
+                jet.publish(subject, number)
+            consumed(seen, 4)
+            assert [number for _, number in seen.finished] == [0, 1, 2, 3]
+            member.stop()
 
 
 # ---- standby instances

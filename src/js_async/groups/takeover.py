@@ -1,4 +1,8 @@
-"""`Takeover`: keep the order of messages when another instance of a member becomes active."""
+"""`Takeover`: keep the order of messages when deliveries of a member's consumer are repeated.
+
+The server may redeliver a message after later ones in two cases: another instance of the member
+became active, or a delivery was lost with a connection or between the nodes of a cluster.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +15,7 @@ from js_async.consume.messages import Messages
 from js_async.consumer import Consumer
 from js_async.runtime.concurrency import sleep
 from twinstream.core.consume.reports import PullWarning
-from twinstream.core.deadline import NEVER, Deadline
+from twinstream.core.deadline import Deadline
 from twinstream.core.error_details.transient import FAILED_REQUEST
 from twinstream.core.groups.takeover import has_all, patience
 from twinstream.errors import (
@@ -31,10 +35,13 @@ _PAUSE: Final = 0.05
 
 
 class Takeover:
-    """The messages of a consumer in the order of the stream, after an instance became active.
+    """The messages of a consumer in the order of the stream.
 
-    At first `take` buffers messages, until the server has redelivered all messages that an earlier
-    instance has not acknowledged. Then it returns the buffered messages sorted by stream sequence.
+    At first, and after each lost delivery, `take` buffers messages until the server has redelivered
+    all unacknowledged ones. Then it returns the buffered messages sorted by stream sequence.
+
+    All deliveries go to the pinned instance, and the consumer sequence counts them. So a delivery
+    was lost if the sequence is not the next one.
     """
 
     def __init__(
@@ -50,38 +57,51 @@ class Takeover:
         self._report: Final = report
         self._buffered: Final[dict[int, Message]] = {}
         self._sorted: Final[deque[Message]] = deque()
-        self._is_over = False
+        # Whether the messages of an earlier instance are in order.
+        self._has_taken_over = False
+        # The consumer sequence of the last received message.
+        self._last_seq = 0
 
     async def take(self, deadline: Deadline) -> Message | None:
         """Return the next message, or None at the end."""
-        if not self._is_over:
-            await self._settle()
-        if self._sorted:
-            message = self._sorted.popleft()
-            self._messages._held.release(message)
-            return message
-        return await self._messages._take(deadline)
+        if not self._sorted:
+            last = self._last_seq
+            message = await self._receive(deadline)
+            if message is None or (self._has_taken_over and self._last_seq == last + 1):
+                return message
+            if not await self._settle(message):
+                return None
+        message = self._sorted.popleft()
+        self._messages._held.release(message)
+        return message
 
-    async def _settle(self) -> None:
-        """Wait for a message, and then until all unacknowledged messages were redelivered.
+    async def _receive(self, deadline: Deadline) -> Message | None:
+        message = await self._messages._take(deadline)
+        if message is not None:
+            self._last_seq = message.metadata.consumer_seq
+        return message
 
-        Does not wait longer than `patience` allows.
+    async def _settle(self, first: Message) -> bool:
+        """Buffer messages until all unacknowledged ones were redelivered, then sort them.
+
+        Does not wait longer than `patience` allows. Returns False at the end of the messages.
         """
-        first = await self._messages._take(NEVER)
-        if first is None:
-            return
         self._keep(first)
         deadline = Deadline.after(self._patience)
         while not await self._has_all():
             if deadline.expired():
-                text = "messages that an earlier instance has not acknowledged may come late"
-                self._report(PullWarning(text))
+                # A lost delivery was repeated by now. An instance that works on a message may
+                # have asked the server to wait longer.
+                if not self._has_taken_over:
+                    text = "messages that an earlier instance has not acknowledged may come late"
+                    self._report(PullWarning(text))
                 break
             if not await self._take_more(Deadline.after(_PAUSE)):
-                return
+                return False
         self._sorted.extend(self._buffered[seq] for seq in sorted(self._buffered))
         self._buffered.clear()
-        self._is_over = True
+        self._has_taken_over = True
+        return True
 
     def _keep(self, message: Message) -> None:
         held, seq = self._messages._held, message.metadata.stream_seq
@@ -113,7 +133,7 @@ class Takeover:
         """
         try:
             while True:
-                message = await self._messages._take(deadline)
+                message = await self._receive(deadline)
                 if message is None:
                     return False
                 self._keep(message)
