@@ -73,7 +73,7 @@ def portions(items: Iterable[T]) -> Iterable[Iterable[T]]:
 def call(handler: Handler[T], item: T) -> object:
     """Call a user function and return its result.
 
-    Raises `WrongHandler` if the function is asynchronous.
+    Raises `WrongHandler` for a function that needs an event loop.
     """
     result = handler(item)
     if isinstance(result, Coroutine):
@@ -85,7 +85,7 @@ def call(handler: Handler[T], item: T) -> object:
 def check_handler(handler: object, what: str = "handler") -> None:
     """Raise `BadArgument` if `handler` cannot be called with one argument.
 
-    Raises `WrongHandler` if it is a coroutine function.
+    Raises `WrongHandler` for a function that needs an event loop.
     """
     if not callable(handler):
         raise BadArgument(f"{what} must be a function, got {handler!r}")
