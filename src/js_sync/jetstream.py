@@ -982,12 +982,12 @@ class JetStream:
 
         Args:
             config: New settings.
-            timeout: Seconds for each of the two requests; the default is that of this object.
+            timeout: Seconds for both requests together; the default is that of this object.
 
         Raises:
             ObjectStoreNotFound: The object store does not exist.
             NotAnObjectStore: The stream of this name is not an object store.
-            InvalidConfig: The server does not support a change.
+            InvalidConfig: The server rejected the new configuration.
             JetStreamError: The server refused the request for another reason.
         """
         from js_sync.object_store import stores

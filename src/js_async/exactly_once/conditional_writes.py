@@ -198,7 +198,10 @@ class SubjectWrite:
             await sleep(self._tries.pause(answer, self._request.subject))
 
     async def update(self, expected_seq: int) -> Stored:
-        """Replace the subject's message with sequence `expected_seq`, or raise the refusal."""
+        """Store the message if `expected_seq` is the last sequence of its subject.
+
+        Otherwise, raise the server's error.
+        """
         while True:
             answer = await self._attempt()
             if isinstance(answer, PubAck):

@@ -70,7 +70,10 @@ class Place:
         return self.stream.config
 
     async def target(self, deadline: Deadline) -> Stream:
-        """Return the stream for writes, after its info was requested."""
+        """Return the stream for writes: that of the bucket, or the origin of a mirror.
+
+        The info of the stream is requested if it is not cached.
+        """
         if not self.is_mirror:
             await self.known(deadline)
             return self.stream

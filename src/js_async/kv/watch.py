@@ -40,7 +40,7 @@ _NO_HEADERS: Final = Headers()
 
 # Pause between info requests while the responding replica lags behind (seconds).
 _PAUSE: Final = 0.01
-# Messages per pull request if they have no values. Doubles the rate of the default number.
+# Messages per pull request of a watch without values. Twice as fast as the default number.
 _WITHOUT_VALUES: Final = 5000
 # Time to wait for a message that the server announced, before sending a request (seconds).
 _EXPECTED: Final = 0.05

@@ -197,7 +197,10 @@ class SubjectWrite:
             sleep(self._tries.pause(answer, self._request.subject))
 
     def update(self, expected_seq: int) -> Stored:
-        """Replace the subject's message with sequence `expected_seq`, or raise the refusal."""
+        """Store the message if `expected_seq` is the last sequence of its subject.
+
+        Otherwise, raise the server's error.
+        """
         while True:
             answer = self._attempt()
             if isinstance(answer, PubAck):

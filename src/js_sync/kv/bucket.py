@@ -79,9 +79,10 @@ class KeyValue(Generic[V]):
 
     @property
     def stream(self) -> Stream:
-        """The stream of the bucket.
+        """The stream that stores the bucket.
 
-        Its subjects are the stored keys, its payloads the stored values.
+        The subject of a message is a prefix, such as `$KV.<bucket>.`, and the key. Its payload is
+        the value. Both are as encoded by the codecs, if there are any.
         """
         return self._place.stream
 

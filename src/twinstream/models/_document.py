@@ -55,7 +55,7 @@ class Document:
     def place(self, path: str, *, key: bool = False) -> Place:
         """Return the position of the value at `path`, or of the nearest value that contains it.
 
-        With `key`, return the position of the key of that value if it has one.
+        With `key`, return the position of the key at `path` instead, if it is known.
         """
         if key and path in self.keys:
             return self.keys[path]

@@ -422,7 +422,7 @@ TOO_MANY_REQUESTS: Final = 10167
 """The server is overloaded."""
 
 COUNTER_DISABLED: Final = 10168
-"""The stream has no counters."""
+"""Counters are disabled in the stream."""
 
 COUNTER_INCREMENT_MISSING: Final = 10169
 """The increment is missing."""

@@ -23,7 +23,7 @@ NEVER: Firsts = ((999, 0, 0),)
 _PATTERN = re.compile(r"v?(\d+)\.(\d+)(?:\.(\d+))?(?:[-+].*)?", re.ASCII)
 
 ANY_PATCH = 99
-"""The patch number of a version such as `2.12`, which means the last patch of its release line."""
+"""The patch number used if a version has none: `2.12` is the last patch of its release line."""
 
 
 def parse_version(text: str | None) -> Version:

@@ -123,7 +123,7 @@ class FakePeer:
         return connect
 
     def info(self, **values: Any) -> None:
-        """Send INFO with the members of a usual server, which the arguments override."""
+        """Send INFO with the fields of a typical server. The arguments replace or add fields."""
         port = self._sock.getsockname()[1]
         self.send(info_line({**_INFO, "host": "127.0.0.1", "port": port, **values}))
 

@@ -18,9 +18,9 @@ Object = dict[str, object]
 
 
 def sarif_log(found: FileConfigs) -> Object:
-    """Return a SARIF log with all problems and warnings.
+    """Return a SARIF log of all problems and warnings.
 
-    A problem that only a server can decide has the level "note".
+    If only a server can tell whether a rule is violated, the problem has the level "note".
     """
     results = [_result(level, problem) for level, problem in _by_level(found)]
     rules = sorted({problem.problem.rule for _, problem in _by_level(found)})

@@ -45,7 +45,7 @@ def land(scene: Scene, _: JetStream) -> None:
 
 
 def by_subject(spark: SparkSession, table: TableReport) -> list[SubjectRow]:
-    """Return the sums of the typed columns of the orders for each subject, ordered by subject."""
+    """Return the number of orders and the sums of their columns by subject, sorted by subject."""
     from pyspark.sql import functions as f
 
     rows = (

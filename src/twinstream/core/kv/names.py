@@ -118,7 +118,10 @@ class KeySubjects:
 
     @classmethod
     def of(cls, config: StreamConfig, api_prefix: str) -> KeySubjects:
-        """Return the subjects of the bucket in a stream."""
+        """Return the subjects of the bucket whose stream has the configuration `config`.
+
+        `api_prefix` is that of the client's API subjects.
+        """
         mirror = config.mirror
         if mirror is None:
             stored = f"$KV.{bucket_of(config.name or '')}."

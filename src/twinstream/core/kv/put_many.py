@@ -14,9 +14,9 @@ __all__ = ["KeyPutFailure", "item_of", "items_of"]
 
 @frozen(kw_only=True, repr=False, match_args=False)
 class KeyPutFailure(PublishFailure):
-    """An item of `put_many` that was not stored, or may not be, and the error.
+    """An item of `put_many` that was not stored, or whose outcome is unknown, and the error.
 
-    `request` is the message with the stored key and the stored value.
+    `request` is the message that was published, with the encoded key and value.
     """
 
     key: str

@@ -117,7 +117,7 @@ def is_unseen(case: OriginCase) -> bool:
 
 
 def transforms(case: OriginCase) -> list[TransformCase]:
-    """Return the transforms of an origin that the server checks."""
+    """Return the transforms of an origin, or an empty list if the server does not check them."""
     if is_unseen(case):
         return []
     given = [one["src"] for one in case.origin["subject_transforms"]]

@@ -2,8 +2,9 @@
 
 On a shared Spark server other users write options, for example in SQL. If an option names a
 variable or a file, the driver or an executor reads it and sends its content to an address that the
-user chooses. So an option may name only two kinds of variables and files: those with a prefix or
-suffix that is reserved for this use, and those that the operator lists in the driver's environment.
+user chooses. So an option may name only variables with the prefix of this package or of NATS, files
+with a usual suffix of their kind (such as `.creds`), and the variables, files and folders that the
+operator lists in the driver's environment.
 """
 
 from __future__ import annotations

@@ -280,6 +280,9 @@ class _Sieve:
 
     @property
     def is_coarse(self) -> bool:
-        """Whether so many messages are unusual that learning from them may save time."""
+        """Whether the fast decoder rejected so many messages that looking at samples saves time.
+
+        Either more than one in `_DENSE` was rejected, or at least `_PIECES` runs.
+        """
         often = len(self.odd) >= _SAMPLES and len(self.odd) * _DENSE > self._size
         return often or self._skip >= _PIECES

@@ -122,7 +122,7 @@ def is_nullable(field: StructField) -> bool:
 
 
 def is_exact(field: StructField) -> bool:
-    """Return whether doubles of the column, also in arrays and maps, must not change numbers."""
+    """Return whether the column rejects numbers that a double cannot represent exactly."""
     return bool(field.metadata.get(_EXACT))
 
 

@@ -46,7 +46,7 @@ __all__ = [
 ]
 
 _MOST_DIGITS: Final = 38
-"""The most digits of a whole number or decimal that a column accepts."""
+"""The maximum precision of a decimal in Spark. No column accepts a number with more digits."""
 
 _EXACT: Final = Context(prec=_MOST_DIGITS, traps=[Inexact, InvalidOperation])
 """A context that raises an error if a number would be rounded, or has more digits."""

@@ -18,11 +18,12 @@ __all__ = ["check_columns", "check_fit", "has_all"]
 def check_fit(table: Path, files: Sequence[Path]) -> None:
     """Raise `SchemaError` if the columns of new files do not fit a Parquet table.
 
-    A column may be missing or new, also inside a struct, but not in the values of a map. Its type
-    must not change, and its name must not differ only in case from a column of the table.
+    A column or a member of a struct may be missing or new. Only structs in the values of a map must
+    keep the same members. The type of a column must not change, and its name must not differ only
+    in case from a column of the table.
 
-    The files of a table fit each other, so a column of the newest files is compared with these
-    only. Older files are read only for other columns.
+    All files of a table fit each other. So the newest batches are read first, and reading stops at
+    the first batch that has all columns of the new files.
     """
     if not files:
         return

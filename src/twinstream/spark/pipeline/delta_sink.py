@@ -53,7 +53,7 @@ def open_table(folder: Path) -> DeltaTable | None:
 
 
 class DeltaBatch:
-    """The writer of one batch. It adds the files of the batch to a table in one transaction."""
+    """The writer of one batch. Each Delta table gets the files of the batch in one transaction."""
 
     def __init__(self, folders: Folders, number: int, writer: Writer) -> None:
         self._root: Final = folders.root

@@ -29,8 +29,8 @@ SETTINGS: Final[Mapping[str, str]] = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
-    # By default, Spark keeps the last 1,000 executions for the UI, although it is off. They would
-    # fill the memory of a query that runs for days.
+    # Spark keeps the last 1,000 executions, jobs and stages for the UI, even if the UI is disabled.
+    # In a query that runs for days, they fill the memory of the driver.
     "spark.sql.ui.retainedExecutions": "20",
     "spark.ui.retainedJobs": "20",
     "spark.ui.retainedStages": "20",
@@ -123,8 +123,8 @@ def _prepare_environment(master: str) -> None:
     os.environ["JAVA_HOME"] = str(ensure())
     # The program that `worker_python` writes exists on this machine only.
     python = worker_python() if master.startswith("local") else sys.executable
-    # Without the first variable, workers run `python3` of PATH, which may lack pyarrow and this
-    # package. The second variable is for the processes that plan a source that Spark discovered.
+    # Without PYSPARK_PYTHON, workers run the `python3` on PATH, which may lack pyarrow and this
+    # package. With PYSPARK_DRIVER_PYTHON, Spark runs the processes that plan a read.
     os.environ.setdefault("PYSPARK_PYTHON", python)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", python)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
