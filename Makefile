@@ -105,9 +105,10 @@ $(VENV)/.compiled: $(VENV)/.ready-fast
 	$(BIN)/python -m pytest -q --collect-only --ignore tests/spark > /dev/null
 	@touch $@
 
-# Markers are set by tests/markers.py.
+# Markers are set by tests/markers.py. The scenarios of the blocking twin are generated from those of
+# the asyncio twin; `make test` runs both.
 test-fast: setup-fast $(VENV)/.compiled ## the tests without servers and Java, in about a minute
-	$(BIN)/python -m pytest -m fast $(FAST) $(ARGS)
+	$(BIN)/python -m pytest -m fast $(FAST) --ignore tests/_sync $(ARGS)
 
 # PYTHON gets an environment of its own, without PySpark, in a folder of $(VENV).
 test-python: ## the scenarios of both twins on another interpreter: PYTHON=python3.13

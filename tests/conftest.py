@@ -28,6 +28,8 @@ VERSION = os.environ.get("TWINSTREAM_SERVER")
 SPARK = "tests/spark/"
 # and these have their own, one after the other: several at once would leave nothing for the rest.
 APART = ("tests/spark/apart/", "tests/test_readme.py", "tests/cli/test_demo.py")
+# Their tests share nothing and mostly wait for timeouts, so each test is dealt by itself.
+SCRIPTED = ("tests/_async/test_fake_", "tests/_sync/test_fake_")
 # `make setup-fast` leaves PySpark out.
 collect_ignore = [] if HAS_SPARK else list(NEED_SPARK)
 
@@ -49,7 +51,8 @@ if "PYTEST_XDIST_WORKER" in os.environ:
 class ByFile(LoadScopeScheduling):
     """Deals tests to processes file by file, those that start Java to two of them.
 
-    Tests that parse all sources share a process, which parses them once.
+    Tests that parse all sources share a process, which parses them once. Tests that share nothing
+    are dealt one by one.
     """
 
     def _split_scope(self, nodeid: str) -> str:
@@ -57,6 +60,8 @@ class ByFile(LoadScopeScheduling):
             return "apart"
         if nodeid.startswith(SPARK):
             return SPARK
+        if nodeid.startswith(SCRIPTED):
+            return nodeid
         return "sources" if nodeid.startswith(USERS) else nodeid.partition("::")[0]
 
 

@@ -11,6 +11,7 @@ import js_async as js
 from tests._async.flow import eventually, together
 from tests._async.leaders import step_down
 from tests._async.lossy import Lossy
+from tests.inside import session_of
 from twinstream.models import ObjectStoreConfig
 from twinstream.testing import Proxy
 
@@ -24,15 +25,15 @@ class Disordered(Lossy):
     goes nowhere.
     """
 
-    def __init__(self, connection, plan):
-        super().__init__(connection)
+    def __init__(self, transport, plan):
+        super().__init__(transport)
         self.plan = dict(plan)
         self.seen = 0
         self.held = []
 
     def try_send(self, subject, reply, headers, data):
         if b".C." not in subject:
-            return self._session.try_send(subject, reply, headers, data)
+            return self._transport.try_send(subject, reply, headers, data)
         self.seen += 1
         action = self.plan.pop(self.seen, None)
         if action == "drop":
@@ -42,9 +43,9 @@ class Disordered(Lossy):
         if action == "late":
             self.held.append((self.seen + 2, (subject, reply, headers, data)))
             return True
-        sent = self._session.try_send(subject, reply, headers, data)
+        sent = self._transport.try_send(subject, reply, headers, data)
         while self.held and self.held[0][0] <= self.seen:
-            assert self._session.try_send(*self.held.pop(0)[1])
+            assert self._transport.try_send(*self.held.pop(0)[1])
         return sent
 
 
@@ -76,7 +77,7 @@ async def test_chunks_are_in_order_despite_failures(server, name, plan):
     data = os.urandom(20 * CHUNK - 7)
     async with js.connect(server.url) as connection:
         await stored(connection.jetstream(), name)
-        link = Disordered(connection, plan)
+        link = Disordered(session_of(connection), plan)
         store = link.jetstream().bind_object_store(name)
         meta = js.ObjectMeta("a", chunk_size=CHUNK)
         info = await store.put(meta, blocks(data), timeout=3)
