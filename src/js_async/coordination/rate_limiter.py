@@ -19,7 +19,7 @@ class Permit:
 
     name: str
     number: int
-    """The number of the limiter's slot, from 1."""
+    """The number of the slot that this permit takes, from 1."""
     token: int
     """The stream sequence of the permit. A later permit has a greater one."""
 

@@ -72,7 +72,10 @@ def _exists(bucket: str, error: StreamExists) -> BucketExists:
 
 
 async def get_bucket(api: Api, bucket: str, deadline: Deadline) -> Place:
-    """Request the info of a bucket and return it. Raises `BucketNotFound` or `NotABucket`."""
+    """Request the info of a bucket and return its `Place`.
+
+    Raises `BucketNotFound` or `NotABucket`.
+    """
     info = await _info(api, bucket, deadline)
     check_is_bucket(info.config)
     return Place(api, bucket, info)

@@ -54,7 +54,10 @@ class _Sinks(dict[bytes, Sink]):
         self.served = 0
 
     def get(self, sid: bytes, default: Any = None) -> Any:
-        """Return the sink of a subscription. Called once for each message."""
+        """Return the sink of a subscription; without one, a sink that keeps messages in `others`.
+
+        The parser calls this once for each message; `served` counts those with a sink.
+        """
         sink = super().get(sid)
         if sink is None:
             return self._keeper(sid)

@@ -213,8 +213,8 @@ class Ingest:
             elif batch.has_room:
                 await self._put(batch, self._backlog[0])
             elif self._is_stuck():
-                # After an election, the leader may answer pings and wait for lost messages.
-                # The end of the batch shows which messages are lost.
+                # After an election, the leader may answer pings and still wait for messages that
+                # were lost. Committing ends the wait; the response shows what was stored.
                 await self._commit()
             else:
                 await self._wait(batch, batch.ping_reply)
@@ -274,10 +274,10 @@ class Ingest:
             batch.fail(error)
 
     async def _wait(self, batch: FastBatch, reply: Callable[[], bytes]) -> None:
-        """Wait for a message of the server.
+        """Wait until a message arrives from the server; after the timeout, fail the batch.
 
-        If no message comes, send a request with the reply subject `reply()`, to which the server
-        responds. After the timeout, fail the batch.
+        If the server is silent for a part of the timeout, ask it for a response: send an empty
+        message with the reply subject `reply()`.
         """
         patience = self._limits.timeout
         began = monotonic() if self._stuck_since is None else self._stuck_since

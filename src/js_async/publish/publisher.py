@@ -248,7 +248,7 @@ class Publisher(Leaving):
             return True
 
     async def _result_of(self, entry: UnderWay) -> PubAck:
-        """Wait for a message; return its acknowledgement or raise its error."""
+        """Wait for the outcome of a message; return its acknowledgement or raise its error."""
         outcome = await self._pipeline.until(entry)
         if isinstance(outcome, PublishFailure):
             raise outcome.error

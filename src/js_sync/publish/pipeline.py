@@ -2,9 +2,10 @@
 """Messages in flight: send them without waiting, and match acknowledgements to messages.
 
 Four measures keep this fast. All acknowledgements come to one inbox, with a number for each
-message. Acknowledgements are extracted from a whole read of the socket at once, or compared with
-the previous one, instead of being parsed. The receiver stores each outcome in the message's entry.
-Callers that wait for the same message share one signal.
+message. Most acknowledgements are not parsed as JSON: one regular expression finds all that arrived
+together, and a single one is compared with the one before, which differs only in the sequence. The
+receiver stores each outcome in the message's entry. Callers that wait for the same message share
+one signal.
 """
 
 from __future__ import annotations
@@ -195,8 +196,8 @@ class Pipeline:
 
     def _send(self, entry: UnderWay) -> None:
         try:
-            # `note` skips the messages in `_unsent`: if the connection is lost now, they were not
-            # sent.
+            # If the connection is lost now, this message was not sent. So `note`, which marks the
+            # messages whose outcome a lost connection leaves unknown, skips those in `_unsent`.
             self._unsent.add(entry.reply)
             try:
                 self._transport.ready(Deadline(self._end(entry)))

@@ -249,7 +249,7 @@ class Publisher(Leaving):
             return True
 
     def _result_of(self, entry: UnderWay) -> PubAck:
-        """Wait for a message; return its acknowledgement or raise its error."""
+        """Wait for the outcome of a message; return its acknowledgement or raise its error."""
         outcome = self._pipeline.until(entry)
         if isinstance(outcome, PublishFailure):
             raise outcome.error

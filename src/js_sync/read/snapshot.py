@@ -76,9 +76,10 @@ def take_snapshot(api: Api, stream: str, request: SnapshotRequest) -> Snapshot:
 
 
 def collect_of_one(api: Api, info: StreamInfo, request: SnapshotRequest, latest: Latest) -> int:
-    """Do as `collect` for a stream with one replica, as it was when its info was requested.
+    """Do the same as `collect`, for a stream that has one replica according to `info`.
 
-    Only the leader answers, so one direct get is current if it contains everything.
+    Only the leader of such a stream answers direct gets. So the response is current, and no info is
+    requested if one response contains all messages.
     """
     if request.at_seq is None and request.at_time is None:
         stream = info.config.name or ""

@@ -193,7 +193,8 @@ class OrderedRead:
     def found_stream(self, stream: StreamInfo) -> bool:
         """Record the state of the stream; return whether it was re-created since the last call.
 
-        After a re-creation, the read starts again at the stream's beginning, or with its snapshot.
+        After a re-creation, a read of the last message of each subject takes a new snapshot. Other
+        reads start again at the stream's beginning.
         """
         another = self._created is not None and self._created != stream.created
         self._created = stream.created

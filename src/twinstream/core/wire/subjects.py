@@ -30,7 +30,10 @@ __all__ = [
 _NOT_IN_SUBJECT: Final = re.compile(r"[ \t\r\n]")
 _NOT_IN_NAME: Final = re.compile(r"[ \t\r\n\f.*>/\\]")
 BLANKS: Final = " \t\r\n\f"
-"""The white space that names must not contain. Other characters must not be stripped from names."""
+"""The white space that names must not contain; other white space is allowed.
+
+Strip names with `strip(BLANKS)`: `strip()` would also remove characters that are part of the name.
+"""
 _DOMAIN: Final = re.compile(r"\$JS\.([^.]+)\.API")
 _MAX_NAME: Final = 255
 # A server accepts protocol lines of up to 4096 bytes (max_control_line). It closes the connection

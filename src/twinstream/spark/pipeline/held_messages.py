@@ -31,8 +31,8 @@ def windows(low: int, high: int, size: int = WINDOW) -> Iterator[tuple[int, int]
 def held_messages(jet: JetStream, options: SourceOptions, low: int, high: int) -> pa.Table:
     """Return the stream's messages in ``[low, high)`` that the filter matches.
 
-    The table has the columns `MESSAGES`. The messages are read in the same way as by the source, so
-    the result is as exact, and takes as long.
+    The table has the schema `MESSAGES`. The messages are read in the same way as by the source, so
+    none is missing, and none is read twice.
     """
     (name,) = options.streams
     state = stream_state(jet, name)
