@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from functools import partial
+from time import monotonic
 
 import pytest
 
@@ -11,7 +12,7 @@ import js_async as js
 from tests._async.buckets import bucket
 from tests._async.flow import together
 from twinstream.models import KeyValueConfig
-from twinstream.testing import FakePeer, FakeServer
+from twinstream.testing import FakePeer, FakeServer, Proxy
 
 pytestmark = pytest.mark.since("2.11")
 
@@ -216,3 +217,17 @@ async def test_times_are_exact(opened, name):
         for key in found:
             assert found[key].timestamp_ns == (await made.get(key)).timestamp_ns
         assert await together(partial(made.get_many, "k.1"), partial(made.get_many, "k.2"))
+
+
+async def test_silent_server_ends_the_call_at_its_timeout(server, name):
+    with Proxy(server.url) as proxy:
+        async with js.connect(proxy.url) as connection:
+            made = await connection.jetstream(timeout=30).create_key_value(
+                KeyValueConfig(bucket=name)
+            )
+            proxy.mute = True
+            began = monotonic()
+            with pytest.raises(js.RequestTimeout):
+                await made.get_many("a", timeout=0.3)
+            assert monotonic() - began < 4
+            proxy.mute = False

@@ -7,14 +7,15 @@ import json
 import pickle
 from dataclasses import dataclass
 from functools import partial
+from time import monotonic
 
 import pytest
 
 import js_async as js
 from tests._async.buckets import bucket, listed
-from tests._async.flow import together
+from tests._async.flow import eventually, together
 from twinstream.models import KeyValueConfig, StreamConfig
-from twinstream.testing import FakePeer, FakeServer
+from twinstream.testing import FakePeer, FakeServer, Proxy
 
 PATIENT = js.ReconnectPolicy(wait=0.02, max_wait=0.2, attempts=-1)
 PUT = r"^PUB \$KV\.B\."
@@ -30,6 +31,10 @@ class Price:
 async def seqs(outcomes):
     """Return the revisions of outcomes, all of which are successes."""
     return [outcome.seq async for outcome in outcomes]
+
+
+async def all_of(outcomes):
+    return [outcome async for outcome in outcomes]
 
 
 def let_go(holder):
@@ -350,7 +355,8 @@ async def test_writes_without_a_response_are_looked_up_and_repeated_once():
     assert "revision 7 of another client" in str(unknown.error)
 
 
-async def test_own_earlier_value_of_the_key_is_not_taken_for_another_clients():
+@pytest.mark.parametrize("window", [1, 100])
+async def test_own_earlier_value_of_the_key_is_not_taken_for_another_clients(window):
     def script(peer: FakePeer) -> None:
         peer.handshake()
         info(peer, last_seq=4)
@@ -368,7 +374,37 @@ async def test_own_earlier_value_of_the_key_is_not_taken_for_another_clients():
     with FakeServer(script, rest) as server:
         async with js.connect(server.url, reconnect=PATIENT) as connection:
             made = await connection.jetstream().get_key_value("B")
-            assert await seqs(made.put_many([("a", b"1"), ("a", b"2")])) == [5, 6]
+            items = [("a", b"1"), ("a", b"2")]
+            assert await seqs(made.put_many(items, window=window)) == [5, 6]
+
+
+async def test_items_fail_together_while_the_server_is_away(server, name):
+    items = [(f"k{number}", b"") for number in range(100)]
+    async with js.connect(server.url) as observer:
+        await observer.jetstream().create_key_value(KeyValueConfig(bucket=name))
+        stream = await observer.jetstream().get_stream(f"KV_{name}")
+
+        async def all_are_stored():
+            return (await stream.info()).state.messages == len(items)
+
+        with Proxy(server.url) as proxy:
+            async with js.connect(proxy.url, reconnect=PATIENT) as connection:
+                made = await connection.jetstream().get_key_value(name)
+                proxy.mute = True
+                outcomes = made.put_many(items, timeout=0.5, raise_failures=False)
+
+                async def lose():
+                    await eventually(all_are_stored)
+                    proxy.refuse = True
+                    proxy.cut()
+
+                began = monotonic()
+                _, failures = await together(lose, lambda: all_of(outcomes))
+                # One timeout for all, not one for each.
+                assert monotonic() - began < 25
+                found = {type(each.error) for each in failures}
+                assert found <= {js.OutcomeUnknown, js.RequestTimeout}
+                proxy.refuse = proxy.mute = False
 
 
 async def test_silent_server_is_a_timeout_of_each_item():

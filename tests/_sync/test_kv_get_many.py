@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 from functools import partial
+from time import monotonic
 
 import pytest
 
@@ -12,7 +13,7 @@ import js_sync as js
 from tests._sync.buckets import bucket
 from tests._sync.flow import together
 from twinstream.models import KeyValueConfig
-from twinstream.testing import FakePeer, FakeServer
+from twinstream.testing import FakePeer, FakeServer, Proxy
 
 pytestmark = pytest.mark.since("2.11")
 
@@ -217,3 +218,15 @@ def test_times_are_exact(opened, name):
         for key in found:
             assert found[key].timestamp_ns == (made.get(key)).timestamp_ns
         assert together(partial(made.get_many, "k.1"), partial(made.get_many, "k.2"))
+
+
+def test_silent_server_ends_the_call_at_its_timeout(server, name):
+    with Proxy(server.url) as proxy:
+        with js.connect(proxy.url) as connection:
+            made = connection.jetstream(timeout=30).create_key_value(KeyValueConfig(bucket=name))
+            proxy.mute = True
+            began = monotonic()
+            with pytest.raises(js.RequestTimeout):
+                made.get_many("a", timeout=0.3)
+            assert monotonic() - began < 4
+            proxy.mute = False

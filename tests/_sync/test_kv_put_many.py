@@ -8,14 +8,15 @@ import json
 import pickle
 from dataclasses import dataclass
 from functools import partial
+from time import monotonic
 
 import pytest
 
 import js_sync as js
 from tests._sync.buckets import bucket, listed
-from tests._sync.flow import together
+from tests._sync.flow import eventually, together
 from twinstream.models import KeyValueConfig, StreamConfig
-from twinstream.testing import FakePeer, FakeServer
+from twinstream.testing import FakePeer, FakeServer, Proxy
 
 PATIENT = js.ReconnectPolicy(wait=0.02, max_wait=0.2, attempts=-1)
 PUT = r"^PUB \$KV\.B\."
@@ -31,6 +32,10 @@ class Price:
 def seqs(outcomes):
     """Return the revisions of outcomes, all of which are successes."""
     return [outcome.seq for outcome in outcomes]
+
+
+def all_of(outcomes):
+    return [outcome for outcome in outcomes]
 
 
 def let_go(holder):
@@ -351,7 +356,8 @@ def test_writes_without_a_response_are_looked_up_and_repeated_once():
     assert "revision 7 of another client" in str(unknown.error)
 
 
-def test_own_earlier_value_of_the_key_is_not_taken_for_another_clients():
+@pytest.mark.parametrize("window", [1, 100])
+def test_own_earlier_value_of_the_key_is_not_taken_for_another_clients(window):
     def script(peer: FakePeer) -> None:
         peer.handshake()
         info(peer, last_seq=4)
@@ -369,7 +375,37 @@ def test_own_earlier_value_of_the_key_is_not_taken_for_another_clients():
     with FakeServer(script, rest) as server:
         with js.connect(server.url, reconnect=PATIENT) as connection:
             made = connection.jetstream().get_key_value("B")
-            assert seqs(made.put_many([("a", b"1"), ("a", b"2")])) == [5, 6]
+            items = [("a", b"1"), ("a", b"2")]
+            assert seqs(made.put_many(items, window=window)) == [5, 6]
+
+
+def test_items_fail_together_while_the_server_is_away(server, name):
+    items = [(f"k{number}", b"") for number in range(100)]
+    with js.connect(server.url) as observer:
+        observer.jetstream().create_key_value(KeyValueConfig(bucket=name))
+        stream = observer.jetstream().get_stream(f"KV_{name}")
+
+        def all_are_stored():
+            return (stream.info()).state.messages == len(items)
+
+        with Proxy(server.url) as proxy:
+            with js.connect(proxy.url, reconnect=PATIENT) as connection:
+                made = connection.jetstream().get_key_value(name)
+                proxy.mute = True
+                outcomes = made.put_many(items, timeout=0.5, raise_failures=False)
+
+                def lose():
+                    eventually(all_are_stored)
+                    proxy.refuse = True
+                    proxy.cut()
+
+                began = monotonic()
+                _, failures = together(lose, lambda: all_of(outcomes))
+                # One timeout for all, not one for each.
+                assert monotonic() - began < 25
+                found = {type(each.error) for each in failures}
+                assert found <= {js.OutcomeUnknown, js.RequestTimeout}
+                proxy.refuse = proxy.mute = False
 
 
 def test_silent_server_is_a_timeout_of_each_item():

@@ -15,7 +15,7 @@ from js_async.consume.messages import Messages
 from js_async.consumer import Consumer
 from js_async.runtime.concurrency import sleep
 from twinstream.core.consume.reports import PullWarning
-from twinstream.core.deadline import Deadline
+from twinstream.core.deadline import NEVER, Deadline
 from twinstream.core.error_details.transient import FAILED_REQUEST
 from twinstream.core.groups.takeover import has_all, patience
 from twinstream.errors import (
@@ -32,6 +32,8 @@ __all__ = ["Takeover"]
 
 # Interval between requests for the consumer info (seconds).
 _PAUSE: Final = 0.05
+# Smallest number of unacknowledged messages for which returned ones are remembered.
+_LEAST: Final = 100
 
 
 class Takeover:
@@ -57,41 +59,62 @@ class Takeover:
         self._report: Final = report
         self._buffered: Final[dict[int, Message]] = {}
         self._sorted: Final[deque[Message]] = deque()
-        # Whether the messages of an earlier instance are in order.
+        # Messages that `take` returned, by stream sequence. Acknowledged ones are removed once
+        # there are twice as many messages as may be unacknowledged.
+        self._returned: dict[int, Message] = {}
+        self._most: Final = 2 * max(config.max_ack_pending or 0, _LEAST)
         self._has_taken_over = False
-        # The consumer sequence of the last received message.
-        self._last_seq = 0
+        # The consumer sequence of the last received message. No message is the next one of -1.
+        self._last_seq = -1
+        # The consumer sequence before which a delivery is missing; None if all deliveries arrived.
+        self._gap_at: int | None = None
+        # When the server has certainly redelivered what is missing.
+        self._until = NEVER
 
     async def take(self, deadline: Deadline) -> Message | None:
         """Return the next message, or None at the end."""
         if not self._sorted:
-            last = self._last_seq
             message = await self._receive(deadline)
-            if message is None or (self._has_taken_over and self._last_seq == last + 1):
-                return message
+            if message is None:
+                return None
+            if self._gap_at is None:
+                return self._noted(message)
             if not await self._settle(message):
                 return None
         message = self._sorted.popleft()
         self._messages._held.release(message)
+        return self._noted(message)
+
+    def _noted(self, message: Message) -> Message:
+        if len(self._returned) > self._most:
+            self._returned = {
+                seq: each for seq, each in self._returned.items() if not each.is_acknowledged
+            }
+        self._returned[message.metadata.stream_seq] = message
         return message
 
     async def _receive(self, deadline: Deadline) -> Message | None:
+        """Return the next message as it arrives, and note if a delivery before it is missing."""
         message = await self._messages._take(deadline)
         if message is not None:
-            self._last_seq = message.metadata.consumer_seq
+            seq = message.metadata.consumer_seq
+            if seq != self._last_seq + 1:
+                self._gap_at = seq
+                self._until = Deadline.after(self._patience)
+            self._last_seq = seq
         return message
 
     async def _settle(self, first: Message) -> bool:
         """Buffer messages until all unacknowledged ones were redelivered, then sort them.
 
-        Does not wait longer than `patience` allows. Returns False at the end of the messages.
+        Does not wait longer than `patience` after the last gap. Returns False at the end of the
+        messages.
         """
         self._keep(first)
-        deadline = Deadline.after(self._patience)
         while not await self._has_all():
-            if deadline.expired():
-                # A lost delivery was repeated by now. An instance that works on a message may
-                # have asked the server to wait longer.
+            if self._until.expired():
+                # A lost delivery was repeated by now. An earlier instance that works on a message
+                # may have asked the server to wait longer.
                 if not self._has_taken_over:
                     text = "messages that an earlier instance has not acknowledged may come late"
                     self._report(PullWarning(text))
@@ -100,6 +123,7 @@ class Takeover:
                 return False
         self._sorted.extend(self._buffered[seq] for seq in sorted(self._buffered))
         self._buffered.clear()
+        self._gap_at = None
         self._has_taken_over = True
         return True
 
@@ -123,8 +147,13 @@ class Takeover:
         # All messages that the server sent before the info have arrived, so buffer them.
         if not await self._take_more(Deadline.after(0)):
             return False
-        sequences = {seq: each.metadata.consumer_seq for seq, each in self._buffered.items()}
-        return has_all(info, sequences)
+        # A copy of a message that a handler works on hides no other message: do not count it.
+        sequences = {
+            seq: each.metadata.consumer_seq
+            for seq, each in self._buffered.items()
+            if seq not in self._returned
+        }
+        return has_all(info, sequences, self._gap_at or 0)
 
     async def _take_more(self, deadline: Deadline) -> bool:
         """Buffer the messages that have arrived or arrive before the deadline.

@@ -82,6 +82,8 @@ class PutPipeline(Pipeline):
         # once there are twice as many as may be in flight.
         self._last: dict[bytes, bytes] = {}
         self._most: Final = 2 * limits.window
+        # When the connection was lost, or when the last lookup after that had a response.
+        self._resolved_at = 0.0
 
     async def open(self) -> None:
         """Subscribe to the inbox, and check the TTL."""
@@ -124,6 +126,7 @@ class PutPipeline(Pipeline):
         """Send a message unless another one of the same key is in flight; then use `send`."""
         if self._before(entry) is not None:
             return False
+        self._note_seen(entry)
         if len(self._last) > self._most:
             waiting = self._waiting
             self._last = {key: reply for key, reply in self._last.items() if reply in waiting}
@@ -135,11 +138,15 @@ class PutPipeline(Pipeline):
         before = self._before(entry)
         if before is not None:
             await self.until(before)
-            key, value, _ = self._items[entry.reply]
-            self._items[entry.reply] = (key, value, self._place.seen)
+            self._note_seen(entry)
             entry.started = entry.sent_at = monotonic()
             self._last[entry.subject] = entry.reply
         await super().send(entry)
+
+    def _note_seen(self, entry: UnderWay) -> None:
+        """Note the last revision before the send: the write of the same key before is finished."""
+        key, value, _ = self._items[entry.reply]
+        self._items[entry.reply] = (key, value, self._place.seen)
 
     def _before(self, entry: UnderWay) -> UnderWay | None:
         """Return the message of the same key that is in flight."""
@@ -170,8 +177,19 @@ class PutPipeline(Pipeline):
         place.saw(outcome.seq)
         return outcome
 
+    async def until(self, entry: UnderWay) -> Outcome:
+        """Wait for the outcome of an item and return it."""
+        outcome = await super().until(entry)
+        item = self._items.get(entry.reply)
+        if item is not None and isinstance(outcome, PublishFailure):
+            # The send was interrupted, so `_finish` was not called.
+            return self._judged(entry, outcome, item)
+        return outcome
+
     def _act(self, entry: UnderWay, action: Action) -> None:
         if isinstance(action, Fail) and isinstance(action.error, ConnectionLost):
+            if not self._to_recover:
+                self._resolved_at = monotonic()
             action = Prove(action.error)
         super()._act(entry, action)
 
@@ -182,11 +200,14 @@ class PutPipeline(Pipeline):
             return
         request = entry.request
         key = request.subject.removeprefix(self._written)
-        # Each has its own time: many writes may have been in flight.
-        deadline = Deadline.after(self._timeout)
+        # Many writes may have been in flight. Each has its own time, but only while the server
+        # responds; otherwise, all fail after one timeout.
+        deadline = Deadline(self._resolved_at + self._timeout)
         try:
             seq = await self._writes.resolved(key, request, item[2], deadline, refusal)
         except TwinstreamError as error:
             self._finish(entry, PublishFailure(request, error))
         else:
             self._finish(entry, PubAck(stream=self._writes.stream_name, seq=seq))
+        if not deadline.expired():
+            self._resolved_at = monotonic()

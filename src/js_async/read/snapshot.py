@@ -91,6 +91,7 @@ async def collect_of_one(
             await work.close()
         if seq is not None:
             return seq
+        request = SnapshotRequest(subjects=request.subjects, timeout=work.remaining)
     return await collect(api, info.config.name or "", request, latest)
 
 
@@ -147,6 +148,11 @@ class _Snapshot:
 
     async def close(self) -> None:
         await self._inbox.close()
+
+    @property
+    def remaining(self) -> float:
+        """The seconds until the deadline, at least 0."""
+        return max(self._deadline.remaining(), 0.0)
 
     # ---- the current state
 
@@ -360,14 +366,14 @@ class _Snapshot:
         transport = self._api.transport
         subject = self._api.subjects.direct_get(self._stream).encode()
         try:
-            await transport.ready(self._api.deadline())
+            await transport.ready(self._api.deadline().earlier(self._deadline.at))
             box, reply = await self._inbox.open(subject)
             epoch, token = transport.epoch, reply.encode()
             answer = MultiAnswer(token, self._stream.encode(), page)
             await transport.send(subject, token, b"", request)
             end = answer.take(box.take_all())
             while end is None:
-                await self._inbox.wait(box, epoch)
+                await self._inbox.wait(box, epoch, self._deadline)
                 end = answer.take(box.take_all())
         except LOST_RESPONSE as error:
             return MultiEnd(failure=str(error))

@@ -7,7 +7,7 @@ from typing import Final
 
 from js_sync.api.api import Api
 from js_sync.client.transport import Box
-from twinstream.core.deadline import Deadline
+from twinstream.core.deadline import NEVER, Deadline
 from twinstream.errors import ConnectionLost, RequestTimeout
 
 __all__ = ["Inbox"]
@@ -37,8 +37,8 @@ class Inbox:
         self._box.asks = subject
         return self._box, f"{self._prefix}.{self._api.transport.tokens.next()}"
 
-    def wait(self, box: Box, epoch: int) -> None:
-        """Wait for frames of a response.
+    def wait(self, box: Box, epoch: int, deadline: Deadline = NEVER) -> None:
+        """Wait for frames of a response, at most until `deadline`.
 
         `epoch` is the transport's `epoch` when the request was sent.
 
@@ -48,7 +48,7 @@ class Inbox:
             PermissionDenied: The user may not publish the request, or not subscribe.
         """
         transport, patience = self._api.transport, self._patience
-        is_set = transport.wait(box.signal, Deadline.after(patience))
+        is_set = transport.wait(box.signal, Deadline.after(patience).earlier(deadline.at))
         if box.error is not None:
             raise box.error
         if transport.epoch != epoch or not transport.is_connected:

@@ -90,6 +90,7 @@ def collect_of_one(api: Api, info: StreamInfo, request: SnapshotRequest, latest:
             work.close()
         if seq is not None:
             return seq
+        request = SnapshotRequest(subjects=request.subjects, timeout=work.remaining)
     return collect(api, info.config.name or "", request, latest)
 
 
@@ -144,6 +145,11 @@ class _Snapshot:
 
     def close(self) -> None:
         self._inbox.close()
+
+    @property
+    def remaining(self) -> float:
+        """The seconds until the deadline, at least 0."""
+        return max(self._deadline.remaining(), 0.0)
 
     # ---- the current state
 
@@ -357,14 +363,14 @@ class _Snapshot:
         transport = self._api.transport
         subject = self._api.subjects.direct_get(self._stream).encode()
         try:
-            transport.ready(self._api.deadline())
+            transport.ready(self._api.deadline().earlier(self._deadline.at))
             box, reply = self._inbox.open(subject)
             epoch, token = transport.epoch, reply.encode()
             answer = MultiAnswer(token, self._stream.encode(), page)
             transport.send(subject, token, b"", request)
             end = answer.take(box.take_all())
             while end is None:
-                self._inbox.wait(box, epoch)
+                self._inbox.wait(box, epoch, self._deadline)
                 end = answer.take(box.take_all())
         except LOST_RESPONSE as error:
             return MultiEnd(failure=str(error))

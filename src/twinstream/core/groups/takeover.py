@@ -19,16 +19,20 @@ __all__ = ["has_all", "patience"]
 _MARGIN: Final = 1.0
 
 
-def has_all(info: ConsumerInfo, came: Mapping[int, int]) -> bool:
+def has_all(info: ConsumerInfo, came: Mapping[int, int], gap_at: int = 0) -> bool:
     """Return whether this instance has received all unacknowledged messages of a consumer.
 
     Args:
         info: The state of the consumer.
         came: The received messages, none of which was acknowledged: a mapping of the stream
             sequence to the consumer sequence of the last delivery.
+        gap_at: The consumer sequence before which a delivery is missing. An older state of the
+            consumer does not count that delivery.
     """
     last = info.delivered.consumer_seq if info.delivered is not None else 0
-    return (info.num_ack_pending or 0) <= sum(1 for seq in came.values() if seq <= last)
+    return last >= gap_at and (info.num_ack_pending or 0) <= sum(
+        1 for seq in came.values() if seq <= last
+    )
 
 
 def patience(config: ConsumerConfig) -> float:
