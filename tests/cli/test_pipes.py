@@ -138,6 +138,25 @@ def test_a_reader_that_leaves_early_is_no_failure(
     assert "Exception" not in done.stderr
 
 
+@pytest.mark.parametrize("command", ["stream ls", "stream info {}", "consumer ls {}", "health"])
+def test_a_reader_that_has_left_is_no_failure(
+    server: NatsServer, stream: str, command: str
+) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        ended = subprocess.run(
+            [sys.executable, "-m", "twinstream", *command.format(stream).split()],
+            stdout=writing,
+            stderr=subprocess.PIPE,
+            env=environment(server),
+            timeout=LIMIT,
+        )
+    finally:
+        os.close(writing)
+    assert (ended.returncode, ended.stderr) == (0, b"")
+
+
 def test_a_publication_that_its_reader_cuts_short_is_a_failure(
     server: NatsServer, stream: str
 ) -> None:

@@ -42,6 +42,10 @@ class _Screen(Console):
             else:
                 yield Segment(harmless(segment.text), segment.style)
 
+    def on_broken_pipe(self) -> None:
+        """Raise the current `BrokenPipeError`; rich would end the command with exit code 1."""
+        raise
+
 
 def counted(number: int, noun: str) -> str:
     """Return a number with its noun: ``1 message``, ``2,000 messages``, ``2 batches``."""
