@@ -139,6 +139,9 @@ def test_thousands_of_digits_are_validated_like_any_number() -> None:
     assert validate_consumer({**consumer, "sample_freq": "0" * 5000 + "50"}) == []
     assert lint_consumer({**consumer, "sample_freq": HUGE})
     stream = {"name": "S", "subjects": ["a.*"]}
+    # Python refuses to show it in decimal digits.
+    [problem] = validate_stream({**stream, "max_msgs": 16**5000})
+    assert (problem.path, "a very large number" in problem.message) == ("max_msgs", True)
     for target in (
         f"{{{{left(1,{HUGE})}}}}",
         f"{{{{wildcard({HUGE})}}}}",

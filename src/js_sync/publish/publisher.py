@@ -11,7 +11,7 @@ from js_sync.api.api import Api
 from js_sync.client.closing import Leaving, warn_of_failures
 from js_sync.publish.inflight import Outcome, UnderWay
 from js_sync.publish.pipeline import Pipeline
-from js_sync.runtime.concurrency import Lock, Signal, Task, spawn
+from js_sync.runtime.concurrency import Lock, Signal, Task, before_exit, sleep, spawn
 from twinstream.core.deadline import Deadline
 from twinstream.core.publish.limits import PublishLimits
 from twinstream.core.publish.request import (
@@ -29,6 +29,9 @@ __all__ = ["PublishHandle", "Publisher"]
 
 # Interval at which a background task or thread checks for timeouts and retries (seconds).
 _LOOK: Final = 0.1
+# Maximum time to wait for responses when the program ends (seconds).
+_EXIT_TIME: Final = 1.0
+_POLL: Final = 0.01
 
 
 class PublishHandle:
@@ -108,11 +111,26 @@ class _Work:
                 if self.is_dropped and self.pipeline.oldest is None:
                     self.pipeline.close()
                     return
+        except BaseException:
+            # The program or its event loop ends.
+            self.flush_at_exit(Deadline.after(_EXIT_TIME))
+            raise
         finally:
             failures = self.failures.take() if self.is_dropped else None
             if failures is not None:
                 # Messages in flight failed after the publisher was deleted.
                 warn_of_failures("publisher", failures)
+
+    def flush_at_exit(self, deadline: Deadline) -> None:
+        """Wait for the responses to messages in flight, until the deadline."""
+        while not (self.pipeline.oldest is None or self.pipeline.is_over or deadline.expired()):
+            sleep(_POLL)
+
+    def warn_unclosed(self) -> None:
+        """Warn about failures that the program did not read before its end."""
+        failures = self.failures.take()
+        if failures is not None:
+            warn_of_failures("publisher", failures)
 
 
 class Publisher(Leaving):
@@ -162,6 +180,7 @@ class Publisher(Leaving):
         self._ended = ended
         try:
             self._pipeline.open()
+            before_exit(work)
             self._keeper = spawn(lambda: work.keep(ended), "twinstream-publisher")
         except BaseException:
             # The call was interrupted after the keeper was created. No other code would stop it.

@@ -10,7 +10,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from twinstream.models._go_time import go_time
 from twinstream.models._settings import Settings
@@ -272,6 +272,9 @@ _EXTRA_WORDS = {
 """Values of enumerations that the server reads as "not set"."""
 
 
+_LONG_BITS: Final = 256
+
+
 def show(value: object) -> str:
     """Return a JSON value as text for a message, at most 60 characters long."""
     if value is None or isinstance(value, bool):
@@ -282,6 +285,9 @@ def show(value: object) -> str:
         text = repr(str(value))
     elif isinstance(value, (list, tuple)):
         return "a list"
+    elif isinstance(value, int) and value.bit_length() > _LONG_BITS:
+        # Python refuses to convert a number of thousands of digits.
+        return "a very large number"
     else:
         text = repr(value)
     return text if len(text) <= 60 else f"{text[:57]}..."
