@@ -16,7 +16,7 @@ import js_sync
 from tests.operators import make_pair
 from tests.soak import LONG
 from tests.spark.pipelines import config_of, counted
-from twinstream.cli.pipeline.board import told
+from twinstream.cli.pipeline.board import sentence as board_sentence
 from twinstream.cli.pipeline.page import page
 from twinstream.models import StreamConfig
 from twinstream.spark.pipeline.batch_log import BatchLog
@@ -65,7 +65,7 @@ def test_the_password_is_nowhere(
     texts = {
         "report": page(config.name, config.sink, {"S": log}),
         "config": repr(config) + str(config),
-        "events": repr(heard) + "".join(map(told, heard)) + repr(wrong),
+        "events": repr(heard) + "".join(map(board_sentence, heard)) + repr(wrong),
         "output": "".join(capfd.readouterr()),
     }
     assert [name for name, text in texts.items() if CANARY in text] == []

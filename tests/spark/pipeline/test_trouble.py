@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from twinstream.cli.pipeline.board import told
+from twinstream.cli.pipeline.board import sentence as board_sentence
 from twinstream.spark.errors import OptionError
 from twinstream.spark.pipeline.happenings import Failed
 from twinstream.spark.pipeline.trouble import is_lasting, kind_of, sentence
@@ -44,4 +44,6 @@ def test_errors_of_this_package_keep_their_words() -> None:
 
 @pytest.mark.parametrize("error", ["disk on fire", "disk on fire."])
 def test_the_board_ends_the_sentence(error: str) -> None:
-    assert told(Failed("S", error, 1.0, "RuntimeError")) == "disk on fire. Restarts in 1 s."
+    assert (
+        board_sentence(Failed("S", error, 1.0, "RuntimeError")) == "disk on fire. Restarts in 1 s."
+    )
