@@ -107,7 +107,7 @@ $(VENV)/.compiled: $(VENV)/.ready-fast
 
 # Markers are set by tests/markers.py. The scenarios of the blocking twin are generated from those of
 # the asyncio twin; `make test` runs both.
-test-fast: setup-fast $(VENV)/.compiled ## the tests without servers and Java, in about a minute
+test-fast: setup-fast $(VENV)/.compiled ## the tests without servers and Java, in less than two minutes
 	$(BIN)/python -m pytest -m fast $(FAST) --ignore tests/_sync $(ARGS)
 
 # PYTHON gets an environment of its own, without PySpark, in a folder of $(VENV).
