@@ -1,4 +1,7 @@
-"""An elastic consumer group in a cluster whose nodes are killed, stopped and cut off."""
+"""An elastic consumer group in a cluster whose nodes are killed, stopped and cut off.
+
+Only in the long form: a short one starts three servers for little evidence.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from tests._async.flow import pause, together
 from tests._async.members import QUICK, Member, Seen, consumed, elastic
 from tests._async.trouble import PATIENT, Progress, is_passing, trouble
 from tests.conftest import VERSION
-from tests.soak import rounds, state
+from tests.soak import LONG, rounds, state
 from twinstream.testing import NatsCluster
 
 # How many messages may be stored and not handled yet.
@@ -23,6 +26,7 @@ def own_cluster():
         yield running
 
 
+@pytest.mark.skipif(not LONG, reason="only with `make soak`")
 async def test_a_group_in_a_cluster_in_trouble(own_cluster, name):
     troubles, seen, progress = rounds(4, 63), Seen(name), Progress()
     async with js.connect(own_cluster.url, reconnect=PATIENT) as connection:
