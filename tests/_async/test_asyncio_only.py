@@ -1065,7 +1065,7 @@ async def test_an_iteration_ends_though_its_drain_was_cancelled():
 
 
 class Watched:
-    """The replies of a connection, with the owners of inboxes that are told of missing ones."""
+    """The replies of a connection, and the owners of inboxes, which get reports of failures."""
 
     def __init__(self, replies):
         self._replies = replies

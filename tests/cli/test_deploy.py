@@ -128,8 +128,11 @@ def test_ending_interest_needs_confirmation(run: Run, write: Write, server: Nats
     run("apply", write(stream, consumer_of("DEP9", **both)), "--yes")
     with js_sync.connect(server.url) as nc:
         nc.jetstream().publish("DEP9.1", b"x")
-    anew = run("plan", write(stream, consumer_of("DEP9", **both, replay_policy="original")))
-    assert "without its position and the messages that only it has not acknowledged;" in anew.stdout
+    changed = run("plan", write(stream, consumer_of("DEP9", **both, replay_policy="original")))
+    assert (
+        "without its position and the messages that all other consumers have acknowledged;"
+        in changed.stdout
+    )
     moved = write(stream, consumer_of("DEP9", **{**both, "filter_subject": "DEP9.2"}))
     refused = run("apply", moved, "--yes")
     assert refused.exit_code == 1
@@ -390,8 +393,8 @@ def test_consumer_that_cannot_be_recreated_is_reported(
     login = ("--server", server_factory(NO_CONSUMERS).url, "--password", "p", "--yes")
     first = write(stream_of("DEP15"), consumer_of("DEP15"))
     assert run("apply", first, *login, "--user", "u").exit_code == 0
-    anew = write(stream_of("DEP15"), consumer_of("DEP15", ack_policy="explicit"))
-    result = run("apply", anew, *login, "--user", "reader", "--allow-recreate")
+    changed = write(stream_of("DEP15"), consumer_of("DEP15", ack_policy="explicit"))
+    result = run("apply", changed, *login, "--user", "reader", "--allow-recreate")
     assert result.exit_code == 1
     assert "consumer DEP15/C was removed to be re-created, but creating it failed" in result.stderr
 

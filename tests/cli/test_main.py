@@ -117,8 +117,8 @@ def test_for_machines_an_interrupt_is_a_json_document(run: Run) -> None:
     with FakeServer(rest=interrupting) as server:
         result = run("stream", "info", "S", "--json", "--server", server.url)
         assert (result.exit_code, result.stdout) == (1, "")
-        told = {"error": "interrupted", "kind": "KeyboardInterrupt", "err_code": None}
-        assert json.loads(result.stderr) == told
+        expected = {"error": "interrupted", "kind": "KeyboardInterrupt", "err_code": None}
+        assert json.loads(result.stderr) == expected
         shown = run("stream", "info", "S", "--server", server.url)
     assert shown.stderr.strip() == "Aborted!"
 
@@ -201,8 +201,8 @@ main()
     if words[0] == "--":
         assert done.stderr.strip() == "Aborted!"
     else:
-        told = {"error": "interrupted", "kind": "KeyboardInterrupt", "err_code": None}
-        assert json.loads(done.stderr) == told
+        expected = {"error": "interrupted", "kind": "KeyboardInterrupt", "err_code": None}
+        assert json.loads(done.stderr) == expected
 
 
 def test_help_imports_no_large_package() -> None:

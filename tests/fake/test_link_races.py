@@ -43,7 +43,7 @@ def whole(peer: FakePeer) -> None:
 
 
 @contextmanager
-def mended(*scripts, meanwhile, **options):
+def reconnected(*scripts, meanwhile, **options):
     """A connection whose second link calls `meanwhile` before the first SUB is written.
 
     It has one subscription, which is given to `meanwhile`, too.
@@ -78,7 +78,7 @@ def test_subscription_created_during_a_connect_is_sent():
     def meanwhile(connection, _):
         connection.subscribe("late")
 
-    with mended(second, meanwhile=meanwhile) as (server, *_):
+    with reconnected(second, meanwhile=meanwhile) as (server, *_):
         eventually(lambda: server.reached("late"))
 
 
@@ -93,7 +93,7 @@ def test_subscription_ended_during_a_connect_ends_there_too():
     def meanwhile(_, news):
         news.close()
 
-    with mended(second, meanwhile=meanwhile) as (server, *_):
+    with reconnected(second, meanwhile=meanwhile) as (server, *_):
         eventually(lambda: server.reached("ended"))
 
 
@@ -101,7 +101,7 @@ def test_refusal_before_a_connection_counts_reaches_the_subscription():
     def meanwhile(connection, _):
         refuse(connection, 'Permissions Violation for Subscription to "news"')
 
-    with mended(whole, meanwhile=meanwhile) as (server, _, news, _):
+    with reconnected(whole, meanwhile=meanwhile) as (server, _, news, _):
         eventually(lambda: server.reached("whole"))
         with pytest.raises(js.PermissionDenied):
             news.next(timeout=10)
@@ -115,7 +115,7 @@ def test_connection_that_breaks_before_it_counts_is_restored():
         peer.handshake()
         peer.until_left(timeout=30)
 
-    with mended(second, whole, meanwhile=meanwhile) as (server, connection, *_):
+    with reconnected(second, whole, meanwhile=meanwhile) as (server, connection, *_):
         eventually(lambda: server.reached("whole"))
         connection.flush(timeout=30)
 
@@ -125,7 +125,7 @@ def test_connection_closed_during_a_reconnect_stays_closed():
         peer.handshake()
         peer.until_left(timeout=30)
 
-    with mended(second, meanwhile=lambda connection, _: connection.close()) as (
+    with reconnected(second, meanwhile=lambda connection, _: connection.close()) as (
         _,
         connection,
         _,

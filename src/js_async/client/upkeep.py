@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from twinstream.core.connect.options import ConnectOptions
     from twinstream.core.connect.server_pool import Rounds, ServerAddress
 
-__all__ = ["Upkeep", "keep", "shuffle"]
+__all__ = ["EXIT_TIME", "Upkeep", "keep", "shuffle"]
 
 # The longest time that a flush may delay the end of the program (seconds).
-_EXIT_TIME: Final = 1.0
+EXIT_TIME: Final = 1.0
 
 
 class Kept(Protocol):
@@ -175,7 +175,7 @@ async def keep(
         # The program or its event loop ends.
         upkeep = of()
         if upkeep is not None:
-            await upkeep.flush_at_exit(Deadline.after(_EXIT_TIME))
+            await upkeep.flush_at_exit(Deadline.after(EXIT_TIME))
         raise
 
 

@@ -8,6 +8,7 @@ from typing import Final, Self
 
 from js_async.api.api import Api
 from js_async.client.closing import Leaving, warn_of_failures
+from js_async.client.upkeep import EXIT_TIME
 from js_async.publish.inflight import Outcome, UnderWay
 from js_async.publish.pipeline import Pipeline
 from js_async.runtime.concurrency import Lock, Signal, Task, before_exit, sleep, spawn
@@ -28,8 +29,7 @@ __all__ = ["PublishHandle", "Publisher"]
 
 # Interval at which a background task or thread checks for timeouts and retries (seconds).
 _LOOK: Final = 0.1
-# Maximum time to wait for responses when the program ends (seconds).
-_EXIT_TIME: Final = 1.0
+# Pause between two looks at the messages in flight when the program ends (seconds).
 _POLL: Final = 0.01
 
 
@@ -112,13 +112,12 @@ class _Work:
                     return
         except BaseException:
             # The program or its event loop ends.
-            await self.flush_at_exit(Deadline.after(_EXIT_TIME))
+            await self.flush_at_exit(Deadline.after(EXIT_TIME))
             raise
         finally:
-            failures = self.failures.take() if self.is_dropped else None
-            if failures is not None:
-                # Messages in flight failed after the publisher was deleted.
-                warn_of_failures("publisher", failures)
+            if self.is_dropped:
+                # Messages in flight may have failed after the publisher was deleted.
+                self.warn_unclosed()
 
     async def flush_at_exit(self, deadline: Deadline) -> None:
         """Wait for the responses to messages in flight, until the deadline."""

@@ -83,7 +83,7 @@ async def collect_of_one(
     requested if one response contains all messages.
     """
     if request.at_seq is None and request.at_time is None:
-        stream = info.config.name or ""
+        stream, deadline = info.config.name or "", Deadline.after(request.timeout)
         work = _Snapshot(api, stream, info, request.subjects, request.timeout, latest)
         try:
             seq = await work.at_once()
@@ -91,7 +91,7 @@ async def collect_of_one(
             await work.close()
         if seq is not None:
             return seq
-        request = SnapshotRequest(subjects=request.subjects, timeout=work.remaining)
+        request = SnapshotRequest(subjects=request.subjects, timeout=deadline.remaining())
     return await collect(api, info.config.name or "", request, latest)
 
 
@@ -148,11 +148,6 @@ class _Snapshot:
 
     async def close(self) -> None:
         await self._inbox.close()
-
-    @property
-    def remaining(self) -> float:
-        """The seconds until the deadline, at least 0."""
-        return max(self._deadline.remaining(), 0.0)
 
     # ---- the current state
 

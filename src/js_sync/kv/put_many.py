@@ -77,7 +77,7 @@ class PutPipeline(Pipeline):
         self._codecs: Final = codecs
         self._written: Final = place.subjects.written
         self._ttl: Ttl | None = ttl
-        # Key, value and the last revision seen before the send, by reply subject.
+        # Key, value and the last revision seen before the send (0 until then), by reply subject.
         self._items: Final[dict[bytes, tuple[str, Any, int]]] = {}
         # The reply subject of the last write of a key. Entries without one in flight are removed
         # once there are twice as many as may be in flight.
@@ -111,7 +111,7 @@ class PutPipeline(Pipeline):
         entry = super().prepare(request)
         if entry.outcome is not None:
             return self._refused(key, value, cast("PublishFailure", entry.outcome).peek())
-        self._items[entry.reply] = (key, value, self._place.seen)
+        self._items[entry.reply] = (key, value, 0)
         return entry
 
     def _with_ttl(self, subject: str, data: bytes) -> PublishRequest:
@@ -127,11 +127,7 @@ class PutPipeline(Pipeline):
         """Send a message unless another one of the same key is in flight; then use `send`."""
         if self._before(entry) is not None:
             return False
-        self._note_seen(entry)
-        if len(self._last) > self._most:
-            waiting = self._waiting
-            self._last = {key: reply for key, reply in self._last.items() if reply in waiting}
-        self._last[entry.subject] = entry.reply
+        self._begin(entry)
         return super().try_send(entry)
 
     def send(self, entry: UnderWay) -> None:
@@ -139,15 +135,21 @@ class PutPipeline(Pipeline):
         before = self._before(entry)
         if before is not None:
             self.until(before)
-            self._note_seen(entry)
+            self._begin(entry)
             entry.started = entry.sent_at = monotonic()
-            self._last[entry.subject] = entry.reply
         super().send(entry)
 
-    def _note_seen(self, entry: UnderWay) -> None:
-        """Note the last revision before the send: the write of the same key before is finished."""
+    def _begin(self, entry: UnderWay) -> None:
+        """Note the write of a key before it is sent, and the last revision seen before.
+
+        No other write of the key is in flight.
+        """
         key, value, _ = self._items[entry.reply]
         self._items[entry.reply] = (key, value, self._place.seen)
+        if len(self._last) > self._most:
+            waiting = self._waiting
+            self._last = {key: reply for key, reply in self._last.items() if reply in waiting}
+        self._last[entry.subject] = entry.reply
 
     def _before(self, entry: UnderWay) -> UnderWay | None:
         """Return the message of the same key that is in flight."""

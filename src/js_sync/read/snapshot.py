@@ -82,7 +82,7 @@ def collect_of_one(api: Api, info: StreamInfo, request: SnapshotRequest, latest:
     requested if one response contains all messages.
     """
     if request.at_seq is None and request.at_time is None:
-        stream = info.config.name or ""
+        stream, deadline = info.config.name or "", Deadline.after(request.timeout)
         work = _Snapshot(api, stream, info, request.subjects, request.timeout, latest)
         try:
             seq = work.at_once()
@@ -90,7 +90,7 @@ def collect_of_one(api: Api, info: StreamInfo, request: SnapshotRequest, latest:
             work.close()
         if seq is not None:
             return seq
-        request = SnapshotRequest(subjects=request.subjects, timeout=work.remaining)
+        request = SnapshotRequest(subjects=request.subjects, timeout=deadline.remaining())
     return collect(api, info.config.name or "", request, latest)
 
 
@@ -145,11 +145,6 @@ class _Snapshot:
 
     def close(self) -> None:
         self._inbox.close()
-
-    @property
-    def remaining(self) -> float:
-        """The seconds until the deadline, at least 0."""
-        return max(self._deadline.remaining(), 0.0)
 
     # ---- the current state
 

@@ -439,10 +439,10 @@ def test_json_output_has_the_class_of_a_failed_source(
     arguments = ["pipeline", "run", "--config", str(file), "--once", "--json"]
     result = CliRunner().invoke(twinstream, arguments)
     assert result.exit_code == 1
-    told = {"kind": "JetStreamNotEnabled", "err_code": 10039}
+    details = {"kind": "JetStreamNotEnabled", "err_code": 10039}
     failure, last = json.loads(result.stderr), json.loads(result.stdout.splitlines()[-1])
-    assert failure == {"error": f"source orders: {last['error']}", **told}
-    assert last.items() >= {**told, "event": "failed", "retry_in": None}.items()
+    assert failure == {"error": f"source orders: {last['error']}", **details}
+    assert last.items() >= {**details, "event": "failed", "retry_in": None}.items()
 
 
 def test_runs_until_somebody_asks_to_stop(

@@ -49,6 +49,6 @@ def test_write_without_a_known_batch_has_no_identity() -> None:
     for ask in (stray.check, stray.prefix):
         with pytest.raises(OptionError, match="'writeId': does not identify a write within"):
             ask()
-    told = {**session, "sql.streaming.queryId": "q", "streaming.sql.batchId": "3"}
-    assert identity(told).prefix() == "q-w-3-2-"
+    properties = {**session, "sql.streaming.queryId": "q", "streaming.sql.batchId": "3"}
+    assert identity(properties).prefix() == "q-w-3-2-"
     assert identity({}).prefix() == "w-0-2-"

@@ -170,7 +170,7 @@ def _lost(stream: JsonObject | StreamConfig) -> str:
     """Return a text that describes what is lost if a consumer of the stream is removed."""
     retention = stream.retention if isinstance(stream, StreamConfig) else stream.get("retention")
     if retention == "interest":
-        return "its position and the messages that only it has not acknowledged"
+        return "its position and the messages that all other consumers have acknowledged"
     return "its position"
 
 
