@@ -6,7 +6,8 @@ import pytest
 
 import js_async as js
 from tests._async.flow import eventually, together
-from tests.inside import api_of
+from tests._async.lossy import Lossy
+from tests.inside import api_of, session_of
 from twinstream.models import StreamConfig
 from twinstream.testing import FakePeer, FakeServer, Proxy
 
@@ -359,6 +360,28 @@ async def test_commit_with_lost_response_is_verified_by_reading(server, name):
             assert (acks[0].seq, acks[0].count) == (SIZE, SIZE)
             assert batch.outcome is js.AtomicOutcome.COMMITTED
             assert await count_of(stream) == SIZE + 1
+
+
+@pytest.mark.parametrize("lost", ["", "lost "], ids=["stored", "lost"])
+async def test_a_commit_that_a_former_leader_refused_is_verified_by_reading(cluster, name, lost):
+    async with js.connect(cluster.url) as connection:
+        link = Lossy(session_of(connection))
+        jet = link.jetstream(timeout=20)
+        stream = await atomic_stream(jet, name, num_replicas=3)
+        seq = (await jet.publish(f"{name}.0")).seq
+        batch = jet.atomic_batch()
+        await batch.add(f"{name}.0", b"x", expected_last_subject_seq=seq)
+        await batch.add(f"{name}.1", b"x")
+        link.losses = [lost + "behind"]
+        if lost:
+            with pytest.raises(js.WrongLastSequence):
+                await batch.commit()
+            assert batch.outcome is js.AtomicOutcome.REFUSED
+            assert await count_of(stream) == 1
+        else:
+            ack = await batch.commit()
+            assert (ack.seq, ack.count) == (3, 2)
+            assert batch.outcome is js.AtomicOutcome.COMMITTED
 
 
 async def test_commit_that_never_arrived_fails_and_closes_the_batch(server, name):

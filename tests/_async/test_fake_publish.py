@@ -407,6 +407,87 @@ async def test_a_refusal_after_silence_stays_unknown_where_nothing_proves_it(way
                 await way(jet, timeout=3, expected_last_subject_seq=3, msg_id="1")
 
 
+def behind(peer: FakePeer, request, last: int) -> None:
+    """Refuse the expected sequence as a replica whose last one is `last`."""
+    text = f"wrong last sequence: {last}"
+    error = {"code": 400, "err_code": 10071, "description": text}
+    peer.answer(request, {"error": error, "stream": "S", "seq": 0})
+
+
+@both
+async def test_the_leader_acknowledges_what_a_former_leader_refused(way):
+    def script(peer: FakePeer) -> None:
+        peer.handshake(cluster="c")
+        request = peer.expect(ORDERS)
+        behind(peer, request, 4)
+        peer.fence()
+        stored(peer, request, 10)
+        peer.until_left()
+
+    with FakeServer(script) as server:
+        async with js.connect(server.url) as connection:
+            # A pipeline sleeps for the whole time, even if the acknowledgement arrives.
+            options = {"expected_last_subject_seq": 9, "retry_wait": 20 if way is one else 1}
+            assert (await way(connection.jetstream(), timeout=30, **options)).seq == 10
+        assert len(server.operations(ORDERS)) == 1
+
+
+@both
+async def test_a_message_that_only_a_former_leader_got_is_sent_again(way):
+    def script(peer: FakePeer) -> None:
+        peer.handshake(cluster="c")
+        behind(peer, peer.expect(ORDERS), 4)
+        stored(peer, peer.expect(ORDERS), 10)
+
+    with FakeServer(script) as server:
+        async with js.connect(server.url) as connection:
+            options = {"expected_last_subject_seq": 9, "retry_wait": 0.01}
+            assert (await way(connection.jetstream(), **options)).seq == 10
+
+
+@both
+@pytest.mark.parametrize("known", [True, False])
+async def test_refused_by_the_leader_after_a_former_one_refused(way, known):
+    """The first attempt may be the reason why the leader refuses the second one."""
+
+    def script(peer: FakePeer) -> None:
+        peer.handshake(cluster="c")
+        behind(peer, peer.expect(ORDERS), 4)
+        behind(peer, peer.expect(ORDERS), 10)
+        if known:
+            stored(peer, peer.expect(ORDERS), 10, duplicate=True)
+
+    with FakeServer(script) as server:
+        async with js.connect(server.url) as connection:
+            jet = connection.jetstream()
+            options = {"expected_last_subject_seq": 9, "retry_wait": 0.01, "timeout": 30}
+            if known:
+                assert (await way(jet, msg_id="1", **options)).seq == 10
+            else:
+                with pytest.raises(js.OutcomeUnknown):
+                    await way(jet, **options)
+
+
+@both
+@pytest.mark.parametrize(
+    ("info", "retries", "attempts"),
+    [({"cluster": "c"}, 2, 2), ({"cluster": "c"}, 0, 1), ({}, 2, 1)],
+)
+async def test_a_sequence_that_was_removed_is_refused(way, info, retries, attempts):
+    def script(peer: FakePeer) -> None:
+        peer.handshake(**info)
+        for _ in range(attempts):
+            behind(peer, peer.expect(ORDERS), 4)
+        peer.until_left()
+
+    with FakeServer(script) as server:
+        async with js.connect(server.url) as connection:
+            options = {"expected_last_seq": 9, "retry_wait": 0.01, "retries": retries}
+            with pytest.raises(js.WrongLastSequence, match="wrong last sequence: 4"):
+                await way(connection.jetstream(), **options)
+        assert len(server.operations(ORDERS)) == attempts
+
+
 @both
 async def test_the_question_what_was_stored_is_repeated_on_the_next_connection(way):
     def first(peer: FakePeer) -> None:

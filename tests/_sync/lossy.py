@@ -3,12 +3,28 @@
 
 from __future__ import annotations
 
+import json
+
 import js_sync as js
 from js_sync.client.requests import Answer
 from js_sync.runtime.concurrency import Signal
 from twinstream.errors import ConnectionLost
 
 __all__ = ["Lossy"]
+
+# What a leader of former times responds if it lacks messages, or has one of its own in flight.
+_REFUSALS = {
+    "behind": (10071, "wrong last sequence: 0"),
+    "in flight": (10164, "wrong last sequence"),
+}
+
+
+def _refusal(kind):
+    """Return the frame of a refusal."""
+    code, text = _REFUSALS[kind]
+    error = {"code": 400, "err_code": code, "description": text}
+    body = json.dumps({"error": error, "stream": "S", "seq": 0}).encode() + b"\r\n"
+    return b"inbox", b"", 0, body
 
 
 class _Replies:
@@ -46,8 +62,11 @@ class Lossy:
     """A connection whose requests with a payload subject can get lost, one by one.
 
     `losses` holds a word for each request to come: `request` (the server never sees it),
-    `answer` (the server does, the program does not see the answer), or anything else for none.
-    Requests to the API of JetStream pass; `api` has their subjects.
+    `answer` (the server does, the program does not see the answer), `behind` or `in flight` (the
+    server does, but the program sees the refusal of a former leader first), or "" for none. `lost
+    behind` and `lost in flight` are such refusals of messages that the server never sees. A
+    function runs before the answer gets lost; it may return one of these words. Requests to the API
+    of JetStream pass; `api` has their subjects.
     """
 
     def __init__(self, transport):
@@ -71,9 +90,13 @@ class Lossy:
         loss = self.losses.pop(0) if self.losses else ""
         if loss == "request":
             raise ConnectionLost(f"{subject}: lost by the test")
+        if isinstance(loss, str) and loss.startswith("lost "):
+            return _refusal(loss.removeprefix("lost "))
         frame = self._transport.ask(subject, headers, payload, deadline, **options)
         if callable(loss):
-            loss()
+            loss = loss() or "answer"
+        if loss in _REFUSALS:
+            return _refusal(loss)
         if loss:
             raise ConnectionLost(f"{subject}: the answer was lost by the test")
         return frame

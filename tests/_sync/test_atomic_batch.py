@@ -7,7 +7,8 @@ import pytest
 
 import js_sync as js
 from tests._sync.flow import eventually, together
-from tests.inside import api_of
+from tests._sync.lossy import Lossy
+from tests.inside import api_of, session_of
 from twinstream.models import StreamConfig
 from twinstream.testing import FakePeer, FakeServer, Proxy
 
@@ -360,6 +361,28 @@ def test_commit_with_lost_response_is_verified_by_reading(server, name):
             assert (acks[0].seq, acks[0].count) == (SIZE, SIZE)
             assert batch.outcome is js.AtomicOutcome.COMMITTED
             assert count_of(stream) == SIZE + 1
+
+
+@pytest.mark.parametrize("lost", ["", "lost "], ids=["stored", "lost"])
+def test_a_commit_that_a_former_leader_refused_is_verified_by_reading(cluster, name, lost):
+    with js.connect(cluster.url) as connection:
+        link = Lossy(session_of(connection))
+        jet = link.jetstream(timeout=20)
+        stream = atomic_stream(jet, name, num_replicas=3)
+        seq = (jet.publish(f"{name}.0")).seq
+        batch = jet.atomic_batch()
+        batch.add(f"{name}.0", b"x", expected_last_subject_seq=seq)
+        batch.add(f"{name}.1", b"x")
+        link.losses = [lost + "behind"]
+        if lost:
+            with pytest.raises(js.WrongLastSequence):
+                batch.commit()
+            assert batch.outcome is js.AtomicOutcome.REFUSED
+            assert count_of(stream) == 1
+        else:
+            ack = batch.commit()
+            assert (ack.seq, ack.count) == (3, 2)
+            assert batch.outcome is js.AtomicOutcome.COMMITTED
 
 
 def test_commit_that_never_arrived_fails_and_closes_the_batch(server, name):

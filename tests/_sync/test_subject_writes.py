@@ -270,6 +270,61 @@ def test_what_was_stored_and_replaced_is_proven(cluster, name, replicas):
         assert second == js.Stored(stream=name, seq=2, repeated=True)
 
 
+REFUSALS = pytest.mark.parametrize("refusal", ["behind", "in flight"])
+
+
+@REFUSALS
+@pytest.mark.parametrize("lost", ["", "lost "], ids=["stored", "lost"])
+def test_a_former_leaders_refusal_is_not_the_outcome(cluster, name, refusal, lost):
+    with js.connect(cluster.url) as connection:
+        link = Lossy(session_of(connection))
+        jet = link.jetstream(timeout=20)
+        stream = made(jet, name, num_replicas=3, max_msgs_per_subject=1)
+        first = jet.insert(f"{name}.1")
+        link.losses = [lost + refusal]
+        second = jet.update(f"{name}.1", b"2", first.seq)
+        assert (second.seq, (stream.info()).state.last_seq) == (2, 2)
+
+
+# Before 2.12 a cluster reports the id of a refused message as one in process.
+@pytest.mark.since("2.12")
+@REFUSALS
+def test_a_write_that_a_former_leader_refused_may_be_replaced(cluster, name, refusal):
+    with js.connect(cluster.url) as connection:
+        link = Lossy(session_of(connection))
+        jet = link.jetstream(timeout=20)
+        made(jet, name, num_replicas=3, max_msgs_per_subject=1)
+        first = jet.insert(f"{name}.1")
+
+        def overwrite():
+            jet.publish(f"{name}.1", b"of another client")
+            return refusal
+
+        link.losses = [overwrite]
+        second = jet.update(f"{name}.1", b"2", first.seq)
+        assert second == js.Stored(stream=name, seq=2, repeated=True)
+        # The other client was first this time.
+        third = jet.publish(f"{name}.1", b"of another client")
+        link.losses = ["lost " + refusal]
+        with pytest.raises(js.WrongLastSequence):
+            jet.update(f"{name}.1", b"4", third.seq - 1)
+
+
+@REPLICAS
+def test_a_sequence_that_the_subject_never_had_is_refused(cluster, name, replicas):
+    with js.connect(cluster.url) as connection:
+        link = Lossy(session_of(connection))
+        jet = link.jetstream(timeout=20)
+        stream = made(jet, name, num_replicas=replicas, max_msgs_per_subject=1)
+        jet.insert(f"{name}.1")
+        with pytest.raises(js.WrongLastSequence, match="wrong last sequence: 1"):
+            jet.update(f"{name}.1", b"2", 7)
+        assert link.asked == (2 if replicas == 1 else 5)
+        stream.purge()
+        with pytest.raises(js.WrongLastSequence, match="wrong last sequence: 0"):
+            jet.update(f"{name}.1", b"2", 1)
+
+
 # In a cluster of 2.11 a refused message leaves its identity behind, as one in process.
 @pytest.mark.since("2.12")
 @REPLICAS

@@ -15,6 +15,7 @@ from js_async.publish.verify_stored import prove
 from js_async.runtime.concurrency import sleep
 from js_async.stream import Stream
 from twinstream.core.deadline import LONGEST, Deadline, Seconds, monotonic, seconds
+from twinstream.core.error_details.wrong_sequence import is_behind, last_sequence
 from twinstream.core.exactly_once.attempts import Tries
 from twinstream.core.exactly_once.conditional_write import (
     AlreadyThere,
@@ -37,10 +38,14 @@ from twinstream.errors import (
     MessageNotFound,
     OutcomeUnknown,
     TwinstreamError,
+    WrongLastSequence,
 )
 from twinstream.models import PubAck
 
 __all__ = ["SubjectWrite", "SubjectWrites"]
+
+# The number of doubtful refusals of one write after which the write has failed.
+_MOST_DOUBTS: Final = 3
 
 
 class SubjectWrites:
@@ -202,23 +207,39 @@ class SubjectWrite:
 
         Otherwise, raise the server's error.
         """
+        doubts = 0
         while True:
             answer = await self._attempt()
             if isinstance(answer, PubAck):
                 return self._stored(answer.seq, repeated=bool(answer.duplicate))
             unknown = self._tries.unknown
+            doubts += self._is_doubtful(answer, expected_seq)
             # A refusal may come from a stream of the same name in another domain.
-            sure = not unknown and judge(answer) is Refusal.HELD
+            sure = not unknown and not doubts and judge(answer) is Refusal.HELD
             if sure and self._stream.cached_info.domain is None:
                 raise answer
             found = await self._last()
             if found is not None and is_mine(found, self._id):
                 return self._stored(found.seq, repeated=unknown)
-            if found is None or found.seq != expected_seq:
+            last = 0 if found is None else found.seq
+            if last < expected_seq and doubts and not unknown:
+                if doubts > _MOST_DOUBTS:
+                    # The responses of one replica could be outdated, but not for so long.
+                    raise answer
+            elif last != expected_seq:
                 if sure:
                     raise answer
                 return await self._proven(answer, found)
             await sleep(self._tries.pause(answer, self._request.subject))
+
+    def _is_doubtful(self, refusal: TwinstreamError, expected_seq: int) -> bool:
+        """Return whether a replica refused the write although another one may have stored it.
+
+        See `wrong_sequence`. A stream without replicas gives definite refusals.
+        """
+        if self._stream.config.num_replicas == 1 or not isinstance(refusal, WrongLastSequence):
+            return False
+        return last_sequence(refusal) is None or is_behind(refusal, expected_seq)
 
     async def upsert(self) -> Stored:
         """Store the message, and remove the earlier messages of its subject."""

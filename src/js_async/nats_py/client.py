@@ -147,6 +147,8 @@ class NatsPyTransport:
             max_payload=self._client.max_payload,
             headers=True,
             jetstream=True,
+            # nats-py does not tell whether the server is part of a cluster, so assume that it is.
+            cluster="unknown",
         )
 
     @property

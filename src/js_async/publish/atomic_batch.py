@@ -15,6 +15,7 @@ from js_async.publish.batch_outcome import BatchTrace
 from js_async.runtime.concurrency import BlockHint, Forks, Signal
 from twinstream.core.deadline import Deadline, Seconds, monotonic, seconds
 from twinstream.core.error_details.atomic_outcome import AtomicOutcome
+from twinstream.core.error_details.wrong_sequence import is_behind
 from twinstream.core.publish.atomic_batch import (
     BatchSheet,
     read_batch_ack,
@@ -46,6 +47,8 @@ if TYPE_CHECKING:
 __all__ = ["AtomicBatch"]
 
 _SINCE_END_OF_BATCH: Final = (2, 14, 0)
+# Seconds. A replica that lost the leadership learns that sooner.
+_LEARNING: Final = 0.5
 
 
 @frozen
@@ -267,16 +270,17 @@ class AtomicBatch(Owned, BlockHint):
         self._reason = "the commit was sent and no response was read"
         began = monotonic()
         try:
-            ack = await self._finish(part, deadline)
+            ack = await self._finish(part, deadline, began)
         except (RequestTimeout, ConnectionLost, BadAnswer) as error:
-            ack = await self._find_out(error, began, timeout)
+            more = self._api.deadline(timeout if timeout is not None else self._timeout)
+            ack = await self._find_out(error, began, more)
         finally:
             self._forget_staged()
         self._ack = ack
         self._close(AtomicOutcome.COMMITTED, "")
         return ack
 
-    async def _finish(self, part: _Part, deadline: Deadline) -> PubAck:
+    async def _finish(self, part: _Part, deadline: Deadline, began: float) -> PubAck:
         """Send the commit; return the acknowledgement or raise the refusal."""
         try:
             with self._told(part) as call:
@@ -288,6 +292,13 @@ class AtomicBatch(Owned, BlockHint):
                 return ack
         except (JetStreamError, NoResponders, BadArgument) as error:
             refusal = self._refusal_before() or error
+            if self._may_be_stored(refusal):
+                trace = BatchTrace(self._api, self._sheet, self._subject, began)
+                found = await trace.find(deadline.earlier(monotonic() + _LEARNING))
+                if found is not None:
+                    return found
+                if not trace.is_missing:
+                    raise self._unconfirmed(refusal, trace) from refusal
             self._close(AtomicOutcome.REFUSED, self._explained(refusal))
             if refusal is error:
                 raise
@@ -319,17 +330,23 @@ class AtomicBatch(Owned, BlockHint):
         self._subject = held.subject
         return _Part(held.subject, self._sheet.commit_with(held.headers), held.data)
 
-    async def _find_out(
-        self, error: TwinstreamError, began: float, timeout: Seconds | None
-    ) -> PubAck:
-        deadline = self._api.deadline(timeout if timeout is not None else self._timeout)
+    def _may_be_stored(self, refusal: TwinstreamError) -> bool:
+        """Return whether another replica may store the refused batch; see `wrong_sequence`."""
+        is_clustered = bool(self._api.transport.server_info.cluster)
+        return is_clustered and is_behind(refusal, self._sheet.expected)
+
+    async def _find_out(self, error: TwinstreamError, began: float, deadline: Deadline) -> PubAck:
         trace = BatchTrace(self._api, self._sheet, self._subject, began)
         ack = await trace.find(deadline)
         if ack is not None:
             return ack
+        raise self._unconfirmed(error, trace) from error
+
+    def _unconfirmed(self, error: TwinstreamError, trace: BatchTrace) -> AtomicBatchFailed:
+        """Close the batch and return the error for it, if the search did not find it."""
         outcome = AtomicOutcome.ABANDONED if trace.is_absent else AtomicOutcome.UNKNOWN
         self._close(outcome, f"{error}; {trace.found}")
-        raise self._failed("it was not confirmed") from error
+        return self._failed("it was not confirmed")
 
     async def abandon(self) -> None:
         """Discard the batch: the stream stores nothing.

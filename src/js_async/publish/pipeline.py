@@ -306,7 +306,8 @@ class Pipeline:
         """Return the engine of a message; it is created at the first failure."""
         if entry.engine is None:
             request = entry.request
-            entry.engine = PublishEngine(request.subject, self._policy, entry.repeatable)
+            expected = request.expected_sequence if self._transport.server_info.cluster else None
+            entry.engine = PublishEngine(request.subject, self._policy, entry.repeatable, expected)
         return entry.engine
 
     def _fail(self, entry: UnderWay, error: TwinstreamError) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from js_async.api.api import Api
@@ -14,7 +15,7 @@ from twinstream.core.publish.publish_engine import Action, Explain, Fail, Prove,
 from twinstream.core.publish.request import PublishRequest, publish_headers
 from twinstream.core.publish.retry import RetryPolicy
 from twinstream.core.wire.protocol import Frame
-from twinstream.core.wire.pub_ack import is_pub_ack
+from twinstream.core.wire.pub_ack import is_pub_ack, refusal_from_behind
 from twinstream.core.wire.subjects import known_subject
 from twinstream.errors import (
     BadAnswer,
@@ -46,8 +47,10 @@ async def publish(
     subject = known_subject(request.subject)
     left = api.timeout if timeout is None else seconds(timeout)
     transport, now = api.transport, monotonic()
+    expected = _expected(api, request) if headers else None
+    fits = _fits(expected)
     # The request is sent first. The code below runs while the server processes the message.
-    answer = transport.replies.try_start(subject, headers, request.data, is_pub_ack)
+    answer = transport.replies.try_start(subject, headers, request.data, fits)
     repeatable = bool(headers) and request.is_repeatable
     end = Deadline(now + policy.patience(left, repeatable, 0))
     if answer is not None:
@@ -62,8 +65,20 @@ async def publish(
             if ack is not None:
                 return ack
     deadline = Deadline(now + left)
-    publishing = _Publishing(api, request, subject, headers, policy, deadline, repeatable)
+    publishing = _Publishing(api, request, subject, headers, policy, deadline, repeatable, expected)
     return await publishing.run(answer, end, call)
+
+
+def _expected(api: Api, request: PublishRequest) -> int | None:
+    """Return the sequence that a message expects, if several replicas may respond, else None."""
+    return request.expected_sequence if api.transport.server_info.cluster else None
+
+
+def _fits(expected: int | None) -> Callable[[Frame], bool]:
+    """Return the function that tells which replies are final for a message."""
+    if expected is None:
+        return is_pub_ack
+    return lambda frame: is_pub_ack(frame) and refusal_from_behind(frame, expected) is None
 
 
 async def _told(
@@ -84,6 +99,7 @@ class _Publishing:
         "_api",
         "_deadline",
         "_engine",
+        "_expected",
         "_headers",
         "_policy",
         "_repeatable",
@@ -100,6 +116,7 @@ class _Publishing:
         policy: RetryPolicy,
         deadline: Deadline,
         repeatable: bool,
+        expected: int | None,
     ) -> None:
         self._api = api
         self._request = request
@@ -108,7 +125,8 @@ class _Publishing:
         self._policy = policy
         self._deadline = deadline
         self._repeatable = repeatable
-        self._engine = PublishEngine(request.subject, policy, repeatable)
+        self._expected = expected
+        self._engine = PublishEngine(request.subject, policy, repeatable, expected)
 
     async def run(self, answer: Answer | None, end: Deadline, call: OpenCall | None) -> PubAck:
         """Send the message until it has an outcome; return the acknowledgement or raise the error.
@@ -128,8 +146,9 @@ class _Publishing:
         transport, is_sent = self._api.transport, answer is not None
         if answer is None:
             try:
+                data, fits = self._request.data, _fits(self._expected)
                 answer = await transport.replies.start(
-                    self._subject, self._headers, self._request.data, self._deadline, is_pub_ack
+                    self._subject, self._headers, data, self._deadline, fits
                 )
             except TwinstreamError as error:
                 return await self._after(self._engine.unsent(error, self._left()), None)
@@ -139,12 +158,18 @@ class _Publishing:
                 end = Deadline(monotonic() + self._policy.patience(left, self._repeatable, before))
                 await transport.wait(answer.signal, end)
             if answer.stray is not None and not answer.is_here():
+                refusal = self._refusal_from_behind(answer.stray)
+                if refusal is not None:
+                    return await self._after(self._engine.failed(refusal, self._left()), answer)
                 await self._wait_on(answer, answer.stray, end)
             return await self._judge(answer)
         finally:
             # `replies` forgets a response by itself when it arrives.
             if answer.frame is None:
                 transport.replies.forget(answer)
+
+    def _refusal_from_behind(self, frame: Frame) -> TwinstreamError | None:
+        return None if self._expected is None else refusal_from_behind(frame, self._expected)
 
     def _left(self) -> float:
         return self._deadline.remaining()
@@ -205,10 +230,18 @@ class _Publishing:
             case Send():
                 if engine.error is not None:
                     self._api.log_retry(subject, engine.error)
-                if action.pause:
-                    await sleep(action.pause)
-                return None
+                return await self._pause(action.pause, answer)
             case Prove():
                 return await prove(self._api, self._request, action.refusal, self._deadline)
             case Fail():
                 raise action.error
+
+    async def _pause(self, pause: float, answer: Answer | None) -> PubAck | None:
+        """Wait before the next attempt. The response of the last one may still arrive meanwhile."""
+        if not pause:
+            return None
+        if answer is None:
+            await sleep(pause)
+            return None
+        await self._api.transport.replies.wait(answer, Deadline(monotonic() + pause))
+        return await self._judge(answer) if answer.is_here() else None

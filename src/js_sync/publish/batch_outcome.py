@@ -48,6 +48,8 @@ class BatchTrace:
         self._began: Final = began
         self.is_absent = False
         """Whether the batch is certainly not stored."""
+        self.is_missing = False
+        """Whether the stream was read and did not contain the batch."""
         self.found = "nothing was found out"
         """The result of the search, as text for error messages."""
 
@@ -78,6 +80,7 @@ class BatchTrace:
         if seq:
             return PubAck(stream=name, seq=seq, batch=self._sheet.id, count=self._sheet.count)
         doubt = doubt_of_absence(info, since)
+        self.is_missing = True
         self.is_absent = not doubt
         self.found = f"stream {name} does not contain it" + (f", but {doubt}" if doubt else "")
         return None

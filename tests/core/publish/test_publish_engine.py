@@ -241,3 +241,62 @@ def test_parts_of_an_object_survive_any_number_of_lost_connections() -> None:
     deciding = engine(attempts=100, policy=ObjectRetry(2, PAUSE))
     assert deciding.failed(LOST, 1.0) == Send(0.0)
     assert deciding.failed(LOST, 0.0) == Fail(LOST)
+
+
+def wrong(last: int) -> WrongLastSequence:
+    return WrongLastSequence(f"wrong last sequence: {last}", code=400, err_code=10071)
+
+
+def expecting(expected: int | None, policy: RetryPolicy | None = None) -> PublishEngine:
+    return PublishEngine("s", policy or RetryPolicy(2, PAUSE), True, expected)
+
+
+@pytest.mark.parametrize(
+    ("expected", "last", "left", "retries", "repeated"),
+    [
+        (9, 4, LONG, 2, True),
+        (9, 0, LONG, 2, True),
+        (9, 9, LONG, 2, False),
+        (9, 10, LONG, 2, False),
+        (0, 4, LONG, 2, False),
+        (None, 4, LONG, 2, False),
+        (9, 4, PAUSE, 2, False),
+        (9, 4, LONG, 0, False),
+    ],
+)
+def test_refusals_by_replicas_that_lack_messages_are_repeated(
+    expected: int | None, last: int, left: float, retries: int, repeated: bool
+) -> None:
+    refusal = wrong(last)
+    deciding = expecting(expected, RetryPolicy(retries, PAUSE))
+    action = Send(PAUSE) if repeated else Fail(refusal)
+    assert deciding.failed(refusal, left) == action
+    assert deciding.error is refusal
+
+
+def test_second_refusal_by_a_replica_that_lacks_messages_counts() -> None:
+    deciding = expecting(9)
+    assert deciding.failed(wrong(4), LONG) == Send(PAUSE)
+    deciding.attempts += 1
+    refusal = wrong(4)
+    assert deciding.failed(refusal, LONG) == Fail(refusal)
+
+
+def test_a_replica_that_lacks_messages_leaves_the_outcome_open() -> None:
+    deciding = expecting(9)
+    assert deciding.failed(wrong(4), LONG) == Send(PAUSE)
+    deciding.attempts += 1
+    assert deciding.failed(LOST, LONG) == Send(0.0)
+    deciding.attempts += 1
+    refusal = wrong(10)
+    assert deciding.failed(refusal, LONG) == Prove(refusal)
+
+
+def test_after_a_lost_response_a_late_replica_proves_nothing() -> None:
+    deciding = expecting(9)
+    assert deciding.failed(LOST, LONG) == Send(0.0)
+    deciding.attempts += 1
+    assert deciding.failed(wrong(4), LONG) == Send(PAUSE)
+    deciding.attempts += 1
+    refusal = wrong(4)
+    assert deciding.failed(refusal, LONG) == Prove(refusal)

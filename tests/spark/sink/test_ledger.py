@@ -16,6 +16,7 @@ from js_sync import Connection, Stream
 from twinstream.errors import (
     NoResponders,
     RequestTimeout,
+    WrongLastSequence,
 )
 from twinstream.spark.errors import LedgerError, SchemaError
 from twinstream.spark.sink.ledger import CHUNK, LedgerWriter
@@ -246,6 +247,43 @@ def test_batch_is_sent_again_after_losing_its_leader(
     assert (report.stored, report.present) == (10, 0)
     assert forgetful.requests == 4
     assert stored(stream) == list(range(10))
+
+
+class Outdated:
+    """A stream whose look-ups of the newest message return those in ``found`` first.
+
+    Such responses come from a replica that has just lost the leadership and lacks messages.
+    """
+
+    def __init__(self, stream: Stream) -> None:
+        self._stream = stream
+        self.found: list[Any] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def get_last_message(self, subject: str) -> Any:
+        return self.found.pop() if self.found else self._stream.get_last_message(subject)
+
+
+def test_responses_of_a_former_leader_do_not_end_the_attempt(
+    nc: Connection, make_stream: Callable[..., Stream]
+) -> None:
+    stream = Outdated(make_stream(allow_atomic=True))
+    write(nc, stream, 10)
+    first = stream.get_last_message(f"{stream.name.lower()}.ledger.w.0")
+
+    def refused(own: Connection, subject: str, data: bytes, **options: Any) -> Any:
+        # The newest entry is that of the third batch. The former leader knows the first one only.
+        stream.found = [first]
+        text = f"wrong last sequence: {first.seq}"
+        raise WrongLastSequence(text, code=400, err_code=10071)
+
+    troubled = Troubled(nc, *[None] * 4, refused)
+    report = write(troubled, stream, ROWS, batch=1)
+    assert (report.stored, report.present) == (ROWS, 0)
+    assert not stream.found
+    assert stored(stream) == [*range(10), *range(ROWS)]
 
 
 def test_trouble_that_lasts_ends_the_attempt(

@@ -67,6 +67,8 @@ class ServerInfo:
     lame_duck: bool = False
     client_id: int = 0
     nonce: str = ""
+    cluster: str = ""
+    """The name of the cluster, empty if the server is not part of a cluster."""
 
     @classmethod
     def read(cls, raw: Mapping[str, Any]) -> ServerInfo:
@@ -88,6 +90,7 @@ class ServerInfo:
                 lame_duck=bool(raw.get("ldm")),
                 client_id=int(raw.get("client_id", 0)),
                 nonce=str(raw.get("nonce", "")),
+                cluster=str(raw.get("cluster", "")),
             )
         except (TypeError, ValueError, OverflowError) as error:
             raise ProtocolError(f"INFO has a member of the wrong type: {error}") from error

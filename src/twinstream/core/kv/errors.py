@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from twinstream.core.error_details.wrong_sequence import last_sequence
 from twinstream.errors import (
     BadArgument,
     JetStreamError,
@@ -105,7 +106,7 @@ class RevisionMismatch(WrongLastSequence):
     @classmethod
     def of(cls, error: WrongLastSequence, key: str, expected: int) -> RevisionMismatch:
         """Return the error for a write of `key` that required the revision `expected`."""
-        actual = _actual(error.description)
+        actual = last_sequence(error)
         what = "another write is in flight" if actual is None else f"it is at {actual}"
         mismatch = cls(
             f"key {key!r} is not at revision {expected}, {what}; get it again before the next try",
@@ -137,11 +138,6 @@ class KeyExists(RevisionMismatch):
 
 class ValueTooLarge(JetStreamError):
     """The value with its headers is larger than the bucket's `max_value_size` (10054)."""
-
-
-def _actual(description: str) -> int | None:
-    number = description.rpartition(":")[2].strip()
-    return int(number) if number.isascii() and number.isdigit() else None
 
 
 def bucket_error(bucket: str, error: TwinstreamError) -> TwinstreamError:

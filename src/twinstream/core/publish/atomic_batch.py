@@ -75,6 +75,8 @@ class BatchSheet:
         self.limit: Final = limit
         self.count = 0
         """The number of messages added so far."""
+        self.expected = 0
+        """The highest last sequence that a message expects; 0 if no message expects one."""
         self._has_ids = False
         self._has_rewrites = False
         self._written: set[str] = set()
@@ -90,6 +92,7 @@ class BatchSheet:
         block = publish_headers(request)
         if block:
             self._check(Headers.parse(block), request.subject)
+            self.expected = max(self.expected, request.expected_sequence or 0)
         self.count += 1
         self._written.add(request.subject)
         return _with(block, ((BATCH_ID, self.id), (BATCH_SEQUENCE, str(self.count))))

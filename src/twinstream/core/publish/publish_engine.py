@@ -21,6 +21,7 @@ from __future__ import annotations
 from typing import Final, TypeAlias
 
 from twinstream.core.error_details.transient import LOST_RESPONSE, is_transient
+from twinstream.core.error_details.wrong_sequence import is_behind
 from twinstream.core.publish.retry import RetryPolicy, may_get_leader, needs_pause
 from twinstream.errors import (
     BadAnswer,
@@ -80,24 +81,34 @@ class PublishEngine:
 
     The owner may create the engine at the first failure.
 
-    `repeatable` is true if the message cannot be stored twice when it is sent again.
+    `repeatable` is true if the message cannot be stored twice when it is sent again. `expected` is
+    the last sequence that the message expects, if several replicas may respond; see
+    `wrong_sequence`.
     """
 
     __slots__ = (
+        "_expected",
         "_lacks_leader",
         "_policy",
         "_repeatable",
         "_subject",
+        "_was_behind",
         "attempts",
         "error",
         "may_be_stored",
         "stray",
     )
 
-    def __init__(self, subject: str, policy: RetryPolicy, repeatable: bool) -> None:
+    def __init__(
+        self, subject: str, policy: RetryPolicy, repeatable: bool, expected: int | None = None
+    ) -> None:
         self._subject: Final = subject
         self._policy: Final = policy
         self._repeatable: Final = repeatable
+        self._expected: Final = expected
+        # Whether a replica that lacks messages refused an attempt. Another replica may have stored
+        # the message of that attempt.
+        self._was_behind = False
         # The error if the stream has no leader, which is a temporary state.
         self._lacks_leader: NoLeader | None = None
         self.attempts = 1
@@ -119,6 +130,9 @@ class PublishEngine:
     def failed(self, error: TwinstreamError, left: float) -> Action:
         """Record the error of an attempt, `left` seconds before the deadline; return an action."""
         self.error = error
+        if self._expected is not None and is_behind(error, self._expected):
+            return self._behind(error, left)
+        self.may_be_stored = self.may_be_stored or self._was_behind
         if self._may_send(error, left):
             self.may_be_stored = self.may_be_stored or isinstance(error, LOST_RESPONSE)
             return Send(self._policy.wait if needs_pause(error) else 0.0)
@@ -161,6 +175,18 @@ class PublishEngine:
             return False
         lacks_leader = self._lacks_leader is not None
         return self._policy.left(self.attempts, left, error, lacks_leader=lacks_leader) > 0
+
+    def _behind(self, error: TwinstreamError, left: float) -> Action:
+        """Decide after a refusal by a replica that lacks messages.
+
+        The message is sent once more. The pause is longer than such a replica takes to learn of the
+        new leader, and the new leader's acknowledgement may arrive during the pause.
+        """
+        may_send = self.may_repeat and left > self._policy.wait
+        if may_send and not self._was_behind:
+            self._was_behind = True
+            return Send(self._policy.wait)
+        return Prove(error) if self.may_be_stored else Fail(error)
 
     def _unserved(self, why: NoResponders) -> Fail:
         if not self.may_be_stored:

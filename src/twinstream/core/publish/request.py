@@ -86,6 +86,13 @@ class PublishRequest(NamedTuple):
             or self.expected_last_msg_id is not None
         )
 
+    @property
+    def expected_sequence(self) -> int | None:
+        """The last sequence that the request expects, of its subject or of the stream."""
+        if self.expected_last_subject_seq is None:
+            return self.expected_last_seq
+        return self.expected_last_subject_seq
+
 
 PLAIN: Final = PublishRequest("")[2:]
 """The fields after `data` of a request without headers and conditions."""

@@ -217,10 +217,12 @@ class LedgerWriter:
                 return batch.send(self._nc, self._options.ack_timeout / _SHARE)
             except WrongLastSequence as error:
                 found = self._read_newest()
-                if found.seq != before:
+                if found.seq > before:
                     # An earlier try stored the entry, or another attempt that still runs did.
                     return found
-                patience.spend(error)  # the server is still storing a batch that arrived before
+                # Either the server is still storing a batch that arrived before, or the replica
+                # that responded has just lost the leadership and lacks entries.
+                patience.spend(error)
             except TwinstreamError as error:
                 if tries == _SUSPICIOUS or _is_of_other_stream(error):
                     self._refuse_other_streams(rows)
