@@ -20,9 +20,9 @@ from twinstream.cli.failures import Failure
 from twinstream.cli.pipeline.spark_words import SparkWords
 from twinstream.models import StreamConfig
 from twinstream.spark.landing.lock import locked
-from twinstream.spark.pipeline.batch_log import BatchEntry, BatchLog, TableEntry
-from twinstream.spark.pipeline.folders import Folders
-from twinstream.spark.pipeline.table_lock import TableLock
+from twinstream.spark.pipeline.settings.folders import Folders
+from twinstream.spark.pipeline.state.batch_log import BatchEntry, BatchLog, TableEntry
+from twinstream.spark.pipeline.tables.table_lock import TableLock
 from twinstream.testing import NatsServer
 
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser")

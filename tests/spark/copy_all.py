@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from twinstream.spark.pipeline.checkpoint import Checkpoint
+from twinstream.spark.pipeline.state.checkpoint import Checkpoint
 from twinstream.spark.session.session import local_session
 
 if TYPE_CHECKING:

@@ -28,12 +28,12 @@ from tests.spark.pipelines import config_of
 from twinstream.spark.landing.staging import Staging
 from twinstream.spark.landing.table_files import TableFiles
 from twinstream.spark.pipeline import PipelineConfig
-from twinstream.spark.pipeline.batch_log import BatchEntry, BatchLog, TableEntry
-from twinstream.spark.pipeline.compact import compact
-from twinstream.spark.pipeline.folders import Folders
-from twinstream.spark.pipeline.landed import read_landed, tables_of
-from twinstream.spark.pipeline.open_sink import open_sink
-from twinstream.spark.pipeline.vacuum import vacuum
+from twinstream.spark.pipeline.maintenance.compact import compact
+from twinstream.spark.pipeline.maintenance.vacuum import vacuum
+from twinstream.spark.pipeline.settings.folders import Folders
+from twinstream.spark.pipeline.state.batch_log import BatchEntry, BatchLog, TableEntry
+from twinstream.spark.pipeline.state.landed import read_landed, tables_of
+from twinstream.spark.pipeline.tables.open_sink import open_sink
 
 BATCHES, ROWS = 3, 10
 COLUMNS = StructType(

@@ -40,8 +40,8 @@ from twinstream.core.log.table import EXTRAS, ROWS, Row, row_of
 from twinstream.core.workers.retry import TryLater
 from twinstream.errors import AuthenticationFailed, BadArgument, ConnectionFailed, RequestTimeout
 from twinstream.spark.pipeline import happenings
-from twinstream.spark.pipeline.batch_log import BatchEntry
 from twinstream.spark.pipeline.runner import _pass_on
+from twinstream.spark.pipeline.state.batch_log import BatchEntry
 
 SOURCE = Path(twinstream.core.__file__).parents[2]
 LETTER = {"stream": "S", "consumer": "c", "stream_seq": 7, "subject": "s.1", "cause": "terminated"}

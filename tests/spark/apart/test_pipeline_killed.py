@@ -21,7 +21,7 @@ from tests.soak import LONG, rounds, state
 from tests.spark.lives import VICTIMS, Life
 from tests.spark.pipelines import SINKS, counted, write_config
 from twinstream.spark.pipeline import read_config
-from twinstream.spark.pipeline.verify import verify
+from twinstream.spark.pipeline.maintenance.verify import verify
 from twinstream.testing import NatsServer
 
 MESSAGES = rounds(1200, 2000)

@@ -12,11 +12,11 @@ import pytest
 from js_sync import Stream
 from tests.spark.pipelines import SINKS, config_of, counted, rows_of, write_config
 from twinstream.spark.errors import SchemaError
-from twinstream.spark.pipeline.compact import compact
-from twinstream.spark.pipeline.replay import replay
+from twinstream.spark.pipeline.maintenance.compact import compact
+from twinstream.spark.pipeline.maintenance.replay import replay
+from twinstream.spark.pipeline.maintenance.verify import verify
 from twinstream.spark.pipeline.runner import run
-from twinstream.spark.pipeline.toml_config import read_config
-from twinstream.spark.pipeline.verify import verify
+from twinstream.spark.pipeline.settings.toml_config import read_config
 from twinstream.testing import NatsServer
 
 if TYPE_CHECKING:

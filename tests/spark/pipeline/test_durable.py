@@ -16,9 +16,9 @@ from tests.spark.crash_points import Writer
 from twinstream.spark.errors import JournalError
 from twinstream.spark.landing.journal import Journal, Plan
 from twinstream.spark.landing.report import LandReport
-from twinstream.spark.pipeline.batch_log import BatchEntry, BatchLog
-from twinstream.spark.pipeline.folders import Folders
-from twinstream.spark.pipeline.parquet_sink import ParquetSink
+from twinstream.spark.pipeline.settings.folders import Folders
+from twinstream.spark.pipeline.state.batch_log import BatchEntry, BatchLog
+from twinstream.spark.pipeline.tables.parquet_sink import ParquetSink
 
 COLUMNS = StructType([StructField("_seq", LongType()), StructField("_batch_id", LongType())])
 PLAN = Plan(batch_id=0, created="today", start=1, end=3)
@@ -86,7 +86,7 @@ def test_a_batch_and_the_folders_of_its_new_table_are_synced(
 
 
 def test_the_log_of_a_delta_table_is_synced(tmp_path: Path, synced: set[Path]) -> None:
-    from twinstream.spark.pipeline.delta_sink import DeltaSink
+    from twinstream.spark.pipeline.tables.delta_sink import DeltaSink
 
     sink = DeltaSink(Folders(tmp_path))
     batch = sink.batch(0, Writer())

@@ -14,8 +14,8 @@ import pytest
 
 from js_sync import Stream
 from tests.spark.pipelines import config_of, counted, rows_of
-from twinstream.spark.pipeline.delta_sink import open_table
 from twinstream.spark.pipeline.runner import run
+from twinstream.spark.pipeline.tables.delta_sink import open_table
 from twinstream.testing import NatsServer
 
 if TYPE_CHECKING:

@@ -14,10 +14,10 @@ from js_sync import Stream
 from tests.spark.pipelines import SCHEMA, SINKS, config_of, counted
 from twinstream.spark.errors import OptionError
 from twinstream.spark.pipeline import land, summary
-from twinstream.spark.pipeline.compact import compact
-from twinstream.spark.pipeline.replay import replay
+from twinstream.spark.pipeline.maintenance.compact import compact
+from twinstream.spark.pipeline.maintenance.replay import replay
+from twinstream.spark.pipeline.maintenance.verify import verify
 from twinstream.spark.pipeline.runner import run
-from twinstream.spark.pipeline.verify import verify
 from twinstream.testing import NatsServer
 
 if TYPE_CHECKING:

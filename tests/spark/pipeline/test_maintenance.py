@@ -12,15 +12,15 @@ import pytest
 from js_sync import Stream
 from tests.spark.pipelines import SINKS, config_of, counted, files_of
 from twinstream.spark.errors import CheckpointError
-from twinstream.spark.pipeline.batch_log import BatchLog
-from twinstream.spark.pipeline.compact import compact
-from twinstream.spark.pipeline.config import PipelineConfig
-from twinstream.spark.pipeline.folders import Folders
 from twinstream.spark.pipeline.happenings import Happening, Landed
-from twinstream.spark.pipeline.replay import replay
+from twinstream.spark.pipeline.maintenance.compact import compact
+from twinstream.spark.pipeline.maintenance.replay import replay
+from twinstream.spark.pipeline.maintenance.vacuum import vacuum
+from twinstream.spark.pipeline.maintenance.verify import verify
 from twinstream.spark.pipeline.runner import run
-from twinstream.spark.pipeline.vacuum import vacuum
-from twinstream.spark.pipeline.verify import verify
+from twinstream.spark.pipeline.settings.config import PipelineConfig
+from twinstream.spark.pipeline.settings.folders import Folders
+from twinstream.spark.pipeline.state.batch_log import BatchLog
 from twinstream.testing import NatsServer
 
 if TYPE_CHECKING:

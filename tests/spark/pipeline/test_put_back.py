@@ -21,14 +21,14 @@ from tests.spark.pipelines import config_of, counted
 from twinstream.spark.client.retry import through
 from twinstream.spark.errors import CheckpointError, DataLossError
 from twinstream.spark.pipeline import land
-from twinstream.spark.pipeline.batch_log import BatchLog
-from twinstream.spark.pipeline.config import PipelineConfig
-from twinstream.spark.pipeline.folders import Folders
-from twinstream.spark.pipeline.open_sink import open_sink
+from twinstream.spark.pipeline.maintenance.replay import replay
+from twinstream.spark.pipeline.maintenance.verify import verify
 from twinstream.spark.pipeline.release import release_of
-from twinstream.spark.pipeline.replay import replay
 from twinstream.spark.pipeline.runner import run
-from twinstream.spark.pipeline.verify import verify
+from twinstream.spark.pipeline.settings.config import PipelineConfig
+from twinstream.spark.pipeline.settings.folders import Folders
+from twinstream.spark.pipeline.state.batch_log import BatchLog
+from twinstream.spark.pipeline.tables.open_sink import open_sink
 from twinstream.testing import NatsServer
 
 if TYPE_CHECKING:

@@ -13,13 +13,13 @@ from deltalake import write_deltalake
 
 from tests.spark.pipelines import SINKS, rows_of
 from twinstream.spark.errors import DataLossError, JournalError
-from twinstream.spark.pipeline.batch_log import BatchEntry, BatchLog, of_one_stream
-from twinstream.spark.pipeline.config import SourceConfig
-from twinstream.spark.pipeline.folders import Folders
-from twinstream.spark.pipeline.identity import Identity
-from twinstream.spark.pipeline.parquet_sink import ParquetSink
 from twinstream.spark.pipeline.recover import accepted, recovered
-from twinstream.spark.pipeline.sink import Sink
+from twinstream.spark.pipeline.settings.config import SourceConfig
+from twinstream.spark.pipeline.settings.folders import Folders
+from twinstream.spark.pipeline.state.batch_log import BatchEntry, BatchLog, of_one_stream
+from twinstream.spark.pipeline.state.identity import Identity
+from twinstream.spark.pipeline.tables.parquet_sink import ParquetSink
+from twinstream.spark.pipeline.tables.sink import Sink
 from twinstream.spark.source.stream_identity import why_other
 from twinstream.spark.source.stream_mark import Mark
 from twinstream.spark.source.stream_state import StreamState
@@ -38,7 +38,7 @@ class Lake:
         self._table, self._kind = root / "orders", kind
         rows = pa.table({"seq": pa.array(range(1, 5)), "_batch_id": pa.array(range(4))})
         if kind == "delta":
-            from twinstream.spark.pipeline.delta_sink import DeltaSink
+            from twinstream.spark.pipeline.tables.delta_sink import DeltaSink
 
             self.sink = DeltaSink(self.folders)
             write_deltalake(str(self._table), rows)

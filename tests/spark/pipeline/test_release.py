@@ -15,11 +15,11 @@ from js_sync import JetStream, Stream
 from tests.spark.pipelines import SINKS, config_of
 from twinstream.models import ConsumerConfig, RetentionPolicy
 from twinstream.spark.errors import CheckpointError, OptionError
-from twinstream.spark.pipeline.batch_log import BatchEntry, BatchLog
-from twinstream.spark.pipeline.config import PipelineConfig
-from twinstream.spark.pipeline.folders import Folders
-from twinstream.spark.pipeline.open_sink import open_sink
 from twinstream.spark.pipeline.release import release_of
+from twinstream.spark.pipeline.settings.config import PipelineConfig
+from twinstream.spark.pipeline.settings.folders import Folders
+from twinstream.spark.pipeline.state.batch_log import BatchEntry, BatchLog
+from twinstream.spark.pipeline.tables.open_sink import open_sink
 from twinstream.testing import NatsServer
 
 Fill = Callable[..., None]

@@ -12,10 +12,10 @@ from attrs import evolve
 from js_sync import JetStream, Stream
 from tests.spark.pipelines import config_of, counted
 from twinstream.spark.pipeline import land
-from twinstream.spark.pipeline.config import PipelineConfig
-from twinstream.spark.pipeline.replay import replay
+from twinstream.spark.pipeline.maintenance.replay import replay
+from twinstream.spark.pipeline.maintenance.verify import verify
 from twinstream.spark.pipeline.runner import run
-from twinstream.spark.pipeline.verify import verify
+from twinstream.spark.pipeline.settings.config import PipelineConfig
 from twinstream.testing import NatsServer
 
 if TYPE_CHECKING:

@@ -28,15 +28,15 @@ from tests.spark.pipelines import (
 )
 from twinstream.cli.groups import twinstream
 from twinstream.spark.errors import DataLossError, SparkSourceError
-from twinstream.spark.pipeline.compact import compact
-from twinstream.spark.pipeline.config import PipelineConfig
-from twinstream.spark.pipeline.folders import Folders
 from twinstream.spark.pipeline.happenings import Ended, Failed, Happening, Landed, Released
-from twinstream.spark.pipeline.replay import replay
+from twinstream.spark.pipeline.maintenance.compact import compact
+from twinstream.spark.pipeline.maintenance.replay import replay
+from twinstream.spark.pipeline.maintenance.vacuum import vacuum
+from twinstream.spark.pipeline.maintenance.verify import verify
 from twinstream.spark.pipeline.runner import run
-from twinstream.spark.pipeline.toml_config import read_config
-from twinstream.spark.pipeline.vacuum import vacuum
-from twinstream.spark.pipeline.verify import verify
+from twinstream.spark.pipeline.settings.config import PipelineConfig
+from twinstream.spark.pipeline.settings.folders import Folders
+from twinstream.spark.pipeline.settings.toml_config import read_config
 from twinstream.testing import NatsServer
 
 if TYPE_CHECKING:

@@ -19,11 +19,11 @@ from tests.spark.pipelines import config_of, counted
 from twinstream.cli.pipeline.board import sentence as board_sentence
 from twinstream.cli.pipeline.page import page
 from twinstream.models import StreamConfig
-from twinstream.spark.pipeline.batch_log import BatchLog
-from twinstream.spark.pipeline.config import PipelineConfig
-from twinstream.spark.pipeline.folders import Folders
 from twinstream.spark.pipeline.happenings import Happening
 from twinstream.spark.pipeline.runner import run
+from twinstream.spark.pipeline.settings.config import PipelineConfig
+from twinstream.spark.pipeline.settings.folders import Folders
+from twinstream.spark.pipeline.state.batch_log import BatchLog
 from twinstream.testing import NatsServer
 
 if TYPE_CHECKING:

@@ -11,10 +11,10 @@ import pytest
 
 from js_sync import Stream
 from tests.spark.pipelines import SINKS, config_of, counted
-from twinstream.spark.pipeline.config import PipelineConfig
-from twinstream.spark.pipeline.replay import replay
+from twinstream.spark.pipeline.maintenance.replay import replay
+from twinstream.spark.pipeline.maintenance.verify import verify
 from twinstream.spark.pipeline.runner import run
-from twinstream.spark.pipeline.verify import verify
+from twinstream.spark.pipeline.settings.config import PipelineConfig
 from twinstream.testing import NatsServer
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from twinstream.spark.errors import PipelineBusy
-from twinstream.spark.pipeline.folders import Folders
-from twinstream.spark.pipeline.table_lock import TableLock
+from twinstream.spark.pipeline.settings.folders import Folders
+from twinstream.spark.pipeline.tables.table_lock import TableLock
 
 
 def never() -> bool:

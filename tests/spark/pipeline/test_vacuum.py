@@ -8,7 +8,7 @@ import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 
 from tests.spark.pipelines import config_of
-from twinstream.spark.pipeline.vacuum import vacuum
+from twinstream.spark.pipeline.maintenance.vacuum import vacuum
 
 SOURCE = 'stream = "ORDERS"'
 

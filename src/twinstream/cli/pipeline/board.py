@@ -16,8 +16,8 @@ from twinstream.cli.values import in_bytes
 
 if TYPE_CHECKING:
     from twinstream.spark.pipeline import PipelineConfig
-    from twinstream.spark.pipeline.batch_log import BatchEntry
     from twinstream.spark.pipeline.happenings import Happening
+    from twinstream.spark.pipeline.state.batch_log import BatchEntry
 
 
 class Watcher(Protocol):

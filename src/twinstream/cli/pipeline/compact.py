@@ -25,7 +25,7 @@ def compact(config: PipelineConfig, size: str, as_json: bool) -> None:
     Meanwhile, a running pipeline lands no batches; queries can still read the tables. `vacuum`
     removes the old files later.
     """
-    from twinstream.spark.pipeline.compact import compact as compact_tables
+    from twinstream.spark.pipeline.maintenance.compact import compact as compact_tables
 
     done = list(compact_tables(config, target=parse_size(size, "--size")))
     if as_json:

@@ -15,7 +15,7 @@ from twinstream.cli.screen import counted
 from twinstream.cli.values import in_bytes
 
 if TYPE_CHECKING:
-    from twinstream.spark.pipeline.batch_log import BatchEntry
+    from twinstream.spark.pipeline.state.batch_log import BatchEntry
 
 COLUMNS: Final = 60
 """The number of values on the time axis of a chart."""

@@ -40,8 +40,8 @@ def replay(
     files. A batch is refused if the stream no longer has its messages. Meanwhile, a running
     pipeline lands no batches. A second replay changes nothing.
     """
-    from twinstream.spark.pipeline.replay import batches_of
-    from twinstream.spark.pipeline.replay import replay as replay_batches
+    from twinstream.spark.pipeline.maintenance.replay import batches_of
+    from twinstream.spark.pipeline.maintenance.replay import replay as replay_batches
 
     if high is not None and high < low:
         raise click.BadParameter(f"is {high}, below --from {low}", param_hint="--to")

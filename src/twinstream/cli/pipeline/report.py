@@ -31,8 +31,8 @@ def report(config: PipelineConfig, output: Path | None, as_json: bool) -> None:
     pipeline and needs no server.
     """
     from twinstream.cli.pipeline.page import page
-    from twinstream.spark.pipeline.batch_log import BatchLog
-    from twinstream.spark.pipeline.folders import Folders
+    from twinstream.spark.pipeline.settings.folders import Folders
+    from twinstream.spark.pipeline.state.batch_log import BatchLog
 
     folders = Folders(config.path)
     logs = {

@@ -14,7 +14,7 @@ from twinstream.cli.values import in_bytes
 
 if TYPE_CHECKING:
     from twinstream.spark.pipeline import PipelineConfig
-    from twinstream.spark.pipeline.vacuum import Leftover
+    from twinstream.spark.pipeline.maintenance.vacuum import Leftover
 
 
 @click.command(short_help="Remove files that belong to no table any more.")
@@ -31,7 +31,7 @@ def vacuum(config: PipelineConfig, keep: str, dry_run: bool, yes: bool, as_json:
     Meanwhile, a running pipeline lands no batches. A query on an older version of a Delta table
     fails if its files are removed, so --keep should be longer than the longest query.
     """
-    from twinstream.spark.pipeline.vacuum import vacuum as vacuum_tables
+    from twinstream.spark.pipeline.maintenance.vacuum import vacuum as vacuum_tables
 
     no_question_in_json(yes=yes or dry_run, as_json=as_json)
     seconds = parse_seconds(keep, "--keep")

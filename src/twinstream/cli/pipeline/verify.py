@@ -15,7 +15,7 @@ from twinstream.cli.target import json_option
 
 if TYPE_CHECKING:
     from twinstream.spark.pipeline import PipelineConfig
-    from twinstream.spark.pipeline.verify import Verdict
+    from twinstream.spark.pipeline.maintenance.verify import Verdict
 
 
 @click.command(short_help="Compare the tables with the stream.")
@@ -29,7 +29,7 @@ def verify(config: PipelineConfig, as_json: bool) -> None:
     tables nor the stream contain. Exits with 1 if anything is missing, duplicated or different from
     the journal.
     """
-    from twinstream.spark.pipeline.verify import verify as verify_pipeline
+    from twinstream.spark.pipeline.maintenance.verify import verify as verify_pipeline
 
     with progress(notes(), shown=not as_json) as display:
         tasks = {each.name: display.add_task(each.name, total=None) for each in config.sources}

@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from twinstream.spark.landing.report import LandReport, SubjectSummary
 from twinstream.spark.pipeline.batch import land, summary
-from twinstream.spark.pipeline.config import PipelineConfig, SourceConfig
-from twinstream.spark.pipeline.toml_config import read_config
+from twinstream.spark.pipeline.settings.config import PipelineConfig, SourceConfig
+from twinstream.spark.pipeline.settings.toml_config import read_config
 
 __all__ = [
     "LandReport",

@@ -12,8 +12,8 @@ from typing import Final
 
 from twinstream.spark.errors import ConfigError
 from twinstream.spark.landing.tables import local_url
-from twinstream.spark.pipeline.config import PipelineConfig, SourceConfig
 from twinstream.spark.pipeline.declarative_code import code_of, schema_file
+from twinstream.spark.pipeline.settings.config import PipelineConfig, SourceConfig
 
 __all__ = ["LOCAL_SETTINGS", "SPEC_FILE", "write_project"]
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from twinstream.spark.errors import ConfigError
-from twinstream.spark.pipeline.config import PipelineConfig, SourceConfig
+from twinstream.spark.pipeline.settings.config import PipelineConfig, SourceConfig
 
 __all__ = ["code_of", "schema_file"]
 

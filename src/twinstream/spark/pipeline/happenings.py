@@ -6,7 +6,7 @@ from typing import TypeAlias
 
 from attrs import frozen
 
-from twinstream.spark.pipeline.batch_log import BatchEntry
+from twinstream.spark.pipeline.state.batch_log import BatchEntry
 
 __all__ = ["Ended", "Failed", "Happening", "Landed", "Released", "Started"]
 

@@ -13,13 +13,13 @@ from twinstream.spark.errors import CheckpointError, JournalError
 from twinstream.spark.landing.land_job import LandJob, cores_of, ranges_of
 from twinstream.spark.landing.landed_seqs import Seqs, seqs_in
 from twinstream.spark.landing.tables import BatchWriter, put_landed, refuse_taken
-from twinstream.spark.pipeline.batch_log import BatchEntry, BatchLog
-from twinstream.spark.pipeline.checkpoint import Checkpoint
-from twinstream.spark.pipeline.config import SourceConfig
-from twinstream.spark.pipeline.identity import Identity
-from twinstream.spark.pipeline.landed import possible_tables
-from twinstream.spark.pipeline.sink import Sink
-from twinstream.spark.pipeline.table_lock import TableLock
+from twinstream.spark.pipeline.settings.config import SourceConfig
+from twinstream.spark.pipeline.state.batch_log import BatchEntry, BatchLog
+from twinstream.spark.pipeline.state.checkpoint import Checkpoint
+from twinstream.spark.pipeline.state.identity import Identity
+from twinstream.spark.pipeline.state.landed import possible_tables
+from twinstream.spark.pipeline.tables.sink import Sink
+from twinstream.spark.pipeline.tables.table_lock import TableLock
 from twinstream.spark.source.driver_client import Leader
 
 if TYPE_CHECKING:

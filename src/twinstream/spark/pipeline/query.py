@@ -7,17 +7,17 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from twinstream.core.deadline import Backoff
-from twinstream.spark.pipeline.batch_log import BatchEntry, BatchLog
-from twinstream.spark.pipeline.checkpoint import Checkpoint
-from twinstream.spark.pipeline.config import PipelineConfig, SourceConfig
-from twinstream.spark.pipeline.folders import Folders
 from twinstream.spark.pipeline.happenings import Ended, Failed, Happening, Landed, Released, Started
-from twinstream.spark.pipeline.identity import Identity
 from twinstream.spark.pipeline.land_batch import BatchLander
-from twinstream.spark.pipeline.open_sink import open_sink
 from twinstream.spark.pipeline.recover import accepted, check_subjects, recovered, refiltered
 from twinstream.spark.pipeline.release import release_of
-from twinstream.spark.pipeline.table_lock import TableLock
+from twinstream.spark.pipeline.settings.config import PipelineConfig, SourceConfig
+from twinstream.spark.pipeline.settings.folders import Folders
+from twinstream.spark.pipeline.state.batch_log import BatchEntry, BatchLog
+from twinstream.spark.pipeline.state.checkpoint import Checkpoint
+from twinstream.spark.pipeline.state.identity import Identity
+from twinstream.spark.pipeline.tables.open_sink import open_sink
+from twinstream.spark.pipeline.tables.table_lock import TableLock
 from twinstream.spark.pipeline.trouble import is_lasting, kind_of, sentence, spark_is_gone
 from twinstream.spark.source.continuity import Continuity
 from twinstream.spark.source.driver_client import Leader

@@ -16,13 +16,13 @@ from attrs import evolve
 
 from twinstream.spark.errors import CheckpointError, DataLossError, JournalError
 from twinstream.spark.landing.resume import start_behind
-from twinstream.spark.pipeline.batch_log import BatchEntry, BatchLog
-from twinstream.spark.pipeline.checkpoint import Checkpoint
-from twinstream.spark.pipeline.config import SourceConfig
-from twinstream.spark.pipeline.folders import SourceFolder
-from twinstream.spark.pipeline.identity import Identity
-from twinstream.spark.pipeline.landed import possible_tables
-from twinstream.spark.pipeline.sink import Sink
+from twinstream.spark.pipeline.settings.config import SourceConfig
+from twinstream.spark.pipeline.settings.folders import SourceFolder
+from twinstream.spark.pipeline.state.batch_log import BatchEntry, BatchLog
+from twinstream.spark.pipeline.state.checkpoint import Checkpoint
+from twinstream.spark.pipeline.state.identity import Identity
+from twinstream.spark.pipeline.state.landed import possible_tables
+from twinstream.spark.pipeline.tables.sink import Sink
 from twinstream.spark.source.filters import same_filter
 from twinstream.spark.source.offsets import Position
 from twinstream.spark.source.stream_identity import why_other

@@ -14,11 +14,11 @@ from attrs import evolve
 from twinstream.errors import ConsumerNotFound
 from twinstream.models import AckPolicy, ConsumerConfig, DeliverPolicy
 from twinstream.spark.errors import CheckpointError, OptionError
-from twinstream.spark.pipeline.batch_log import BatchEntry, BatchLog, of_one_stream
-from twinstream.spark.pipeline.config import SourceConfig
-from twinstream.spark.pipeline.held_messages import held_messages, windows
-from twinstream.spark.pipeline.landed import missing_of, possible_tables, read_landed
-from twinstream.spark.pipeline.sink import Sink
+from twinstream.spark.pipeline.settings.config import SourceConfig
+from twinstream.spark.pipeline.state.batch_log import BatchEntry, BatchLog, of_one_stream
+from twinstream.spark.pipeline.state.held_messages import held_messages, windows
+from twinstream.spark.pipeline.state.landed import missing_of, possible_tables, read_landed
+from twinstream.spark.pipeline.tables.sink import Sink
 from twinstream.spark.source.stream_identity import why_other
 from twinstream.spark.source.stream_state import StreamState, stored_at
 

@@ -11,10 +11,10 @@ from twinstream.core.log.reporter import Reporter
 from twinstream.spark.data_source import register
 from twinstream.spark.errors import SparkSourceError
 from twinstream.spark.landing.lock import locked
-from twinstream.spark.pipeline.config import PipelineConfig
-from twinstream.spark.pipeline.folders import Folders
 from twinstream.spark.pipeline.happenings import Happening
 from twinstream.spark.pipeline.query import SourceQuery
+from twinstream.spark.pipeline.settings.config import PipelineConfig
+from twinstream.spark.pipeline.settings.folders import Folders
 from twinstream.spark.pipeline.trouble import spark_is_gone
 from twinstream.spark.session.connect import refuse_connect
 

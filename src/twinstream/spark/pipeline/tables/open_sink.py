@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from twinstream.spark.errors import SparkSourceError
-from twinstream.spark.pipeline.config import PipelineConfig
-from twinstream.spark.pipeline.folders import Folders
-from twinstream.spark.pipeline.sink import Sink
+from twinstream.spark.pipeline.settings.config import PipelineConfig
+from twinstream.spark.pipeline.settings.folders import Folders
+from twinstream.spark.pipeline.tables.sink import Sink
 
 __all__ = ["open_sink"]
 
@@ -17,11 +17,11 @@ def open_sink(config: PipelineConfig) -> Sink:
     """
     folders = Folders(config.path)
     if config.sink == "parquet":
-        from twinstream.spark.pipeline.parquet_sink import ParquetSink
+        from twinstream.spark.pipeline.tables.parquet_sink import ParquetSink
 
         return ParquetSink(folders)
     try:
-        from twinstream.spark.pipeline.delta_sink import DeltaSink
+        from twinstream.spark.pipeline.tables.delta_sink import DeltaSink
     except ModuleNotFoundError as missing:
         if missing.name != "deltalake":
             raise

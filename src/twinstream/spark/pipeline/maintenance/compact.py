@@ -11,13 +11,13 @@ from attrs import frozen
 from twinstream.spark.landing.batch_folders import batch_folders
 from twinstream.spark.landing.durable import synced_below
 from twinstream.spark.landing.staging import files_in
-from twinstream.spark.pipeline.batch_log import BatchLog
-from twinstream.spark.pipeline.config import PipelineConfig
-from twinstream.spark.pipeline.folders import Folders
-from twinstream.spark.pipeline.landed import tables_of
-from twinstream.spark.pipeline.parquet_files import Part
-from twinstream.spark.pipeline.rebuild import Rebuilt
-from twinstream.spark.pipeline.settled import settled
+from twinstream.spark.pipeline.maintenance.settled import settled
+from twinstream.spark.pipeline.settings.config import PipelineConfig
+from twinstream.spark.pipeline.settings.folders import Folders
+from twinstream.spark.pipeline.state.batch_log import BatchLog
+from twinstream.spark.pipeline.state.landed import tables_of
+from twinstream.spark.pipeline.tables.parquet_files import Part
+from twinstream.spark.pipeline.tables.rebuild import Rebuilt
 
 __all__ = ["TARGET", "Compacted", "all_tables", "compact"]
 
@@ -39,8 +39,8 @@ def compact(config: PipelineConfig, *, target: int = TARGET) -> Iterator[Compact
 
     Readers see the old files or the new ones, never a mixture. If a reader has listed the files of
     a Parquet table but not opened them all, its query fails and has to be repeated. Replaced files
-    stay on disk until :func:`~twinstream.spark.pipeline.vacuum.vacuum`. A running pipeline waits
-    for the end of the merge before it lands its next batch.
+    stay on disk until :func:`~twinstream.spark.pipeline.maintenance.vacuum.vacuum`. A running
+    pipeline waits for the end of the merge before it lands its next batch.
 
     Args:
         config: the pipeline.
@@ -69,7 +69,7 @@ def all_tables(config: PipelineConfig) -> list[str]:
 
 
 def _delta(folder: Path, table: str, target: int) -> Iterator[Compacted]:
-    from twinstream.spark.pipeline.delta_sink import open_table
+    from twinstream.spark.pipeline.tables.delta_sink import open_table
 
     delta = open_table(folder)
     if delta is not None:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import IO, Final
 
 from twinstream.spark.landing.lock import locked
-from twinstream.spark.pipeline.folders import Folders
+from twinstream.spark.pipeline.settings.folders import Folders
 
 __all__ = ["TableLock"]
 

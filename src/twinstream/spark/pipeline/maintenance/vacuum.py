@@ -10,10 +10,10 @@ from typing import Final
 
 from attrs import frozen
 
-from twinstream.spark.pipeline.compact import all_tables
-from twinstream.spark.pipeline.config import PipelineConfig
-from twinstream.spark.pipeline.folders import Folders
-from twinstream.spark.pipeline.settled import settled
+from twinstream.spark.pipeline.maintenance.compact import all_tables
+from twinstream.spark.pipeline.maintenance.settled import settled
+from twinstream.spark.pipeline.settings.config import PipelineConfig
+from twinstream.spark.pipeline.settings.folders import Folders
 
 __all__ = ["KEEP", "Leftover", "vacuum"]
 
@@ -76,7 +76,7 @@ def _is_older(name: str, before: float) -> bool:
 
 
 def _delta(folder: Path, keep: float, *, dry_run: bool) -> list[Leftover]:
-    from twinstream.spark.pipeline.delta_sink import open_table
+    from twinstream.spark.pipeline.tables.delta_sink import open_table
 
     delta = open_table(folder)
     if delta is None:

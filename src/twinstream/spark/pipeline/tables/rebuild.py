@@ -18,9 +18,9 @@ from typing import Final, Self
 from js_sync.backup.disk import make_folders, sync
 from twinstream.spark.landing.batch_folders import BATCH_FOLDER
 from twinstream.spark.landing.staging import files_in
-from twinstream.spark.pipeline import swap
-from twinstream.spark.pipeline.folders import Folders
-from twinstream.spark.pipeline.parquet_files import Part, merge
+from twinstream.spark.pipeline.settings.folders import Folders
+from twinstream.spark.pipeline.tables import swap
+from twinstream.spark.pipeline.tables.parquet_files import Part, merge
 
 __all__ = ["Rebuilt"]
 

@@ -6,11 +6,11 @@ from collections.abc import Generator
 from contextlib import contextmanager
 
 from twinstream.spark.errors import CheckpointError
-from twinstream.spark.pipeline.batch_log import BatchLog
-from twinstream.spark.pipeline.checkpoint import Checkpoint
-from twinstream.spark.pipeline.config import PipelineConfig
-from twinstream.spark.pipeline.folders import Folders, SourceFolder
-from twinstream.spark.pipeline.table_lock import TableLock
+from twinstream.spark.pipeline.settings.config import PipelineConfig
+from twinstream.spark.pipeline.settings.folders import Folders, SourceFolder
+from twinstream.spark.pipeline.state.batch_log import BatchLog
+from twinstream.spark.pipeline.state.checkpoint import Checkpoint
+from twinstream.spark.pipeline.tables.table_lock import TableLock
 
 __all__ = ["settled"]
 

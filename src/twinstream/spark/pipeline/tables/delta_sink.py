@@ -27,9 +27,9 @@ from twinstream.spark.landing.footers import Footer
 from twinstream.spark.landing.split_tables import BATCH_COLUMN
 from twinstream.spark.landing.staging import Staging, Written
 from twinstream.spark.landing.table_fit import check_columns, has_all
-from twinstream.spark.pipeline.folders import Folders
-from twinstream.spark.pipeline.parquet_files import scanned, schema_of
-from twinstream.spark.pipeline.sink import Writer
+from twinstream.spark.pipeline.settings.folders import Folders
+from twinstream.spark.pipeline.tables.parquet_files import scanned, schema_of
+from twinstream.spark.pipeline.tables.sink import Writer
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType

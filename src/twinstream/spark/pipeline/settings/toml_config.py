@@ -21,8 +21,8 @@ from twinstream.spark.landing.split_tables import (
     OTHER_EVENTS,
     refuse_members,
 )
-from twinstream.spark.pipeline.config import NAME, PipelineConfig, Restarts, SourceConfig
-from twinstream.spark.pipeline.toml_table import TomlTable
+from twinstream.spark.pipeline.settings.config import NAME, PipelineConfig, Restarts, SourceConfig
+from twinstream.spark.pipeline.settings.toml_table import TomlTable
 from twinstream.spark.session.session import LOCAL_MASTER
 from twinstream.spark.source.layout import Layout
 from twinstream.spark.source.option_uses import LEAST, refuse_lone_delay

@@ -14,10 +14,10 @@ from twinstream.spark.landing.split_tables import BATCH_COLUMN
 from twinstream.spark.landing.staging import files_in
 from twinstream.spark.landing.table_fit import check_fit
 from twinstream.spark.landing.tables import ParquetBatch
-from twinstream.spark.pipeline.folders import Folders
-from twinstream.spark.pipeline.parquet_files import Part, scanned
-from twinstream.spark.pipeline.rebuild import Rebuilt
-from twinstream.spark.pipeline.sink import Writer
+from twinstream.spark.pipeline.settings.folders import Folders
+from twinstream.spark.pipeline.tables.parquet_files import Part, scanned
+from twinstream.spark.pipeline.tables.rebuild import Rebuilt
+from twinstream.spark.pipeline.tables.sink import Writer
 
 __all__ = ["ParquetSink"]
 

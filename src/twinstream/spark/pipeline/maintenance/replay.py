@@ -17,13 +17,13 @@ from twinstream.spark.landing.land_job import LandJob, by_table, cores_of, range
 from twinstream.spark.landing.landed_seqs import pieces, seqs_in
 from twinstream.spark.landing.staging import Staging, Written
 from twinstream.spark.landing.table_files import TableFile
-from twinstream.spark.pipeline.batch_log import BatchEntry, BatchLog, of_one_stream
-from twinstream.spark.pipeline.config import PipelineConfig, SourceConfig
-from twinstream.spark.pipeline.folders import Folders
-from twinstream.spark.pipeline.landed import messages_of, missing_of, read_landed, tables_of
-from twinstream.spark.pipeline.open_sink import open_sink
-from twinstream.spark.pipeline.settled import settled
-from twinstream.spark.pipeline.sink import Sink
+from twinstream.spark.pipeline.maintenance.settled import settled
+from twinstream.spark.pipeline.settings.config import PipelineConfig, SourceConfig
+from twinstream.spark.pipeline.settings.folders import Folders
+from twinstream.spark.pipeline.state.batch_log import BatchEntry, BatchLog, of_one_stream
+from twinstream.spark.pipeline.state.landed import messages_of, missing_of, read_landed, tables_of
+from twinstream.spark.pipeline.tables.open_sink import open_sink
+from twinstream.spark.pipeline.tables.sink import Sink
 from twinstream.spark.source.driver_client import Leader
 from twinstream.spark.source.stream_identity import why_other
 

@@ -13,9 +13,9 @@ from attrs import asdict, evolve, frozen
 
 from twinstream.spark.errors import CheckpointError, OptionError
 from twinstream.spark.landing.durable import read_json, write_json
-from twinstream.spark.pipeline.checkpoint import Checkpoint
-from twinstream.spark.pipeline.config import SourceConfig
-from twinstream.spark.pipeline.folders import SourceFolder
+from twinstream.spark.pipeline.settings.config import SourceConfig
+from twinstream.spark.pipeline.settings.folders import SourceFolder
+from twinstream.spark.pipeline.state.checkpoint import Checkpoint
 from twinstream.spark.source.stream_state import StreamState
 
 __all__ = ["Identity"]

@@ -11,10 +11,10 @@ import pyarrow.compute as pc
 from attrs import frozen
 
 from twinstream.spark.landing.split_tables import BATCH_COLUMN
-from twinstream.spark.pipeline.batch_log import BatchEntry
-from twinstream.spark.pipeline.config import SourceConfig
-from twinstream.spark.pipeline.parquet_files import scanned
-from twinstream.spark.pipeline.sink import Sink
+from twinstream.spark.pipeline.settings.config import SourceConfig
+from twinstream.spark.pipeline.state.batch_log import BatchEntry
+from twinstream.spark.pipeline.tables.parquet_files import scanned
+from twinstream.spark.pipeline.tables.sink import Sink
 
 __all__ = [
     "MESSAGES",

@@ -13,13 +13,13 @@ from typing import Final
 
 from attrs import define, evolve, field
 
-from twinstream.spark.pipeline.batch_log import BatchEntry, BatchLog, of_one_stream
-from twinstream.spark.pipeline.config import PipelineConfig, SourceConfig
-from twinstream.spark.pipeline.folders import Folders
-from twinstream.spark.pipeline.held_messages import held_messages, windows
-from twinstream.spark.pipeline.landed import missing_of, read_landed, tables_of
-from twinstream.spark.pipeline.open_sink import open_sink
-from twinstream.spark.pipeline.sink import Sink
+from twinstream.spark.pipeline.settings.config import PipelineConfig, SourceConfig
+from twinstream.spark.pipeline.settings.folders import Folders
+from twinstream.spark.pipeline.state.batch_log import BatchEntry, BatchLog, of_one_stream
+from twinstream.spark.pipeline.state.held_messages import held_messages, windows
+from twinstream.spark.pipeline.state.landed import missing_of, read_landed, tables_of
+from twinstream.spark.pipeline.tables.open_sink import open_sink
+from twinstream.spark.pipeline.tables.sink import Sink
 from twinstream.spark.source.driver_client import Leader
 from twinstream.spark.source.options import SourceOptions
 from twinstream.spark.source.stream_identity import why_other

@@ -1,0 +1,1 @@
+"""The Parquet and Delta tables of a pipeline, and their lock."""
