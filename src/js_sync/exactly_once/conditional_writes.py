@@ -121,8 +121,8 @@ class SubjectWrites:
             lambda config: upsert_holes(config, version) if check else [],
             deadline,
         )
-        # Retry only within the duplicate window. Later, a retry could replace a message that
-        # another client has written meanwhile.
+        # Retry only while the server certainly knows the message id. Later, the server would not
+        # recognise a retry, which could then replace a newer message of another client.
         window = stream.config.duplicate_window
         if window:
             deadline = deadline.earlier(monotonic() + window.total_seconds() / 2)
@@ -140,8 +140,8 @@ class SubjectWrites:
     def ready(self, deadline: Deadline) -> None:
         """Wait until connected.
 
-        An attempt that is not sent because the client is disconnected would look like one whose
-        response was lost.
+        Otherwise, an attempt that was not sent because the client is disconnected would count as an
+        attempt whose response was lost.
         """
         self._api.transport.ready(deadline)
 
@@ -199,14 +199,16 @@ class SubjectWrite:
     def update(self, expected_seq: int) -> Stored:
         """Store the message if `expected_seq` is the last sequence of its subject.
 
-        Otherwise, raise the server's error.
+        Otherwise, raises the server's refusal. Raises `OutcomeUnknown` if a response was lost and
+        it cannot be determined whether the message was stored.
         """
         while True:
             answer = self._attempt()
             if isinstance(answer, PubAck):
                 return self._stored(answer.seq, repeated=bool(answer.duplicate))
             unknown = self._tries.unknown
-            # A refusal may come from a stream of the same name in another domain.
+            # With domains, the refusal may come from a stream of the same name in another domain.
+            # So the last message is checked first.
             sure = not unknown and judge(answer) is Refusal.HELD
             if sure and self._stream.cached_info.domain is None:
                 raise answer
