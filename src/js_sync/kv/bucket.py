@@ -213,7 +213,7 @@ class KeyValue(Generic[V]):
             StoreRefused: The bucket is full.
             Unsupported: `ttl` is given, but the bucket has no TTL for keys.
             InvalidKey: The key contains invalid characters.
-            JetStreamError: Another error of `JetStream.publish`.
+            TwinstreamError: Another error of `JetStream.publish`.
         """
         stored, data = self._codecs.encode_key(key), self._codecs.encode_value(value)
         if ttl is not None:
@@ -238,7 +238,7 @@ class KeyValue(Generic[V]):
             KeyExists: The key has a value. The `entry` of the error contains it.
             RevisionMismatch: Writes of other clients prevented the creation until the timeout.
             OutcomeUnknown: A response was lost, and it is unknown whether the value was stored.
-            JetStreamError: Another error of `put`.
+            TwinstreamError: Another error of `put`.
         """
         stored, data = self._codecs.encode_key(key), self._codecs.encode_value(value)
         ttl = self._writes.key_ttl(ttl, single=False)
@@ -258,7 +258,7 @@ class KeyValue(Generic[V]):
         Raises:
             RevisionMismatch: The key is at another revision.
             OutcomeUnknown: A response was lost, and it is unknown whether the value was stored.
-            JetStreamError: Another error of `put`.
+            TwinstreamError: Another error of `put`.
         """
         stored, data = self._codecs.encode_key(key), self._codecs.encode_value(value)
         check_revision(revision, instead="; create stores a key that has no value")
