@@ -205,7 +205,8 @@ class Leader(Owned, WorksBeside):
     def _waits_for_stream(self, error: TwinstreamError) -> bool:
         """Return whether the campaign can continue after an error, and pause if so.
 
-        It continues while the stream is missing, because the stream may be re-created.
+        It continues while the stream is missing, because the stream may be re-created. Temporary
+        errors of requests in this time do not end the campaign either.
         """
         if isinstance(error, StreamNotFound):
             self._gone = True
