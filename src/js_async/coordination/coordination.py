@@ -202,9 +202,9 @@ class Coordination:
             ttl: Time to live in whole seconds, see `Coordination`.
             margin: Safety margin in seconds, see `Coordination`.
             note: Text that other clients see in the leader's record.
-            on_elected: Handler that runs in the background during a term. It gets the lease of the
-                term, and should return when the lease is no longer held. The candidate does not
-                campaign again before the handler has returned.
+            on_elected: Handler that runs in the background during a term. The handler gets the
+                lease of the term, and should return when the lease is no longer held. The candidate
+                does not campaign again before the handler has returned.
             on_lost: Handler that is called with the lease when a term has ended. The lease's `lost`
                 is the reason, or None after stepping down.
         """

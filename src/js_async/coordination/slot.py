@@ -1,4 +1,7 @@
-"""The slots of a coordination stream: subjects that have one record of the holder, or none."""
+"""The slots of a coordination stream.
+
+A slot is a subject that has one record, written by the holder of the slot, or none.
+"""
 
 from __future__ import annotations
 
@@ -98,7 +101,7 @@ class Slots:
         return True
 
     async def tell_freed(self, kind: str, name: str) -> None:
-        """Send the message that wakes up connected clients waiting for such a slot."""
+        """Send the message that wakes up connected clients that wait for a slot of this name."""
         subject = self.place.subjects.freed(kind, name)
         await self.place.api.transport.send(subject.encode(), b"", b"", b"")
 
@@ -136,7 +139,7 @@ class Slot:
         self._ttl: Final = engine.terms.ttl if math.isfinite(engine.terms.ttl) else None
 
     def deadline(self, patience: float) -> Deadline:
-        """Return the deadline of one request: after `patience` seconds, or a call's default."""
+        """Return the deadline of one request: `patience` seconds or, if sooner, the default."""
         return self._place.api.deadline().earlier(Deadline.after(patience).at)
 
     async def ask(self, deadline: Deadline) -> bool:

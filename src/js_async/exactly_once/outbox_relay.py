@@ -224,7 +224,7 @@ class OutboxRelay(Owned, WorksBeside):
                     reached("relay: before clear", self)
                 self._awake.clear()
                 if self._stop.is_set():
-                    # `stop` may have set the signal just before it was cleared.
+                    # `stop` may have set `_awake` just before it was cleared.
                     break
                 trouble = await self._claim() or await self._round(NEVER)
                 if trouble is None:
@@ -244,7 +244,7 @@ class OutboxRelay(Owned, WorksBeside):
         await self._stop.sleep(Deadline.after(self._backoff.pause(self._pauses)))
 
     async def _claim(self) -> TwinstreamError | None:
-        """Claim the outbox for this relay. Return None, or the reason why that is not possible."""
+        """Claim the outbox for this relay. Return None, or the reason why the claim failed."""
         try:
             free = await self._store.claim()
         except StoreTrouble as trouble:

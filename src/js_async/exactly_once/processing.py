@@ -240,7 +240,8 @@ class Processing(Owned, BlockHint):
     ) -> OutcomeUnknown | None:
         """Store the results that the stream does not contain yet.
 
-        Return the error of a result with an unknown outcome, or None. Raises any other error.
+        Return the error of a result with an unknown outcome, or None if there is none. Raises the
+        error of a result that was not stored.
         """
         known = () if self._known is None else await self._known.of(message, results)
         missing = [result for result in results if result.msg_id not in known]

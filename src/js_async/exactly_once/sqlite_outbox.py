@@ -155,7 +155,7 @@ class SqliteOutbox:
     def claim(self) -> bool:
         """Claim the outbox for this relay, until `release` or the end of the process.
 
-        Return whether that succeeded: False if another relay has claimed the outbox.
+        Return False if another relay has claimed the outbox, else True.
         """
         path = f"{self._path}.{self._table}.relay"
         make_private(path)

@@ -33,6 +33,7 @@ __all__ = ["KnownResults"]
 # The assumed maximum difference between the clocks of two servers. The scan begins this much before
 # the time of the input message.
 _SKEW: Final = timedelta(minutes=1)
+# A scan fails after this time without progress (seconds).
 _LOOK_UP: Final = 30.0
 
 

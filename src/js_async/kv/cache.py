@@ -74,8 +74,8 @@ class KeyValueCache(Owned, BlockHint, LoopHint, Generic[V]):
     visible when the call returns. While the connection is down, the values may be outdated: see
     `is_current`.
 
-    After the watch or `on_change` has failed, every read raises its error. The watch fails with
-    `BucketNotFound` if the bucket was deleted, and with `ConnectionClosed` if the connection was
+    If the watch or `on_change` raises an error, every later read raises this error. The watch
+    raises `BucketNotFound` if the bucket was deleted, and `ConnectionClosed` if the connection was
     closed.
     """
 
@@ -132,8 +132,8 @@ class KeyValueCache(Owned, BlockHint, LoopHint, Generic[V]):
     def is_current(self) -> bool:
         """Whether the cache receives changes.
 
-        It does while the client is connected, and until the watch or `on_change` fails or the cache
-        is closed.
+        This is false while the client is disconnected, after the watch or `on_change` has failed,
+        and after `close`.
         """
         connected = self._bucket._place.api.transport.is_connected
         return connected and self._error is None and not self._watch.is_ended
@@ -146,7 +146,7 @@ class KeyValueCache(Owned, BlockHint, LoopHint, Generic[V]):
     def entry(self, key: str) -> Entry[V] | None:
         """Return the entry of a key, or None if the key has no value.
 
-        If a codec cannot decode the entry, its error is raised.
+        If a codec cannot decode the entry, the error of the codec is raised.
         """
         self._raise()
         entry = self._entries.find(key)
@@ -244,7 +244,7 @@ class KeyValueCache(Owned, BlockHint, LoopHint, Generic[V]):
             value=value,
             revision=revision,
             operation=operation,
-            # The server's time is not known yet. The watch delivers an entry with it later.
+            # The server's time is not known yet. The watch later delivers an entry with this time.
             timestamp_ns=_now(),
             size=len(data),
             headers=Headers(),
@@ -258,7 +258,7 @@ class KeyValueCache(Owned, BlockHint, LoopHint, Generic[V]):
     # ---- closing
 
     async def close(self) -> None:
-        """End the watch. The values can still be read."""
+        """End the watch and the background work. The values can still be read."""
         await self._watch.close()
         task = self._task
         if task is not None and not task.is_current():
@@ -275,8 +275,7 @@ class KeyValueCache(Owned, BlockHint, LoopHint, Generic[V]):
 def _is_over(entry: Entry[V]) -> bool:
     """Return whether the entry has a TTL that has passed, according to the local clock.
 
-    If the bucket has no markers for expired values, the watch does not deliver a change when a
-    value expires.
+    If the bucket has no markers for expired values, the watch does not report that a value expired.
     """
     if not entry.headers:
         return False

@@ -1,4 +1,4 @@
-"""`Place`: the streams in which the keys of a bucket are stored."""
+"""`Place`: the stream or streams of a bucket, and reads of single messages."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ from twinstream.models import StreamConfig, StreamInfo
 
 __all__ = ["Place"]
 
-# Longest key in characters for the fast path. `get_message` checks longer subjects.
+# Maximum number of characters of a key for the fast path, which does not check the length of the
+# subject. `get_message` checks it.
 _LONG_KEY: Final = 1000
 
 
@@ -143,8 +144,8 @@ class Place:
     async def at(self, key: str, revision: int, deadline: Deadline) -> StreamMessage | None:
         """Return one revision of a stored key, or None if this revision is not stored.
 
-        A direct get may be answered by any replica, because a stored revision never changes. If the
-        replica does not have the revision, the leader is asked.
+        Any replica may answer this request, because a stored revision never changes. If the replica
+        does not have the revision, the leader is asked.
         """
         config = self.config
         direct = config is None or bool(config.allow_direct)
@@ -156,9 +157,10 @@ class Place:
     def _reads_directly(self, stale: bool) -> bool:
         """Return whether to use a direct get instead of a request to the stream's leader.
 
-        With several replicas, a lagging replica may answer a direct get, so this requires `stale`.
-        With one replica, only the leader or a mirror answers. A response of a mirror contains the
-        mirror's name, so that the caller can reject it.
+        If the stream has several replicas, or if their number is unknown, a replica that lags
+        behind may answer a direct get. Then the result is True only with `stale`. With one replica,
+        only the leader or a mirror answers. The response of a mirror contains the mirror's name, so
+        the caller can reject this response.
         """
         config = self.config
         if config is None:

@@ -46,8 +46,8 @@ _PAUSE: Final = 0.01
 # Messages per pull request of a watch without values. Such a watch is twice as fast as with the
 # default number.
 _WITHOUT_VALUES: Final = 5000
-# Seconds to wait for the next message if the server reported that more messages are pending. Only
-# then, a request is sent for it.
+# Seconds to wait for the next message if the server reported that more messages are pending. After
+# this time, the watch sends a request for the message.
 _EXPECTED: Final = 0.05
 
 
@@ -106,7 +106,7 @@ async def open_watch(
 ) -> Watch[V]:
     """Create the consumer of a watch and return the watch.
 
-    As the consumer exists, the watch also covers every write after this call.
+    The consumer exists when the call returns, so the watch also covers every write after the call.
     """
     steps = KeyWatch(place, _reader(maker, options), filters, options, on_report)
     try:
@@ -120,7 +120,7 @@ async def open_watch(
 def _reader(maker: EntryMaker[V], options: WatchOptions) -> Reader[Entry[V]]:
     """Return a function that converts a message to an entry.
 
-    Without the option `deletes`, the function returns None for a marker.
+    If the option `deletes` is false, the function returns None for a marker.
     """
     make, deletes, has_value = maker.make, options.deletes, not options.meta_only
 
@@ -158,8 +158,8 @@ class KeyWatch(Iteration["S | CaughtUp"], Generic[S]):
         self.state: Final = WatchState(updates_only=options.updates_only)
         self.ready: Final[deque[S]] = deque()
         """Results of `read` that were not returned yet."""
-        # The revision of the last message that was read, and whether more messages were pending
-        # when the server delivered it.
+        # The revision of the last message that was passed to `read`, and whether more messages were
+        # pending when the server sent this message.
         self._revision = 0
         self._has_more = False
         stored = place.subjects.stored
@@ -261,7 +261,7 @@ class KeyWatch(Iteration["S | CaughtUp"], Generic[S]):
             raise_for_bucket(self._place.bucket, error)
 
     def _keep(self, frame: Frame, position: Position) -> None:
-        """Read a message and append the result to `ready`, unless the message was already read.
+        """Pass a message to `read` and append the result to `ready`, unless that was done before.
 
         If a call is interrupted, `messages` may return the same message again.
         """
@@ -326,10 +326,11 @@ class KeyWatch(Iteration["S | CaughtUp"], Generic[S]):
 class Watch(Owned, BlockHint, LoopHint, Generic[V]):
     """An iterator over the revisions of keys, until `close`. Created by `KeyValue.watch`.
 
-    The watch returns the initial values, then None once, then each new revision. Each revision is
-    returned once and in order, even if the connection, the consumer or its leader is lost. If the
-    bucket is deleted and re-created, the watch returns the new initial values and None again. Tasks
-    or threads may share a watch.
+    The watch returns the initial values, then None once, then each new revision. Revisions are
+    returned in order and never twice, even if the connection, the consumer or its leader is lost. A
+    revision is left out if the bucket removes it before the server can deliver it. If the bucket is
+    deleted and re-created, the watch returns the new initial values and None again. Tasks or
+    threads may share a watch.
 
     The iteration raises `BucketNotFound` if the bucket was deleted, and `ConnectionClosed` if the
     connection was closed.
@@ -358,7 +359,7 @@ class Watch(Owned, BlockHint, LoopHint, Generic[V]):
 
     @property
     def generation(self) -> int:
-        """A number that starts with 1 and increases each time the bucket was re-created."""
+        """A number that starts with 1 and increases each time the bucket is re-created."""
         return self._steps.state.generation
 
     @property

@@ -139,7 +139,10 @@ class NatsPyTransport:
 
     @property
     def server_info(self) -> ServerInfo:
-        """The server's properties, as reported at the last connect."""
+        """The server's version and `max_payload`, as reported at the last connect.
+
+        nats-py does not report the other properties. Headers and JetStream are taken as supported.
+        """
         version = self._client.connected_server_version
         return ServerInfo(
             {},
@@ -280,9 +283,9 @@ class NatsPyTransport:
         return signal.is_set()
 
     def _look_for_denial(self) -> None:
-        """Report a permission error to the subscriptions and requests concerned.
+        """Report the latest permission error to the subscriptions and requests concerned.
 
-        nats-py only keeps its last error.
+        nats-py only keeps its last error, so earlier errors since the previous call are not found.
         """
         last = self._client.last_error
         if last is self._last_error:
@@ -320,7 +323,7 @@ async def _drain(subscription: Subscription) -> None:
 
 
 class _Lines(dict[str, str]):
-    """Headers for nats-py, which writes the result of `items`. Names may repeat in it."""
+    """Headers for nats-py, which writes the result of `items`. Names may repeat in this result."""
 
     def __init__(self, pairs: tuple[tuple[str, str], ...]) -> None:
         super().__init__(pairs)

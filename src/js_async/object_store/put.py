@@ -55,7 +55,7 @@ WINDOW: Final = 8 << 20
 # Pieces below this size in bytes are hashed by the calling thread.
 _SMALL: Final = 16 * 1024
 _LOG: Final = Log("object")
-# Errors that are raised unchanged. Any other error becomes the cause of a `PutFailed`.
+# Errors that are raised unchanged. Any other `TwinstreamError` becomes the cause of a `PutFailed`.
 _RAISED_UNCHANGED: Final = (BadArgument, DigestMismatch)
 # Errors after which it is unknown whether the description was stored.
 _UNKNOWN: Final = (
@@ -275,7 +275,8 @@ class _Chunks:
     async def _roll_back(self) -> None:
         """Remove the chunks in flight from the stream, and send them again.
 
-        They are stored before the last settled chunk, which had to be sent twice.
+        The stream has stored them before the last settled chunk, because the server refused that
+        chunk at first, and it was sent again.
         """
         acks = [await handle.result() for handle in self._in_flight]
         for ack in acks:

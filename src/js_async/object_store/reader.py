@@ -87,7 +87,7 @@ class ObjectReader(Owned, BlockHint, LoopHint):
         self._place: Final = place
         self._timeout: Final = timeout
         self._on_progress: Final = on_progress
-        # Whether this reads the whole object from its beginning. Only such a read can start again.
+        # Whether the whole content is read from its beginning. Only such a read can start again.
         self._is_plain: Final = content is None
         self._content = content or Content(info)
         self._first_seq: Final = first_seq
@@ -145,7 +145,7 @@ class ObjectReader(Owned, BlockHint, LoopHint):
         return b"".join(found)
 
     async def _portion(self) -> list[bytes]:
-        """Return all pieces that `_fill` has received. The list is empty at the end."""
+        """Return all pieces that `_fill` has received. There are none only at the end."""
         await self._fill()
         found = list(self._ready)
         self._ready.clear()

@@ -70,7 +70,10 @@ class ObjectWatch(Owned, BlockHint, LoopHint):
         return self
 
     async def __anext__(self) -> ObjectInfo | None:
-        """Return the next description, or None once. The iteration ends after `close`."""
+        """Return the next description, or None once after the initial descriptions.
+
+        The iteration ends after `close`.
+        """
         try:
             return await self._take(NEVER)
         except IterationEnded:
@@ -120,8 +123,8 @@ class ObjectWatch(Owned, BlockHint, LoopHint):
     async def _receive(self, deadline: Deadline) -> None:
         """Receive the next batch of initial descriptions.
 
-        If the server does not respond to one request, this raises `RequestTimeout` only if the
-        deadline has passed.
+        If the server does not respond to the request, the method returns without descriptions, or
+        raises `RequestTimeout` if the deadline has passed.
         """
         try:
             batch = await self._messages.fetch(_BATCH, wait="none")

@@ -84,8 +84,8 @@ class Asking(ABC):
     def wait(self, deadline: Deadline) -> Slot:
         """Wait until a slot is granted, and return it.
 
-        While the server cannot be reached, the call waits as for a slot in use. At the deadline it
-        raises `RequestTimeout`, which names the current holder.
+        While the server cannot be reached, the call waits as for a slot in use. At the deadline,
+        the call raises `RequestTimeout`. This error names the current holder.
         """
         given = self._try(deadline)
         if given is not None:

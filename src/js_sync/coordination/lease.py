@@ -120,7 +120,7 @@ class Lease(Owned, BlockHint):
     # ---- releasing
 
     def release(self, timeout: Seconds = 5.0) -> bool:
-        """Release the lease. Return whether the server confirmed that in time.
+        """Release the lease. Return whether the server confirmed the release in time.
 
         The lease is no longer held from the start of the call. Without a confirmation, requests
         continue in the background until the record's TTL has passed. Then the slot is free, too. A

@@ -75,7 +75,8 @@ class Once:
             timeout: Seconds for storing the result.
 
         Raises:
-            BadArgument: The result is too large for the server or stream.
+            BadArgument: The work did not return bytes or None, or the result is too large for the
+                server or stream.
             RequestTimeout: The server did not confirm the result in time.
             LeaseLost: The lease expired during the work.
             Exception: The error of the work.
@@ -170,7 +171,10 @@ class Once:
         raise RequestTimeout(f"once {self._key}: the work has not ended in time{trouble}")
 
     def _ended(self, deadline: Deadline) -> OnceResult | TwinstreamError | None:
-        """Return the result if the work has ended, else None. Returns a temporary error."""
+        """Return the result if the work has ended, else None.
+
+        If the request failed temporarily, returns the error.
+        """
         patience = self._place.api.deadline().earlier(deadline.at)
         try:
             record = self._slots.look(self._subject, patience)

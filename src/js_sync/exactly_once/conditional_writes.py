@@ -138,10 +138,9 @@ class SubjectWrites:
         return request._replace(msg_id=self._api.transport.tokens.name())
 
     def ready(self, deadline: Deadline) -> None:
-        """Wait until connected.
+        """Wait until the client is connected.
 
-        Otherwise, an attempt that was not sent because the client is disconnected would count as an
-        attempt whose response was lost.
+        Without this wait, an attempt that was not sent would count as one whose response was lost.
         """
         self._api.transport.ready(deadline)
 
@@ -232,7 +231,7 @@ class SubjectWrite:
             sleep(self._tries.pause(answer, self._request.subject))
 
     def _attempt(self) -> PubAck | TwinstreamError:
-        """Publish until the server responds. Return its acknowledgement or its refusal.
+        """Publish until the server acknowledges or finally refuses the message; return which.
 
         Raises an error that no further attempt can resolve.
         """

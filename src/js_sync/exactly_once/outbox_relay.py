@@ -225,7 +225,7 @@ class OutboxRelay(Owned, WorksBeside):
                     reached("relay: before clear", self)
                 self._awake.clear()
                 if self._stop.is_set():
-                    # `stop` may have set the signal just before it was cleared.
+                    # `stop` may have set `_awake` just before it was cleared.
                     break
                 trouble = self._claim() or self._round(NEVER)
                 if trouble is None:
@@ -245,7 +245,7 @@ class OutboxRelay(Owned, WorksBeside):
         self._stop.sleep(Deadline.after(self._backoff.pause(self._pauses)))
 
     def _claim(self) -> TwinstreamError | None:
-        """Claim the outbox for this relay. Return None, or the reason why that is not possible."""
+        """Claim the outbox for this relay. Return None, or the reason why the claim failed."""
         try:
             free = self._store.claim()
         except StoreTrouble as trouble:

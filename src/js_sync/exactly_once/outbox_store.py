@@ -26,7 +26,7 @@ class OutboxStore(Protocol):
     def claim(self) -> bool:
         """Claim the outbox for this relay, until `release` or the end of the process.
 
-        Return whether that succeeded: False if another relay has claimed the outbox.
+        Return False if another relay has claimed the outbox, else True.
         """
         ...
 

@@ -5,11 +5,11 @@ The stream may have stored an event although the response was lost. If the relay
 again within the duplicate window, the server refuses the duplicate. The relay uses only the first
 half of the window.
 
-An earlier attempt may be older than that after a restart, after a long outage, or with a long
-queue. Then the relay scans the stream for the pending events. The scan begins after the floor, a
-sequence of the stream: no message up to the floor is one of the pending events. Events that the
-scan finds are removed from the outbox. An event that the scan does not find can only have been
-stored after the scan began, so its window begins with the scan.
+An earlier attempt may be older than half of the window after a restart, after a long outage, or
+with a long queue. Then the relay scans the stream for the pending events. The scan begins after the
+floor, a sequence of the stream: no message up to the floor is one of the pending events. Events
+that the scan finds are removed from the outbox. An event that the scan does not find can only have
+been stored after the scan began, so its window begins with the scan.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class OutboxWindow:
             self._first_sent.pop(number, None)
 
     def look(self) -> None:
-        """Scan the stream, and remove the events that it contains from the outbox.
+        """Scan the stream, and remove from the outbox the events that the stream contains.
 
         Raises `OutcomeUnknown` if limits have removed messages that must be scanned.
         """

@@ -212,7 +212,8 @@ class GroupWorker(Runnable):
         `stop`, the call returns immediately and the work ends later.
 
         Raises:
-            RequestTimeout: A handler takes longer than `timeout` seconds; the work ends after it.
+            RequestTimeout: A handler takes longer than `timeout` seconds. The work ends after the
+                handler.
             NotStarted: The worker was not started.
             Exception: The error that ended the work, if there was one.
         """
@@ -231,7 +232,7 @@ class GroupWorker(Runnable):
         return any(task.is_current() for task in self._tasks)
 
     def wait(self, timeout: Seconds | None = None) -> None:
-        """Wait until the work has ended: by `stop`, with the group, or by an error.
+        """Wait until the work has ended: by `stop`, by an error, or because the group was deleted.
 
         Raises:
             RequestTimeout: The work has not ended after `timeout` seconds. It continues.

@@ -85,8 +85,8 @@ class GroupStore(Generic[C]):
     def create(self, config: C, replicas: int | None, deadline: Deadline) -> GroupInfo[C]:
         """Store the configuration of a new group.
 
-        If the group exists with the same settings, it is returned. Raises `GroupExists` if the
-        settings differ.
+        If the group exists with the same settings, the existing configuration is returned. Raises
+        `GroupExists` if the settings differ.
         """
         self._make_bucket(replicas, deadline)
         key, remaining = self._names.key, deadline.remaining()

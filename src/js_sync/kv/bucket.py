@@ -59,9 +59,9 @@ class KeyValue(Generic[V]):
     Reads see every write that was acknowledged before them. With `stale=True`, any replica may
     answer a read, and the replica may lag behind.
 
-    The object uses the number of replicas in the stream's last known info. If there is one replica,
-    it need not ask the leader. If another program adds replicas, call `status`, so that the object
-    asks the leader from then on.
+    The object takes the number of replicas from the stream's last known info. With one replica,
+    reads need not ask the leader. If another program adds replicas, call `status`, so that reads
+    ask the leader from then on.
     """
 
     def __init__(self, place: Place, codecs: Codecs[V]) -> None:
@@ -93,7 +93,7 @@ class KeyValue(Generic[V]):
     def cached_status(self) -> KeyValueStatus:
         """The status in the last stream info that the server sent to this object.
 
-        Raises `BadArgument` if no info was requested yet.
+        Raises `BadArgument` if this object has no info yet.
         """
         return KeyValueStatus.of(self._place.stream.cached_info)
 
@@ -328,8 +328,8 @@ class KeyValue(Generic[V]):
         items are still stored. If the connection is lost, the client reads the keys whose outcome
         is unknown, and stores the values that were not stored.
 
-        If the caller did not read the `error` of each failure, `PublishFailures` is raised at the
-        end of the `with` block or by `close`. Without a block, the end of the iteration raises it.
+        If there are failures whose `error` the caller did not read, the end of the `with` block and
+        `close` raise `PublishFailures`. Without a block, the end of the iteration raises it.
 
         Args:
             items: A mapping, or pairs of key and value.
@@ -403,7 +403,7 @@ class KeyValue(Generic[V]):
             updates_only: Skip the existing entries.
             deletes: Whether to return markers of deleted keys.
             meta_only: Return entries without values.
-            resume_from: Begin at this revision.
+            resume_from: Begin with this revision, and return all later revisions.
             on_report: Called when the watch's consumer was lost or re-created.
 
         Raises:
@@ -448,9 +448,9 @@ class KeyValue(Generic[V]):
     def with_codecs(
         self, *, key: KeyCodec | None = None, value: ValueCodec[W] | None = None
     ) -> KeyValue[V] | KeyValue[W]:
-        """Return the bucket with additional codecs (ADR-54).
+        """Return a `KeyValue` of the same bucket with additional codecs (ADR-54).
 
-        The additional codecs encode before the existing ones, and decode after them.
+        The additional codecs encode before the existing codecs, and decode after them.
         """
         codecs = self._codecs.with_codecs(key, value)
         return cast("KeyValue[V] | KeyValue[W]", KeyValue(self._place, cast("Codecs[V]", codecs)))
@@ -468,8 +468,8 @@ class KeyValue(Generic[V]):
 
         Args:
             filters: Filters, which may contain wildcards; by default all keys.
-            on_change: Called with each new revision that the watch delivers. It is a plain function
-                in both twins and must return quickly.
+            on_change: Called with each new revision that the watch delivers. It must be a plain
+                function that returns quickly.
             on_report: Called when the watch's consumer was lost or re-created.
 
         Raises:
@@ -481,7 +481,10 @@ class KeyValue(Generic[V]):
         return opening(open_cache(self, filters, on_change, on_report))
 
     def typed(self, model: type[W]) -> KeyValue[W]:
-        """Return the bucket with values of type `model`, stored as JSON; see `JsonValues`."""
+        """Return a `KeyValue` of the same bucket with values of type `model`, stored as JSON.
+
+        See `JsonValues`.
+        """
         from twinstream.core.kv.codecs import JsonValues
 
         return self.with_codecs(value=JsonValues(model))

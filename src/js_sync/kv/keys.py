@@ -37,8 +37,8 @@ def keys_of(
     """Iterate over the keys that have a value; each is returned once, despite concurrent writes.
 
     Keys whose last entry was stored before the start are returned at once. Keys that are written
-    during the iteration are returned at the end, unless they were returned before. To know this,
-    the function keeps a hash of 8 bytes of each returned key.
+    during the iteration are returned at the end, unless they were returned before. To recognise
+    returned keys, the function keeps a hash of 8 bytes of each of them.
     """
     watch = KeyWatch(place, _key_reader(maker), filters, WatchOptions(meta_only=True))
     # Maps each key written during the iteration to whether its last entry is a value.
@@ -52,7 +52,7 @@ def keys_of(
             if step is None or isinstance(step, CaughtUp):
                 break
             if watch.state.generation != generation:
-                # The bucket was re-created, so the watch delivers its whole state again.
+                # The bucket was re-created, so the watch delivers the whole state of the new one.
                 generation = watch.state.generation
                 written.clear()
             key, revision, is_value = step

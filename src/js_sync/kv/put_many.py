@@ -38,7 +38,7 @@ __all__ = ["PutMany", "PutPipeline"]
 
 
 class PutMany(PublishMany):
-    """Iterates over the outcomes of many items, in order. Created by `KeyValue.put_many`.
+    """An iterator over the outcomes of many items, in order. Created by `KeyValue.put_many`.
 
     An outcome is the acknowledgement, whose `seq` is the revision, or a `KeyPutFailure` with the
     error. The rules for unread failures and for leaving early are those of `PublishMany`.

@@ -112,8 +112,8 @@ class BucketWrites:
         * A revision above `seen` with the same value is the result of the write.
         * A revision above `seen` with another value was written by another client, before or after
           this write. `OutcomeUnknown` is raised.
-        * Otherwise, the function repeats the write on the condition that the key has not changed.
-          If it has changed, the function reads the key again.
+        * If the key has no revision above `seen`, the function repeats the write on the condition
+          that the key has not changed. If the key has changed, the function reads it again.
         """
         tries = Tries(deadline)
         tries.lost()
@@ -151,7 +151,7 @@ class BucketWrites:
     def _repeated(self, key: str, request: PublishRequest, at: int, tries: Tries) -> int | None:
         """Repeat the write if the key is still at revision `at`, and return the new revision.
 
-        Returns None if the key is not at this revision. 0 means that the key has no revision.
+        Returns None if the key is not at this revision. `at` is 0 if the key has no revision.
         """
         rest = (request.headers, request.rollup, request.ttl)
         write = self._conditional(key, request.data, at, *rest, tries.deadline)
@@ -313,9 +313,10 @@ class BucketWrites:
 
 
 def _is_same(found: StreamMessage, request: PublishRequest) -> bool:
-    """Return whether a stored message may be the requested write.
+    """Return whether a stored message may be the result of the requested write.
 
-    They must have the same value and operation, and either both or neither must have a TTL.
+    The message must have the same value and operation. It must have a TTL exactly if the requested
+    write has one.
     """
     given = request.headers or {}
     return (

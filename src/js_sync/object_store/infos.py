@@ -154,8 +154,8 @@ class ObjectPlace:
     def followed(self, name: str) -> tuple[ObjectPlace, ObjectInfo]:
         """Return the `ObjectPlace` and the description of an object.
 
-        If the object is a link, both are those of its target. Raises `LinkError` if the link cannot
-        be followed.
+        For a link, the `ObjectPlace` and the description of its target are returned. Raises
+        `LinkError` if the link cannot be followed.
         """
         info = self.info(name)
         link = info.options.link if info.options is not None and is_link(info) else None

@@ -391,8 +391,8 @@ class ObjectStore:
         """Create a link to an object of this or another store, and return the link's description.
 
         An existing link of this name is replaced. A read of the link returns the current content of
-        its target. Raises `ObjectExists` if another object has this name. Raises `LinkError` if the
-        target is a link, was deleted or does not exist.
+        its target. Raises `ObjectExists` if an object that is not a link has this name. Raises
+        `LinkError` if the target is a link, was deleted or does not exist.
         """
         check_kind(target, ObjectInfo, "target", "the ObjectInfo of an object")
         place = self._place()
@@ -403,8 +403,8 @@ class ObjectStore:
         """Create a link to a whole store, and return the description of the link.
 
         Programs read the name of the linked store from `info(name).options.link.bucket`. Raises
-        `ObjectExists` if an object has this name, and `LinkError` if the link points to its own
-        store.
+        `ObjectExists` if an object that is not a link has this name, and `LinkError` if the link
+        points to its own store.
         """
         if check_bucket(bucket) == self.bucket:
             raise LinkError(f"a link in bucket {bucket} cannot lead to the bucket itself")

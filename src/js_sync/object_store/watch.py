@@ -71,7 +71,10 @@ class ObjectWatch(Owned, BlockHint, LoopHint):
         return self
 
     def __next__(self) -> ObjectInfo | None:
-        """Return the next description, or None once. The iteration ends after `close`."""
+        """Return the next description, or None once after the initial descriptions.
+
+        The iteration ends after `close`.
+        """
         try:
             return self._take(NEVER)
         except IterationEnded:
@@ -121,8 +124,8 @@ class ObjectWatch(Owned, BlockHint, LoopHint):
     def _receive(self, deadline: Deadline) -> None:
         """Receive the next batch of initial descriptions.
 
-        If the server does not respond to one request, this raises `RequestTimeout` only if the
-        deadline has passed.
+        If the server does not respond to the request, the method returns without descriptions, or
+        raises `RequestTimeout` if the deadline has passed.
         """
         try:
             batch = self._messages.fetch(_BATCH, wait="none")
