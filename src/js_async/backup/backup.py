@@ -1,8 +1,8 @@
 """The backup of a stream into a folder.
 
-The server sends the backup in chunks, and stops when too many of them are not acknowledged (its
-window). The client acknowledges a chunk after writing it, so on a slow disk, too, no more than the
-window is in memory.
+The server sends the backup in chunks. It pauses while too many bytes are not acknowledged (the
+window). The client acknowledges a chunk after writing it. So no more than one window is in memory,
+even if the disk is slow.
 """
 
 from __future__ import annotations

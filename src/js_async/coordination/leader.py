@@ -31,7 +31,7 @@ class Leader(Owned, WorksBeside):
     candidate waits until the stream is re-created.
 
     Three kinds of error end the campaign: an error of a handler, unsuitable settings of a
-    re-created stream, and an error that waiting cannot resolve. `wait` and `stop` raise it.
+    re-created stream, and an error that waiting cannot resolve. `wait` and `stop` raise the error.
     """
 
     _area = "coordination"
@@ -103,7 +103,7 @@ class Leader(Owned, WorksBeside):
         self._campaign = spawn(self._run, f"twinstream-leader-{self._name}")
 
     async def step_down(self, pause: Seconds = 0.0) -> bool:
-        """Give up the current term. Return whether the server confirmed that.
+        """Give up the current term. Return whether the server confirmed the release of the lease.
 
         If this candidate does not lead, do nothing and return False.
 
@@ -121,7 +121,7 @@ class Leader(Owned, WorksBeside):
     async def stop(self, timeout: Seconds = 30.0) -> None:
         """End the term and the campaign, and wait until the handlers have ended.
 
-        A handler may call this. Then the call does not wait: the campaign ends after the handler.
+        A handler may call `stop`. Then the call does not wait: the campaign ends after the handler.
 
         Args:
             timeout: The longest wait in seconds.
@@ -204,7 +204,8 @@ class Leader(Owned, WorksBeside):
     async def _waits_for_stream(self, error: TwinstreamError) -> bool:
         """Return whether the campaign can continue after an error, and pause if so.
 
-        It continues while the stream is missing, because the stream may be re-created.
+        The campaign continues while the stream is missing, because the stream may be re-created. In
+        this time, temporary errors of requests do not end the campaign either.
         """
         if isinstance(error, StreamNotFound):
             self._gone = True

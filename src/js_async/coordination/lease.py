@@ -21,11 +21,11 @@ OnLost = Callable[["Lease"], None]
 
 
 class Lease(Owned, BlockHint):
-    """A held lock, a held slot of a semaphore, or a leader's term.
+    """A held lock, a held slot of a semaphore, a leader's term, or a run of `Once`.
 
-    The lease is renewed in the background. The end of its `with` block releases it, and raises
-    `LeaseLost` if it was lost in the block. Long-running code should check `is_held` or call
-    `check` regularly.
+    The lease is renewed in the background. The end of its `with` block releases the lease, and
+    raises `LeaseLost` if the lease was lost in the block. Long-running code should check `is_held`
+    or call `check` regularly.
     """
 
     def __init__(self, slot: Slot, on_lost: OnLost | None = None) -> None:
@@ -55,7 +55,7 @@ class Lease(Owned, BlockHint):
 
     @property
     def name(self) -> str:
-        """The name of the lock, semaphore or election."""
+        """The name of the lock, semaphore or election, or the key of the work that runs once."""
         return self._slot.name
 
     @property
@@ -67,8 +67,8 @@ class Lease(Owned, BlockHint):
     def token(self) -> int:
         """The fencing token, which is greater than that of every earlier holder of this slot.
 
-        A resource can remember the greatest token so far and refuse smaller ones. That protects it
-        from a holder that was suspended and does not know yet that it lost the lease.
+        A resource can remember the greatest token so far and refuse smaller ones. This protects the
+        resource from a holder that was suspended and has not noticed the loss of its lease.
         """
         return self._engine.token
 
@@ -106,8 +106,8 @@ class Lease(Owned, BlockHint):
         """Wait until the lease has ended; return the reason if it was lost, else None.
 
         Args:
-            timeout: The longest wait in seconds; None waits without limit. After it, the call
-                returns None.
+            timeout: The longest wait in seconds; None waits without limit. After this time, the
+                call returns None.
         """
         await self._over.sleep(Deadline.after(timeout))
         return self.lost
@@ -119,11 +119,11 @@ class Lease(Owned, BlockHint):
     # ---- releasing
 
     async def release(self, timeout: Seconds = 5.0) -> bool:
-        """Release the lease. Return whether the server confirmed that in time.
+        """Release the lease. Return whether the server confirmed the release in time.
 
         The lease is no longer held from the start of the call. Without a confirmation, requests
-        continue in the background until the record's TTL is over; then the slot is free, too. A
-        second release, or one after a loss, does nothing.
+        continue in the background until the record's TTL has passed. Then the slot is free, too. A
+        second call, or a call after a loss, sends nothing.
 
         Args:
             timeout: How long to wait for the confirmation, in seconds.

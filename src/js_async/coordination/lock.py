@@ -20,8 +20,8 @@ __all__ = ["Lock", "Semaphore"]
 class Leasing(ABC):
     """The base class of locks and semaphores.
 
-    These objects have no state, so several tasks or threads may share one: each `acquire` is
-    independent. Waiters are not served in order.
+    These objects have no state, so several tasks or threads may share one: each call of `acquire`
+    is independent. Waiters are not served in order.
     """
 
     def __init__(
@@ -49,7 +49,8 @@ class Leasing(ABC):
             timeout: The longest wait in seconds; None waits without limit.
 
         Raises:
-            RequestTimeout: It was not free in time. The error names the current holder.
+            RequestTimeout: The lock or semaphore was not free in time. The error names the current
+                holder.
             TwinstreamError: An error of `JetStream.publish` that waiting cannot resolve.
         """
         return opening(self._acquire(Deadline.after(timeout)))
@@ -90,7 +91,8 @@ class Lock(Leasing):
 class Semaphore(Leasing):
     """A named semaphore, created by `Coordination.semaphore`.
 
-    The count is not stored in the stream: a client with a higher count than others uses more slots.
+    The count is not stored in the stream. If clients use different counts, the client with the
+    highest count allows the most holders.
     """
 
     def __init__(

@@ -21,15 +21,15 @@ class Permit:
     number: int
     """The number of the slot that this permit takes, from 1."""
     token: int
-    """The stream sequence of the permit. A later permit has a greater one."""
+    """The stream sequence of the permit. A later permit has a greater token."""
 
 
 class RateLimiter:
     """A limiter of at most `count` permits in any `per` seconds.
 
-    `Coordination.rate_limiter` creates it. Each permit takes one of `count` slots, which the server
-    frees `per` seconds after it stored the permit, by its own clock. So the limit holds for every
-    period of that length.
+    `Coordination.rate_limiter` creates it. Each permit takes one of `count` slots. The server frees
+    the slot `per` seconds after it stored the permit, by the server's clock. So the limit holds for
+    every period of `per` seconds.
     """
 
     def __init__(self, place: Place, name: str, count: int, terms: Terms) -> None:
@@ -54,13 +54,17 @@ class RateLimiter:
             timeout: The longest wait in seconds; None waits without limit.
 
         Raises:
-            RequestTimeout: No permit was available in time. A permit may be used up nevertheless.
+            RequestTimeout: No permit was available in time, or the response was lost. In the second
+                case, a permit may be used up.
             TwinstreamError: An error of `JetStream.publish` that waiting cannot resolve.
         """
         return self._permit(await self._asking().wait(Deadline.after(timeout)))
 
     async def try_acquire(self) -> Permit | None:
-        """Return a permit if one is available now, else None."""
+        """Return a permit if one is available now, else None.
+
+        Raises `RequestTimeout` if the server does not respond in time.
+        """
         slot = await self._asking().attempt(self._place.api.deadline())
         return None if slot is None else self._permit(slot)
 

@@ -1,4 +1,7 @@
-"""The slots of a coordination stream: subjects that have one record, of the holder, or none."""
+"""The slots of a coordination stream.
+
+A slot is a subject that has one record, written by the holder of the slot, or none.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +53,7 @@ class Place:
 
 
 class Slots:
-    """The records of a coordination stream. They are read and removed through its leader."""
+    """The records of a coordination stream. All requests go to the stream's leader."""
 
     def __init__(self, place: Place) -> None:
         self.place: Final = place
@@ -98,7 +101,7 @@ class Slots:
         return True
 
     async def tell_freed(self, kind: str, name: str) -> None:
-        """Send a message that wakes up the waiters for a slot which are currently connected."""
+        """Send the message that wakes up connected clients that wait for a slot of this name."""
         subject = self.place.subjects.freed(kind, name)
         await self.place.api.transport.send(subject.encode(), b"", b"", b"")
 
@@ -136,11 +139,11 @@ class Slot:
         self._ttl: Final = engine.terms.ttl if math.isfinite(engine.terms.ttl) else None
 
     def deadline(self, patience: float) -> Deadline:
-        """Return the deadline of one request: `patience` seconds, at most a call's default."""
+        """Return the deadline of one request: `patience` seconds or, if sooner, the default."""
         return self._place.api.deadline().earlier(Deadline.after(patience).at)
 
     async def ask(self, deadline: Deadline) -> bool:
-        """Request the slot, and repeat that until the outcome is known.
+        """Request the slot until the outcome is known, or until `given_up` is set.
 
         Return whether the slot was granted. Raises `RequestTimeout` if the outcome is unknown at
         the deadline, and errors that waiting cannot resolve.
@@ -182,8 +185,8 @@ class Slot:
         except TwinstreamError as error:
             if engine.phase is Phase.ASKING and not may_pass(error):
                 raise
-            # If there are no responders, request the record: that reports whether the stream is
-            # missing.
+            # Without responders, the stream may be missing. The response to a request for the
+            # record shows whether it is.
             look = isinstance(error, NoResponders)
             engine.unanswered(str(error), unsleeping(), look=look)
             if engine.phase is Phase.HELD:
@@ -218,5 +221,5 @@ class Slot:
 
 def may_pass(error: TwinstreamError) -> bool:
     """Return whether an error may be temporary, so that the request should be repeated."""
-    # `StoreRefused`: a full stream has space again when records expire.
+    # After `StoreRefused`: a full stream has space again when records expire.
     return is_transient(error) or isinstance(error, StoreRefused)

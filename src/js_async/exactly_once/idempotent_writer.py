@@ -1,8 +1,9 @@
 """Two ways to store each message only once, even if several clients repeat it.
 
-- By subject: each message has a unique subject, and the stream always refuses a second message.
-- By id: the stream refuses a second message with the id within its duplicate window. After the
-  window, the caller must first check whether the stream contains the id.
+- By subject: each message has a unique subject. The stream always refuses a second message with
+  this subject.
+- By id: the stream refuses a second message with the same id within its duplicate window. To repeat
+  a message after the window, the caller must first check whether the stream contains the id.
 """
 
 from __future__ import annotations
@@ -31,10 +32,10 @@ if TYPE_CHECKING:
 __all__ = ["By", "ByIdentity", "BySubject", "OnceWriter", "Written", "once_writer"]
 
 By = Literal["subject", "id"]
-"""What identifies a message: "subject" (each message has its own) or "id" (the message id)."""
+"""What identifies a message: "subject" (each message has a unique one) or "id" (the message id)."""
 
 Written = Stored | TwinstreamError
-"""The outcome for one message: where it is stored, or why it is not."""
+"""The outcome for one message: where it is stored, or the error."""
 
 _WINDOW: Final = 500
 
@@ -42,8 +43,8 @@ _WINDOW: Final = 500
 class OnceWriter:
     """The base class of writers that store each message once, in one stream.
 
-    All messages have a message id. `promise` describes the guarantee, and `holes_of` returns the
-    settings that break it.
+    All messages must have a message id. `promise` describes the guarantee that a message is stored
+    once. `holes_of` returns the settings that break this guarantee.
     """
 
     def __init__(
@@ -66,14 +67,14 @@ class OnceWriter:
         self._domain: str | None = None
 
     async def check(self) -> Stream:
-        """Return the stream. Raises `NotPromised` if its settings allow duplicates."""
+        """Return the stream. Raises `NotPromised` if its settings break the guarantee."""
         stream = await self._streams.named(self._stream, self._promise, self._holes_of)
         self._subjects = stream.config.subjects or [stream.name]
         self._domain = stream.cached_info.domain
         return stream
 
     async def write(self, requests: Sequence[PublishRequest]) -> list[Written]:
-        """Store messages that may be in flight together, and return the outcome of each."""
+        """Store messages and return the outcome of each. They may be stored in any order."""
         unmatched = await self._without_subject(requests)
         results: dict[int, Written] = {}
         sent: list[int] = []
@@ -126,8 +127,8 @@ class OnceWriter:
 class ByIdentity(OnceWriter):
     """A writer that identifies messages by the header `Nats-Msg-Id`.
 
-    The caller must repeat a message only within the stream's duplicate window, or check first
-    whether the stream contains it.
+    The caller may repeat a message within the stream's duplicate window. Later, it must first check
+    whether the stream contains the message.
     """
 
     def __init__(self, api: Api, writes: SubjectWrites, stream: str, timeout: float) -> None:
@@ -145,7 +146,7 @@ class BySubject(OnceWriter):
         super().__init__(api, writes, stream, timeout, promise, insert_holes)
 
     async def write(self, requests: Sequence[PublishRequest]) -> list[Written]:
-        """Store messages that may be in flight together, and return the outcome of each."""
+        """Insert messages and return the outcome of each. They may be stored in any order."""
         first = [request._replace(expected_last_subject_seq=0) for request in requests]
         results = await super().write(first)
         return [
@@ -156,10 +157,11 @@ class BySubject(OnceWriter):
         ]
 
     async def _look(self, request: PublishRequest, result: Written) -> Written:
-        """Determine the outcome of a message that was not stored for the first time.
+        """Determine the outcome of a message whose first attempt was not acknowledged as new.
 
-        Its response was lost, or reports a duplicate or a refusal. This method inserts the message
-        again, which finds an existing one.
+        An error that means that the message is not stored is returned unchanged. Otherwise the
+        response was lost, or it reports a duplicate or another message of the subject. Then this
+        method inserts the message again. The insert returns the existing message, if there is one.
         """
         if isinstance(result, TwinstreamError) and judge(result) in {
             Refusal.FINAL,
@@ -179,7 +181,7 @@ class BySubject(OnceWriter):
 
 def _stored_before(request: PublishRequest, found: AlreadyThere) -> Written:
     if found.message is None:
-        # The message was stored with this id, and was removed later.
+        # A message with this id was stored, and was removed later.
         return Stored(stream=found.stream, seq=found.seq, repeated=True)
     holder = found.message.headers.get(MSG_ID) or "none"
     return SubjectTaken(
@@ -189,7 +191,10 @@ def _stored_before(request: PublishRequest, found: AlreadyThere) -> Written:
 
 
 def once_writer(api: Api, writes: SubjectWrites, stream: str, by: By, timeout: float) -> OnceWriter:
-    """Return the writer for one stream. `timeout` is the limit of one attempt in seconds."""
+    """Return the writer for `stream` that identifies messages by `by`.
+
+    `timeout` is the limit of one attempt in seconds. Raises `BadArgument` for another `by`.
+    """
     if by == "subject":
         return BySubject(api, writes, stream, timeout)
     if by == "id":

@@ -20,8 +20,8 @@ async def stored_ids(
 ) -> dict[str, int]:
     """Return which of the `wanted` message ids the stream contains, with their sequences.
 
-    The range is from sequence `start` to `end`, exclusive. The result is complete even if replicas
-    lag. The search fails after `timeout` seconds without progress.
+    The search covers the sequences from `start` up to, but not including, `end`. The result is
+    complete even if replicas lag behind. The search fails after `timeout` seconds without progress.
     """
     found: dict[str, int] = {}
     if end <= start:

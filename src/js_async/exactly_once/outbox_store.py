@@ -1,9 +1,9 @@
 """The interface through which a relay uses an outbox.
 
-`SqliteOutbox` implements it; you can write your own implementation. The methods may block. A relay
-calls one at a time, and its other work continues meanwhile. Changes must be durable when a method
-returns. The relay reports `OSError` and temporary SQLite errors and repeats the call. Any other
-error ends the relay.
+`SqliteOutbox` implements this interface; you can write your own implementation. The methods may
+block. A relay calls one method at a time, possibly from different threads. Changes must be durable
+when a method returns. The relay reports an `OSError` or a temporary SQLite error and repeats the
+call. Any other error ends the relay.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ __all__ = ["OutboxStore"]
 class OutboxStore(Protocol):
     """The storage of an outbox: its events in insertion order, and a floor for each stream.
 
-    The floor is a sequence of the stream. No message up to it is one of the pending events.
+    The floor is a sequence of the stream. No message up to the floor is one of the pending events.
     """
 
     def claim(self) -> bool:
         """Claim the outbox for this relay, until `release` or the end of the process.
 
-        Return whether that succeeded: False if another relay has claimed the outbox.
+        Return False if another relay has claimed the outbox, else True.
         """
         ...
 
@@ -34,7 +34,7 @@ class OutboxStore(Protocol):
         ...
 
     def pending(self, limit: int, after: int = 0) -> list[OutboxEvent]:
-        """Return up to `limit` pending events with numbers above `after`, in order.
+        """Return up to `limit` pending events with numbers above `after`, in order of number.
 
         Leave out refused events, and all events whose key is that of a refused event.
         """
@@ -43,13 +43,13 @@ class OutboxStore(Protocol):
     def pending_ids(self) -> Mapping[str, int]:
         """Return the number of each event in the outbox, including refused ones, by message id.
 
-        Refused events are included, because they may become pending again, and an earlier attempt
-        may have stored them.
+        Refused events are included for two reasons: they may become pending again, and an earlier
+        attempt may have stored them.
         """
         ...
 
     def done(self, numbers: Iterable[int]) -> None:
-        """Remove the events of these numbers, because the stream has stored them."""
+        """Remove the events with these numbers, because the stream has stored them."""
         ...
 
     def refuse(self, number: int, reason: str) -> None:

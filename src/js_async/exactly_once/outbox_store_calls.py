@@ -1,7 +1,7 @@
 """The relay's calls to its outbox, in a thread if necessary.
 
-Some errors are temporary, for example if the database is locked or its disk is full. Errors in a
-statement or in the store itself are not.
+Some errors are temporary, for example if the database is locked or its disk is full. The relay
+repeats the call after such an error. Other errors, for example of an SQL statement, end the relay.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class StoreCalls:
         self._claimed = False
 
     async def claim(self) -> bool:
-        """Claim the outbox for this relay, unless that is done; return whether it is claimed."""
+        """Claim the outbox for this relay if necessary; return whether the relay has the claim."""
         return self._claimed or await self.call(self._claim)
 
     async def release(self) -> None:
@@ -78,5 +78,5 @@ class StoreCalls:
 def _passes(error: sqlite3.OperationalError | OSError) -> bool:
     if isinstance(error, OSError):
         return True
-    # Errors that Python's `sqlite3` module raises by itself have no code.
+    # Errors that Python's `sqlite3` module raises by itself have no code. They are not temporary.
     return getattr(error, "sqlite_errorcode", 0) & _KIND in _PASSING

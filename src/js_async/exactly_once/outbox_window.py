@@ -1,12 +1,14 @@
 """The check that an outbox sends events only within the duplicate window of its stream.
 
-An earlier attempt to send an event may have been stored without a response. The server refuses the
-duplicate if the event is sent again within the duplicate window. The relay uses half of the window.
+The stream may have stored an event although the response was lost. If the relay sends the event
+again within the duplicate window, the server refuses the duplicate. The relay uses only the first
+half of the window.
 
-When an earlier attempt may be older (after a restart, a long outage, or with a long queue), the
-stream is scanned for the pending events. The scan begins at the floor: the sequence up to which the
-stream certainly contains none of them. Events that the scan finds are done. For the others, the
-window begins with the scan.
+An earlier attempt may be older than half of the window after a restart, after a long outage, or
+with a long queue. Then the relay scans the stream for the pending events. The scan begins after the
+floor, a sequence of the stream: no message up to the floor is one of the pending events. Events
+that the scan finds are removed from the outbox. An event that the scan does not find can only have
+been stored after the scan began, so its window begins with the scan.
 """
 
 from __future__ import annotations
@@ -37,18 +39,22 @@ class OutboxWindow:
         self._timeout: Final = timeout
         window = stream.config.duplicate_window
         self._half: Final = window.total_seconds() / 2 if window else 0.0
-        # Includes the creation time, because a re-created stream has other sequences.
+        # The key under which the outbox stores the floor. It includes the creation time, because a
+        # re-created stream has other sequences.
         self._key: Final = f"{stream.name}@{stream.cached_info.created}"
+        # When the last scan began, and the highest number of an event that it looked for.
         self._looked_at = 0.0
         self._last_number = 0
+        # When each later event was sent for the first time, by its number.
         self._first_sent: dict[int, float] = {}
         self.found = 0
         """The number of events that scans found in the stream."""
 
     def may_send(self, events: list[OutboxEvent]) -> bool:
-        """Return whether the stream would refuse a duplicate of each event.
+        """Return whether the server still refuses duplicates of all `events` during an attempt.
 
-        This also records the time for events that are sent for the first time.
+        If not, the caller must call `look` first. This method also records the current time for
+        each event that is sent for the first time.
         """
         now = monotonic()
         for event in events:
@@ -66,19 +72,20 @@ class OutboxWindow:
             self._first_sent.pop(number, None)
 
     async def look(self) -> None:
-        """Scan the stream, and remove the events that it contains from the outbox.
+        """Scan the stream, and remove from the outbox the events that the stream contains.
 
         Raises `OutcomeUnknown` if limits have removed messages that must be scanned.
         """
         ids = await self._store.call(lambda store: store.pending_ids())
         floor = await self._store.call(lambda store: store.floor(self._key))
-        # Read the clock before the request: an event that the response does not cover may be stored
-        # at any time after that.
+        # Read the clock before the request. An event that the scan does not find can only have been
+        # stored after this moment.
         now = monotonic()
         info = await self._stream.info(confirmed=True)
         last = info.state.last_seq
         if floor is None:
-            # The floor is set before the first event is sent, so no event was sent to this stream.
+            # The relay sets the floor before it sends the first event. Without a floor, no event
+            # was sent to this stream.
             floor = last
         if info.state.first_seq > floor + 1 and last > floor:
             raise OutcomeUnknown(

@@ -1,9 +1,9 @@
-"""The search for results of a processing that the stream already contains.
+"""The search for results of a processing that the output stream already contains.
 
-It is needed for results that may be older than the stream's duplicate window. One scan of the
-stream serves all redelivered messages. A result that the scan does not find can only have been
-stored after it began. So for half of the duplicate window after that, the server refuses a
-duplicate.
+The search is needed if earlier attempts may be older than the stream's duplicate window. One scan
+of the stream serves all redelivered messages. A result that the scan does not find can only have
+been stored after the scan began. So the result of the scan is used for half of the duplicate
+window: during this time, the server still refuses a duplicate of a later result.
 """
 
 from __future__ import annotations
@@ -30,9 +30,10 @@ if TYPE_CHECKING:
 
 __all__ = ["KnownResults"]
 
-# The assumed maximum difference between the clocks of two servers. The search begins that much
-# earlier.
+# The assumed maximum difference between the clocks of two servers. The scan begins this much before
+# the time of the input message.
 _SKEW: Final = timedelta(minutes=1)
+# A scan fails after this time without progress (seconds).
 _LOOK_UP: Final = 30.0
 
 
@@ -40,7 +41,7 @@ _LOOK_UP: Final = 30.0
 class _Look:
     """The result of a scan that began at monotonic time `at`.
 
-    `ids` are the message ids of this processing in messages that were stored after `since`.
+    `ids` are the ids of the results that this processing has stored since the time `since`.
     """
 
     ids: Collection[str]
@@ -49,9 +50,10 @@ class _Look:
 
 
 class KnownResults:
-    """The results of a processing that the stream is known to contain.
+    """The results of a processing that the output stream is known to contain.
 
-    `timeout` is the limit of a write in seconds. `now` is the server's time, or None if unknown.
+    `timeout` is the limit of a write in seconds. `now` is the server's current time, or None if it
+    is unknown.
     """
 
     def __init__(
@@ -72,11 +74,11 @@ class KnownResults:
         self._look: _Look | None = None
 
     async def of(self, message: Message, results: Sequence[PublishRequest]) -> Collection[str]:
-        """Return the message ids of stored results. They include all stored ones of `results`.
+        """Return the ids of stored results, including those of `results` that are stored.
 
-        Return nothing if the message is delivered for the first time, or if the server itself
-        still refuses duplicates. Raises `OutcomeUnknown` if limits removed messages that may have
-        been results.
+        No ids are returned if they are not needed: if `message` is delivered for the first time, or
+        if the server still refuses duplicates of its results. Raises `OutcomeUnknown` if limits
+        removed messages that may have been results.
         """
         if not results or message.metadata.num_delivered == 1:
             return ()
@@ -88,14 +90,17 @@ class KnownResults:
             return ()
         since = stored - _SKEW
         async with self._looking:
-            # One caller scans. The callers that wait for the lock use its result.
+            # One caller scans. The callers that wait for the lock use the result of this scan.
             look = self._look
             if look is None or since < look.since or monotonic() + self._timeout > look.at + half:
                 return await self._scan(stream, since, results)
             return look.ids
 
     def _is_young(self, stored: Timestamp, half: float) -> bool:
-        """Return whether all results of a message lie within half of the duplicate window."""
+        """Return whether a message is younger than half of the duplicate window.
+
+        Then its results are younger, too, and the server refuses duplicates of them.
+        """
         if self._now is None:
             return False
         age = (self._now - stored).total_seconds() + monotonic() - self._started + self._timeout
@@ -104,11 +109,12 @@ class KnownResults:
     async def _scan(
         self, stream: Stream, since: Timestamp, results: Sequence[PublishRequest]
     ) -> Collection[str]:
-        # Read the clock before the request: a result that the response does not cover may be stored
-        # at any time after that.
+        # Read the clock before the request. A result that the scan does not find can only have been
+        # stored after this moment.
         at = monotonic()
         own = OwnIds(self._input, {result.msg_id for result in results})
         found = await self._look_up(stream, since, own)
+        # If there were too many ids, `found` is complete for these `results` only.
         self._look = _Look(found, since, at) if own.is_whole else None
         return found
 

@@ -39,9 +39,10 @@ class PromisedStreams:
     async def named(
         self, name: str, promise: str, holes_of: Callable[[StreamConfig], list[Hole]]
     ) -> Stream:
-        """Return the stream called `name`. Raises `NotPromised` if its settings leave gaps.
+        """Return the stream called `name`.
 
-        `promise` describes the guarantee, and `holes_of` returns the gaps in it.
+        `holes_of` returns the settings that break a guarantee. If there are any, `NotPromised` is
+        raised. `promise` describes the guarantee in the error.
         """
         return self._checked(await self._of(b"", name), promise, holes_of)
 
@@ -68,7 +69,7 @@ class PromisedStreams:
         holes_of: Callable[[StreamConfig], list[Hole]],
         deadline: Deadline,
     ) -> Stream:
-        """Return the stream as `of` does. Raises `NotPromised` if its settings leave gaps."""
+        """Return the stream as `of` does, and check its settings as `named` does."""
         return self._checked(await self.of(subject, name, deadline), promise, holes_of)
 
     def _checked(
@@ -76,7 +77,7 @@ class PromisedStreams:
     ) -> Stream:
         holes = holes_of(stream.config)
         if holes:
-            # The user may correct the settings before the next call.
+            # The user may correct the settings, so the next call must request them again.
             self.forget(stream.name)
             raise NotPromised(stream.name, promise, tuple(holes))
         return stream
@@ -86,7 +87,7 @@ class PromisedStreams:
         self._known.pop(name, None)
 
     def _find(self, subject: bytes) -> Stream | None:
-        # Iterate over a copy: other callers add streams meanwhile.
+        # Iterate over a copy, because another thread may add a stream meanwhile.
         for stream in list(self._known.values()):
             matches = matcher(stream.config.subjects or [stream.name])
             if matches is None or matches(subject):

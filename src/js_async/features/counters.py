@@ -41,8 +41,8 @@ if TYPE_CHECKING:
 __all__ = ["Counters"]
 
 _SINCE: Final = (2, 12, 0)
-# In seconds: the timeout of one attempt, the minimum time for its response, and the pause between
-# two attempts.
+# In seconds: the timeout of one attempt, the minimum time that must remain for the response to
+# another attempt, and the pause between two attempts.
 _ATTEMPT: Final = 2.0
 _ANSWER: Final = 0.25
 _PAUSE: Final = 0.1
@@ -62,7 +62,8 @@ class Counters:
     async def _open(cls, api: Api, name: str) -> Counters:
         """Return the counters of a stream, after a check that the stream allows counters.
 
-        Raises `Unsupported` if the server is older than 2.12.
+        Raises `Unsupported` if the server is older than 2.12, and `BadArgument` if the stream does
+        not allow counters.
         """
         await api.transport.ready(api.deadline())
         api.require(_SINCE, "counters")
@@ -88,10 +89,10 @@ class Counters:
     ) -> int:
         """Add to a counter and return its new value. A new counter starts at 0.
 
-        Every addition has a message id, so it can be repeated while no response arrives, and is
-        still counted once. If a repetition was needed, the call reads the value from the stored
-        message of the addition. If the stream no longer has that message, it returns the current
-        value of the counter.
+        Each addition has a message id. If a response is lost, the call repeats the addition with
+        the same id, and the server counts it once. If an earlier attempt was counted, the call
+        reads the value from the message that this attempt stored. If the stream no longer has this
+        message, the call returns the current value of the counter.
 
         Args:
             subject: Subject of the counter.
@@ -165,7 +166,8 @@ class Counters:
                 # The server is storing a message with this id, probably of an earlier attempt.
                 problem = error
                 may_be_stored = True
-            # Do not begin an attempt whose response could not arrive before the deadline.
+            # Do not begin an attempt whose response could not arrive before the deadline, or that
+            # could arrive at the server after the duplicate window.
             if deadline.remaining() <= _PAUSE + _ANSWER or last_repeat.remaining() <= _PAUSE:
                 if may_be_stored:
                     raise _unknown(request) from problem
@@ -180,7 +182,7 @@ class Counters:
             try:
                 return counter_of(await self._stream.get_message(ack.seq))
             except MessageNotFound:
-                pass  # later additions have replaced the message
+                pass  # The message was removed, for example when a later addition replaced it.
         return await self.get(subject)
 
     async def get(self, subject: str) -> Counter:
@@ -194,8 +196,9 @@ class Counters:
     async def get_many(self, subjects: str | Sequence[str] = ">") -> Generated[Counter]:
         """Iterate over all counters whose subjects match any of the filters, as of one moment.
 
-        The counters include every addition that was acknowledged before the call. They are read
-        with `Stream.snapshot` before the first one is returned. Raises the errors of that method.
+        The counters include every addition that was acknowledged before the call. All of them are
+        read with `Stream.snapshot` before the first one is returned. Raises the errors of
+        `Stream.snapshot`.
 
         Args:
             subjects: One filter or several. The default matches all counters of the stream.
@@ -208,8 +211,8 @@ class Counters:
     ) -> int:
         """Reset a counter to 0 by adding the negative of its value; return the new value.
 
-        No addition is lost: the new value is not 0 if another client added meanwhile. Counters of
-        streams that source this stream are reset, too. Raises `MessageNotFound` if the counter does
+        No addition is lost: the new value is not 0 if another client added meanwhile. Streams that
+        source this stream subtract the same amount. Raises `MessageNotFound` if the counter does
         not exist, and the errors of `add`.
 
         Args:

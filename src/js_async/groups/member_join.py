@@ -43,8 +43,10 @@ async def create_member_consumer(
     """Create the consumer of a member, or return it if another instance has created it.
 
     Raises `ConsumerExists` if the consumer has other settings. In an elastic group, the function
-    replaces such a consumer instead, unless another instance may still work on its messages. After
-    this error, pass `looks_first=True` to the next attempt.
+    replaces such a consumer instead, unless another instance may still work on its messages.
+
+    After `ConsumerExists`, pass `looks_first=True` to the next call. The call then waits until the
+    deletion of the other consumer is complete.
     """
     config = member_consumer(names, member, filters, template)
     if looks_first:
@@ -68,7 +70,7 @@ async def _create(api: Api, stream: str, config: ConsumerConfig) -> Consumer:
     except JetStreamError as error:
         if error.err_code != CONSUMER_CREATE:
             raise
-    # The server may still be deleting the directory of an inactive consumer.
+    # The server may still be deleting the directory of an inactive consumer of this name.
     await sleep(DELETION)
     return await Consumer.create(api, stream, config, "create")
 
@@ -105,8 +107,8 @@ async def delete_member_consumer(
 async def hand_over(worker: MemberWorker, wanted: tuple[str, ...]) -> float:
     """Delete the consumer of a stopped worker if this instance is responsible for it.
 
-    Returns the seconds to wait before the consumer is created again. In this time, the instance
-    that is pinned to the consumer can delete it.
+    Returns the seconds to wait before the consumer is created again. This is 0 if the consumer is
+    deleted. Otherwise, the pinned instance can delete the consumer in this time.
     """
     consumer = worker.consumer
     try:

@@ -84,8 +84,8 @@ class GroupStore(Generic[C]):
     async def create(self, config: C, replicas: int | None, deadline: Deadline) -> GroupInfo[C]:
         """Store the configuration of a new group.
 
-        If the group exists with the same settings, it is returned. Raises `GroupExists` if the
-        settings differ.
+        If the group exists with the same settings, the existing configuration is returned. Raises
+        `GroupExists` if the settings differ.
         """
         await self._make_bucket(replicas, deadline)
         key, remaining = self._names.key, deadline.remaining()
@@ -98,7 +98,7 @@ class GroupStore(Generic[C]):
     async def check_same(self, config: C, deadline: Deadline) -> GroupInfo[C]:
         """Return the existing group.
 
-        Raises `GroupExists` if settings differ that cannot be changed.
+        Raises `GroupExists` if it differs from `config` in settings that cannot be changed.
         """
         info = await self.read(deadline)
         wrong = differences(info.config, config)
@@ -121,13 +121,14 @@ class GroupStore(Generic[C]):
             try:
                 await create_bucket(self._api, config, deadline)
             except BucketExists:
-                # Another client has just created the bucket with another number of replicas.
+                # Another client has just created the bucket with other settings.
                 return
 
     async def edit(self, change: Callable[[C], C], deadline: Deadline) -> GroupInfo[C]:
         """Apply `change` to the configuration, store the result, and return it.
 
-        The change is repeated if another client changes the configuration at the same time.
+        If another client changes the configuration at the same time, the change is applied again to
+        the newer configuration, until the deadline.
         """
         while True:
             before = await self.read(deadline)

@@ -1,4 +1,4 @@
-"""`Place`: the streams in which the keys of a bucket are stored."""
+"""`Place`: the stream or streams of a bucket, and reads of single messages."""
 
 from __future__ import annotations
 
@@ -20,15 +20,16 @@ from twinstream.models import StreamConfig, StreamInfo
 
 __all__ = ["Place"]
 
-# Longest key in characters for the fast path. `get_message` checks longer subjects.
+# Maximum number of characters of a key for the fast path, which does not check the length of the
+# subject. `get_message` checks it.
 _LONG_KEY: Final = 1000
 
 
 class Place:
     """The stream of a bucket and, if the bucket is a mirror, also the stream that it mirrors.
 
-    Reads use the first stream, writes the second. If `info` is None, the bucket is treated as if it
-    were not a mirror.
+    Reads use the bucket's stream. Writes to a mirror use the mirrored stream (the origin). If
+    `info` is None, the bucket is treated as if it were not a mirror.
     """
 
     def __init__(self, api: Api, bucket: str, info: StreamInfo | None) -> None:
@@ -56,12 +57,18 @@ class Place:
 
     @property
     def info_of_one(self) -> StreamInfo | None:
-        """The last known info of the stream if it has one replica that answers direct gets."""
+        """The last known info of the stream if it has one replica and allows direct gets.
+
+        Otherwise, or if no info is known, this is None.
+        """
         info = self.stream._info
         return info if info is not None and self._reads_directly(stale=False) else None
 
     async def known(self, deadline: Deadline) -> StreamConfig:
-        """Return the configuration of the stream. Only the first call sends a request."""
+        """Return the configuration of the stream. Requests the info if none is cached.
+
+        Raises `BucketNotFound`, and the errors of a request.
+        """
         if self.stream._info is None:
             try:
                 await self.stream.info(timeout=deadline.remaining())
@@ -70,9 +77,9 @@ class Place:
         return self.stream.config
 
     async def target(self, deadline: Deadline) -> Stream:
-        """Return the stream for writes: that of the bucket, or the origin of a mirror.
+        """Return the stream for writes: the bucket's stream, or the origin if it is a mirror.
 
-        The info of the stream is requested if it is not cached.
+        Requests the info of the returned stream if it is not cached.
         """
         if not self.is_mirror:
             await self.known(deadline)
@@ -96,10 +103,11 @@ class Place:
     async def ask_directly(self, key: str, *, stale: bool, deadline: Deadline) -> Frame | None:
         """Send a direct get for the last revision of a stored key and return the response.
 
-        This is a fast path with a third of the steps of `last`. It returns None, without a request,
-        if the bucket or the call needs the normal path.
+        This is a fast path with a third of the steps of `last`. If it returns None, the caller must
+        use `last`: either the fast path cannot be used, or the request failed, for example because
+        the connection was lost.
 
-        Raises `RequestTimeout` if there is no response until the deadline.
+        Raises `RequestTimeout` if there is no response before the deadline.
         """
         api = self.api
         if not self._reads_directly(stale) or api.is_told or len(key) > _LONG_KEY:
@@ -124,8 +132,8 @@ class Place:
     ) -> StreamMessage | None:
         """Return the last revision of a stored key, or None if there is no revision.
 
-        `answer` is the response that `ask_directly` returned, if any. The leader is asked if the
-        response has no message of this stream.
+        `answer` is the response that `ask_directly` returned, if any. If it contains no message of
+        this stream, the stream's leader is asked.
         """
         request = {"last_by_subj": self.subjects.stored + key}
         if answer is None:
@@ -136,7 +144,8 @@ class Place:
     async def at(self, key: str, revision: int, deadline: Deadline) -> StreamMessage | None:
         """Return one revision of a stored key, or None if this revision is not stored.
 
-        A direct get is safe even from a replica, because a stored revision never changes.
+        Any replica may answer this request, because a stored revision never changes. If the replica
+        does not have the revision, the leader is asked.
         """
         config = self.config
         direct = config is None or bool(config.allow_direct)
@@ -148,8 +157,10 @@ class Place:
     def _reads_directly(self, stale: bool) -> bool:
         """Return whether to use a direct get instead of a request to the stream's leader.
 
-        With one replica, only the leader or a mirror answers a direct get. A mirror's response
-        contains another stream name, so it can be rejected.
+        If the stream has several replicas, or if their number is unknown, a replica that lags
+        behind may answer a direct get. Then the result is True only with `stale`. With one replica,
+        only the leader or a mirror answers. The response of a mirror contains the mirror's name, so
+        the caller can reject this response.
         """
         config = self.config
         if config is None:
@@ -165,8 +176,8 @@ class Place:
                 found = await self._ask(request, True, deadline)
                 if found is not None and found.stream == name:
                     return found
-                # The response is from a mirror, or there was no message. A replica or a mirror may
-                # lag behind, so the leader is asked.
+                # No message was found, or a mirror responded. The responder may lag behind, so the
+                # leader is asked.
             return await self._ask(request, False, deadline)
         except TwinstreamError as error:
             raise_for_bucket(self.bucket, error)
@@ -184,7 +195,10 @@ class Place:
 
 
 def _found(answer: Frame, stream: str) -> StreamMessage | None:
-    """Return the message in the response to a direct get, or None if `stream` sent no message."""
+    """Return the message in the response to a direct get.
+
+    Returns None if the response contains no message, or if it is from another stream.
+    """
     if is_unserved(answer):
         # The stream allows no direct gets, or it has no leader.
         return None
@@ -192,5 +206,5 @@ def _found(answer: Frame, stream: str) -> StreamMessage | None:
         found = from_direct(answer, stream)
     except MessageNotFound:
         return None
-    # Another stream name is that of a mirror, which may lag behind.
+    # If the names differ, a mirror responded, which may lag behind.
     return found if found.stream == stream else None

@@ -1,13 +1,14 @@
 """Write the values of many keys without waiting for each acknowledgement.
 
-Theory of operation. Each item is a message of a publish pipeline, as in `publish_many`. Two things
-are different, so that the result is that of one `put` after the other:
+Theory of operation. Each item is a message of a publish pipeline, as in `publish_many`. Two more
+rules ensure that each key ends with the value that single `put` calls would store:
 
-* No two writes of one key are in flight together. A repeated write could otherwise be stored after
-  a later one of the same key.
-* A write whose response was lost with the connection is resolved as by `put`: the key is read, and
-  the write is repeated, on a condition, unless it was stored. As no other write of the key was in
-  flight, a newer revision with another value is certainly that of another client.
+* Only one write of a key is in flight at a time. Otherwise, a retry of a write could be stored
+  after a later write of the same key.
+* If the connection is lost before the response to a write arrives, the pipeline reads the key, as
+  `put` does. Unless the value is stored, it repeats the write on the condition that the key has not
+  changed. A newer revision with another value was written by another client, because the pipeline
+  had no other write of the key in flight.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ __all__ = ["PutMany", "PutPipeline"]
 
 
 class PutMany(PublishMany):
-    """Iterates over the outcomes of many items, in order. Created by `KeyValue.put_many`.
+    """An iterator over the outcomes of many items, in order. Created by `KeyValue.put_many`.
 
     An outcome is the acknowledgement, whose `seq` is the revision, or a `KeyPutFailure` with the
     error. The rules for unread failures and for leaving early are those of `PublishMany`.
@@ -51,7 +52,7 @@ class PutMany(PublishMany):
         limits: PublishLimits,
         raise_failures: bool,
     ) -> None:
-        # The pipeline makes messages of the items.
+        # The base class expects messages. `PutPipeline.prepare` makes them from the items.
         requests = cast("Iterable[Publishable]", items_of(items))
         super().__init__(pipeline, requests, limits, raise_failures)
 
@@ -60,7 +61,7 @@ class PutMany(PublishMany):
 
 
 class PutPipeline(Pipeline):
-    """Sends the values of keys, and determines the outcome of each."""
+    """Sends each item as a message, and determines the outcome of each item."""
 
     def __init__(
         self,
@@ -76,17 +77,19 @@ class PutPipeline(Pipeline):
         self._codecs: Final = codecs
         self._written: Final = place.subjects.written
         self._ttl: Ttl | None = ttl
-        # Key, value and the last revision seen before the send (0 until then), by reply subject.
+        # By reply subject: the key, the value, and the bucket's highest revision seen before the
+        # message was sent. The revision is 0 until the message is sent.
         self._items: Final[dict[bytes, tuple[str, Any, int]]] = {}
-        # The reply subject of the last write of a key. Entries without one in flight are removed
-        # once there are twice as many as may be in flight.
+        # By subject: the reply subject of the last write of this key. If there are more than
+        # `_most` entries, `_begin` removes those whose write is not in flight.
         self._last: dict[bytes, bytes] = {}
         self._most: Final = 2 * limits.window
-        # When the connection was lost, or when the last lookup after that had a response.
+        # The start of the timeout of the next lookup: when the connection was lost, or when the
+        # previous lookup ended before its deadline.
         self._resolved_at = 0.0
 
     async def open(self) -> None:
-        """Subscribe to the inbox, and check the TTL."""
+        """Check the TTL, wait for the connection, and subscribe to the inbox."""
         if self._ttl is not None:
             self._ttl = await self._writes.key_ttl(self._ttl, single=True)
         await super().open()
@@ -94,7 +97,11 @@ class PutPipeline(Pipeline):
     # ---- sending
 
     def prepare(self, given: Publishable) -> UnderWay:
-        """Return an entry for an item; if a codec refuses it, the error is its outcome."""
+        """Return the entry of an item.
+
+        If a codec fails or the message is invalid, the entry's outcome is a `KeyPutFailure`. Raises
+        `BadArgument` if the item is not a pair.
+        """
         key, value = item_of(given)
         try:
             subject = self._written + self._codecs.encode_key(key)
@@ -123,14 +130,17 @@ class PutPipeline(Pipeline):
         return entry
 
     def try_send(self, entry: UnderWay) -> bool:
-        """Send a message unless another one of the same key is in flight; then use `send`."""
+        """Send a message if possible without waiting. If the result is False, call `send`.
+
+        The result is also False if another message of the same key is in flight.
+        """
         if self._before(entry) is not None:
             return False
         self._begin(entry)
         return super().try_send(entry)
 
     async def send(self, entry: UnderWay) -> None:
-        """Send a message after the one of the same key that is in flight."""
+        """Send a message, after waiting for the outcome of a message of the same key in flight."""
         before = self._before(entry)
         if before is not None:
             await self.until(before)
@@ -139,9 +149,10 @@ class PutPipeline(Pipeline):
         await super().send(entry)
 
     def _begin(self, entry: UnderWay) -> None:
-        """Note the write of a key before it is sent, and the last revision seen before.
+        """Record a message as the last write of its key, before it is sent.
 
-        No other write of the key is in flight.
+        Also records the bucket's highest revision seen so far. The caller must ensure that no other
+        write of the key is in flight.
         """
         key, value, _ = self._items[entry.reply]
         self._items[entry.reply] = (key, value, self._place.seen)
@@ -151,7 +162,7 @@ class PutPipeline(Pipeline):
         self._last[entry.subject] = entry.reply
 
     def _before(self, entry: UnderWay) -> UnderWay | None:
-        """Return the message of the same key that is in flight."""
+        """Return another message of the same key that is in flight, or None."""
         before = self._waiting.get(self._last.get(entry.subject, b""))
         return None if before is entry else before
 
@@ -165,7 +176,10 @@ class PutPipeline(Pipeline):
         self._items.pop(entry.reply, None)
 
     def _judged(self, entry: UnderWay, outcome: Outcome, item: tuple[str, Any, int]) -> Outcome:
-        """Return the outcome of an item for that of its message."""
+        """Convert the outcome of a message to the outcome of its item.
+
+        An acknowledgement by a stream that is not the bucket's becomes a failure.
+        """
         place, key, value = self._place, item[0], item[1]
         if isinstance(outcome, PublishFailure):
             error = outcome.peek()
@@ -184,7 +198,7 @@ class PutPipeline(Pipeline):
         outcome = await super().until(entry)
         item = self._items.get(entry.reply)
         if item is not None and isinstance(outcome, PublishFailure):
-            # The send was interrupted, so `_finish` was not called.
+            # The send was interrupted, so `_finish` did not convert the outcome.
             return self._judged(entry, outcome, item)
         return outcome
 
@@ -202,8 +216,9 @@ class PutPipeline(Pipeline):
             return
         request = entry.request
         key = request.subject.removeprefix(self._written)
-        # Many writes may have been in flight. Each has its own time, but only while the server
-        # responds; otherwise, all fail after one timeout.
+        # The lookups of several writes run one after the other. If a lookup ends in time, the next
+        # one gets the full timeout. If the server does not respond, all remaining lookups fail when
+        # the first timeout has passed.
         deadline = Deadline(self._resolved_at + self._timeout)
         try:
             seq = await self._writes.resolved(key, request, item[2], deadline, refusal)

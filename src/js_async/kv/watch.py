@@ -34,27 +34,36 @@ S = TypeVar("S")
 V = TypeVar("V")
 
 Reader = Callable[[Frame, Position], S | None]
-"""A function that converts a message and its position to a result, or to None to skip it."""
+"""A function that converts a message and its position to a result.
+
+It returns None for a message that the watch has to skip.
+"""
 
 _NO_HEADERS: Final = Headers()
 
-# Pause between info requests while the responding replica lags behind (seconds).
+# Pause before the next info request if the last response changed nothing (seconds).
 _PAUSE: Final = 0.01
-# Messages per pull request of a watch without values. Twice as fast as the default number.
+# Messages per pull request of a watch without values. Such a watch is twice as fast as with the
+# default number.
 _WITHOUT_VALUES: Final = 5000
-# Time to wait for a message that the server announced, before sending a request (seconds).
+# Seconds to wait for the next message if the server reported that more messages are pending. After
+# this time, the watch sends a request for the message.
 _EXPECTED: Final = 0.05
 
 
 class CaughtUp:
-    """The type of `CAUGHT_UP`, which follows the initial values of a watch."""
+    """The type of `CAUGHT_UP`, which a `KeyWatch` returns after the initial values."""
 
 
 CAUGHT_UP: Final = CaughtUp()
 
 
 class WatchOptions:
-    """The options of a watch. Raises `BadArgument` if they exclude each other."""
+    """The options of a watch.
+
+    Raises `BadArgument` if more than one of `history`, `updates_only` and `resume_from` is given,
+    or if `resume_from` is not a revision.
+    """
 
     def __init__(
         self,
@@ -97,7 +106,7 @@ async def open_watch(
 ) -> Watch[V]:
     """Create the consumer of a watch and return the watch.
 
-    The watch delivers every write that follows.
+    The consumer exists when the call returns, so the watch also covers every write after the call.
     """
     steps = KeyWatch(place, _reader(maker, options), filters, options, on_report)
     try:
@@ -109,7 +118,10 @@ async def open_watch(
 
 
 def _reader(maker: EntryMaker[V], options: WatchOptions) -> Reader[Entry[V]]:
-    """Return a function that converts a message to an entry, or to None if it is filtered out."""
+    """Return a function that converts a message to an entry.
+
+    If the option `deletes` is false, the function returns None for a marker.
+    """
     make, deletes, has_value = maker.make, options.deletes, not options.meta_only
 
     def read(frame: Frame, position: Position) -> Entry[V] | None:
@@ -124,9 +136,10 @@ def _reader(maker: EntryMaker[V], options: WatchOptions) -> Reader[Entry[V]]:
 
 
 class KeyWatch(Iteration["S | CaughtUp"], Generic[S]):
-    """An iterator over the results of `read`, for each message that matches the filters.
+    """An iterator over the results of `read` for the messages that match the filters.
 
-    `CAUGHT_UP` follows the initial values, again after the bucket was re-created.
+    It returns `CAUGHT_UP` after the initial values. If the bucket is re-created, it returns the new
+    initial values, and then `CAUGHT_UP` again.
     """
 
     def __init__(
@@ -145,7 +158,8 @@ class KeyWatch(Iteration["S | CaughtUp"], Generic[S]):
         self.state: Final = WatchState(updates_only=options.updates_only)
         self.ready: Final[deque[S]] = deque()
         """Results of `read` that were not returned yet."""
-        # The revision of the last message, and whether the server has more messages to deliver.
+        # The revision of the last message that was passed to `read`, and whether more messages were
+        # pending when the server sent this message.
         self._revision = 0
         self._has_more = False
         stored = place.subjects.stored
@@ -170,7 +184,7 @@ class KeyWatch(Iteration["S | CaughtUp"], Generic[S]):
     async def open(self) -> None:
         """Create the consumer.
 
-        Raises `BucketNotFound`, or `BadArgument` if `resume_from` is too high.
+        Raises `BucketNotFound`, or `BadArgument` if the bucket has not reached `resume_from`.
         """
         resume_from = self._options.resume_from
         try:
@@ -207,7 +221,7 @@ class KeyWatch(Iteration["S | CaughtUp"], Generic[S]):
         return await super()._take(deadline) if step is None else step
 
     def at_hand(self) -> S | None:
-        """Return the next result in `ready`, or None if it is empty."""
+        """Remove and return the first result in `ready`, or return None if `ready` is empty."""
         if self.ready:
             try:
                 return self.ready.popleft()
@@ -247,9 +261,9 @@ class KeyWatch(Iteration["S | CaughtUp"], Generic[S]):
             raise_for_bucket(self._place.bucket, error)
 
     def _keep(self, frame: Frame, position: Position) -> None:
-        """Append the result of `read` to `ready`, unless the message was already read.
+        """Pass a message to `read` and append the result to `ready`, unless that was done before.
 
-        A message comes twice if a call was interrupted after it had read the message.
+        If a call is interrupted, `messages` may return the same message again.
         """
         revision = position[0]
         if revision > self._revision:
@@ -259,9 +273,10 @@ class KeyWatch(Iteration["S | CaughtUp"], Generic[S]):
             self._revision, self._has_more = revision, position[3] > 0
 
     async def _initial(self, deadline: Deadline) -> Message | None:
-        """Return the next message, or None if there was none in the time of one request.
+        """Return the next message, or None if one request returned no message.
 
-        After None, the caller checks whether the initial values are complete.
+        After None, the caller checks whether the initial values are complete. The result is also
+        None if the watch was closed.
         """
         if self._has_more:
             # The next message is almost always in flight, so wait before sending a request for it.
@@ -275,12 +290,13 @@ class KeyWatch(Iteration["S | CaughtUp"], Generic[S]):
             if batch:
                 return batch[0]
             if batch.reason is BatchEnd.EXPIRED:
-                # The server answers with errors, so the ordered consumer sees no missed heartbeat.
+                # The server may respond with errors only. Then the ordered consumer misses no
+                # heartbeat and does not notice the failure, so it is replaced.
                 await self.messages._renew("it did not answer within the time of a request")
         except IterationEnded:
             return None
         except RequestTimeout:
-            # One request got no response in time. Unless the deadline has passed, keep waiting.
+            # One request got no response in time. The caller may wait longer, up to `deadline`.
             if deadline.expired():
                 raise
         return None
@@ -288,7 +304,8 @@ class KeyWatch(Iteration["S | CaughtUp"], Generic[S]):
     async def _judge(self, deadline: Deadline) -> None:
         """Check whether the initial values are complete, and if so, set `state.is_live`.
 
-        Requests the stream's last sequence when the watch has read up to the last known one.
+        If the watch has read up to the last sequence known so far, this requests the stream's
+        current last sequence.
         """
         place, messages, state = self._place, self.messages, self.state
         if not (messages.is_current and state.reached(messages.scanned)):
@@ -309,13 +326,14 @@ class KeyWatch(Iteration["S | CaughtUp"], Generic[S]):
 class Watch(Owned, BlockHint, LoopHint, Generic[V]):
     """An iterator over the revisions of keys, until `close`. Created by `KeyValue.watch`.
 
-    The watch returns the initial values, then None once, then each new revision. Each revision is
-    returned once and in order, even if the connection, the consumer or its leader changes. If the
-    bucket is deleted and re-created, the watch returns the new state and None again. Tasks or
+    The watch returns the initial values, then None once, then each new revision. Revisions are
+    returned in order and never twice, even if the connection, the consumer or its leader is lost. A
+    revision is left out if the bucket removes it before the server can deliver it. If the bucket is
+    deleted and re-created, the watch returns the new initial values and None again. Tasks or
     threads may share a watch.
 
-    Raises `BucketNotFound` if the bucket was deleted, and `ConnectionClosed` if the connection was
-    closed.
+    The iteration raises `BucketNotFound` if the bucket was deleted, and `ConnectionClosed` if the
+    connection was closed.
     """
 
     def __init__(self, steps: KeyWatch[Entry[V]]) -> None:
@@ -328,7 +346,10 @@ class Watch(Owned, BlockHint, LoopHint, Generic[V]):
 
     @property
     def is_current(self) -> bool:
-        """Whether the watch has delivered all initial values."""
+        """Whether the watch has returned all initial values.
+
+        If the bucket is re-created, this is false until the new initial values were returned.
+        """
         return self._steps.state.is_live
 
     @property
@@ -338,14 +359,14 @@ class Watch(Owned, BlockHint, LoopHint, Generic[V]):
 
     @property
     def generation(self) -> int:
-        """The number of initial states so far: more than 1 if the bucket was re-created."""
+        """A number that starts with 1 and increases each time the bucket is re-created."""
         return self._steps.state.generation
 
     @property
     def position(self) -> int:
-        """The revision up to which the watch has returned everything.
+        """The revision up to which the watch has returned all matching revisions.
 
-        To resume, pass the following revision as `resume_from`.
+        To resume a watch later, pass `position + 1` as `resume_from`.
         """
         scanned = self._steps.messages.scanned
         try:

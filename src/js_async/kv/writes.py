@@ -3,9 +3,10 @@
 A conditional write requires that the key is still at a given revision. It has a unique message id,
 by which the server detects duplicates and the client recognises its own message.
 
-An unconditional write has no id: the server would keep the id of each put in memory for the
-duplicate window, and a put took a quarter longer (server 2.15.1). If the connection breaks before
-the response to such a write arrives, the client reads the key and repeats the write conditionally.
+An unconditional write has no id, because the server would keep the ids of all puts in memory for
+the duplicate window. A put with an id also took a quarter longer (server 2.15.1). If the connection
+is lost before the response to an unconditional write arrives, the client reads the key. Unless the
+value is stored, the client repeats the write conditionally.
 """
 
 from __future__ import annotations
@@ -89,7 +90,7 @@ class BucketWrites:
         return ack.seq
 
     def wrong_stream(self, subject: str, ack: PubAck) -> BadAnswer:
-        """Return the error for an acknowledgement of a stream that is not the bucket's."""
+        """Return the error for an acknowledgement by a stream that is not the bucket's."""
         return BadAnswer(
             f"{subject}: {ack.stream} acknowledged, not {self.stream_name}: another stream has the"
             " subjects of the bucket"
@@ -105,10 +106,13 @@ class BucketWrites:
     ) -> int:
         """Return the revision of a write whose response was lost with the connection.
 
-        The function reads the key. If the key has a revision newer than `seen` with the same value,
-        the write succeeded. If the key has an older revision, the function repeats the write on the
-        condition that this revision is unchanged. Otherwise another client wrote the key, before or
-        after this write, and `OutcomeUnknown` is raised.
+        `seen` is the bucket's highest revision known before the write. The function reads the key:
+
+        * A revision above `seen` with the same value is the result of the write.
+        * A revision above `seen` with another value was written by another client, before or after
+          this write. `OutcomeUnknown` is raised.
+        * If the key has no revision above `seen`, the function repeats the write on the condition
+          that the key has not changed. If the key has changed, the function reads it again.
         """
         tries = Tries(deadline)
         tries.lost()
@@ -129,7 +133,7 @@ class BucketWrites:
                 return again
 
     async def _look(self, key: str, request: PublishRequest, tries: Tries) -> StreamMessage | None:
-        """Return the last message of the key from the stream's leader, or None."""
+        """Return the last message of the key from the stream's leader, or None if there is none."""
         while True:
             try:
                 stream = await self._place.target(tries.deadline)
@@ -146,7 +150,10 @@ class BucketWrites:
     async def _repeated(
         self, key: str, request: PublishRequest, at: int, tries: Tries
     ) -> int | None:
-        """Store a message again if the key is still at revision `at`; return None if it is not."""
+        """Repeat the write if the key is still at revision `at`, and return the new revision.
+
+        Returns None if the key is not at this revision. `at` is 0 if the key has no revision.
+        """
         rest = (request.headers, request.rollup, request.ttl)
         write = await self._conditional(key, request.data, at, *rest, tries.deadline)
         if at == 0:
@@ -198,7 +205,8 @@ class BucketWrites:
         deadline = self._place.api.deadline(timeout)
         tries = Tries(deadline)
         try:
-            # Remove older revisions: they would reappear when the new value expires.
+            # If older revisions were kept, the previous one would be the key's last revision again
+            # when the new value expires. So the write removes them.
             rollup: Rollup | None = None
             if ttl is not None and (await self._place.known(deadline)).max_msgs_per_subject != 1:
                 rollup = "sub"
@@ -243,7 +251,8 @@ class BucketWrites:
         try:
             return (await write.update(marker.revision)).seq
         except WrongLastSequence as error:
-            # The marker expired, or another client's write is in progress, which may still fail.
+            # The marker expired, or another client wrote the key. That write may still be in
+            # progress and may fail.
             await sleep(tries.pause(error, key))
             return None
 
@@ -272,7 +281,7 @@ class BucketWrites:
         return SubjectWrite(self._writes, stream, request, Tries(deadline), self._stored + key)
 
     async def _raise(self, error: TwinstreamError) -> None:
-        """Raise the bucket's own error for an error of a conditional write, if there is one."""
+        """Raise the bucket's error for an error of a conditional write (see `bucket_error`)."""
         if isinstance(error, NoResponders):
             # The bucket may have been deleted since its info was last requested.
             try:
@@ -286,8 +295,8 @@ class BucketWrites:
     async def key_ttl(self, ttl: Seconds | str | None, *, single: bool) -> Ttl | None:
         """Return the TTL of a key in the server's format, or None if `ttl` is None.
 
-        With `single`, the bucket must have a history of 1. Raises `BadArgument`, and `Unsupported`
-        if the bucket has no TTL for keys.
+        With `single`, the bucket must have a history of 1. Raises `BadArgument` for an invalid TTL
+        or a longer history, and `Unsupported` if the bucket has no TTL for keys.
         """
         if ttl is None:
             return None
@@ -307,7 +316,11 @@ class BucketWrites:
 
 
 def _is_same(found: StreamMessage, request: PublishRequest) -> bool:
-    """Return whether a stored message has the value, operation and TTL of the requested write."""
+    """Return whether a stored message may be the result of the requested write.
+
+    The message must have the same value and operation. It must have a TTL exactly if the requested
+    write has one.
+    """
     given = request.headers or {}
     return (
         found.data == request.data

@@ -47,8 +47,8 @@ _STATUS: Final = "Status"
 _DESCRIPTION: Final = "Description"
 _OF_STREAM: Final = "Nats-Stream"
 _ACK: Final = b"$JS.ACK."
-# Interval at which the state of a broken connection is checked (seconds). There is no event for it,
-# because the callbacks of nats-py belong to the application.
+# Interval at which the state of the connection is checked (seconds). The adapter gets no event when
+# the state changes, because the callbacks of nats-py belong to the application.
 _LOOK: Final = 0.05
 _CONNECTION_BROKE: Final = "the connection of the nats-py client broke before the answer came"
 
@@ -139,7 +139,10 @@ class NatsPyTransport:
 
     @property
     def server_info(self) -> ServerInfo:
-        """The server's properties, as reported at the last connect."""
+        """The server's version and `max_payload`, as reported at the last connect.
+
+        nats-py does not report the other properties. Headers and JetStream are taken as supported.
+        """
         version = self._client.connected_server_version
         return ServerInfo(
             {},
@@ -188,7 +191,7 @@ class NatsPyTransport:
         return False
 
     def try_write(self, command: bytes) -> bool:
-        """Return False, for the same reason as `try_send`."""
+        """Return False, for the reason that `try_send` states."""
         return False
 
     async def send(
@@ -230,14 +233,15 @@ class NatsPyTransport:
     async def close_mailbox(self, *boxes: Box, settle: bool = False) -> None:
         """Unsubscribe. The mailboxes keep their frames.
 
-        With `settle`, messages that the server sent before are received first. Does nothing in a
-        forked child, where iterators of the parent may end.
+        With `settle`, messages that the server has already sent are received first. Does nothing in
+        a forked child, because the subscriptions belong to the parent.
         """
         if self._forks != Forks.count:
             return
         for box in boxes:
             if settle:
-                # If a flush of nats-py is cancelled, nats-py stops reading and ends the connection.
+                # `settle` uses a flush of nats-py. If a flush is cancelled, nats-py stops reading
+                # and ends the connection.
                 await shielded(partial(self._close, box, settle))
             else:
                 await self._close(box, settle)
@@ -257,7 +261,7 @@ class NatsPyTransport:
         box.signal.set()
 
     def hold_back(self, bulk: HeldBack) -> None:
-        """Do nothing: bulk data needs our parser, and nats-py parses the connection."""
+        """Do nothing: bulk data is only supported by the transport of this package."""
 
     def cut_acks(self, cutter: ByteTaker) -> None:
         """Do nothing, for the same reason as `hold_back`."""
@@ -265,7 +269,8 @@ class NatsPyTransport:
     async def wait(self, signal: Signal, deadline: Deadline) -> bool:
         """Wait until the signal is set or the deadline has passed; return whether it is set.
 
-        nats-py reports a broken connection only to the application, so its state is polled.
+        nats-py reports a lost connection only to the application, so the state of the connection is
+        polled. If the state changes, the pending requests fail, and the result is True.
         """
         epoch, connected = self.epoch, self._client.is_connected
         while not signal.is_set() and not deadline.expired():
@@ -280,9 +285,9 @@ class NatsPyTransport:
         return signal.is_set()
 
     def _look_for_denial(self) -> None:
-        """Report a permission error to the subscriptions and requests concerned.
+        """Report the latest permission error to the subscriptions and requests concerned.
 
-        nats-py only keeps its last error.
+        nats-py only keeps its last error, so earlier errors since the previous call are not found.
         """
         last = self._client.last_error
         if last is self._last_error:
@@ -308,7 +313,7 @@ def _ended() -> tuple[type[Exception], ...]:
 
 
 async def _drain(subscription: Subscription) -> None:
-    """End a subscription after the messages that the server sent before were received."""
+    """End a subscription after the messages that the server has already sent were received."""
     # Imported in the function, because nats-py is an optional dependency.
     from nats.errors import Error
 
@@ -320,7 +325,7 @@ async def _drain(subscription: Subscription) -> None:
 
 
 class _Lines(dict[str, str]):
-    """Headers for nats-py. It writes the result of `items`, in which names may repeat."""
+    """Headers for nats-py, which writes the result of `items`. Names may repeat in this result."""
 
     def __init__(self, pairs: tuple[tuple[str, str], ...]) -> None:
         super().__init__(pairs)
@@ -332,7 +337,10 @@ class _Lines(dict[str, str]):
 
 
 def _block(headers: dict[str, str]) -> bytes:
-    """Return received headers as bytes, even if invalid: a publisher may have sent such headers."""
+    """Return received headers as a header block.
+
+    The headers are not checked, because a publisher may have sent invalid ones.
+    """
     lines = [f"{name}: {value}\r\n" for name, value in headers.items()]
     return "".join(["NATS/1.0\r\n", *lines, "\r\n"]).encode("utf-8", "surrogateescape")
 

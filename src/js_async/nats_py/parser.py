@@ -94,8 +94,11 @@ class OwnParser:
         return parser
 
     def serve(self, subscription: Subscription, box: Box, take: Sink) -> None:
-        """Parse the messages of a subscription here, unless nats-py has already received one."""
-        # nats-py calls its callbacks later, so new messages could overtake older ones.
+        """Pass the messages of a subscription directly to its mailbox.
+
+        Does nothing if nats-py has already received a message of the subscription.
+        """
+        # nats-py calls its callbacks later, so a new message could overtake a received one.
         if not subscription.delivered:
             sid = _sid(subscription)
             self._boxes[sid] = box
@@ -129,7 +132,7 @@ class OwnParser:
             await self._handle(event)
 
     async def _succeed(self, data: bytes) -> bytes:
-        """Let the parser of nats-py finish its message; return the remaining data."""
+        """Let the parser of nats-py finish its current message; return the data for our parser."""
         before = self._before
         if before.state != 1:
             # nats-py has already parsed the first line of this message.
@@ -148,8 +151,8 @@ class OwnParser:
             if box is not None:
                 box.heard_at = now
                 box.signal.set()
-        # The byte count includes the protocol lines of our messages, so it is approximate. nats-py
-        # counts its own messages.
+        # Count our messages; nats-py counts its own. The byte count is approximate, because it
+        # includes the protocol lines.
         stats = self._client.stats
         stats["in_msgs"] += self._sinks.served
         self._sinks.served = 0

@@ -1,6 +1,7 @@
 """Write the content of an object to a file.
 
-The content is written to a temporary file, which gets its final name after it was verified.
+The content is written to a temporary file, which gets its final name after the content was
+verified.
 """
 
 from __future__ import annotations
@@ -35,8 +36,8 @@ async def get_file(
 ) -> ObjectInfo:
     """Write the content of an object to a file and return the object's description.
 
-    The file is written completely or not at all. With `resume`, the incomplete temporary file of a
-    failed call stays, and the next call continues it.
+    The file at `path` is replaced by the complete content, or stays as it is. With `resume`, a
+    failed call keeps its temporary file, and the next call continues this file.
     """
     token = info.nuid if resume else place.api.transport.tokens.name()
     part = path.with_name(f".{path.name}.{token}.part")
@@ -55,7 +56,8 @@ async def get_file(
                 await whole(file.close)
         await whole(lambda: _moved(part, path))
     except BaseException as error:
-        # With wrong content, a resumed call could never succeed.
+        # A file with wrong content is removed even with `resume`, because a call that continues it
+        # could never succeed.
         if not resume or isinstance(error, DigestMismatch):
             await whole(lambda: part.unlink(missing_ok=True))
         raise
@@ -70,9 +72,9 @@ def _opened(part: Path) -> BinaryIO:
 
 
 def _resumed(part: Path, index: list[StoredChunk], content: Content) -> int:
-    """Truncate the temporary file of an earlier call to whole chunks; add them to `content`.
+    """Truncate the temporary file of an earlier call to whole chunks; add these to `content`.
 
-    Returns the sequence of the next chunk, or 1 if there is none.
+    Returns the sequence of the next chunk, or 1 if the file has all chunks.
     """
     with open_regular(part) as file:
         count, size = resumed_at(index, os.fstat(file.fileno()).st_size)

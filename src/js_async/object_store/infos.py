@@ -60,14 +60,18 @@ async def object_place(api: Api, bucket: str, stream: Stream) -> ObjectPlace:
     origin = origin_of(info.config)
     # A mirror stores the messages under the subjects of the mirrored store.
     subjects = ObjectSubjects(origin or bucket)
-    # The response to the creation of a stream does not contain the domain.
+    # The response to the creation of a stream does not contain the domain. If the info is from such
+    # a response, use the domain of the API subjects.
     domain = info.domain or api.subjects.domain
     return ObjectPlace(api, bucket, stream, subjects, info.config, domain)
 
 
 @frozen
 class Replaced:
-    """The descriptions of an object before and after a change."""
+    """The descriptions of an object before and after a change.
+
+    `old` is None if there was no valid description.
+    """
 
     old: ObjectInfo | None
     new: ObjectInfo
@@ -85,9 +89,10 @@ class ObjectPlace:
     domain: str | None
 
     def check_ack(self, ack: PubAck) -> None:
-        """Raise `BadAnswer` if a store of the same name in another domain stored a message.
+        """Raise `BadAnswer` if the acknowledgement is from a store in another domain.
 
-        Stores of the same name have the same subjects in all domains.
+        Stores of the same name have the same subjects in all domains, so the other store may have
+        stored the message.
         """
         if self.domain and ack.domain and ack.domain != self.domain:
             raise BadAnswer(
@@ -106,7 +111,7 @@ class ObjectPlace:
     # ---- reading
 
     async def last(self, name: str) -> StreamMessage | None:
-        """Return the message with the description of an object, or None."""
+        """Return the message with the description of an object, or None if there is none."""
         subjects = self.subjects
         for subject in (subjects.info(name), subjects.other_info(name)):
             if subject is None:
@@ -120,15 +125,15 @@ class ObjectPlace:
         return None
 
     async def find(self, name: str) -> ObjectInfo | None:
-        """Return the description of an object, even a deleted one, or None.
+        """Return the description of an object, even a deleted one, or None if there is none.
 
-        Raises `BadObjectInfo`.
+        Raises `BadObjectInfo` if the description is invalid.
         """
         message = await self.last(name)
         return None if message is None else read_info(message, self.bucket)
 
     async def info(self, name: str, *, deleted: bool = False) -> ObjectInfo:
-        """Return the description of an object. Raises `ObjectNotFound` or `ObjectDeleted`."""
+        """Return the description of an object. Raises the errors of `find` and `existing`."""
         return self.existing(name, await self.find(name), deleted=deleted)
 
     def existing(self, name: str, info: ObjectInfo | None, *, deleted: bool = False) -> ObjectInfo:
@@ -146,9 +151,10 @@ class ObjectPlace:
         return info
 
     async def followed(self, name: str) -> tuple[ObjectPlace, ObjectInfo]:
-        """Return the place and the description of an object, or of the target of a link.
+        """Return the `ObjectPlace` and the description of an object.
 
-        Raises `LinkError` if the link cannot be followed.
+        For a link, the `ObjectPlace` and the description of its target are returned. Raises
+        `LinkError` if the link cannot be followed.
         """
         info = await self.info(name)
         link = info.options.link if info.options is not None and is_link(info) else None
@@ -178,7 +184,8 @@ class ObjectPlace:
     async def target(self, wanted: ObjectInfo) -> ObjectInfo:
         """Return the current description of an object to which a link shall point.
 
-        Raises `LinkError` if the object does not exist.
+        The description of a deleted object is returned, too. Raises `LinkError` if there is no
+        description.
         """
         try:
             place = await self._other(wanted.bucket or self.bucket)
@@ -193,7 +200,8 @@ class ObjectPlace:
     async def is_older(self, subject: str, age: float) -> bool:
         """Return whether the last message of a subject was stored more than `age` seconds ago.
 
-        The server's time is used, if the server reports it. Returns False if there is no message.
+        The current time is the server's, or the local time if the server does not report its own.
+        Returns False if there is no message.
         """
         info = await self.stream.info()
         now = info.ts or datetime.now(UTC)
@@ -221,9 +229,11 @@ class ObjectPlace:
     ) -> Replaced:
         """Store the description that `make` returns for the current description.
 
-        If another client writes first, `make` is called again with the newer description. The
-        argument of `make` is None if there is no current description or it is invalid. Raises the
-        errors of `publish`.
+        The argument of `make` is None if there is no current description or if it is invalid. If
+        another client writes first, `make` is called again with the newer description, until the
+        deadline. A previous description under the subject that nats.java uses is removed.
+
+        Raises the errors of `publish`.
         """
         self.check_writable()
         deadline = deadline or self.api.deadline()
@@ -289,7 +299,7 @@ class ObjectPlace:
         try:
             await self.api.call(target, body, StreamMessageDeleteResponse, repeatable=True)
         except MessageNotFound:
-            # An earlier attempt, whose response was lost, has removed the message.
+            # The message is already removed, for example by an attempt whose response was lost.
             pass
 
 

@@ -42,8 +42,10 @@ if TYPE_CHECKING:
 
 __all__ = ["ObjectStore"]
 
+# Default timeout of calls that read many messages: seconds without progress.
 _PATIENCE: Final = 120.0
-# Default timeout of `put`. A chunk is sent again after a third of it without an acknowledgement.
+# Default timeout of `put` in seconds. If a chunk is not acknowledged within a third of this time,
+# it is sent again.
 _FOR_A_CHUNK: Final = 60.0
 _DAY: Final = 86_400.0
 
@@ -52,7 +54,8 @@ class ObjectStore:
     """A store of named objects. Get one from `JetStream.get_object_store` or `create_object_store`.
 
     An object is a sequence of bytes of any length with a description (`ObjectInfo`). While an
-    object is being replaced, readers get either the old or the new content, never a mixture.
+    object is being replaced, a reader gets either the old or the new content, never a mixture. If
+    the content is removed during a read, the reader raises `ObjectChanged`.
     """
 
     def __init__(self, api: Api, bucket: str, info: StreamInfo | None) -> None:
@@ -85,14 +88,15 @@ class ObjectStore:
     ) -> ObjectInfo:
         """Store an object under its name, replacing an existing one, and return its description.
 
-        If two clients store the same name at the same time, the later write replaces the other. If
-        the call fails, the previous object remains.
+        If two clients store the same name at the same time, the later write replaces the earlier
+        one. If the call fails, the previous object remains, unless the outcome is unknown.
 
         Args:
             name: The name of the object, or an `ObjectMeta` with further settings.
             source: Bytes, a binary file or an iterable of bytes. It is read only once.
             digest: The expected digest of the content: `SHA-256=` and the hash in base64.
-            window: Maximum bytes in flight. The call uses about this amount of memory.
+            window: Maximum bytes in flight, by default 8 MiB. The call uses about this amount of
+                memory.
             timeout: Maximum seconds until a chunk is acknowledged, including the time for the
                 chunks that were sent before it.
             on_progress: Called with the progress after each acknowledgement.
@@ -100,7 +104,7 @@ class ObjectStore:
         Raises:
             PutFailed: The object was not stored.
             DigestMismatch: The content does not have the given `digest`.
-            BadArgument: An argument is invalid.
+            BadArgument: An argument is invalid, or the store is a mirror.
             OutcomeUnknown: The description may or may not have been stored.
             Exception: The error that the source raised.
         """
@@ -161,8 +165,8 @@ class ObjectStore:
     ) -> Opening[ObjectReader]:
         """Return a reader of an object's content. Close it, preferably by using a `with` block.
 
-        The reader verifies the digest if it reads the whole object. For a part, it can only verify
-        that all chunks exist; it lists them with a consumer first.
+        A reader of the whole object verifies the digest. A reader of a part cannot do so. Instead,
+        the call first lists the chunks with a consumer, and verifies that all of them exist.
 
         Args:
             name: The name of the object.
@@ -170,7 +174,7 @@ class ObjectStore:
             end: The end of the range, exclusive; by default the end of the object.
             follow: Whether to follow a link.
             timeout: Maximum seconds without progress.
-            on_progress: Called with the progress when a piece is returned.
+            on_progress: Called with the progress each time the reader returns data.
 
         Raises:
             ObjectNotFound: There is no object of this name.
@@ -232,22 +236,24 @@ class ObjectStore:
     ) -> ObjectInfo:
         """Write the content of an object to a file, and return the object's description.
 
-        An existing file is replaced when the new content is verified and synced to disk. Only the
-        owner of the file may read it.
+        An existing file is replaced when the new content is verified and synced to disk. The new
+        file is readable for its owner only.
 
         Args:
             name: The name of the object.
             path: The path of the file.
             resume: If the call fails, keep the incomplete file under a hidden name in the same
-                directory; the next call continues it.
+                directory. The next call with `resume` continues this file.
             timeout: Maximum seconds without progress.
             on_progress: Called with the progress when data was received.
 
         Raises:
             OSError: The file could not be written.
             ObjectNotFound: There is no object of this name.
+            ObjectDeleted: The object was deleted.
             LinkError: The object is a link that cannot be followed.
-            DigestMismatch: And the other errors of `ObjectReader`.
+            DigestMismatch: The content does not match the stored digest.
+            TwinstreamError: Another error of `ObjectReader`.
         """
         from js_async.object_store.files import get_file
         from twinstream.core.base.local_path import local_path
@@ -279,8 +285,9 @@ class ObjectStore:
         """Iterate over the descriptions of all objects, as of one moment, oldest first.
 
         With `deleted`, this includes deleted objects. All descriptions are in memory at once.
-        `timeout` is the maximum number of seconds without progress. A description that cannot be
-        read only has a name, and the reason as `error` in its `unknown` members.
+        `timeout` is the maximum number of seconds without progress. For a description that cannot
+        be read, the returned `ObjectInfo` only has the name, and the reason as `error` in its
+        `unknown` members.
         """
         place = await self._place()
         stored = await place.stream.snapshot(place.subjects.all_infos, timeout=timeout)
@@ -315,15 +322,15 @@ class ObjectStore:
     ) -> ObjectInfo:
         """Change an object's name or description, and return the new description.
 
-        An argument that is omitted leaves its part unchanged; None removes it. The content is not
-        sent again. Renaming an object breaks the links to it.
+        An omitted argument leaves its part of the description unchanged. None removes the part. The
+        content is not sent again. If an object is renamed, existing links to it no longer work.
 
         Raises:
             ObjectNotFound: There is no object of this name.
             ObjectDeleted: The object was deleted.
             ObjectExists: The new name is in use.
-            ObjectChanged: Another client replaced the object while it was renamed.
-            JetStreamError: And the other errors of `JetStream.publish`.
+            ObjectChanged: Another client changed the object while it was renamed.
+            TwinstreamError: Another error of `JetStream.publish`.
         """
         place = await self._place()
         check_object_name(name)
@@ -353,8 +360,8 @@ class ObjectStore:
         new = (await place.replace(new_name, edit)).new
         now = await place.last(name)
         if now is None or now.seq != old.revision:
-            # The content was removed or belongs to another object now, so the new name must not
-            # refer to it.
+            # Another client has changed or deleted the object meanwhile. The old content may have
+            # been removed, so the new name must not refer to it.
             await place.remove(place.subjects.info(new_name), new.revision or 0)
             raise ObjectChanged(
                 f"object {name!r} of bucket {self.bucket} was changed while it got the name"
@@ -366,8 +373,8 @@ class ObjectStore:
     async def delete(self, name: str) -> ObjectInfo:
         """Delete an object with its content, and return the description of the deleted object.
 
-        If the object was deleted before, content that a failed call has not removed is removed.
-        Raises `ObjectNotFound`.
+        If the object is already deleted, the call only removes content that an earlier call failed
+        to remove. Raises `ObjectNotFound`.
         """
         place = await self._place()
         check_object_name(name)
@@ -384,8 +391,9 @@ class ObjectStore:
     async def add_link(self, name: str | ObjectMeta, target: ObjectInfo) -> ObjectInfo:
         """Create a link to an object of this or another store, and return the link's description.
 
-        An existing link of this name is replaced. Reading a link returns the current content of its
-        target. Raises `ObjectExists`, and `LinkError` if the target is a link or was deleted.
+        An existing link of this name is replaced. A read of the link returns the current content of
+        its target. Raises `ObjectExists` if an object that is not a link has this name. Raises
+        `LinkError` if the target is a link, was deleted or does not exist.
         """
         check_kind(target, ObjectInfo, "target", "the ObjectInfo of an object")
         place = await self._place()
@@ -396,7 +404,8 @@ class ObjectStore:
         """Create a link to a whole store, and return the description of the link.
 
         Programs read the name of the linked store from `info(name).options.link.bucket`. Raises
-        `ObjectExists`, and `LinkError` if the link points to its own store.
+        `ObjectExists` if an object that is not a link has this name, and `LinkError` if the link
+        points to its own store.
         """
         if check_bucket(bucket) == self.bucket:
             raise LinkError(f"a link in bucket {bucket} cannot lead to the bucket itself")
@@ -425,7 +434,7 @@ class ObjectStore:
     async def seal(self, *, timeout: Seconds | None = None) -> ObjectStoreStatus:
         """Make the store permanently read-only, and return its status.
 
-        The `ttl` of the store no longer removes objects then. The content of failed uploads also
+        In a sealed store, the `ttl` no longer removes objects. The content of failed uploads also
         stays, so call `sweep` first.
         """
         return ObjectStoreStatus.of(await self.stream.seal(timeout=timeout))
@@ -435,7 +444,7 @@ class ObjectStore:
     ) -> Swept:
         """Remove content that belongs to no object, and return the number of uploads and chunks.
 
-        Such content remains after an upload was killed, for example.
+        For example, such content remains if a program is killed during an upload.
 
         Args:
             older_than: Keep content whose last chunk was stored less than this number of seconds
@@ -445,7 +454,7 @@ class ObjectStore:
 
         Raises:
             BadObjectInfo: The description of an object cannot be read, so it is unknown which
-                content belongs to it.
+                content belongs to the object.
             BadArgument: The store is a mirror.
         """
         age = seconds(older_than, "older_than")

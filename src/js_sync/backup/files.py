@@ -75,7 +75,10 @@ class BackupWriter:
                 self._sum.update(chunk)
 
     def finish(self, members: dict[str, Any]) -> None:
-        """Write the metadata, sync everything to disk, and rename the folder to the target."""
+        """Write the metadata, sync everything to disk, and rename the folder to the target.
+
+        An earlier backup in the target is removed.
+        """
         folder, file = cast("Path", self._folder), cast("BinaryIO", self._file)
         with self._named(DATA_FILE):
             _sync(file)

@@ -45,8 +45,8 @@ _LOG: Final = Log()
 #: send at the speed of a disk.
 _WINDOW: Final = 4 * 1024 * 1024
 
-#: The first chunk is repeated for this time while there are no responders (seconds), with this
-#: pause.
+#: How long the first chunk is sent again while there are no responders, and the pause between two
+#: attempts (seconds).
 _PATIENCE: Final = 2.0
 _PAUSE: Final = 0.05
 
@@ -96,8 +96,8 @@ def restore(
         sending(answer).give_up(cut)
 
     try:
-        # If the call is interrupted, `undo` deletes the incomplete stream. It needs the response,
-        # which shows that the stream did not exist before.
+        # If the call is interrupted, `undo` deletes the incomplete stream. `undo` is only called
+        # after a response, which proves that the stream did not exist before.
         answer = api.call_through(subject, request, undo)
     except LOST_RESPONSE as error:
         error.add_note(
@@ -159,8 +159,8 @@ class _Sending:
     def give_up(self, error: BaseException) -> None:
         """Delete the incomplete stream, which servers from 2.15 create at the start of a restore.
 
-        The stream cannot be older, because the server refuses to restore an existing stream. If
-        the deletion fails, a note is added to `error`.
+        This deletes no other stream: the server refuses to restore a stream that exists. If the
+        deletion fails, a note is added to `error`.
         """
         api, stream = self._api, self._backup.stream
         try:
@@ -169,7 +169,7 @@ class _Sending:
                 # An empty message ends the transfer: the server no longer waits for chunks.
                 api.transport.ask(self._subject, b"", b"", api.deadline())
             except NoResponders:
-                pass  # the server stopped by itself
+                pass  # The server has already ended the transfer.
             api.call_raw(api.subjects.stream("DELETE", stream), None)
         except StreamNotFound:
             return
@@ -178,8 +178,8 @@ class _Sending:
 
     def _send_all(self) -> None:
         try:
-            # Open the file here and not in a thread: if the call were cancelled, no code would
-            # close it.
+            # The file is not opened in a thread: if the call was cancelled while the thread opens
+            # the file, no code would close the file.
             with open_regular(self._backup.path / DATA_FILE) as file:
                 self._send_chunks(file)
         finally:

@@ -2,9 +2,9 @@
 """The acquisition of a slot: at once, or when the current holder releases it or dies.
 
 A slot is a subject that has one record, written by its holder, or none. A holder that releases a
-slot sends a message to the waiters. That message is not stored, so it may get lost. Therefore
-waiters also repeat their request when the holder's record must have expired, and before that after
-pauses that double.
+slot sends a message to the waiters. This message is not stored, so it may get lost. Therefore
+waiters also repeat their request after pauses that double, and when the holder's record must have
+expired.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from twinstream.errors import RequestTimeout, TwinstreamError
 
 __all__ = ["Asking", "NumberedAsking", "SlotAsking"]
 
+# The pauses between two attempts of a waiter in seconds.
 _BACKOFF: Final = Backoff(0.5, 10.0)
 # In seconds: the time after the end of a TTL at which a waiter first checks again, and the pause
 # before further checks. Servers remove expired records up to about 0.3 s late (2.11 to 2.15).
@@ -58,20 +59,24 @@ class Asking(ABC):
         """
 
     def new_slot(self, number: int | None) -> Slot:
-        """Return a slot that this acquisition can request. `number` is None for a single slot."""
+        """Return a slot that this acquisition can request.
+
+        `number` is None for kinds that have one slot for each name.
+        """
         engine = LeaseEngine(self._terms, self.tenure, unsleeping())
         return Slot(self.place, self.kind, self.name, number, engine, self._note)
 
     def ask(self, slot: Slot, deadline: Deadline) -> bool:
         """Request a slot; return whether it was granted.
 
-        If not, remove the record that may be stored although its confirmation is missing.
+        If the outcome is unknown, the server may have stored the record. The record is then removed
+        in the background.
         """
         given = False
         try:
             given = slot.ask(deadline)
         finally:
-            # Also after a cancellation, the record may be stored although the slot was not granted.
+            # The outcome is also unknown if the request was cancelled.
             if not given and slot.engine.may_be_stored:
                 Lease(slot)._abandon()
         return given
@@ -79,8 +84,8 @@ class Asking(ABC):
     def wait(self, deadline: Deadline) -> Slot:
         """Wait until a slot is granted, and return it.
 
-        While the server cannot be reached, the call waits as for a slot in use. At the deadline it
-        raises `RequestTimeout`, which names the current holder.
+        While the server cannot be reached, the call waits as for a slot in use. At the deadline,
+        the call raises `RequestTimeout`. This error names the current holder.
         """
         given = self._try(deadline)
         if given is not None:
@@ -90,7 +95,7 @@ class Asking(ABC):
         self._box = box = transport.open_mailbox(subject.encode())
         try:
             while not self._given_up and not deadline.expired():
-                # Try after subscribing, so that no message of a release is missed.
+                # Each attempt follows the subscription, so no message of a release is missed.
                 box.take_all()
                 given = self._try(deadline)
                 if given is not None:
@@ -155,9 +160,9 @@ class Asking(ABC):
 
 
 class ServerClock:
-    """The server's clock. It is read once, and then continued by the local monotonic clock.
+    """The server's time, which is requested once and then continued by the local monotonic clock.
 
-    The local wall-clock time may be wrong.
+    The local wall clock is not used, because it may be wrong.
     """
 
     def __init__(self, place: Place) -> None:

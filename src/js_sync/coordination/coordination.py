@@ -52,8 +52,8 @@ def open_coordination(
 ) -> Coordination:
     """Return the coordination API of a stream, after a check of the stream's settings.
 
-    With `create`, create a missing stream with that number of `replicas`. `owner` is the name of
-    this client in records; None uses host name and process id.
+    With `create`, a missing stream is created with `replicas` replicas. `owner` is the name of this
+    client in records; None uses host name and process id.
 
     Raises `StreamNotFound`, `NotPromised` for unsuitable settings, and `Unsupported` for a server
     older than 2.11.
@@ -81,7 +81,7 @@ def _info(api: Api, stream: str, create: bool, replicas: int) -> StreamInfo:
     try:
         api.call(api.subjects.stream("CREATE", stream), config, StreamCreateResponse)
     except StreamExists:
-        pass  # another client has created it; the caller checks the settings
+        pass  # Another client has created the stream. The caller checks its settings.
     # Request the info again, because the response to a creation lacks the domain.
     return api.stream_info(stream)
 
@@ -89,10 +89,13 @@ def _info(api: Api, stream: str, create: bool, replicas: int) -> StreamInfo:
 class Coordination:
     """The coordination API of a stream: locks, semaphores, rate limits, run-once work, leaders.
 
-    `JetStream.coordination` creates it. The methods share two durations. `ttl`, in whole seconds,
-    is the time after the last renewal at which the server frees the slot of a dead holder.
-    `margin`, in seconds, is how much earlier a holder that cannot renew its slot considers the slot
-    lost. The default margin is a quarter of the TTL, at most 1 s.
+    `JetStream.coordination` creates it. Each lock, and each unit of a semaphore or rate limit, is a
+    slot: a subject of the stream that has one message, written by the holder, or none.
+
+    The methods share two durations. `ttl`, in whole seconds, is the time after the last renewal at
+    which the server frees the slot of a dead holder. `margin`, in seconds, is how much earlier a
+    holder that cannot renew its slot considers the slot lost. The default `ttl` is 15 s, the
+    default `margin` is a quarter of the TTL, at most 1 s.
     """
 
     def __init__(self, place: Place) -> None:
@@ -173,8 +176,8 @@ class Coordination:
         Args:
             key: The name of the work.
             ttl: Time in whole seconds. If the client that runs the work dies, another client may
-                start the work `ttl` seconds after the last renewal. None: no other client ever
-                starts it.
+                start the work `ttl` seconds after the last renewal. With None, no other client ever
+                starts the work.
             keep: Time in whole seconds for which the result is kept; None keeps it forever.
         """
         self._place.subjects.slot("once", key)
@@ -200,9 +203,9 @@ class Coordination:
             ttl: Time to live in whole seconds, see `Coordination`.
             margin: Safety margin in seconds, see `Coordination`.
             note: Text that other clients see in the leader's record.
-            on_elected: Handler that runs in the background during a term. It gets the lease of the
-                term, and should return when the lease is no longer held. The candidate campaigns
-                again only after that.
+            on_elected: Handler that runs in the background during a term. The handler gets the
+                lease of the term, and should return when the lease is no longer held. The candidate
+                does not campaign again before the handler has returned.
             on_lost: Handler that is called with the lease when a term has ended. The lease's `lost`
                 is the reason, or None after stepping down.
         """
@@ -223,8 +226,9 @@ class Coordination:
     def evict(self, taken: Taken) -> bool:
         """Free a slot by force; return whether its record still existed.
 
-        The holder notices this at its next renewal, up to a third of its TTL later. Until then, it
-        and a new holder both consider the slot theirs. So use this only if the holder is dead.
+        The holder notices this at its next renewal, up to a third of its TTL later. Until then, the
+        old holder and a new holder both consider the slot theirs. So use this only if the holder is
+        dead.
         """
         slots = Slots(self._place)
         found = slots.drop(taken.record.seq)

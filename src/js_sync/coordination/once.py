@@ -31,7 +31,7 @@ class OnceResult:
     """The state of the work of a key, and its result if it has ended."""
 
     state: str
-    """`done`, `failed` or `running`. A client that has died counts as `running`."""
+    """`done`, `failed` or `running`. If the client died during the work, it is `running`."""
     data: bytes
     """The return value of the work; empty unless it is done."""
     error: str
@@ -66,15 +66,17 @@ class Once:
     def run(self, work: Handler[Lease], *, timeout: Seconds = 5.0) -> OnceResult:
         """Run the work unless any client has started it before; return its result.
 
-        If the work raises an error, the error is stored, and the state is `failed`. A result that
-        is too large counts as such an error.
+        If a client has started the work before, the result is that of the earlier run, or has the
+        state `running`. If the work raises an error, the error is stored, and the state is
+        `failed`. A result that is too large counts as such an error.
 
         Args:
             work: The function to run. It receives the lease and returns bytes or None.
             timeout: Seconds for storing the result.
 
         Raises:
-            BadArgument: The result is too large for the server or stream.
+            BadArgument: The work did not return bytes or None, or the result is too large for the
+                server or stream.
             RequestTimeout: The server did not confirm the result in time.
             LeaseLost: The lease expired during the work.
             Exception: The error of the work.
@@ -105,7 +107,7 @@ class Once:
         )
 
     def _check_size(self, data: bytes) -> None:
-        # Check the size before storing: the lease would retry an oversized record until it expires.
+        # Without this check, the lease would retry an oversized record until the lease expires.
         size = len(self._final(_DONE, data=data).encode()) + _ROOM
         limit, who = self._place.api.transport.server_info.max_payload, "the server"
         most = self._place.max_msg_size
@@ -147,8 +149,8 @@ class Once:
         The call also waits if the work has not started, and while the server cannot be reached.
 
         Args:
-            timeout: The longest wait in seconds; None waits without limit. After it, the call
-                raises `RequestTimeout`.
+            timeout: The longest wait in seconds; None waits without limit. After this time, the
+                call raises `RequestTimeout`.
         """
         deadline = Deadline.after(timeout)
         transport = self._place.api.transport
@@ -169,7 +171,10 @@ class Once:
         raise RequestTimeout(f"once {self._key}: the work has not ended in time{trouble}")
 
     def _ended(self, deadline: Deadline) -> OnceResult | TwinstreamError | None:
-        """Return the result if the work has ended, None if not, or a temporary error."""
+        """Return the result if the work has ended, else None.
+
+        If the request failed temporarily, returns the error.
+        """
         patience = self._place.api.deadline().earlier(deadline.at)
         try:
             record = self._slots.look(self._subject, patience)

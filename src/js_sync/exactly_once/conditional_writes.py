@@ -126,8 +126,8 @@ class SubjectWrites:
             lambda config: upsert_holes(config, version) if check else [],
             deadline,
         )
-        # Retry only within the duplicate window. Later, a retry could replace a message that
-        # another client has written meanwhile.
+        # Retry only while the server certainly knows the message id. Later, the server would not
+        # recognise a retry, which could then replace a newer message of another client.
         window = stream.config.duplicate_window
         if window:
             deadline = deadline.earlier(monotonic() + window.total_seconds() / 2)
@@ -143,10 +143,9 @@ class SubjectWrites:
         return request._replace(msg_id=self._api.transport.tokens.name())
 
     def ready(self, deadline: Deadline) -> None:
-        """Wait until connected.
+        """Wait until the client is connected.
 
-        An attempt that is not sent because the client is disconnected would look like one whose
-        response was lost.
+        Without this wait, an attempt that was not sent would count as one whose response was lost.
         """
         self._api.transport.ready(deadline)
 
@@ -204,7 +203,8 @@ class SubjectWrite:
     def update(self, expected_seq: int) -> Stored:
         """Store the message if `expected_seq` is the last sequence of its subject.
 
-        Otherwise, raise the server's error.
+        Otherwise, raises the server's refusal. Raises `OutcomeUnknown` if a response was lost and
+        it cannot be determined whether the message was stored.
         """
         doubts = 0
         while True:
@@ -213,7 +213,8 @@ class SubjectWrite:
                 return self._stored(answer.seq, repeated=bool(answer.duplicate))
             unknown = self._tries.unknown
             doubts += self._is_doubtful(answer, expected_seq)
-            # A refusal may come from a stream of the same name in another domain.
+            # With domains, the refusal may come from a stream of the same name in another domain.
+            # So the last message is checked first.
             sure = not unknown and not doubts and judge(answer) is Refusal.HELD
             if sure and self._stream.cached_info.domain is None:
                 raise answer
@@ -251,7 +252,7 @@ class SubjectWrite:
             sleep(self._tries.pause(answer, self._request.subject))
 
     def _attempt(self) -> PubAck | TwinstreamError:
-        """Publish until the server responds. Return its acknowledgement or its refusal.
+        """Publish until the server acknowledges or finally refuses the message; return which.
 
         Raises an error that no further attempt can resolve.
         """

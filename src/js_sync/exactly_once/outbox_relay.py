@@ -44,8 +44,8 @@ __all__ = ["OutboxRelay"]
 
 # The number of events to read from the outbox at once, and the maximum number in flight.
 _PAGE: Final = 500
-# Stored events are removed from the outbox in batches of this size, because each removal waits for
-# the disk.
+# The number of stored events that are removed from the outbox together. Each removal waits for the
+# disk.
 _TOGETHER: Final = 100
 _LONGEST_PAUSE: Final = 5.0
 
@@ -89,7 +89,7 @@ class OutboxRelay(Owned, WorksBeside):
         self._task: Task | None = None
         self._backoff: Final = Backoff(self._poll, max(self._poll, _LONGEST_PAUSE))
         self._pauses = 0
-        # With `on_report`, the user gets each failure when it happens.
+        # With `on_report`, each failure is reported when it happens, so no call raises it later.
         self._unseen: Final = UnreadFailures(on_report is None)
         self.stored = 0
         """The number of events that this relay stored, or found in the stream."""
@@ -225,7 +225,7 @@ class OutboxRelay(Owned, WorksBeside):
                     reached("relay: before clear", self)
                 self._awake.clear()
                 if self._stop.is_set():
-                    # `stop` may have set the signal just before it was cleared.
+                    # `stop` may have set `_awake` just before it was cleared.
                     break
                 trouble = self._claim() or self._round(NEVER)
                 if trouble is None:
@@ -245,7 +245,7 @@ class OutboxRelay(Owned, WorksBeside):
         self._stop.sleep(Deadline.after(self._backoff.pause(self._pauses)))
 
     def _claim(self) -> TwinstreamError | None:
-        """Claim the outbox for this relay. Return None, or the reason why that is not possible."""
+        """Claim the outbox for this relay. Return None, or the reason why the claim failed."""
         try:
             free = self._store.claim()
         except StoreTrouble as trouble:
@@ -259,7 +259,10 @@ class OutboxRelay(Owned, WorksBeside):
         self._store.release()
 
     def _round(self, deadline: Deadline) -> TwinstreamError | None:
-        """Send all pending events once. Return None if all were stored, else the last error."""
+        """Send each pending event once, and return an error if one of them must be sent again.
+
+        Returns None if all events were stored or refused. Raises errors that end the relay.
+        """
         try:
             self._check()
             return self._pages(deadline)
@@ -277,9 +280,10 @@ class OutboxRelay(Owned, WorksBeside):
             self.stored += window.found
 
     def _pages(self, deadline: Deadline) -> TwinstreamError | None:
-        """Send the pending events page by page. Return None if all were stored, else an error.
+        """Send the pending events page by page. Return an error if one of them must be sent again.
 
-        An event that fails for a reason of its own does not block the pages after it.
+        Returns None if all events were stored or refused. If an error concerns only its event, the
+        next page is still sent. After any other error, the method returns.
         """
         passed: TwinstreamError | None = None
         after = 0
@@ -304,9 +308,12 @@ class OutboxRelay(Owned, WorksBeside):
     def _page(
         self, events: list[OutboxEvent], held: set[str], deadline: Deadline
     ) -> tuple[bool, TwinstreamError | None]:
-        """Send the events of a page. Return whether all were tried, and the most serious error.
+        """Send the events of a page. Return whether the page is finished, and the gravest error.
 
-        `held` contains the keys of events that failed. Other events of these keys must wait.
+        The page is not finished if `stop` was called, if the deadline has passed, or if the stream
+        had to be scanned first. The error is None if no event must be sent again.
+
+        `held` contains the keys of events that failed. Other events of these keys are not sent.
         """
         lanes = Lanes(events, held)
         done: list[int] = []
@@ -368,8 +375,8 @@ class OutboxRelay(Owned, WorksBeside):
     def _report_end(self, error: Exception) -> None:
         if not isinstance(error, TwinstreamError):
             error = TwinstreamError(repr(error))
-        # Ignore errors of the callback, which may have raised the error that ended the relay. That
-        # error is logged already.
+        # Ignore an error of the callback. The callback may also have raised `error`, which is
+        # already logged.
         with suppress(Exception):
             self._report.pass_on(OutboxReport(error=error, ended=True))
 

@@ -48,8 +48,9 @@ __all__ = ["Processing"]
 class Processing(Owned, BlockHint):
     """A processing of a consumer's messages in the background. `JetStream.process` creates it.
 
-    It calls a handler for each message, and stores the results that the handler returns. Use it in
-    a `with` block, or call `start`, and finally `stop` or `drain`.
+    It calls a handler for each message, stores the results that the handler returns, and then
+    acknowledges the message. Use it in a `with` block, or call `start`, and finally `stop` or
+    `drain`.
     """
 
     def __init__(
@@ -137,7 +138,7 @@ class Processing(Owned, BlockHint):
         self._writer.check()
         ack_wait = ack_wait_of(info)
         if ack_wait is not None:
-            # The consumer handle may not know the ack_wait, or only an outdated one.
+            # `Consumer.consume` used the ack_wait that the handle knew. It may be outdated or None.
             self._consuming.messages._learn(ack_wait)
         self._consuming.start()
 
@@ -162,7 +163,7 @@ class Processing(Owned, BlockHint):
         self._consuming.drain(timeout)
 
     def wait(self, timeout: Seconds | None = None) -> None:
-        """Wait until the processing has ended by `stop`, by `drain` or by an error.
+        """Wait until the processing has ended: by `stop`, `drain`, `stop_after` or an error.
 
         Raises the errors of `Consuming.wait`, including the error that ended the processing.
 
@@ -238,7 +239,8 @@ class Processing(Owned, BlockHint):
     def _store(self, message: Message, results: list[PublishRequest]) -> OutcomeUnknown | None:
         """Store the results that the stream does not contain yet.
 
-        Return the error of a result with an unknown outcome, or None. Raises any other error.
+        Return the error of a result with an unknown outcome, or None if there is none. Raises the
+        error of a result that was not stored.
         """
         known = () if self._known is None else self._known.of(message, results)
         missing = [result for result in results if result.msg_id not in known]

@@ -43,9 +43,10 @@ class SqliteOutbox:
     """An outbox whose pending events are rows of a table in a SQLite database.
 
     `add` writes an event within a transaction of the user, so the event is committed or rolled back
-    together with the user's data. A relay uses its own database connection. `create`, or the first
-    relay, creates the tables. The lock file `<path>.<table>.relay`, an empty SQLite database,
-    prevents two relays from working at the same time.
+    together with the user's data. Relays, and the methods without the parameter `db`, use database
+    connections of their own, and create the tables if necessary. The lock file
+    `<path>.<table>.relay`, an empty SQLite database, prevents two relays from working at the same
+    time.
 
     Args:
         path: Path of the database file.
@@ -131,7 +132,7 @@ class SqliteOutbox:
         self._change(f"UPDATE {self._table} SET refused = NULL WHERE number = ?", number)
 
     def drop(self, number: int) -> None:
-        """Remove a refused event. Later events of its key become pending."""
+        """Remove a refused event, so that it no longer blocks later events of its key."""
         self._change(f"DELETE FROM {self._table} WHERE number = ? AND refused IS NOT NULL", number)
 
     def _change(self, text: str, number: int) -> None:
@@ -155,7 +156,7 @@ class SqliteOutbox:
     def claim(self) -> bool:
         """Claim the outbox for this relay, until `release` or the end of the process.
 
-        Return whether that succeeded: False if another relay has claimed the outbox.
+        Return False if another relay has claimed the outbox, else True.
         """
         path = f"{self._path}.{self._table}.relay"
         make_private(path)
@@ -189,7 +190,10 @@ class SqliteOutbox:
         return self._own
 
     def pending(self, limit: int, after: int = 0) -> list[OutboxEvent]:
-        """Return up to `limit` pending events with numbers above `after`, in order."""
+        """Return up to `limit` pending events with numbers above `after`, in order of number.
+
+        Refused events, and all events whose key is that of a refused event, are left out.
+        """
         text = f"""
             SELECT {_COLUMNS} FROM {self._table}
             WHERE number > ? AND refused IS NULL AND (key IS NULL OR key NOT IN
@@ -203,7 +207,7 @@ class SqliteOutbox:
         return {str(id): int(number) for id, number in self._db.execute(text).fetchall()}
 
     def done(self, numbers: Iterable[int]) -> None:
-        """Remove the events of these numbers, because the stream has stored them."""
+        """Remove the events with these numbers, because the stream has stored them."""
         with self._db as db:
             text = f"DELETE FROM {self._table} WHERE number = ?"
             db.executemany(text, [(number,) for number in numbers])

@@ -47,7 +47,8 @@ class Schedules:
     def _open(cls, api: Api, name: str) -> Schedules:
         """Return the schedules of a stream, after a check that the stream allows schedules.
 
-        Raises `Unsupported` if the server is older than 2.12.
+        Raises `Unsupported` if the server is older than 2.12, and `BadArgument` if the stream does
+        not allow schedules.
         """
         api.transport.ready(api.deadline())
         api.require(_SINCE, "message scheduling")
@@ -81,8 +82,8 @@ class Schedules:
         """Store a schedule. It replaces the schedule with the same subject, if there is one.
 
         At the times of the schedule, the server publishes `data` with `headers` to `target`. A
-        stream with interest retention keeps a schedule only if the filter of a consumer matches its
-        subject.
+        stream with interest retention keeps a schedule only if the filter of a consumer matches the
+        subject of the schedule.
 
         Args:
             subject: Subject of the schedule.
@@ -93,7 +94,8 @@ class Schedules:
             source: Publish the last message of this subject instead of `data` (server 2.14).
             ttl: Time to live of the published messages in seconds. `"never"` keeps them beyond the
                 stream's `max_age`. Needs `allow_msg_ttl`.
-            rollup: Let each published message replace the target's messages (server 2.14).
+            rollup: Let each published message replace all earlier messages of `target` (server
+                2.14).
             lifetime: Time to live of the schedule itself, in the form of `ttl`.
             msg_id: Message id of the schedule.
             timeout: Seconds; the default is that of the API.
@@ -136,7 +138,7 @@ class Schedules:
 
         The result includes every schedule that was acknowledged before the call. The call reads the
         last message of each matching subject with `Stream.snapshot`, so narrow filters are faster.
-        Raises the errors of that method.
+        Raises the errors of `Stream.snapshot`.
 
         Args:
             subjects: One filter or several. The default matches all schedules of the stream.
@@ -148,8 +150,8 @@ class Schedules:
     def cancel(self, subject: str) -> StoredSchedule:
         """Remove the schedule of a subject and return it.
 
-        Messages that the server has published already stay. Raises the errors of `get`, and
-        `JetStreamError` if the stream denies deletions.
+        Messages that the server has already published remain in the stream. Raises the errors of
+        `get`, and `JetStreamError` if the stream denies deletions.
         """
         found = self.get(subject)
         self._stream.delete_message(found.seq)
@@ -169,7 +171,7 @@ class Schedules:
 
         Args:
             schedule: The schedule to cancel, as returned by `get` or `list`.
-            subject: Subject of the message, another one than that of the schedule.
+            subject: Subject of the message, which must differ from the schedule's subject.
             data: Payload of the message.
             headers: Headers of the message.
             msg_id: Message id of the message.
@@ -194,7 +196,7 @@ class Schedules:
 
 
 def _joined(own: dict[str, str], headers: HeaderValues | None) -> HeaderValues:
-    """Return the user's headers and the schedule's `own` ones in one mapping.
+    """Return the user's headers and the `own` headers of the schedule in one mapping.
 
     Raises `BadArgument` if the user sets a header of schedules.
     """

@@ -104,7 +104,7 @@ class ConsumerGroup(Generic[C]):
         return self._store.read(self._api.deadline(timeout))
 
     def step_down(self, member: str, *, timeout: Seconds | None = None) -> None:
-        """Unpin the active instance of a member, so that the server pins another one.
+        """Unpin the active instance of a member, so that the server pins another instance.
 
         If the member has only one instance, the server pins it again. Raises `ConsumerNotFound` if
         the member has no consumer.
@@ -115,8 +115,9 @@ class ConsumerGroup(Generic[C]):
     def active_members(self, *, timeout: Seconds | None = None) -> list[str]:
         """Return the names of the members that have an instance.
 
-        For an elastic group, the result includes members whose last instance ended less than
-        `ack_wait` ago. `timeout` (seconds) is for each request. Raises `GroupNotFound`.
+        For an elastic group, the result also includes members whose last instance ended less than
+        `ack_wait` ago, because their consumers still exist. `timeout` (seconds) is for each
+        request. Raises `GroupNotFound`.
         """
         members = (self.info(timeout=timeout)).members
         consumers = Stream(self._api, self._names.source, None).consumers(timeout=timeout)
@@ -149,9 +150,10 @@ class ConsumerGroup(Generic[C]):
             dead_letters: Where to store messages that are not retried any more.
             config: Settings of the member's consumer, the same for all instances. `ack_wait`, by
                 default 5 seconds, is the time until another instance replaces one that was killed.
-                `max_ack_pending`, by default 100, limits the messages in progress, which may be
-                processed twice after such a change; with 1 the order is strict. The group sets the
-                names, filters, priority groups and, if it is elastic, the `inactive_threshold`.
+                `max_ack_pending`, by default 100, limits the messages in progress. After an
+                instance was replaced, these messages may be processed twice. With 1, the order is
+                strict. The group itself sets the names, the filters, the priority settings and, if
+                the group is elastic, the `inactive_threshold`.
             on_report: Callback that receives reports.
 
         Raises:
@@ -167,8 +169,8 @@ class ConsumerGroup(Generic[C]):
             retry=retry,
             dead_letters=dead_letters,
             # The server delivers at most `max_ack_pending` unacknowledged messages. The buffer is
-            # larger, so the worker keeps pulling while handlers run, and the server keeps it
-            # pinned.
+            # larger, so the worker keeps pulling while handlers run. So the server keeps this
+            # instance pinned.
             max_messages=(template.max_ack_pending or 0) + check_whole(concurrency, "concurrency"),
             priority=Priority(group=PRIORITY_GROUP),
             on_report=cast("Callable[[WorkReport], None] | None", on_report),
@@ -197,7 +199,7 @@ class StaticConsumerGroup(ConsumerGroup[StaticGroupConfig]):
     def create(
         self, config: StaticGroupConfig, *, timeout: Seconds | None = None
     ) -> GroupInfo[StaticGroupConfig]:
-        """Create the group and return it; an existing group with the same settings is returned.
+        """Create the group, unless it exists with the same settings, and return its info.
 
         Raises:
             GroupExists: The group exists with other settings.
@@ -213,7 +215,7 @@ class StaticConsumerGroup(ConsumerGroup[StaticGroupConfig]):
         return self._store.create(config, stream.config.num_replicas, deadline)
 
     def delete(self, *, timeout: Seconds | None = None) -> None:
-        """Delete the group and the consumers of its members, whose workers then end.
+        """Delete the group and the consumers of its members. The workers of the members then end.
 
         Raises `GroupNotFound`.
         """
@@ -240,10 +242,10 @@ class ElasticConsumerGroup(ConsumerGroup[ElasticGroupConfig]):
     def create(
         self, config: ElasticGroupConfig, *, timeout: Seconds | None = None
     ) -> GroupInfo[ElasticGroupConfig]:
-        """Create the group and its stream, and return the group.
+        """Create the group and its stream, and return the group's info.
 
-        An existing group with the same settings is returned with its present members. Members may
-        also be added later.
+        If the group exists with the same settings, its info with the present members is returned. A
+        missing stream of an existing group is created. Members may also be added later.
 
         Raises:
             GroupExists: The group exists with other settings.
@@ -282,7 +284,7 @@ class ElasticConsumerGroup(ConsumerGroup[ElasticGroupConfig]):
         return source.num_replicas
 
     def add_members(self, *members: str, timeout: Seconds | None = None) -> list[str]:
-        """Add members, distribute the partitions among all members, and return their names.
+        """Add members, distribute the partitions among all members, and return all their names.
 
         Raises `GroupNotFound`, and `BadArgument` if the members are mapped to partitions.
         """
@@ -291,15 +293,15 @@ class ElasticConsumerGroup(ConsumerGroup[ElasticGroupConfig]):
     def remove_members(self, *members: str, timeout: Seconds | None = None) -> list[str]:
         """Remove members, distribute the partitions among the others, and return their names.
 
-        If the process of a removed member was killed, its partitions become available when its
-        consumer has been inactive for `ack_wait`. Raises as `add_members` does.
+        If the process of a removed member was killed, its partitions become available when the
+        member's consumer has been inactive for `ack_wait`. Raises the errors of `add_members`.
         """
         return self._edit(lambda config: without_members(config, members), timeout)
 
     def set_mappings(
         self, mappings: Mapping[str, Iterable[int]], *, timeout: Seconds | None = None
     ) -> list[str]:
-        """Replace all members by these, each with its partitions, and return their names.
+        """Replace all members by those of `mappings`, with these partitions; return their names.
 
         Each partition must be assigned exactly once. Raises `BadArgument`, `GroupNotFound`.
         """

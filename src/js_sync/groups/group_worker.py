@@ -76,8 +76,8 @@ class GroupWorker(Runnable):
     its member's new partitions.
 
     Each process that works as the same member is an instance of the member. One instance is active,
-    the others stand by. If the work ended with an error that no call has raised, the object issues
-    a `RuntimeWarning` when it is deleted.
+    the others stand by. If the work ended with an error that no call has raised, a `RuntimeWarning`
+    is issued when the object is garbage-collected.
     """
 
     _area = "groups"
@@ -110,6 +110,7 @@ class GroupWorker(Runnable):
         self._membership: Membership | None = None
         self._worker: MemberWorker | None = None
         self._created: Timestamp | None = None
+        # The messages that ended workers have handled, retried and rejected.
         self._counts = (0, 0, 0)
         self._changes: Final[deque[Found]] = deque()
         self._watch: Watch[bytes] | None = None
@@ -211,7 +212,8 @@ class GroupWorker(Runnable):
         `stop`, the call returns immediately and the work ends later.
 
         Raises:
-            RequestTimeout: A handler takes longer than `timeout` seconds; the work ends after it.
+            RequestTimeout: A handler takes longer than `timeout` seconds. The work ends after the
+                handler.
             NotStarted: The worker was not started.
             Exception: The error that ended the work, if there was one.
         """
@@ -230,7 +232,7 @@ class GroupWorker(Runnable):
         return any(task.is_current() for task in self._tasks)
 
     def wait(self, timeout: Seconds | None = None) -> None:
-        """Wait until the work has ended: by `stop`, with the group, or by an error.
+        """Wait until the work has ended: by `stop`, by an error, or because the group was deleted.
 
         Raises:
             RequestTimeout: The work has not ended after `timeout` seconds. It continues.
@@ -258,12 +260,13 @@ class GroupWorker(Runnable):
         watch = self._watch
         if watch is None:
             return
-        # `start` has read the first entry.
+        # `start` has read the first entry, so the group exists.
         generation, is_there = watch.generation, True
         try:
             for entry in watch:
                 if watch.generation != generation:
-                    # The bucket was re-created, so the watch delivers its whole state again.
+                    # The bucket was re-created. If the watch delivers no entry before the end of
+                    # the initial values, the group does not exist any more.
                     generation, is_there = watch.generation, False
                 if entry is not None:
                     is_there = True
@@ -328,7 +331,7 @@ class GroupWorker(Runnable):
         return membership.due(monotonic())
 
     def _explain_loss(self, membership: Membership, gone: Exception) -> Step:
-        """Find out why the consumer does not exist any more: the group may have been deleted."""
+        """Return the next step after the consumer was deleted. The group may be deleted, too."""
         try:
             found = self._store.find(self._api.deadline())
         except FAILED_REQUEST as error:
@@ -389,9 +392,10 @@ class GroupWorker(Runnable):
     def _leave(
         self, membership: Membership, reason: str, *, hands_over: bool = True
     ) -> MemberWorker | None:
-        """Stop consuming after the running handlers have ended.
+        """Stop consuming, and wait until the running handlers have ended.
 
-        Returns the ended worker, or None if the member had no consumer.
+        With `hands_over`, this instance deletes the consumer of an elastic group if it is
+        responsible for the consumer. Returns the ended worker, or None if there was no worker.
         """
         worker, partitions = self._worker, membership.partitions
         if worker is None:
@@ -405,7 +409,7 @@ class GroupWorker(Runnable):
         names = self._names
         self._report(PartitionsRevoked(names.stream, names.group, self._member, partitions, reason))
         if worker.lost_pin:
-            # The server may have pinned an older pull request of this instance again.
+            # The server may have pinned this instance again, for an older pull request.
             release_pin(worker)
         elif hands_over and names.kind == "elastic":
             wanted = filters_of(membership.config, self._member)

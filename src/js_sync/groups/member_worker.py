@@ -22,8 +22,8 @@ __all__ = ["MemberWorker"]
 class MemberWorker(Worker):
     """A `Worker` for the consumer of a group member.
 
-    It sets `woken` when it ends. If the consumer was deleted, it ends without an error, and `gone`
-    is set.
+    It sets `woken` when it ends, and when another instance was pinned. If the consumer was deleted,
+    the worker ends without an error, and `gone` is set.
     """
 
     def __init__(
@@ -72,7 +72,8 @@ class MemberWorker(Worker):
     def _taking(self, messages: Messages) -> Take:
         info = self.consumer.cached_info
         config = info.config if info is not None else None
-        # No sorting is needed for one message at a time, or if the user requires no order.
+        # Messages are not sorted if the consumer delivers one at a time, if the user requires no
+        # order, or if the settings of the consumer are unknown.
         if config is None or config.max_ack_pending == 1 or not self._settings.is_ordered:
             return super()._taking(messages)
         report = self._outcomes.report

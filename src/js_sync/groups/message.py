@@ -12,7 +12,7 @@ class GroupMessage(Message):
     """A `Message` of a consumer group.
 
     `subject` is the subject without the partition, as it was published. `metadata` contains the
-    names of the group's stream and of the member's consumer.
+    names of the member's consumer and of its stream (see `ConsumerGroup.source`).
     """
 
     __slots__ = ("_partition",)

@@ -85,8 +85,8 @@ class GroupStore(Generic[C]):
     def create(self, config: C, replicas: int | None, deadline: Deadline) -> GroupInfo[C]:
         """Store the configuration of a new group.
 
-        If the group exists with the same settings, it is returned. Raises `GroupExists` if the
-        settings differ.
+        If the group exists with the same settings, the existing configuration is returned. Raises
+        `GroupExists` if the settings differ.
         """
         self._make_bucket(replicas, deadline)
         key, remaining = self._names.key, deadline.remaining()
@@ -99,7 +99,7 @@ class GroupStore(Generic[C]):
     def check_same(self, config: C, deadline: Deadline) -> GroupInfo[C]:
         """Return the existing group.
 
-        Raises `GroupExists` if settings differ that cannot be changed.
+        Raises `GroupExists` if it differs from `config` in settings that cannot be changed.
         """
         info = self.read(deadline)
         wrong = differences(info.config, config)
@@ -122,13 +122,14 @@ class GroupStore(Generic[C]):
             try:
                 create_bucket(self._api, config, deadline)
             except BucketExists:
-                # Another client has just created the bucket with another number of replicas.
+                # Another client has just created the bucket with other settings.
                 return
 
     def edit(self, change: Callable[[C], C], deadline: Deadline) -> GroupInfo[C]:
         """Apply `change` to the configuration, store the result, and return it.
 
-        The change is repeated if another client changes the configuration at the same time.
+        If another client changes the configuration at the same time, the change is applied again to
+        the newer configuration, until the deadline.
         """
         while True:
             before = self.read(deadline)

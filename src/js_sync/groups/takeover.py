@@ -33,7 +33,8 @@ __all__ = ["Takeover"]
 
 # Interval between requests for the consumer info (seconds).
 _PAUSE: Final = 0.05
-# Smallest number of unacknowledged messages for which returned ones are remembered.
+# `take` remembers at least twice this number of returned messages before it removes those that are
+# acknowledged.
 _LEAST: Final = 100
 
 
@@ -44,7 +45,7 @@ class Takeover:
     all unacknowledged ones. Then it returns the buffered messages sorted by stream sequence.
 
     All deliveries go to the pinned instance, and the consumer sequence counts them. So a delivery
-    was lost if the sequence is not the next one.
+    was lost if the consumer sequence of a message does not follow that of the previous message.
     """
 
     def __init__(
@@ -60,16 +61,17 @@ class Takeover:
         self._report: Final = report
         self._buffered: Final[dict[int, Message]] = {}
         self._sorted: Final[deque[Message]] = deque()
-        # Messages that `take` returned, by stream sequence. Acknowledged ones are removed once
-        # there are twice as many messages as may be unacknowledged.
+        # Messages that `take` returned, by stream sequence. If there are more than `_most`, those
+        # that are acknowledged are removed.
         self._returned: dict[int, Message] = {}
         self._most: Final = 2 * max(config.max_ack_pending or 0, _LEAST)
         self._has_taken_over = False
-        # The consumer sequence of the last received message. No message is the next one of -1.
+        # The consumer sequence of the last received message. Consumer sequences start with 1, so
+        # with -1 the first message counts as a message after a gap.
         self._last_seq = -1
         # The consumer sequence before which a delivery is missing; None if all deliveries arrived.
         self._gap_at: int | None = None
-        # When the server has certainly redelivered what is missing.
+        # When the server has certainly redelivered the messages of a lost delivery.
         self._until = NEVER
 
     def take(self, deadline: Deadline) -> Message | None:
@@ -114,8 +116,8 @@ class Takeover:
         self._keep(first)
         while not self._has_all():
             if self._until.expired():
-                # A lost delivery was repeated by now. An earlier instance that works on a message
-                # may have asked the server to wait longer.
+                # The server has repeated lost deliveries by now. Only an earlier instance that
+                # still works on a message may have asked the server to wait longer.
                 if not self._has_taken_over:
                     text = "messages that an earlier instance has not acknowledged may come late"
                     self._report(PullWarning(text))
@@ -148,7 +150,8 @@ class Takeover:
         # All messages that the server sent before the info have arrived, so buffer them.
         if not self._take_more(Deadline.after(0)):
             return False
-        # A copy of a message that a handler works on hides no other message: do not count it.
+        # Do not count copies of messages that `take` has returned. Their handlers may acknowledge
+        # them at any time. Then the count would be too high, and a missing message not be noticed.
         sequences = {
             seq: each.metadata.consumer_seq
             for seq, each in self._buffered.items()

@@ -38,7 +38,7 @@ V = TypeVar("V")
 W = TypeVar("W")
 
 _HALF_AN_HOUR: Final = 1800.0
-# Default timeout for reads of many keys: seconds without progress.
+# Default timeout of calls that read many revisions: seconds without progress.
 _PATIENCE: Final = 120.0
 
 
@@ -52,13 +52,16 @@ class KeyValue(Generic[V]):
     """A bucket of keys and values. Get one from `JetStream.get_key_value` or `create_key_value`.
 
     A key consists of tokens separated by dots; tokens contain A-Z a-z 0-9 - / _ =. A value is
-    bytes, unless a codec converts it. Each write creates a revision, whose number increases over
-    all keys of the bucket. The `timeout` of a call is in seconds; its default is that of the
-    context.
+    bytes, unless a codec converts it. Each write creates a revision. Revision numbers increase over
+    all keys of the bucket. The `timeout` of a call is in seconds. Unless a call states its default,
+    the default is the timeout of the JetStream context.
 
     Reads see every write that was acknowledged before them. With `stale=True`, any replica may
-    answer a read, and the replica may lag behind. If another program adds replicas to a bucket that
-    had one, call `status` so that this object asks the leader from then on.
+    answer a read, and the replica may lag behind.
+
+    The object takes the number of replicas from the stream's last known info. With one replica,
+    reads need not ask the leader. If another program adds replicas, call `status`, so that reads
+    ask the leader from then on.
     """
 
     def __init__(self, place: Place, codecs: Codecs[V]) -> None:
@@ -81,16 +84,16 @@ class KeyValue(Generic[V]):
     def stream(self) -> Stream:
         """The stream that stores the bucket.
 
-        The subject of a message is a prefix, such as `$KV.<bucket>.`, and the key. Its payload is
-        the value. Both are as encoded by the codecs, if there are any.
+        The subject of a message is a prefix, such as `$KV.<bucket>.`, and the key. The payload is
+        the value. If there are codecs, key and value are stored as encoded by the codecs.
         """
         return self._place.stream
 
     @property
     def cached_status(self) -> KeyValueStatus:
-        """The status in the server's last response.
+        """The status in the last stream info that the server sent to this object.
 
-        Raises `BadArgument` if there was no response yet.
+        Raises `BadArgument` if this object has no info yet.
         """
         return KeyValueStatus.of(self._place.stream.cached_info)
 
@@ -104,11 +107,13 @@ class KeyValue(Generic[V]):
     def change(self, edit: Edit, *, timeout: Seconds | None = None) -> KeyValueStatus:
         """Change the settings of the bucket and return its new status.
 
-        The call reads the settings, passes them to `edit`, which returns a changed copy, and stores
-        the differences. Settings of the stream that are not settings of a bucket stay as they are.
+        The call reads the settings and passes them to `edit`, which returns a changed copy. Then
+        the call stores the settings that differ. Settings of the stream that are not settings of a
+        bucket stay as they are.
 
         Raises:
             BucketNotFound: The bucket does not exist.
+            BadArgument: `edit` returned no valid settings.
             InvalidConfig: The server does not support a change, for example of the storage type.
         """
         from js_sync.kv.manage import change_bucket
@@ -133,9 +138,10 @@ class KeyValue(Generic[V]):
         Raises:
             KeyNotFound: There is no such entry.
             KeyDeleted: The entry is a marker: the key was deleted or purged, or its value expired.
-                This is a `KeyNotFound` with the marker as its `entry`.
+                This subclass of `KeyNotFound` has the marker as its `entry`.
             InvalidKey: The key contains invalid characters.
             BucketNotFound: The bucket does not exist.
+            Exception: The error of a codec that cannot decode the entry.
         """
         entry = self._find(key, revision, stale, timeout)
         if entry is None:
@@ -155,9 +161,10 @@ class KeyValue(Generic[V]):
         stale: bool = False,
         timeout: Seconds | None = None,
     ) -> Entry[V] | None:
-        """Return the last entry of a key, or its entry at `revision`, or None.
+        """Return the last entry of a key, or its entry at `revision`.
 
-        The entry is a value or a marker. If a codec cannot decode it, its `error` is set.
+        Returns None if there is no such entry. The entry is a value or a marker. If a codec cannot
+        decode the entry, its `error` is set.
         """
         return self._find(key, revision, stale, timeout)
 
@@ -191,21 +198,22 @@ class KeyValue(Generic[V]):
     ) -> int:
         """Store a value, whatever the current value is, and return the new revision.
 
-        With `ttl` (seconds, rounded up to whole ones) the value expires; this requires a bucket
-        with `limit_marker_ttl` and a history of 1. Without `ttl` the new value does not expire,
-        even if the previous one had a TTL.
+        With `ttl` (seconds, rounded up to whole seconds) the value expires. This requires a bucket
+        with `limit_marker_ttl` and a history of 1. Without `ttl`, the new value has no TTL of its
+        own, even if the previous value had one.
 
-        If the connection breaks before the response arrives, the call reads the key to find out
-        whether the value was stored, and stores it again if it was not.
+        If the connection is lost before the response arrives, the call reads the key to find out
+        whether the value was stored. If it was not, the call stores it again.
 
         Raises:
-            OutcomeUnknown: The response was lost and another client wrote the key since.
+            OutcomeUnknown: The response was lost, and the call could not find out whether the value
+                was stored, for example because another client wrote the key.
             BucketNotFound: The bucket does not exist.
             ValueTooLarge: The value exceeds the bucket's `max_value_size`.
             StoreRefused: The bucket is full.
-            Unsupported: The bucket has no TTL for keys.
+            Unsupported: `ttl` is given, but the bucket has no TTL for keys.
             InvalidKey: The key contains invalid characters.
-            JetStreamError: And the other errors of `JetStream.publish`.
+            TwinstreamError: Another error of `JetStream.publish`.
         """
         stored, data = self._codecs.encode_key(key), self._codecs.encode_value(value)
         if ttl is not None:
@@ -223,13 +231,14 @@ class KeyValue(Generic[V]):
         """Store a value if the key has no value, and return its revision.
 
         A key has no value after it was deleted or purged, or after its value expired. `ttl` is in
-        seconds, as in `put`, but the bucket may have any history; a value with a `ttl` removes the
+        seconds, as in `put`, but the bucket may have any history. A value with a `ttl` removes the
         older revisions of the key.
 
         Raises:
-            KeyExists: The key has a value, which is the `entry` of the error.
+            KeyExists: The key has a value. The `entry` of the error contains it.
+            RevisionMismatch: Writes of other clients prevented the creation until the timeout.
             OutcomeUnknown: A response was lost, and it is unknown whether the value was stored.
-            JetStreamError: And the other errors of `put`.
+            TwinstreamError: Another error of `put`.
         """
         stored, data = self._codecs.encode_key(key), self._codecs.encode_value(value)
         ttl = self._writes.key_ttl(ttl, single=False)
@@ -249,7 +258,7 @@ class KeyValue(Generic[V]):
         Raises:
             RevisionMismatch: The key is at another revision.
             OutcomeUnknown: A response was lost, and it is unknown whether the value was stored.
-            JetStreamError: And the other errors of `put`.
+            TwinstreamError: Another error of `put`.
         """
         stored, data = self._codecs.encode_key(key), self._codecs.encode_value(value)
         check_revision(revision, instead="; create stores a key that has no value")
@@ -262,7 +271,7 @@ class KeyValue(Generic[V]):
         """Mark a key as deleted and return the revision of the marker. The history is kept.
 
         A key without a value gets a marker as well. With `revision`, the key is only deleted if it
-        is still at this revision; otherwise `RevisionMismatch` is raised.
+        is still at this revision. Otherwise, `RevisionMismatch` is raised.
         """
         stored = self._codecs.encode_key(key)
         if revision is None:
@@ -281,8 +290,8 @@ class KeyValue(Generic[V]):
         """Remove all revisions of a key, store a marker, and return the revision of the marker.
 
         `revision` is as in `delete`. `ttl` (seconds) is the time until the server removes the
-        marker, which it does not report to watchers. It requires `limit_marker_ttl`, as in `put`,
-        but the bucket may have any history.
+        marker. The server does not report this removal to watchers. A `ttl` requires
+        `limit_marker_ttl`, as in `put`, but the bucket may have any history.
         """
         stored = self._codecs.encode_key(key)
         ttl = self._writes.key_ttl(ttl, single=False)
@@ -310,25 +319,26 @@ class KeyValue(Generic[V]):
         """Store many values without waiting for each acknowledgement; iterate over the outcomes.
 
         An outcome is the acknowledgement, whose `seq` is the revision, or a `KeyPutFailure` with
-        the `key`, the `value` and the `error`. Outcomes have the order of the items. Items are sent
-        while the outcomes are iterated over.
+        the `key`, the `value` and the `error`. Outcomes have the order of the items. The iteration
+        sends the items.
 
         Each item is stored as by `put`. Items of different keys may be stored in any order. Items
-        of the same key are stored in their order: each waits for the outcome of the one before it,
-        so they are as slow as single calls. A failed item does not keep later ones from being
-        stored. If the connection breaks, the keys in flight are read, and the values that were not
-        stored are stored again.
+        of the same key are stored in their order. Each of them is sent after the outcome of the
+        previous one, so these items are as slow as single calls. After a failed item, the later
+        items are still stored. If the connection is lost, the client reads the keys whose outcome
+        is unknown, and stores the values that were not stored.
 
-        Failures whose `error` was not read raise `PublishFailures` at the end of the `with` block
-        or at `close`; without either, at the end of the iteration.
+        If there are failures whose `error` the caller did not read, the end of the `with` block and
+        `close` raise `PublishFailures`. Without a block, the end of the iteration raises it.
 
         Args:
             items: A mapping, or pairs of key and value.
-            ttl: As in `put`, for all items.
-            window: Maximum items in flight.
+            ttl: The TTL of all items in seconds, as in `put`.
+            window: Maximum number of items in flight.
             window_bytes: Maximum bytes in flight.
             timeout: Seconds for each item.
-            raise_failures: Raise `PublishFailures`. Otherwise the caller has to check the outcomes.
+            raise_failures: Whether to raise `PublishFailures`. If false, the caller has to check
+                the outcomes.
         """
         from js_sync.kv.put_many import PutMany, PutPipeline
         from js_sync.publish.limits import limits_of
@@ -352,8 +362,8 @@ class KeyValue(Generic[V]):
     def history(self, key: str, *, timeout: Seconds = _PATIENCE) -> list[Entry[V]]:
         """Return the stored revisions of a key, oldest first, including markers.
 
-        `timeout` is the maximum number of seconds without progress. Raises `KeyNotFound` if the key
-        has no revision.
+        `timeout` is the maximum number of seconds without progress. Raises `KeyNotFound` if no
+        revision of the key is stored.
         """
         from js_sync.kv.keys import history_of
 
@@ -363,12 +373,12 @@ class KeyValue(Generic[V]):
     def get_many(
         self, *filters: str, at_revision: int | None = None, timeout: Seconds = _PATIENCE
     ) -> Entries[V]:
-        """Return the values of keys, as of one revision.
+        """Return the entries of the keys that have a value, as of one revision.
 
-        The keys match one of `filters`; by default these are all keys. The result includes every
-        write that was acknowledged before the call. With `at_revision`, it is the state right after
-        this revision, without values that the bucket no longer stores. `timeout` is the maximum
-        number of seconds without progress.
+        Only keys that match one of `filters` are included, by default all keys. The result includes
+        every write that was acknowledged before the call. With `at_revision`, the result is the
+        state right after this revision, without values that the bucket no longer stores. `timeout`
+        is the maximum number of seconds without progress.
         """
         from js_sync.kv.keys import entries_of
 
@@ -393,14 +403,14 @@ class KeyValue(Generic[V]):
             updates_only: Skip the existing entries.
             deletes: Whether to return markers of deleted keys.
             meta_only: Return entries without values.
-            resume_from: Begin at this revision.
+            resume_from: Begin with this revision, and return all later revisions.
             on_report: Called when the watch's consumer was lost or re-created.
 
         Raises:
             BucketNotFound: The bucket does not exist.
             InvalidKey: A filter is invalid.
-            BadArgument: The bucket has not reached `resume_from`, because it was deleted and
-                re-created.
+            BadArgument: More than one of `history`, `updates_only` and `resume_from` is given. Or
+                the bucket has not reached `resume_from`, because it was deleted and re-created.
         """
         from js_sync.kv.watch import WatchOptions, open_watch
 
@@ -419,9 +429,9 @@ class KeyValue(Generic[V]):
     ) -> PurgedMarkers:
         """Remove the markers and the older revisions of deleted keys; return the numbers of keys.
 
-        Markers younger than `older_than` seconds are kept, because a watch that was disconnected
-        still needs them. A value that another client writes during the call is kept. `timeout` is
-        the maximum number of seconds without progress.
+        Markers younger than `older_than` seconds (default: half an hour) are kept, because a
+        disconnected watch receives them after it has reconnected. A value that another client
+        writes during the call is kept. `timeout` is the maximum number of seconds without progress.
         """
         from js_sync.kv.keys import purge_markers
 
@@ -438,7 +448,10 @@ class KeyValue(Generic[V]):
     def with_codecs(
         self, *, key: KeyCodec | None = None, value: ValueCodec[W] | None = None
     ) -> KeyValue[V] | KeyValue[W]:
-        """Return the bucket with additional codecs, which encode before the others (ADR-54)."""
+        """Return a `KeyValue` of the same bucket with additional codecs (ADR-54).
+
+        The additional codecs encode before the existing codecs, and decode after them.
+        """
         codecs = self._codecs.with_codecs(key, value)
         return cast("KeyValue[V] | KeyValue[W]", KeyValue(self._place, cast("Codecs[V]", codecs)))
 
@@ -450,12 +463,13 @@ class KeyValue(Generic[V]):
     ) -> KeyValueCache[V]:
         """Return an in-memory copy of the bucket, or of the keys that match `filters`.
 
-        A watch keeps the copy current. Writes through the copy can be read from it immediately.
+        A watch keeps the copy current. A write through the copy can be read from the copy when the
+        write call returns.
 
         Args:
             filters: Filters, which may contain wildcards; by default all keys.
-            on_change: Called with each new revision that the watch delivers. It is a plain function
-                in both twins and must return quickly.
+            on_change: Called with each new revision that the watch delivers. It must be a plain
+                function that returns quickly.
             on_report: Called when the watch's consumer was lost or re-created.
 
         Raises:
@@ -467,7 +481,10 @@ class KeyValue(Generic[V]):
         return opening(open_cache(self, filters, on_change, on_report))
 
     def typed(self, model: type[W]) -> KeyValue[W]:
-        """Return the bucket with values of type `model`, stored as JSON; see `JsonValues`."""
+        """Return a `KeyValue` of the same bucket with values of type `model`, stored as JSON.
+
+        See `JsonValues`.
+        """
         from twinstream.core.kv.codecs import JsonValues
 
         return self.with_codecs(value=JsonValues(model))

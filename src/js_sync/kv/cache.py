@@ -35,7 +35,7 @@ __all__ = ["KeyValueCache", "open_cache"]
 V = TypeVar("V")
 D = TypeVar("D")
 
-# Maximum time for `close` to wait until the background task or thread has ended (seconds).
+# Maximum time that `close` waits for the end of the background task or thread (seconds).
 _PATIENCE: Final = 10.0
 
 
@@ -45,7 +45,7 @@ def open_cache(
     on_change: Callable[[Entry[V]], None] | None,
     on_report: Callable[[PullReport], None] | None,
 ) -> KeyValueCache[V]:
-    """Create a cache, and return it when it contains the current state of the bucket."""
+    """Create a cache, and return it when it contains the current values of the matching keys."""
     config = bucket._place.known(bucket._place.api.deadline())
     _check_expiry(config)
     watch = bucket.watch(*filters, on_report=on_report)
@@ -75,8 +75,9 @@ class KeyValueCache(Owned, BlockHint, LoopHint, Generic[V]):
     visible when the call returns. While the connection is down, the values may be outdated: see
     `is_current`.
 
-    After the watch has failed, every read raises the error of the watch: `BucketNotFound` if the
-    bucket was deleted, or `ConnectionClosed`.
+    If the watch or `on_change` raises an error, every later read raises this error. The watch
+    raises `BucketNotFound` if the bucket was deleted, and `ConnectionClosed` if the connection was
+    closed.
     """
 
     def __init__(
@@ -92,7 +93,8 @@ class KeyValueCache(Owned, BlockHint, LoopHint, Generic[V]):
         self._matches: Final = matches
         self._on_change: Final = on_change
         self._entries: Final[CachedEntries[V]] = CachedEntries()
-        # A write may run in one thread while the watch delivers entries in another.
+        # Held during changes of `_entries`: a write through the cache may be finished by one thread
+        # while another thread adds entries from the watch.
         self._changing: Final = Lock()
         self._error: BaseException | None = None
         self._task: Task | None = None
@@ -129,7 +131,11 @@ class KeyValueCache(Owned, BlockHint, LoopHint, Generic[V]):
 
     @property
     def is_current(self) -> bool:
-        """Whether the cache receives changes: the client is connected and the watch is running."""
+        """Whether the cache receives changes.
+
+        This is false while the client is disconnected, after the watch or `on_change` has failed,
+        and after `close`.
+        """
         connected = self._bucket._place.api.transport.is_connected
         return connected and self._error is None and not self._watch.is_ended
 
@@ -141,7 +147,7 @@ class KeyValueCache(Owned, BlockHint, LoopHint, Generic[V]):
     def entry(self, key: str) -> Entry[V] | None:
         """Return the entry of a key, or None if the key has no value.
 
-        Raises the error of a codec that cannot decode the entry.
+        If a codec cannot decode the entry, the error of the codec is raised.
         """
         self._raise()
         entry = self._entries.find(key)
@@ -195,7 +201,7 @@ class KeyValueCache(Owned, BlockHint, LoopHint, Generic[V]):
     def create(
         self, key: str, value: V, *, ttl: Ttl | None = None, timeout: Seconds | None = None
     ) -> int:
-        """Store a value as `KeyValue.create` does, update the cache, and return the revision."""
+        """Store a value as `KeyValue.create` does, update the cache, and return its revision."""
         revision = self._bucket.create(key, value, ttl=ttl, timeout=timeout)
         return self._wrote(key, value, revision, KeyValueOperation.PUT)
 
@@ -208,21 +214,21 @@ class KeyValueCache(Owned, BlockHint, LoopHint, Generic[V]):
         ttl: Ttl | None = None,
         timeout: Seconds | None = None,
     ) -> int:
-        """Replace a value as `KeyValue.update` does, update the cache; return the revision."""
+        """Replace a value as `KeyValue.update` does, update the cache; return the new revision."""
         new = self._bucket.update(key, value, revision, ttl=ttl, timeout=timeout)
         return self._wrote(key, value, new, KeyValueOperation.PUT)
 
     def delete(
         self, key: str, *, revision: int | None = None, timeout: Seconds | None = None
     ) -> int:
-        """Delete a key as `KeyValue.delete` does, update the cache, and return the revision."""
+        """Delete a key as `KeyValue.delete` does, update the cache; return the new revision."""
         new = self._bucket.delete(key, revision=revision, timeout=timeout)
         return self._wrote(key, None, new, KeyValueOperation.DELETE)
 
     def purge(
         self, key: str, *, revision: int | None = None, timeout: Seconds | None = None
     ) -> int:
-        """Purge a key as `KeyValue.purge` does, update the cache, and return the revision."""
+        """Purge a key as `KeyValue.purge` does, update the cache; return the new revision."""
         new = self._bucket.purge(key, revision=revision, timeout=timeout)
         return self._wrote(key, None, new, KeyValueOperation.PURGE)
 
@@ -237,7 +243,7 @@ class KeyValueCache(Owned, BlockHint, LoopHint, Generic[V]):
             value=value,
             revision=revision,
             operation=operation,
-            # The entry that the watch delivers later has the server's time.
+            # The server's time is not known yet. The watch later delivers an entry with this time.
             timestamp_ns=_now(),
             size=len(data),
             headers=Headers(),
@@ -251,7 +257,7 @@ class KeyValueCache(Owned, BlockHint, LoopHint, Generic[V]):
     # ---- closing
 
     def close(self) -> None:
-        """End the watch. The cache keeps its values."""
+        """End the watch and the background work. The values can still be read."""
         self._watch.close()
         task = self._task
         if task is not None and not task.is_current():
@@ -266,9 +272,9 @@ class KeyValueCache(Owned, BlockHint, LoopHint, Generic[V]):
 
 
 def _is_over(entry: Entry[V]) -> bool:
-    """Return whether the TTL of a value has passed.
+    """Return whether the entry has a TTL that has passed, according to the local clock.
 
-    The watch does not report this if the bucket has no markers for expired values.
+    If the bucket has no markers for expired values, the watch does not report that a value expired.
     """
     if not entry.headers:
         return False

@@ -36,8 +36,9 @@ def keys_of(
 ) -> Generated[str]:
     """Iterate over the keys that have a value; each is returned once, despite concurrent writes.
 
-    For each key that existed at the start, only a hash of 8 bytes is kept. The hash shows whether a
-    key that was written during the iteration was returned before.
+    Keys whose last entry was stored before the start are returned at once. Keys that are written
+    during the iteration are returned at the end, unless they were returned before. To recognise
+    returned keys, the function keeps a hash of 8 bytes of each of them.
     """
     watch = KeyWatch(place, _key_reader(maker), filters, WatchOptions(meta_only=True))
     # Maps each key written during the iteration to whether its last entry is a value.
@@ -51,7 +52,7 @@ def keys_of(
             if step is None or isinstance(step, CaughtUp):
                 break
             if watch.state.generation != generation:
-                # The bucket was re-created, so the watch delivers its whole state again.
+                # The bucket was re-created, so the watch delivers the whole state of the new one.
                 generation = watch.state.generation
                 written.clear()
             key, revision, is_value = step
@@ -73,7 +74,8 @@ def history_of(
 ) -> list[Entry[V]]:
     """Return the revisions of the stored key `key`, oldest first, including markers.
 
-    Errors show the name `shown`. Raises `KeyNotFound` if the key has no revision.
+    `shown` is the key in the text of an error. Raises `KeyNotFound` if no revision of the key is
+    stored.
     """
     subject = place.subjects.stored + key
     try:
@@ -93,9 +95,9 @@ def entries_of(
     at_revision: int | None,
     timeout: float,
 ) -> Entries[V]:
-    """Return the values of the keys that match `filters`, as of one revision.
+    """Return the entries of the keys that have a value, as of one revision.
 
-    Without filters, the result contains all keys.
+    The keys match one of `filters`. Without filters, the result contains all keys.
     """
     stored, name = place.subjects.stored, place.stream.name
     subjects = [stored + each for each in filters] or [f"{stored}>"]
@@ -119,7 +121,7 @@ class PurgedMarkers:
     removed: int
     """The number of keys whose markers and older revisions were removed."""
     kept: int
-    """The number of keys with a marker that is too young to remove."""
+    """The number of keys whose marker was too young to remove. Older revisions were removed."""
 
 
 def _is_value(frame: Frame) -> bool:
@@ -131,7 +133,7 @@ def _is_value(frame: Frame) -> bool:
 
 
 def _key_reader(maker: EntryMaker[V]) -> Reader[tuple[str, int, bool]]:
-    """Return a function that reads a message's key and revision, and whether it is a value."""
+    """Return a function that returns a message's key and revision, and whether it is a value."""
     key = maker.key
 
     def read(frame: Frame, position: Position) -> tuple[str, int, bool]:
@@ -167,7 +169,8 @@ def purge_markers(place: Place, older_than: Seconds, timeout: float) -> PurgedMa
     removed = kept = 0
     for subject, revision, created in markers:
         is_old = created <= limit
-        # Remove revisions up to the marker only. A value written since has a higher revision.
+        # Remove the revisions before the marker, and the marker if it is old. A value that was
+        # written after the marker has a higher revision, so it is kept.
         before = revision + 1 if is_old else revision
         place.stream.purge(subject=subject, before_seq=before)
         removed, kept = removed + is_old, kept + (not is_old)

@@ -43,7 +43,7 @@ _PAUSE: Final = 0.01
 
 
 def create_bucket(api: Api, config: KeyValueConfig, deadline: Deadline) -> Place:
-    """Create a bucket and return it; an existing bucket with equal settings is returned as it is.
+    """Create a bucket, unless it exists with the same settings, and return its `Place`.
 
     Raises `BucketExists` if the bucket exists with other settings.
     """
@@ -55,8 +55,7 @@ def create_bucket(api: Api, config: KeyValueConfig, deadline: Deadline) -> Place
         create_stream(api, name, wanted, False, deadline)
     except StreamExists as error:
         raise _exists(config.bucket, error) from error
-    # Only the response to an info request contains the domain. The response to the creation lacks
-    # it.
+    # The response to the creation lacks the domain, so the info is requested.
     return get_bucket(api, config.bucket, deadline)
 
 
@@ -73,9 +72,9 @@ def _exists(bucket: str, error: StreamExists) -> BucketExists:
 
 
 def get_bucket(api: Api, bucket: str, deadline: Deadline) -> Place:
-    """Request the info of a bucket and return its `Place`.
+    """Request the info of a bucket and return the bucket's `Place`.
 
-    Raises `BucketNotFound` or `NotABucket`.
+    Raises `BucketNotFound`, or `NotABucket` if the stream does not have the layout of a bucket.
     """
     info = _info(api, bucket, deadline)
     check_is_bucket(info.config)
@@ -91,13 +90,19 @@ def _info(api: Api, bucket: str, deadline: Deadline) -> StreamInfo:
 
 
 def update_bucket(api: Api, config: KeyValueConfig, deadline: Deadline) -> Place:
-    """Change the settings that `config` sets, and return the bucket. Raises `BucketNotFound`."""
+    """Change the settings that are not None in `config`, and return the bucket's `Place`.
+
+    Raises `BucketNotFound`.
+    """
     stream_config(config)
     return change_bucket(api, config.bucket, lambda current: merged(current, config), deadline)
 
 
 def change_bucket(api: Api, bucket: str, edit: Edit, deadline: Deadline) -> Place:
-    """Pass the settings of a bucket to `edit`, store what it returns, and return the bucket."""
+    """Pass the settings of a bucket to `edit`, store its result, and return the `Place`.
+
+    Raises `BucketNotFound`, and `BadArgument` if `edit` returns no valid settings.
+    """
     place = get_bucket(api, bucket, deadline)
     stream = place.stream.config
     before = key_value_config(stream)
@@ -120,10 +125,10 @@ def change_bucket(api: Api, bucket: str, edit: Edit, deadline: Deadline) -> Plac
 
 
 def create_or_update_bucket(api: Api, config: KeyValueConfig, deadline: Deadline) -> Place:
-    """Change a bucket, or create it if it does not exist, and return it.
+    """Update a bucket, or create it if it does not exist, and return its `Place`.
 
-    Other clients may create or delete the bucket at the same time. So the function tries both until
-    the deadline.
+    Another client may create or delete the bucket between the two requests. Then the function tries
+    both again, until the deadline.
     """
     while True:
         try:

@@ -11,8 +11,9 @@ sequences rise in the order of sending. If the server refuses a chunk and it is 
 be stored after later chunks. In this case the later chunks are removed and sent again, with fewer
 bytes in flight. So the source is read only once, and only the bytes in flight are in memory.
 
-If anything fails before the description is sent, the chunks are removed. If it is unknown whether
-the description was stored, the chunks are kept, because the object may exist.
+If the upload fails before the description is sent, or if the server refuses the description, the
+chunks are removed. If it is unknown whether the description was stored, the chunks are kept,
+because the object may exist.
 """
 
 from __future__ import annotations
@@ -52,9 +53,10 @@ __all__ = ["WINDOW", "ObjectUpload"]
 WINDOW: Final = 8 << 20
 """Maximum bytes of chunks in flight."""
 
+# Pieces below this size in bytes are hashed by the calling thread.
 _SMALL: Final = 16 * 1024
 _LOG: Final = Log("object")
-# Errors that are raised unchanged. Any other error becomes the cause of a `PutFailed`.
+# Errors that are raised unchanged. Any other `TwinstreamError` becomes the cause of a `PutFailed`.
 _RAISED_UNCHANGED: Final = (BadArgument, DigestMismatch)
 # Errors after which it is unknown whether the description was stored.
 _UNKNOWN: Final = (
@@ -256,7 +258,10 @@ class _Chunks:
             self._settle()
 
     def _settle(self) -> None:
-        """Wait for the acknowledgement of the first chunk in flight."""
+        """Wait for the acknowledgement of the first chunk in flight.
+
+        If this chunk is stored before the previous one, all chunks in flight are sent again.
+        """
         ack = self._in_flight[0].result()
         self._place.check_ack(ack)
         if ack.seq <= self._last_seq:
@@ -269,7 +274,11 @@ class _Chunks:
         self._report(self._stored)
 
     def _roll_back(self) -> None:
-        """Remove the chunks in flight, which are stored in the wrong order, and send them again."""
+        """Remove the chunks in flight from the stream, and send them again.
+
+        The stream has stored them before the last settled chunk, because the server refused that
+        chunk at first, and it was sent again.
+        """
         acks = [handle.result() for handle in self._in_flight]
         for ack in acks:
             self._place.check_ack(ack)

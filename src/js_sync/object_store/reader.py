@@ -59,14 +59,16 @@ def chunk_index(place: ObjectPlace, info: ObjectInfo) -> list[StoredChunk]:
 class ObjectReader(Owned, BlockHint, LoopHint):
     """The content of an object. Created by `ObjectStore.get`.
 
-    Iterate over it in pieces of arbitrary size, or `read` it like a file. The last piece is only
-    returned after the content was verified with the stored digest. If the object is replaced before
-    the first piece was returned, the reader starts again with the new content.
+    Iterate over the reader to get pieces of arbitrary size, or call `read` as for a file.
+
+    A reader of the whole object compares the content with the stored digest before it returns the
+    last piece. If the object is replaced before the first piece was returned, this reader starts
+    again with the new content.
 
     Raises:
         DigestMismatch: The content does not match the stored digest.
         ObjectIncomplete: Chunks are missing from the stream.
-        ObjectChanged: The object was replaced or deleted during the read.
+        ObjectChanged: The object was replaced, deleted or renamed during the read.
         RequestTimeout: There was no progress for the whole timeout.
         JetStreamError: The server refused a request.
     """
@@ -86,12 +88,12 @@ class ObjectReader(Owned, BlockHint, LoopHint):
         self._place: Final = place
         self._timeout: Final = timeout
         self._on_progress: Final = on_progress
-        # Whether this reads the whole object from its beginning. Only such a read can start again.
+        # Whether the whole content is read from its beginning. Only such a read can start again.
         self._is_plain: Final = content is None
         self._content = content or Content(info)
         self._first_seq: Final = first_seq
         self._reader: RangeReader | None = None
-        # Pieces that were received and may be returned to the caller.
+        # Received pieces that the next calls return.
         self._ready: Final[deque[bytes]] = deque()
         # Number of bytes returned so far, plus those that an earlier call wrote to a file.
         self._returned = content.size if isinstance(content, Content) else 0
@@ -113,7 +115,10 @@ class ObjectReader(Owned, BlockHint, LoopHint):
         return self._counted(self._ready.popleft())
 
     def read(self, size: int = -1) -> bytes:
-        """Return up to `size` bytes, by default all remaining bytes. Empty at the end."""
+        """Return up to `size` bytes, by default all remaining bytes.
+
+        The result is empty at the end of the content.
+        """
         if size < 0:
             return self.read_all()
         self._fill()
@@ -141,7 +146,7 @@ class ObjectReader(Owned, BlockHint, LoopHint):
         return b"".join(found)
 
     def _portion(self) -> list[bytes]:
-        """Return all received pieces. The list is only empty at the end of the content."""
+        """Return all pieces that `_fill` has received. There are none only at the end."""
         self._fill()
         found = list(self._ready)
         self._ready.clear()
@@ -157,7 +162,7 @@ class ObjectReader(Owned, BlockHint, LoopHint):
         return piece
 
     def _fill(self) -> None:
-        """Receive data until a piece can be returned or the content has ended."""
+        """Receive data until a piece can be returned, or until the content has ended."""
         if self._error is not None:
             raise self._error
         try:
@@ -186,7 +191,7 @@ class ObjectReader(Owned, BlockHint, LoopHint):
     def _open(self) -> RangeReader:
         place = self._place
         version = place.api.transport.server_info.version_numbers
-        # The description has a higher sequence than all chunks.
+        # The range ends before the description, whose sequence is higher than that of each chunk.
         read = RangeRead(
             self._first_seq,
             max(self.info.revision or 1, self._first_seq),
@@ -204,7 +209,11 @@ class ObjectReader(Owned, BlockHint, LoopHint):
         )
 
     def _look_again(self) -> None:
-        """Start again if the object was replaced; otherwise raise an error for missing chunks."""
+        """Find out why chunks are missing.
+
+        If the object was replaced, and a new start is possible, the next page is read from the new
+        content. Otherwise, this raises an error.
+        """
         info, content = self.info, self._content
         if self._reader is not None:
             self._reader.close()

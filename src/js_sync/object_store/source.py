@@ -40,8 +40,8 @@ def size_of(source: ObjectSource) -> int | None:
 def pieces(source: ObjectSource) -> Generated[memoryview]:
     """Iterate over the content of a source in pieces of at most 1 MiB.
 
-    A slow file does not block other tasks or threads. Raises `BadArgument` if the source is none of
-    these types, or if it does not contain bytes.
+    A slow file does not block other tasks or threads. Raises `BadArgument` if the source is not an
+    `ObjectSource`, or if its content is not bytes.
     """
     if isinstance(source, bytes | bytearray | memoryview):
         whole = _view(source)
@@ -51,7 +51,7 @@ def pieces(source: ObjectSource) -> Generated[memoryview]:
     if isinstance(source, str):
         raise BadArgument("the content of an object is bytes, got a text: encode it")
     read = getattr(source, "read", None)
-    # An object without a plain `read` function is used as an iterable.
+    # An object whose `read` does not return bytes directly is used as an iterable.
     if callable(read) and not iscoroutinefunction(read):
         while True:
             data = aside(lambda: cast("Readable", source).read(_PIECE))

@@ -26,13 +26,14 @@ from twinstream.models import ObjectStoreConfig, StreamInfo
 
 __all__ = ["Names", "Statuses", "create", "create_or_update", "delete", "get", "update"]
 
+# Pause before `create_or_update` tries again (seconds).
 _PAUSE: Final = 0.01
 
 
 def create(api: Api, config: ObjectStoreConfig, deadline: Deadline) -> ObjectStore:
-    """Create a store and return it; an existing store with equal settings is returned.
+    """Create a store, unless it exists with the same settings, and return it.
 
-    Raises `StreamExists`, with the differences, if the store has other settings.
+    Raises `StreamExists`, with the differences, if the store exists with other settings.
     """
     wanted = store_stream_config(config)
     info = create_stream(api, stream_of(config.bucket), wanted, False, deadline)
@@ -63,8 +64,8 @@ def update(api: Api, config: ObjectStoreConfig, deadline: Deadline) -> ObjectSto
 def create_or_update(api: Api, config: ObjectStoreConfig, deadline: Deadline) -> ObjectStore:
     """Replace the settings of a store, or create it if it does not exist, and return it.
 
-    Other clients may create or delete the store at the same time. So the function tries both until
-    the deadline.
+    Another client may create the store between the two requests. Then the function tries both
+    again, until the deadline.
     """
     while True:
         try:

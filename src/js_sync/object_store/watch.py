@@ -24,7 +24,7 @@ _BATCH: Final = 500
 
 
 def open_watch(place: ObjectPlace, *, updates_only: bool, deletes: bool) -> ObjectWatch:
-    """Create a watch and return it. It returns every change that follows."""
+    """Create a watch and return it. The watch covers every change after this call."""
     subjects = place.subjects.all_infos
     if updates_only:
         behind = (place.stream.info(confirmed=True)).state.last_seq + 1
@@ -37,13 +37,13 @@ def open_watch(place: ObjectPlace, *, updates_only: bool, deletes: bool) -> Obje
 class ObjectWatch(Owned, BlockHint, LoopHint):
     """An iterator over current and later descriptions. Created by `ObjectStore.watch`.
 
-    The watch returns the descriptions that existed at its beginning, then None once, then every
-    later description. It continues through reconnects and leader changes until it is closed. A
-    description that cannot be read only has a name, and the reason as `error` in its `unknown`
-    members.
+    The watch returns the descriptions that exist when it begins, then None once, then every later
+    description. It continues through reconnects and leader changes until it is closed. For a
+    description that cannot be read, the returned `ObjectInfo` only has the name, and the reason as
+    `error` in its `unknown` members.
 
-    Raises `StreamNotFound` if the store was deleted, and `ConnectionClosed` if the connection was
-    closed.
+    The iteration raises `StreamNotFound` if the store was deleted, and `ConnectionClosed` if the
+    connection was closed.
     """
 
     def __init__(
@@ -57,22 +57,24 @@ class ObjectWatch(Owned, BlockHint, LoopHint):
         self._initial: Final[deque[ObjectInfo]] = deque()
         self._has_all = updates_only
         self.is_current = False
-        """Whether None was returned, which follows the descriptions that existed at the beginning.
-        """
+        """Whether the watch has returned None, which follows the initial descriptions."""
 
     def __repr__(self) -> str:
         return f"<ObjectWatch of {self._place.bucket} at {self.revision}>"
 
     @property
     def revision(self) -> int:
-        """The revision of the last description that was received."""
+        """The revision of the last description that was received, even if not returned yet."""
         return self._messages.position
 
     def __iter__(self) -> Self:
         return self
 
     def __next__(self) -> ObjectInfo | None:
-        """Return the next description, or None once. The iteration ends after `close`."""
+        """Return the next description, or None once after the initial descriptions.
+
+        The iteration ends after `close`.
+        """
         try:
             return self._take(NEVER)
         except IterationEnded:
@@ -120,7 +122,11 @@ class ObjectWatch(Owned, BlockHint, LoopHint):
                 return info
 
     def _receive(self, deadline: Deadline) -> None:
-        """Receive the next batch of initial descriptions. Returns early if the server is silent."""
+        """Receive the next batch of initial descriptions.
+
+        If the server does not respond to the request, the method returns without descriptions, or
+        raises `RequestTimeout` if the deadline has passed.
+        """
         try:
             batch = self._messages.fetch(_BATCH, wait="none")
         except RequestTimeout:
