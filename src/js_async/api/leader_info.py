@@ -1,6 +1,6 @@
 """The stream info as reported by the stream's leader.
 
-Another replica may respond during an election, and may lack acknowledged messages.
+During an election, another replica may respond, which may lack acknowledged messages.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ async def confirmed_info(
 ) -> StreamInfoResponse:
     """Request a stream's info until the response is certainly from its leader, and return it.
 
-    Raises `RequestTimeout` if there is no such response before the deadline, and the errors of
-    `Api.call`. The default deadline is that of a call.
+    Raises `RequestTimeout` if the leader does not respond before the deadline, and the other errors
+    of `Api.call`. The default deadline is that of `Api.deadline`.
     """
     deadline = deadline or api.deadline()
     pauses = iter(_BACKOFF)
